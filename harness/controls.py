@@ -36,6 +36,11 @@ class OnWire:
     occurrence: int = 1
     since: Trigger | None = None
 
+    @property
+    def at_target(self) -> bool:
+        """Whether the frame, or what it is counted from, is about the target itself."""
+        return not self.offset and not (isinstance(self.since, OnWire) and self.since.offset)
+
 
 @dataclass(frozen=True, slots=True)
 class InProgram:

@@ -33,17 +33,19 @@ from harness.systems.pulsar.settings import (
     SUBSCRIPTION,
     TRANSFORM,
     answered,
+    in_parts,
     with_cursor,
 )
 from harness.systems.pulsar.settings import AMO as PULSAR_AMO
 from harness.systems.pulsar.settings import EOS as PULSAR_EOS
-from harness.systems.pulsar.signs import DEDUPLICATED, ENDED_UNHEARD
+from harness.systems.pulsar.signs import DEDUPLICATED, ENDED_UNHEARD, HELD_BACK, PART_AGAIN, TOLD_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.model.scenario import Expectation, Fault
     from harness.model.semantics import Semantic
+    from harness.stages.settings import Settings
     from harness.wire.rules import Direction
 
 PULSAR_JAVA: Final = "pulsar-java"
@@ -112,6 +114,13 @@ _ALL = (
         expect={
             AMO: Predicted(duplicated=AtLeast(), control=True), ALO: Predicted(duplicated=AtLeast()), EOS: holds(DEDUPLICATED),
         },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="broker-crash-before-ack+snapshot", failure_point="broker-crash-before-ack",
+        deployment=Deployment.OWN, fault=Kill(RECEIPT, (Role.BROKER,)), suite=Suite.NIGHT,
+        because="The same, where the broker has written down how far its producer was some messages ago: it begins there, and "
+        "learns the rest from its own ledger.",
+        expect={EOS: Predicted(sign=DEDUPLICATED, settings=with_cursor(PULSAR_EOS, Cursor.SNAPSHOTS))},
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE),
@@ -212,12 +221,78 @@ _ANSWERED = (
 )  # fmt: skip
 
 
-def _transform(name: str, fault: Fault, because: str, exactly: Expectation, **others: Expectation) -> Scenario:
-    """Return a scenario of the processor: exactly-once by transactions, ``others`` by their own names (amo, alo)."""
-    expect = {AMO: others.get("amo", NOT_SENT_IN_ONE), ALO: others.get("alo", NOT_SENT_IN_ONE), EOS: exactly}
+def _in_parts(name: str, point: str, fault: Fault, because: str, expect: Mapping[Semantic, Expectation]) -> Scenario:
+    """Return a scenario of messages in parts, which only the Java client can be told to make of small ones."""
+    told = {
+        semantic: replace(each, settings=in_parts(_ANSWERED_RECIPES[semantic])) if isinstance(each, Predicted) else each
+        for semantic, each in expect.items()
+    }
+    return Scenario(
+        pipeline=SUBSCRIPTION, id=name, failure_point=point, fault=fault, because=because, group="parts", suite=Suite.NIGHT,
+        expect=dict.fromkeys(expect, WHOLE_ONLY), by_client={PULSAR_JAVA: told},
+    )  # fmt: skip
+
+
+WHOLE_ONLY = NotApplicable("the client makes parts only of what is larger than its broker takes")
+FIRST_PART = OnWire(Role.PRODUCER, Command.SEND, REQUEST, since=replace(RECEIPT, offset=-1))
+FIRST_PART_GIVEN = OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE, since=replace(MESSAGE, offset=-1))
+"""The last part carries the record, as the wire says it; the first comes next behind the record before."""
+_PARTS = (
+    _in_parts(
+        "none+parts", "none", NoFault(), "Without a fault, where each record goes in parts, chunks to Pulsar.",
+        {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
+    ),
+    _in_parts(
+        "request-lost+first-part", "request-lost", Drop(FIRST_PART),
+        "The first part never reaches the broker, and the connection is cut. The library sends all parts again, in order.",
+        {AMO: holds(PART_AGAIN), ALO: holds(PART_AGAIN), EOS: holds(PART_AGAIN)},
+    ),
+    _in_parts(
+        "request-lost+last-part", "request-lost", Drop(SEND),
+        "The parts before are stored, the last never arrives. The library sends again what was not answered, and the message is "
+        "whole with it.",
+        {AMO: holds(REPEATED_REQUEST), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
+    ),
+    _in_parts(
+        "ack-lost+last-part", "ack-lost", Drop(RECEIPT),
+        "The message is whole, and the receipt of its last part is lost. The library sends that part again, and that alone: a "
+        "broker that deduplicates looks at last parts, and has it.",
+        {AMO: holds(REPEATED_REQUEST), ALO: holds(REPEATED_REQUEST), EOS: holds(DEDUPLICATED)},
+    ),
+    _in_parts(
+        "producer-crash-between-parts", "producer-crash-before-send", Kill(SEND, (Role.PRODUCER,)),
+        "All parts but the last are stored when the producer dies. At-most-once does not send them again; else all are sent "
+        "again, and the consumer gives up those that nothing completes.",
+        {AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
+    ),
+    _in_parts(
+        "producer-crash-before-ack+parts", "producer-crash-before-ack", Kill(RECEIPT, (Role.PRODUCER,)),
+        "The message is whole, and its producer dies before it reads so. Sent again it is a second one; where the broker "
+        "deduplicates, its last part is known and not stored, and the consumer gives up the others.",
+        {AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
+    ),
+    _in_parts(
+        "delivery-lost+first-part", "delivery-lost", Drop(FIRST_PART_GIVEN),
+        "The first part never reaches the consumer, and the connection is cut. All parts are given again.",
+        {AMO: holds(PART_AGAIN), ALO: holds(PART_AGAIN), EOS: holds(PART_AGAIN)},
+    ),
+    _in_parts(
+        "delivery-lost+last-part", "delivery-lost", Drop(MESSAGE),
+        "The consumer has all parts but the last, and the connection is cut. All are given again, and put together anew.",
+        {AMO: holds(DELIVERED_AGAIN), ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+    ),
+)  # fmt: skip
+
+
+def _transform(
+    name: str, fault: Fault, because: str, exactly: Expectation, *, amo: Expectation = NOT_SENT_IN_ONE,
+    alo: Expectation = NOT_SENT_IN_ONE, **more: Any,
+) -> Scenario:  # fmt: skip
+    """Return a scenario of the processor: exactly-once by transactions."""
+    expect = {AMO: amo, ALO: alo, EOS: exactly}
     return Scenario(
         pipeline=TRANSFORM, id=f"transform-{name}", failure_point=name, fault=fault, because=because, group="transactions",
-        expect=dict.fromkeys(expect, NO_TRANSACTIONS), by_client={PULSAR_JAVA: expect},
+        expect=dict.fromkeys(expect, NO_TRANSACTIONS), by_client={PULSAR_JAVA: expect}, **more,
     )  # fmt: skip
 
 
@@ -266,6 +341,29 @@ _TRANSACTIONS = (
         "the transaction: the program is told TransactionNotFound of one that is committed. Nobody is given its message again.",
         holds(ENDED_UNHEARD),
     ),
+    *(
+        _transform(
+            f"txn-end-on-{whom}-lost", Drop(OnWire(Role.BROKER, command, REQUEST, since=_on(Command.END_TXN))),
+            f"The coordinator has written down that the transaction is to be committed, and tells the {whom} so; that is lost, "
+            "with the connection. It asks again when its time-out is over (3 s), and the processor waits so long.",
+            holds(TOLD_AGAIN), deployment=Deployment.OWN,
+        )
+        for whom, command in
+        (("partition", Command.END_TXN_ON_PARTITION), ("subscription", Command.END_TXN_ON_SUBSCRIPTION))
+    ),
+    _transform(
+        "txn-coordinator-crash-before-commit", Kill(_on(Command.END_TXN), (Role.BROKER,)),
+        "The coordinator dies with the request to commit not yet seen. Restarted, it finds the transaction open and its time "
+        "over: it is aborted, and all is done again.",
+        holds(ABORTED), deployment=Deployment.OWN,
+    ),
+    _transform(
+        "txn-coordinator-crash-after-commit", Kill(_on(Command.END_TXN_RESPONSE, RESPONSE), (Role.BROKER,)),
+        "The transaction is committed, on its partition and its subscription, and the coordinator dies before the processor "
+        "learns so. What was acknowledged in it is in a log of its own, whatever the cursor has written down: nobody is "
+        "given it again.",
+        holds(ENDED_UNHEARD), deployment=Deployment.OWN,
+    ),
 )  # fmt: skip
 _WRITTEN = {semantic: with_cursor(each, Cursor.WRITTEN) for semantic, each in _ANSWERED_RECIPES.items()}
 _BROKER = Kill(ACK_RESPONSE, (Role.BROKER,))
@@ -287,6 +385,34 @@ _AFTER_ACK = (
             AMO: Predicted(lost=Exactly(), settings=_WRITTEN[AMO]),
             ALO: Predicted(duplicated=Permitted(), sign=NOT_GIVEN_AGAIN, settings=_WRITTEN[ALO]),
         }, deployment=Deployment.OWN,
+    ),
+)  # fmt: skip
+
+
+def _with_holes(cursor: Cursor) -> Mapping[Semantic, Settings]:
+    return {semantic: with_cursor(each, cursor, puts_off=True) for semantic, each in _ANSWERED_RECIPES.items()}
+
+
+_FEW, _PAUSING = _with_holes(Cursor.FEW), _with_holes(Cursor.PAUSING)
+_HOLES = (
+    _by_java(
+        "broker-crash-after-ack+holes", "broker-crash-after-ack", _BROKER,
+        "Every second message is put off, so what is acknowledged is in ranges with holes between them, and the broker, which "
+        "writes down three ranges here, has more of them. It answers all the same: what is behind the third it knows until it "
+        "dies, and gives it again.",
+        {
+            AMO: Predicted(lost=Permitted(), duplicated=Some(), settings=_FEW[AMO], control=True),
+            ALO: Predicted(duplicated=Some(), settings=_FEW[ALO]),
+        }, deployment=Deployment.OWN, suite=Suite.NIGHT,
+    ),
+    _by_java(
+        "broker-crash-after-ack+holes+pausing", "broker-crash-after-ack", _BROKER,
+        "The same with PIP-299: a broker that has more ranges than it can write down gives nothing more out until a hole is "
+        "filled. So all that it had answered is written down. Whoever acknowledges first has never worked on the target.",
+        {
+            AMO: Predicted(lost=Exactly(), sign=HELD_BACK, settings=_PAUSING[AMO]),
+            ALO: Predicted(duplicated=Permitted(), sign=HELD_BACK, settings=_PAUSING[ALO]),
+        }, deployment=Deployment.OWN, suite=Suite.NIGHT,
     ),
 )  # fmt: skip
 
@@ -324,5 +450,5 @@ _REFUSED = Scenario(
     group="subscriptions",
 )
 _CORE = {"none", "ack-lost"}
-_EVERY = (*_ALL, *_ANSWERED, *_AFTER_ACK, *_TRANSACTIONS, *_KINDS, _REFUSED)
+_EVERY = (*_ALL, *_ANSWERED, *_AFTER_ACK, *_HOLES, *_PARTS, *_TRANSACTIONS, *_KINDS, _REFUSED)
 SCENARIOS = tuple(replace(each, suite=Suite.CORE) if each.id in _CORE else each for each in _EVERY)

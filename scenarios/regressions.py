@@ -68,6 +68,8 @@ GAPS = "storm-topology/none+gaps/at-least-once"
 
 LISTENED = "queue-by-id/producer-commit-lost+listened/at-least-once"
 
+HOLES = "subscription/broker-crash-after-ack+holes"
+
 CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
         "KAFKA-17754", "a late EndTxn ends the next transaction: loss, resurrection, duplicates",
@@ -147,5 +149,11 @@ CORPUS: tuple[PublishedBug, ...] = (
         "https://issues.apache.org/jira/browse/ARTEMIS-3729",
         convicts=(Trial(LISTENED, "core==2.20.0", Kind.BROKEN, system="artemis"),),
         acquits=tuple(Trial(LISTENED, client, Kind.KEPT, system="artemis") for client in ("core==2.21.0", "core==2.44.0")),
+    ),
+    PublishedBug(
+        "PIP-299", "acknowledgements with more holes than a cursor writes down are answered, and forgotten when the broker dies",
+        "https://github.com/apache/pulsar/blob/master/pip/pip-299.md",
+        convicts=(Trial(f"{HOLES}/at-most-once", "pulsar-java", Kind.BROKEN, system="pulsar"),),
+        acquits=(Trial(f"{HOLES}+pausing/at-most-once", "pulsar-java", Kind.KEPT, system="pulsar"),),
     ),
 )  # fmt: skip

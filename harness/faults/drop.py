@@ -24,7 +24,7 @@ class Drop:
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target; nobody died."""
-        return Evidence("rule", at_target=not self.at.offset, approached=self.at.since is not None)
+        return Evidence("rule", at_target=self.at.at_target, approached=self.at.since is not None)
 
     def arm(self, controls: Controls) -> None:
         """Arm the rule."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from harness.run.parts import Drain
     from harness.runtimes.interface import Exit, Node, Runtime
     from harness.wire.control import WireControl
+    from harness.wire.messages import Route
     from harness.wire.rules import StepName
 
 MODULES = {
@@ -104,6 +105,9 @@ class QueueBroker(Protocol):
     def wire(self) -> WireControl:
         """The wire's control."""
 
+    def own_routes(self) -> Sequence[Route]:
+        """Return the ways through the wire by which it talks to itself: a cell that has it to itself has them, too."""
+
     def address(self, role: Role) -> str:
         """Return where programs of a role find it: the wire."""
 
@@ -149,7 +153,10 @@ class Queue:
     def open(self) -> None:
         """Let the wire record what is the cell's."""
         cell = self.scene.cell
-        self.broker.wire.open_cell(cell.id, cell.key, self.scene.history_folder / "wire.jsonl")
+        own = self.broker.own_routes() if cell.scenario.deployment.alone else ()
+        self.broker.wire.open_cell(
+            cell.id, cell.key, self.scene.history_folder / "wire.jsonl", routes=[route.name for route in own]
+        )
         self._opened = True
 
     def close(self) -> None:

@@ -50,6 +50,10 @@ class ServedBroker(ABC):
     def routes(self) -> Sequence[Route]:
         """Return the ways through its wire."""
 
+    def own_routes(self) -> Sequence[Route]:
+        """Return the ways by which it talks to itself: they are open as long as the wire is."""
+        return ()
+
     @abstractmethod
     def spec(self) -> NodeSpec:
         """Return how its process is started, on the data that there is."""
@@ -90,7 +94,7 @@ class ServedBroker(ABC):
         Raises:
             EnvironmentFailure: the broker does not come up.
         """
-        self._up.wire = start_wire(self.runtime, self._directory, self._wire_control, self.routes())
+        self._up.wire = start_wire(self.runtime, self._directory, self._wire_control, (*self.routes(), *self.own_routes()))
         self._up.node = self.runtime.start(self.spec())
         self._await_answer()
 

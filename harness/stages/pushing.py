@@ -52,6 +52,12 @@ class Cursor(StrEnum):
     """At most once a second: its default. An acknowledgement is answered all the same."""
     WRITTEN = "written"
     """Before it answers."""
+    FEW = "few"
+    """Before it answers, and only some of the ranges of single acknowledgements: what is behind those it knows until it dies."""
+    PAUSING = "pausing"
+    """The same, and it gives nothing more out while there are more of them (PIP-299)."""
+    SNAPSHOTS = "snapshots"
+    """At most once a second; and how far each producer is, by which it deduplicates, every five messages, not every thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +71,5 @@ class PushSettings:
     """An acknowledgement goes at once, and is waited for until the broker has answered it. Else it is said to a library that
     sends it within 100 ms, with others, and hears nothing."""
     cursor: Cursor = Cursor.LAZY
+    puts_off: bool = False
+    """Every second message is put aside and worked on, and acknowledged, when nothing else comes: its place is a hole."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.failpoint import failpoint
 from harness.model import events as kinds
-from harness.model.record import decode_id
+from harness.model.record import decode, decode_id
 from harness.stages.clients import queue_client_of
 from harness.stages.clients.interface import ClientError
 from harness.stages.recording import work
@@ -31,19 +31,39 @@ class Work:
         self._consumer = consumer
         self._sink = open_sink(stage.sink, name=stage.client_id, durable=self._settings.durable)
         self._poisoned: set[str | None] = set()
+        self._aside: dict[str, Given] = {}
+        """What is put off, by what the broker calls it: given again, it is the same."""
 
     def on(self, given: Given) -> None:
-        """Work on a message."""
+        """Work on a message, or put it off."""
+        if self._settings.push.puts_off and _is_odd(given):
+            self._aside[given.name] = given
+        else:
+            self._work(given)
+
+    def rest(self) -> None:
+        """Work on what was put off: nothing else has come."""
+        while self._aside:
+            self._work(self._aside.pop(next(iter(self._aside))))
+
+    def _work(self, given: Given) -> None:
         position = self._settings.position
-        if position is SavePosition.BEFORE_WORK and not acknowledged(self._ledger, self._consumer, given):
+        if position is SavePosition.BEFORE_WORK and not self._acknowledged(given):
             return  # what is not known to be taken off the queue is not worked on: it may come again
         if not self._done(given):
             if position is SavePosition.AFTER_RECORDING:
                 self._refuse(given)
             return
         if position is SavePosition.AFTER_RECORDING:
-            acknowledged(self._ledger, self._consumer, given)
+            self._acknowledged(given)
         failpoint("after-commit", decode_id(given.value))
+
+    def _acknowledged(self, given: Given) -> bool:
+        """Acknowledge a message; where that fails its connection is lost, and what was put off will be given again."""
+        taken = acknowledged(self._ledger, self._consumer, given)
+        if not taken:
+            self._aside.clear()
+        return taken
 
     def _done(self, given: Given) -> bool:
         record = decode_id(given.value)
@@ -72,7 +92,9 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
     ledger.write(kinds.READY, role="consumer")
     while True:
         given = consumer.receive(RECEIVE_S)
-        if given is not None:
+        if given is None:
+            work_.rest()
+        else:
             ledger.write(kinds.DELIVERED, record=decode_id(given.value), redelivered=given.redelivered)
             work_.on(given)
 
@@ -86,6 +108,11 @@ def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Given) -
         problem = str(raised)
     ledger.write(kinds.SAVED, record=decode_id(given.value), error=problem)
     return problem is None
+
+
+def _is_odd(given: Given) -> bool:
+    payload = decode(given.value)
+    return payload is not None and payload.position % 2 == 1
 
 
 if __name__ == "__main__":

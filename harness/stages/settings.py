@@ -93,6 +93,8 @@ class ProducerSettings:
     """How many requests may wait for an answer; of JMS, in a transaction: where several may, its commit alone is waited for."""
     linger_ms: int = 100
     """How long the client waits for a unit of several records to be whole; a single one goes at once."""
+    part_bytes: int | None = None
+    """A message of more bytes goes in parts, each a message to its broker (Pulsar calls them chunks); none: it goes whole."""
     in_step: bool = False
     """Each message of a unit is acknowledged before the next one is sent."""
     aborts_first: bool = False

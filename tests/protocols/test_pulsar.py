@@ -171,6 +171,19 @@ def test_a_message_in_parts_is_its_last() -> None:
     assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1}) == [("produce_answer", "k0-1", "7:5", None)]
 
 
+def test_a_last_part_that_is_sent_again_alone_is_of_the_message_that_it_was_of() -> None:
+    """Over another connection, where the others never came; given alone to a consumer it is nothing."""
+    talk, again, whole = Talk(), Talk(), value("k0-1") * 3
+    again.ledger = talk.ledger
+    parts = {"f26": "u", "f27": 2}
+    talk.send(whole[:20], f29=0, **parts)
+    assert talk.last.facts["part"] == 0
+    talk.send(whole[20:], f29=1, **parts)
+    assert (talk.last.facts["message"], talk.last.facts["part"]) == ("u", 1)
+    assert again.send(whole[20:], f29=1, **parts) == [("sent", "k0-1", "7:4", None)]
+    assert again.give(0, whole[20:], **parts, f29=1) == []
+
+
 def test_an_acknowledgement_is_about_what_was_given() -> None:
     """One, several, or all up to one; and its answer about what it was about."""
     talk = Talk()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.model.record import ATTEMPT_HEADER, decode_id
 from harness.protocols.pulsar import frames, payload
@@ -56,7 +56,10 @@ _ERROR_FIELD: Final[Mapping[Command, int]] = {
     Command.LOOKUP_RESPONSE: 6, Command.TC_CLIENT_CONNECT_RESPONSE: 2,
     **dict.fromkeys((answer for answer in ANSWERED_BY.values() if answer is not Command.SEND_ERROR), 4),
 }  # fmt: skip
+T = TypeVar("T")
 _NAMES: Final = {number: name for name, number in ERRORS.items()}
+Carried = tuple[tuple[str | None, str | None], ...]
+"""Record and attempt of each message of a frame."""
 Place = tuple[int, int, int]
 """Ledger, entry, partition."""
 
@@ -66,6 +69,8 @@ class Ledger:
     """What is known of a cell: where its records carry their ids."""
 
     identity: Identity | None
+    sent: OrderedDict[str, Carried] = field(default_factory=OrderedDict)
+    """By the id of a message that was sent in several: what it carries. Its last part may come again, over another connection."""
 
     def record(self, single: payload.Single) -> str | None:
         """Return the id in a message; None where it is none of ours."""
@@ -228,6 +233,9 @@ class PulsarSession:
         facts: dict[str, Any] = {"topic": frame.topic, "transaction": frame.transaction}
         if command in (Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR):
             facts |= {"producer": said.number(1), "sequence": said.number(2)}
+        if frame.message is not None and payload.is_chunk(frame.message.metadata):
+            metadata = frame.message.metadata
+            facts |= {"message": metadata.text(payload.UUID), "part": metadata.number(payload.CHUNK)}
         if command == Command.SEND_RECEIPT and 3 in said:  # noqa: PLR2004 - message_id
             facts["place"] = _written(_place(said.inner(3)))
         if command == Command.MESSAGE:
@@ -273,8 +281,17 @@ class PulsarSession:
         except (payload.NotReadError, MalformedError) as error:
             return Insight(frame.subject, because=str(error), voids=True)
         frame.carried = tuple((ledger.record(each), _attempt(each)) for each in found)
+        if frame.last and payload.is_chunk(outlined.metadata) and frame.way is Direction.REQUEST:
+            frame.carried = self._known(outlined.metadata.text(payload.UUID), frame.carried, ledger)
         frame.subject = self._subject(frame, (r for r, _ in frame.carried if r is not None), (frame.topic,))
         return Insight(frame.subject)
+
+    def _known(self, name: str, carried: Carried, ledger: Ledger) -> Carried:
+        """Return what a last part carries: alone on its connection, what it carried when it came with the others."""
+        if any(record is not None for record, _ in carried):
+            _remember(ledger.sent, name, carried)
+            return carried
+        return ledger.sent.get(name, carried)
 
     def _whole(self, frame: PulsarFrame, outlined: frames.Outline, data: bytes) -> bytes | None:
         """Return a payload that is whole; nothing before the last part of one that comes in several. Raises NotReadError."""
@@ -424,7 +441,7 @@ def _error(frame: PulsarFrame) -> int | str | None:
     return _NAMES.get(code, f"ServerError {code}")
 
 
-def _remember(where: OrderedDict[Any, PulsarFrame], name: object, frame: PulsarFrame) -> None:
-    where[name] = frame
+def _remember(where: OrderedDict[Any, T], name: object, what: T) -> None:
+    where[name] = what
     if len(where) > MAX_REMEMBERED:
         where.popitem(last=False)

@@ -82,6 +82,8 @@ class PulsarProducer:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._settings = stage.settings.producer
+        if self._settings.part_bytes is not None:
+            raise SettingsRefusedError("NotImplementedError: this client makes parts as large as its broker takes, not smaller")
         self._client = _client(stage)
         self._producers: dict[str, Any] = {}
 

@@ -30,6 +30,8 @@ ANSWER_S: Final = 20.0
 """How long it may take to answer anything else than a message."""
 MADE_S: Final = 15.0
 """How long it may take to make a client; then another one is made."""
+INCOMPLETE_MS: Final = 2_000
+"""How long parts of a message wait for the others; then the library acknowledges them. By default a minute."""
 NOTHING: Final = "-"
 _KINDS: Final = {
     Subscription.SHARED: "Shared", Subscription.EXCLUSIVE: "Exclusive", Subscription.FAILOVER: "Failover",
@@ -161,7 +163,7 @@ class PulsarProducer:
             named = f"{self._stage.key}.{self._stage.name}" if self._settings.names_records else NOTHING
             [self._producers[topic]] = self._program.bridge.call(
                 "producer", self._program.client, topic, named, self._settings.delivery_timeout_ms, self._settings.unit,
-                self._settings.linger_ms,
+                self._settings.linger_ms, NOTHING if self._settings.part_bytes is None else self._settings.part_bytes,
             )  # fmt: skip
         return self._producers[topic]
 
@@ -199,7 +201,7 @@ class PulsarConsumer:
         try:
             [number] = self._program.bridge.call(
                 "consumer", self._program.client, topic, SUBSCRIPTION_NAME, _KINDS[push.subscription], self._settings.unit,
-                self._stage.client_id, str(push.receipts).lower(),
+                self._stage.client_id, str(push.receipts).lower(), INCOMPLETE_MS,
             )  # fmt: skip
         except ClientError as error:
             if error.name == "ConsumerBusyException":  # the broker does not know yet that the last one is gone

@@ -69,7 +69,7 @@ public final class PulsarBridge extends Calls {
         }
     }
 
-    /** {@code producer CLIENT TOPIC NAME SEND_TIMEOUT UNIT LINGER}. */
+    /** {@code producer CLIENT TOPIC NAME SEND_TIMEOUT UNIT LINGER PART_BYTES}. */
     private String producer(String[] words) throws Exception {
         int unit = Integer.parseInt(words[5]);
         ProducerBuilder<byte[]> builder = ((PulsarClient) things.get(words[1])).newProducer(Schema.BYTES).topic(words[2])
@@ -78,16 +78,20 @@ public final class PulsarBridge extends Calls {
         if (unit > 1) {
             builder.batchingMaxMessages(unit).batchingMaxPublishDelay(Long.parseLong(words[6]), TimeUnit.MILLISECONDS);
         }
+        if (!words[7].equals("-")) {
+            builder.enableChunking(true).chunkMaxMessageSize(Integer.parseInt(words[7]));
+        }
         return added(words[3].equals("-") ? builder.create() : builder.producerName(words[3]).create());
     }
 
-    /** {@code consumer CLIENT TOPIC SUBSCRIPTION TYPE QUEUE_SIZE NAME RECEIPTS}. */
+    /** {@code consumer CLIENT TOPIC SUBSCRIPTION TYPE QUEUE_SIZE NAME RECEIPTS INCOMPLETE}. */
     private String consumer(String[] words) throws Exception {
         boolean receipts = Boolean.parseBoolean(words[7]);
         return added(((PulsarClient) things.get(words[1])).newConsumer(Schema.BYTES).topic(words[2])
                 .subscriptionName(words[3]).subscriptionType(SubscriptionType.valueOf(words[4]))
                 .receiverQueueSize(Integer.parseInt(words[5])).consumerName(words[6])
                 .negativeAckRedeliveryDelay(100, TimeUnit.MILLISECONDS)
+                .expireTimeOfIncompleteChunkedMessage(Long.parseLong(words[8]), TimeUnit.MILLISECONDS)
                 .isAckReceiptEnabled(receipts).acknowledgmentGroupTime(receipts ? 0 : 100, TimeUnit.MILLISECONDS)
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe());
     }

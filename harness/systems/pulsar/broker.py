@@ -28,8 +28,11 @@ _AT_ONCE: Final = (
     {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1, "managedLedgerMaxMarkDeleteRate": 0.0},
 )
 PLAIN, DEDUPLICATING = "public/default", "public/deduplicating"
+_DEDUPLICATION: Final = ("deduplication", True)
 NAMESPACES: Final[Mapping[str, Sequence[tuple[str, object]]]] = {
-    PLAIN: (), DEDUPLICATING: (("deduplication", True),), f"public/{Cursor.WRITTEN}": (_AT_ONCE, ("deduplication", True)),
+    PLAIN: (), DEDUPLICATING: (_DEDUPLICATION,), f"public/{Cursor.WRITTEN}": (_AT_ONCE, _DEDUPLICATION),
+    f"public/{Cursor.FEW}": (_AT_ONCE, _DEDUPLICATION), f"public/{Cursor.SNAPSHOTS}": (_DEDUPLICATION,),
+    f"public/{Cursor.PAUSING}": (_AT_ONCE, _DEDUPLICATION, ("dispatcherPauseOnAckStatePersistent", None)),
 }  # fmt: skip
 """Where the topics of cells are, and what each is told: whether the broker knows by producer and sequence what it has, and when
 it writes down what is acknowledged."""
@@ -47,6 +50,23 @@ SETTINGS: Final[Mapping[str, object]] = {
     "listeningInterface": "lo", "allowEphemeralPorts": "true",  # of the bookie, which else takes a port of its own on all of them
 }  # fmt: skip
 """What is not the default. All that is acknowledged is kept: a topic is what the judge reads at the end."""
+_FEW_RANGES: Final[Mapping[str, object]] = {
+    "managedLedgerMaxUnackedRangesToPersist": 2,
+    "managedLedgerPersistIndividualAckAsLongArray": "false",
+}
+"""How many ranges of single acknowledgements are written down (one more than it says), in the format that was the default until
+4.1: the newer one writes all of a ledger, however many they are."""
+BESIDES: Final[Mapping[Cursor, Mapping[str, object]]] = {
+    Cursor.FEW: _FEW_RANGES,
+    Cursor.PAUSING: _FEW_RANGES,
+    Cursor.SNAPSHOTS: {"brokerDeduplicationEntriesInterval": 5},
+}
+"""What a broker is told for some cells that no namespace can say."""
+
+
+def besides(settings: Settings) -> Mapping[str, object]:
+    """Return what a broker must be told besides for a cell with these settings."""
+    return BESIDES.get(settings.consumer.push.cursor, {})
 
 
 def namespace_of(settings: Settings) -> str:
@@ -63,13 +83,15 @@ class PulsarBroker(ServedBroker):
     start_s = 90.0
 
     def __init__(self, install: Install, directory: Path) -> None:
-        super().__init__(directory, 3 + 2 * len(ROLES))
+        super().__init__(directory, 4 + 2 * len(ROLES))
         self._install = install
-        self._binary, self._http, self._bookie, *others = self.ports
+        self._binary, self._http, self._bookie, self._to_itself, *others = self.ports
         self._ports = dict(zip(ROLES, others[: len(ROLES)], strict=True))
         """Where clients of a role come to: the wire."""
         self._behind = dict(zip(ROLES, others[len(ROLES) :], strict=True))
         """Where the wire goes on to: the broker tells by that which address its clients are to use."""
+        self._told: Mapping[str, object] = {}
+        """What it is told besides the settings of every broker."""
         self._namespaces: dict[str, str] = {}
         self._entries: dict[tuple[str, Position], Entry] = {}
         """What was read: an entry does not change, but for the end of its transaction."""
@@ -80,6 +102,11 @@ class PulsarBroker(ServedBroker):
             Route(role, BROKER, role, self._ports[role], self._behind[role], self.runtime.bind, self.runtime.address(BROKER),
                   protocol="pulsar") for role in ROLES
         ]  # fmt: skip
+
+    def own_routes(self) -> Sequence[Route]:
+        """Return how its coordinator tells partitions and subscriptions the end of a transaction: they may be other brokers'."""
+        return [Route(Role.BROKER, BROKER, Role.BROKER, self._to_itself, self._binary, self.runtime.bind,
+                      self.runtime.address(BROKER), protocol="pulsar")]  # fmt: skip
 
     def spec(self) -> NodeSpec:
         """Return how its process is started, on the data that there is."""
@@ -113,6 +140,13 @@ class PulsarBroker(ServedBroker):
     def direct(self) -> str:
         """Where it is found past the wire."""
         return f"{HOST}:{self._binary}"
+
+    def become(self, told: Mapping[str, object]) -> None:
+        """Be one that is told this besides: another start where it is told something else now. Raises EnvironmentFailure."""
+        if told != self._told:
+            self._told = told
+            self.kill()
+            self.restart()
 
     def place(self, key: str, namespace: str) -> None:
         """Put the topics of a cell into a namespace."""
@@ -167,10 +201,10 @@ class PulsarBroker(ServedBroker):
 
     def _configure(self) -> None:
         told = ",".join(f"{role}:pulsar://{self.address(role)}" for role in ROLES)
-        settings: Mapping[str, object] = dict(SETTINGS) | {
+        settings: Mapping[str, object] = dict(SETTINGS) | dict(self._told) | {
             "brokerServicePort": self._binary, "webServicePort": self._http,
             "bindAddresses": ",".join(f"{role}:pulsar://{HOST}:{port}" for role, port in self._behind.items()),
-            "advertisedListeners": f"internal:pulsar://{HOST}:{self._binary},{told}",
+            "advertisedListeners": f"internal:pulsar://{self.runtime.address('wire')}:{self._to_itself},{told}",
         }  # fmt: skip
         self._conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.places import Removal, Waiting
@@ -25,6 +25,8 @@ _RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
 _PROPERTIES: Final = "x-pulsar-property"
 """All of them, as one JSON object."""
 _BATCH: Final = "x-pulsar-num-batch-message"
+_PART, _PARTS, _WHOLE = "x-pulsar-chunk-id", "x-pulsar-num-chunks-from-msg", "x-pulsar-uuid"
+"""Of a message that is one of several which are one: which it is, of how many, of what."""
 _MARKER: Final = "x-pulsar-marker-type"
 _BROKERS_OWN: Final = frozenset({"pulsar.dedup", "__compaction"})
 _ABORTED, _OPEN = "x-pulsar-txn-aborted", "x-pulsar-txn-uncommitted"
@@ -112,6 +114,28 @@ def only(subscriptions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | 
     return next(iter(found.values()), None)
 
 
+def joined(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield what stands for itself, and at its last part what comes in several, as consumers put them together.
+
+    The first part begins anew, one that was there is passed over, and behind a gap nothing becomes of the rest.
+    """
+    parts: dict[str, list[bytes]] = {}
+    for entry in entries:
+        if _PARTS not in entry.headers:
+            yield entry
+            continue
+        name, number = entry.headers[_WHOLE], int(entry.headers[_PART])
+        if number == 0:
+            parts[name] = []
+        there = len(parts.get(name, ()))
+        if number > there:
+            parts.pop(name, None)
+        elif name in parts and number == there:
+            parts[name].append(entry.body)
+            if number + 1 == int(entry.headers[_PARTS]):
+                yield replace(entry, body=b"".join(parts.pop(name)))
+
+
 def messages(entries: Iterable[Entry], done: Done | None) -> tuple[Message, ...]:
     """Return every copy that a topic has had. ``done``: of its one subscription; ``None``: nobody has subscribed.
 
@@ -119,9 +143,7 @@ def messages(entries: Iterable[Entry], done: Done | None) -> tuple[Message, ...]
         StrangeLedgerError: the broker says of a message what cannot be.
     """
     found = []
-    for entry in entries:
-        if not entry.is_message:
-            continue
+    for entry in joined(each for each in entries if each.is_message):
         visible = not entry.says(_ABORTED) and not entry.says(_OPEN)
         gone = done is not None and entry.at in done
         if visible:

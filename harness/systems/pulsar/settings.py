@@ -32,9 +32,15 @@ def answered(settings: Settings) -> Settings:
     return _pushed(settings, receipts=True)
 
 
-def with_cursor(settings: Settings, cursor: Cursor) -> Settings:
+def with_cursor(settings: Settings, cursor: Cursor, *, puts_off: bool = False) -> Settings:
     """Return settings for a subscription whose acknowledgements are written down otherwise; its producer is deduplicated."""
-    return _pushed(replace(settings, producer=replace(settings.producer, idempotence=True)), cursor=cursor)
+    deduplicated = replace(settings, producer=replace(settings.producer, idempotence=True))
+    return _pushed(deduplicated, cursor=cursor, puts_off=puts_off)
+
+
+def in_parts(settings: Settings) -> Settings:
+    """Return settings in which a message goes in parts: the smallest in two, the largest in some thirty-five."""
+    return replace(settings, producer=replace(settings.producer, part_bytes=30))
 
 
 def _pushed(settings: Settings, **more: Any) -> Settings:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.sign import Sign
+from harness.protocols.pulsar.steps import Command
 
 if TYPE_CHECKING:
     from harness.model.history import History
@@ -19,13 +20,69 @@ ENDED_UNHEARD: Final = Sign(
     "ended-unheard", "the end of this record's transaction was taken, its program never learnt so, and nobody was given it again"
 )
 
+HELD_BACK: Final = Sign(
+    "held-back", "the broker had this record, and gave it out only after a hole in what was acknowledged before it was filled"
+)
+
+PART_AGAIN: Final = Sign("part-again", "a part of this record's message went over the wire again, the same way")
+
+_TOLD: Final = {Command.END_TXN_ON_PARTITION, Command.END_TXN_ON_SUBSCRIPTION}
+TOLD_AGAIN: Final = Sign("told-again", "the coordinator told somebody again how this record's transaction has ended")
+
 
 def pulsar_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records that a broker has taken for ones that it has, and those whose transaction ended without a hearer."""
+    """Return the records that a broker has taken for ones that it has, whose transaction ended without a hearer, that waited."""
     answers = [e for e in history.of(kinds.PRODUCE_ANSWER) if "place" in e and e["error"] == 0]
     given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
     unheard = {e["record"] for e in history.of(kinds.ENDING) if e["outcome"] == "taken" and not e["reached"]}
     return {
         DEDUPLICATED: {event["record"] for event in answers if event["place"] is None},
         ENDED_UNHEARD: {record for record in unheard if given[record] == 1},
+        HELD_BACK: _held_back(history),
+        PART_AGAIN: _part_again(history),
+        TOLD_AGAIN: _told_again(history),
     }
+
+
+def _told_again(history: History) -> set[str]:
+    """Return the records of whose transaction a partition, or a subscription, was told the end more than once."""
+    told: Counter[tuple[str, str]] = Counter()
+    records: dict[str, list[str]] = {}
+    for event in history.of(kinds.FRAME):
+        if event["api"] in _TOLD and event["dir"] == "request":
+            told[event["transaction"], event["api"]] += 1
+        elif event["api"] == Command.END_TXN:
+            records[event["transaction"]] = event.get("records", [])
+    return {record for (transaction, _), count in told.items() if count > 1 for record in records.get(transaction, ())}
+
+
+def _part_again(history: History) -> set[str]:
+    """Return the records of whose message some part was seen twice: the last one says whose they are."""
+    seen: Counter[tuple[str, str, int]] = Counter()
+    records: dict[str, str] = {}
+    for event in history.of(kinds.FRAME):
+        if "part" in event:
+            seen[event["dir"], event["message"], event["part"]] += 1
+            records |= dict.fromkeys([event["message"]], *event["records"]) if event.get("records") else {}
+    return {records[message] for (_, message, _), count in seen.items() if count > 1 and message in records}
+
+
+def _held_back(history: History) -> set[str]:
+    """Return the records that were stored when a hole was filled, and given out for the first time behind that."""
+    stored: set[str] = set()
+    given: dict[str, int] = {}
+    last = -1
+    waiting: set[str] = set()
+    held: set[str] = set()
+    for event in history.of(kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.ACKNOWLEDGED):
+        record = event["record"]
+        if event["event"] == kinds.PRODUCE_ANSWER and event["error"] == 0:
+            stored.add(record)
+        elif event["event"] == kinds.FETCHED and event["reached"] and record not in given:
+            given[record] = len(given)
+            held |= {record} & waiting
+        elif event["event"] == kinds.ACKNOWLEDGED and event["outcome"] == "taken" and record in given:
+            if given[record] < last:  # one that was given later is acknowledged already: here was a hole
+                waiting |= stored - given.keys()
+            last = max(last, given[record])
+    return held

@@ -12,7 +12,7 @@ from harness.run.queues import parts_of
 from harness.stages.clients import PULSAR_JAVA
 from harness.stages.settings import ours
 from harness.systems.pulsar.archive import with_archive
-from harness.systems.pulsar.broker import PulsarBroker, namespace_of
+from harness.systems.pulsar.broker import PulsarBroker, besides, namespace_of
 from harness.systems.pulsar.install import VERSION, Install, ensure
 from harness.systems.pulsar.sink import TopicSink
 
@@ -85,8 +85,11 @@ class PulsarDeployed:
         """Its cells share no death."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell."""
-        self.broker.place(cell.key, namespace_of(ours(cell.settings)))
+        """Return the run of one cell. A broker that it has to itself is told what the cell's settings ask for."""
+        settings = ours(cell.settings)
+        if cell.scenario.deployment.alone:
+            self.broker.become(besides(settings))
+        self.broker.place(cell.key, namespace_of(settings))
         to_topic = cell.scenario.pipeline.to_topic
         return CellRun(cell, history, parts_of(
             cell, directory, history, broker=self.broker, setup=self._clients.get(cell.client),

@@ -89,3 +89,30 @@ def test_a_topic_has_one_subscription_here() -> None:
     assert only({"pulsar.dedup": {"a": 1}, "workers": {"a": 2}}) == {"a": 2}
     with pytest.raises(StrangeLedgerError, match="several subscriptions: a, b"):
         only({"a": {}, "b": {}})
+
+
+def part(entry: int, number: int, of: int, body: bytes, message: str = "m") -> Entry:
+    """Return an entry that is a part of a message."""
+    said = {"x-pulsar-uuid": message, "x-pulsar-chunk-id": str(number), "x-pulsar-num-chunks-from-msg": str(of)}
+    return Entry((7, entry), said, body)
+
+
+def test_a_message_in_parts_stands_where_its_last_part_does() -> None:
+    """Parts of several may stand between each other, and those of one that stands for itself."""
+    entries = [
+        part(0, 0, 2, b"a"), part(1, 0, 2, b"x", "n"), Entry((7, 2), {}, b"whole"), part(3, 1, 2, b"b"), part(4, 1, 2, b"y", "n"),
+    ]  # fmt: skip
+    found = messages(entries, Done.of(cursor("7:3")))
+    assert [(m.place, m.value, m.removed) for m in found] == [
+        ("7:2:0", b"whole", Removal.ACK), ("7:3:0", b"ab", Removal.ACK), ("7:4:0", b"xy", None),
+    ]  # fmt: skip
+
+
+def test_parts_that_nothing_completes_are_no_message() -> None:
+    """A first part begins anew; one that was there is passed over; behind a gap all is in vain, and so is a last part alone."""
+    whole = [part(0, 0, 3, b"a"), part(1, 1, 3, b"b"), part(2, 2, 3, b"c")]
+    for entries, want in (
+        (whole[:2], []), ([whole[0], *whole], [b"abc"]), ([*whole[:2], whole[1], whole[2]], [b"abc"]), ([whole[0], whole[2]], []),
+        ([*whole, whole[2]], [b"abc"]), ([*whole, *whole], [b"abc", b"abc"]), ([*whole, *whole[:2]], [b"abc"]),
+    ):  # fmt: skip
+        assert [m.value for m in messages(entries, None)] == want

@@ -24,6 +24,10 @@ OF_TRANSACTIONS = {
     "txn-end-lost",
     "txn-end-answer-lost",
     "txn-end-answer-dropped",
+    "txn-end-on-partition-lost",
+    "txn-end-on-subscription-lost",
+    "txn-coordinator-crash-before-commit",
+    "txn-coordinator-crash-after-commit",
 }
 
 

@@ -1,4 +1,4 @@
-"""On a real broker: what its ledgers and its counts say, that it ends with the harness, and that lies are found out."""
+"""On a real broker: what its ledgers and counts say, where it leads clients, what it takes twice, its end, and lies found out."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from harness.protocols.pulsar.protobuf import made
 from harness.protocols.pulsar.steps import NUMBERS, OF_NUMBER, Command
 from harness.run.queues import Count
 from harness.scenarios.pulsar import SCENARIOS
-from harness.systems.pulsar.broker import PulsarBroker
+from harness.stages.pushing import Cursor
+from harness.systems.pulsar.admin import Admin
+from harness.systems.pulsar.broker import BESIDES, ROLES, PulsarBroker
 from harness.systems.pulsar.install import MAIN
+from harness.systems.pulsar.ledgers import position
 from harness.systems.pulsar.system import PulsarSystem
 from tests.systems.queues import WITHIN_S, assert_ends_with_the_harness, assert_found_out, lied, told
 
@@ -41,8 +44,8 @@ def system() -> PulsarSystem:
 class Client:
     """A client of a few commands, past our stages."""
 
-    def __init__(self, broker: PulsarBroker, role: Role = Role.PRODUCER) -> None:
-        host, _, port = broker.address(role).rpartition(":")
+    def __init__(self, broker: PulsarBroker, role: Role = Role.PRODUCER, *, direct: bool = False) -> None:
+        host, _, port = (broker.direct if direct else broker.address(role)).rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=WITHIN_S)
         self._buffer = b""
         self.say(Command.CONNECT, {1: "Pulsar-test-v1", 4: 20})
@@ -73,6 +76,11 @@ class Client:
             own = {1: "sender", 2: number, 3: 1, 4: made({1: "lostack-attempt", 2: f"a-{text}"})}
             self.say(Command.SEND, {1: 0, 2: number}, frames.message(own, text.encode()))
             self.hear(Command.SEND_RECEIPT)
+
+    def look_up(self, topic: str) -> str:
+        """Return where the broker sends who asks for a topic."""
+        self.say(Command.LOOKUP, {1: topic, 2: 9})
+        return self.hear(Command.LOOKUP_RESPONSE).text(1)
 
     def take(self, topic: str, count: int) -> list[bytes]:
         """Subscribe, from the earliest message on, and return the ids of what is given."""
@@ -112,6 +120,34 @@ def test_the_ledgers_say_what_was_kept_and_what_was_taken_off(broker: PulsarBrok
     broker.restart()
     assert broker.messages(topic) == found
     assert broker.count(topic) == Count(2)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_lookup_leads_a_client_back_to_the_wire_it_came_by(broker: PulsarBroker, role: Role) -> None:
+    """By the address that it has come to: it names no listener. So no way leads past the wire, once a topic has a broker."""
+    topic = broker.queue("looked.up")
+    assert Client(broker, role).look_up(topic) == f"pulsar://{broker.address(role)}"
+    [own] = broker.own_routes()
+    assert Client(broker, direct=True).look_up(topic) == f"pulsar://{own.listen_host}:{own.listen_port}"
+
+
+def test_deduplication_outlives_the_broker_beyond_its_snapshot(broker: PulsarBroker) -> None:
+    """It begins at how far a producer was some messages ago, and learns the rest from its ledger: nothing is stored twice."""
+    broker.become(BESIDES[Cursor.SNAPSHOTS])
+    broker.place("known", f"public/{Cursor.SNAPSHOTS}")
+    topic, texts = broker.queue("known.in"), [str(number) for number in range(14)]
+    Client(broker).send(topic, *texts[:12])
+
+    def snapshot() -> int:
+        with Admin(broker._http) as admin:
+            said = admin.of_topic(topic, "internalStats")
+        return position(said["cursors"]["pulsar.dedup"]["markDeletePosition"])[1] if said else -1
+
+    assert wait_until(lambda: 0 < snapshot() < 11, within_s=WITHIN_S, because="a snapshot") is True
+    broker.kill()
+    broker.restart()
+    Client(broker).send(topic, *texts)
+    assert [message.value.decode() for message in broker.messages(topic)] == texts
 
 
 def test_sigkill_of_the_harness_leaves_no_broker(tmp_path: Path) -> None:

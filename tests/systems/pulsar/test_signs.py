@@ -1,11 +1,13 @@
-"""What only a history of Pulsar's shows: a broker that has taken a message for one that it has, a transaction's end unheard."""
+"""What only a history of Pulsar's shows: a message taken for one that is there, an end unheard, a record that was held back."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from harness.model.history import History
-from harness.systems.pulsar.signs import DEDUPLICATED, ENDED_UNHEARD, pulsar_signs
+from harness.systems.pulsar.signs import DEDUPLICATED, ENDED_UNHEARD, HELD_BACK, PART_AGAIN, TOLD_AGAIN, pulsar_signs
 
 
 def told(*events: dict[str, Any]) -> History:
@@ -44,3 +46,43 @@ def test_an_end_is_unheard_where_its_answer_was_lost_and_nobody_was_given_the_re
         ended("c", reached=False), ended("d", reached=False, outcome="refused"), ended("d", reached=True, outcome=None),
     ))  # fmt: skip
     assert found[ENDED_UNHEARD] == {"a"}
+
+
+def acked(record: str, outcome: str = "taken") -> dict[str, Any]:
+    """Return the answer to an acknowledgement."""
+    return {"event": "acknowledged", "record": record, "request": "2:1", "outcome": outcome, "reached": True}
+
+
+def test_a_record_is_held_back_that_is_stored_and_given_only_when_a_hole_was_filled() -> None:
+    """Not one that was given before, or was not stored yet; an acknowledgement in order, or refused, fills no hole."""
+    found = pulsar_signs(told(
+        *map(answer, "abcd"), given("a"), given("b"), acked("b"), given("c"), acked("a"), answer("e"), given("d"), given("e"),
+    ))  # fmt: skip
+    assert found[HELD_BACK] == {"d"}
+    for second in (acked("a", "refused"), acked("c")):
+        again = pulsar_signs(told(*map(answer, "abcd"), given("a"), given("b"), acked("b"), given("c"), second, given("d")))
+        assert again[HELD_BACK] == set()
+
+
+def frame(api: str, way: str = "request", **more: Any) -> dict[str, Any]:
+    """Return a frame."""
+    return {"event": "frame", "api": api, "dir": way, **more}
+
+
+def test_a_part_that_went_twice_is_of_the_record_that_the_last_one_names() -> None:
+    """The same part the same way; not one of another message, nor one that was sent and given."""
+    parts = [frame("SEND", message="m", part=0), frame("SEND", message="m", part=1, records=["a"])]
+    assert pulsar_signs(told(*parts, frame("MESSAGE", "response", message="m", part=0)))[PART_AGAIN] == set()
+    assert pulsar_signs(told(*parts, frame("SEND", message="n", part=0)))[PART_AGAIN] == set()
+    assert pulsar_signs(told(parts[0], *parts))[PART_AGAIN] == {"a"}
+    assert pulsar_signs(told(parts[0], parts[0]))[PART_AGAIN] == set()
+
+
+@pytest.mark.parametrize("whom", ["END_TXN_ON_PARTITION", "END_TXN_ON_SUBSCRIPTION"])
+def test_somebody_is_told_again_how_a_transaction_ended(whom: str) -> None:
+    """Of the same transaction, and by a request: its answer is none."""
+    end = frame("END_TXN", transaction="1:2", records=["a"])
+    asks, other = (frame(whom, transaction=name) for name in ("1:2", "1:3"))
+    assert pulsar_signs(told(end, asks, other, frame(f"{whom}_RESPONSE", "response", transaction="1:2")))[TOLD_AGAIN] == set()
+    assert pulsar_signs(told(end, asks, asks))[TOLD_AGAIN] == {"a"}
+    assert pulsar_signs(told(end, other, other))[TOLD_AGAIN] == set()
