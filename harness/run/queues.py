@@ -23,7 +23,7 @@ from harness.run.parts import Opened, Parts
 from harness.run.scene import CellScene
 from harness.run.sinks import Database, SinkPart
 from harness.run.stages import Producing, Reading
-from harness.run.who import CellNodes
+from harness.run.who import CellNodes, by_client
 from harness.stages.settings import ours
 from harness.stages.stage import Stage
 
@@ -294,6 +294,7 @@ def parts_of(
         scene,
         lambda: (producing.node, *reading.nodes),
         {Role.BROKER: lambda: server} if cell.scenario.deployment.alone else {},
+        meant=lambda hit: BROKER if hit["role"] == Role.BROKER else by_client(hit),
         words=words or {},
     )
     watching = Watching(scene.progress, lambda: queue.trouble() is None, producing.has_ended, UNANSWERED)

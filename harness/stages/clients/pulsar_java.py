@@ -30,8 +30,6 @@ ANSWER_S: Final = 20.0
 """How long it may take to answer anything else than a message."""
 MADE_S: Final = 15.0
 """How long it may take to make a client; then another one is made."""
-INCOMPLETE_MS: Final = 2_000
-"""How long parts of a message wait for the others; then the library acknowledges them. By default a minute."""
 NOTHING: Final = "-"
 _KINDS: Final = {
     Subscription.SHARED: "Shared", Subscription.EXCLUSIVE: "Exclusive", Subscription.FAILOVER: "Failover",
@@ -201,7 +199,7 @@ class PulsarConsumer:
         try:
             [number] = self._program.bridge.call(
                 "consumer", self._program.client, topic, SUBSCRIPTION_NAME, _KINDS[push.subscription], self._settings.unit,
-                self._stage.client_id, str(push.receipts).lower(), INCOMPLETE_MS,
+                self._stage.client_id, str(push.receipts).lower(),
             )  # fmt: skip
         except ClientError as error:
             if error.name == "ConsumerBusyException":  # the broker does not know yet that the last one is gone

@@ -84,14 +84,14 @@ public final class PulsarBridge extends Calls {
         return added(words[3].equals("-") ? builder.create() : builder.producerName(words[3]).create());
     }
 
-    /** {@code consumer CLIENT TOPIC SUBSCRIPTION TYPE QUEUE_SIZE NAME RECEIPTS INCOMPLETE}. */
+    /** {@code consumer CLIENT TOPIC SUBSCRIPTION TYPE QUEUE_SIZE NAME RECEIPTS}. */
     private String consumer(String[] words) throws Exception {
         boolean receipts = Boolean.parseBoolean(words[7]);
         return added(((PulsarClient) things.get(words[1])).newConsumer(Schema.BYTES).topic(words[2])
                 .subscriptionName(words[3]).subscriptionType(SubscriptionType.valueOf(words[4]))
                 .receiverQueueSize(Integer.parseInt(words[5])).consumerName(words[6])
                 .negativeAckRedeliveryDelay(100, TimeUnit.MILLISECONDS)
-                .expireTimeOfIncompleteChunkedMessage(Long.parseLong(words[8]), TimeUnit.MILLISECONDS)
+                .maxPendingChunkedMessage(1).autoAckOldestChunkedMessageOnQueueFull(true)
                 .isAckReceiptEnabled(receipts).acknowledgmentGroupTime(receipts ? 0 : 100, TimeUnit.MILLISECONDS)
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe());
     }

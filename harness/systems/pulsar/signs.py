@@ -49,9 +49,10 @@ def _told_again(history: History) -> set[str]:
     told: Counter[tuple[str, str]] = Counter()
     records: dict[str, list[str]] = {}
     for event in history.of(kinds.FRAME):
-        if event["api"] in _TOLD and event["dir"] == "request":
-            told[event["transaction"], event["api"]] += 1
-        elif event["api"] == Command.END_TXN:
+        api = event.get("api")
+        if api in _TOLD and event["dir"] == "request":
+            told[event["transaction"], api] += 1
+        elif api == Command.END_TXN:
             records[event["transaction"]] = event.get("records", [])
     return {record for (transaction, _), count in told.items() if count > 1 for record in records.get(transaction, ())}
 
@@ -76,7 +77,7 @@ def _held_back(history: History) -> set[str]:
     held: set[str] = set()
     for event in history.of(kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.ACKNOWLEDGED):
         record = event["record"]
-        if event["event"] == kinds.PRODUCE_ANSWER and event["error"] == 0:
+        if event["event"] == kinds.PRODUCE_ANSWER and event.get("place") and event["error"] == 0:
             stored.add(record)
         elif event["event"] == kinds.FETCHED and event["reached"] and record not in given:
             given[record] = len(given)
