@@ -269,7 +269,7 @@ _PARTS = (
     _in_parts(
         "producer-crash-before-ack+parts", "producer-crash-before-ack", Kill(RECEIPT, (Role.PRODUCER,)),
         "The message is whole, and its producer dies before it reads so. Sent again it is a second one; where the broker "
-        "deduplicates, its last part is known and not stored, and the consumer acknowledges the others when the next message begins.",
+        "deduplicates, its last part is known and not stored, and the consumer acknowledges the others with the next one.",
         {AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
     ),
     _in_parts(
