@@ -142,7 +142,11 @@ class PulsarBroker(ServedBroker):
         return f"{HOST}:{self._binary}"
 
     def become(self, told: Mapping[str, object]) -> None:
-        """Be one that is told this besides: another start where it is told something else now. Raises EnvironmentFailure."""
+        """Be one that is told this besides: another start where it is told something else now.
+
+        Raises:
+            EnvironmentFailure: it does not come up again.
+        """
         if told != self._told:
             self._told = told
             self.kill()
