@@ -27,14 +27,16 @@ from harness.saved import write_whole
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.signature import signature_of
-from harness.sweep.sweeping import BESIDE, RESULT_FILE, Asked, Sweep
+from harness.sweep.sweeping import BESIDE, RESULT_FILE, Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.controls import Controls
+    from harness.matrix.runner import Progress
     from harness.model.cell import Cell
     from harness.saved import CellResult
+    from harness.sweep.sweeping import Sweep
 
 NAME = "random"
 FOUND = frozenset({Kind.BROKEN, Kind.STUCK})
@@ -111,26 +113,20 @@ def swept(directory: Path) -> dict[str, Any]:
     return {"runs": len(by), "hits": sum(verdict in FOUND for verdict in by), "findings": len(told["findings"])}
 
 
-def measure(directory: Path, runs: int) -> dict[str, Any]:
-    """Run so many random kills of what a sweep was asked for, and return both sides."""
-    sweep = sweep_of(Asked.load(directory), directory)
-    try:
-        with make_progress(sys.stdout) as progress:
-            sweep.dry_run(progress)
-            roles, within_s = window(sweep.dry_runs())
-            cells = cells_of(sweep, drawn(roles, within_s, runs, sweep.asked.seed))
-            done = {result.plan.scenario for result in _ran(sweep)}
-            sweep.run_beside([cell for cell in cells if cell.scenario.id not in done], progress)
-    finally:
-        if (close := getattr(sweep.system, "close", None)) is not None:
-            close()
+def measure(sweep: Sweep, runs: int, progress: Progress) -> dict[str, Any]:
+    """Run so many random kills of what a sweep was asked for, those that were run before among them, and return both sides."""
+    sweep.dry_run(progress)
+    roles, within_s = window(sweep.dry_runs())
+    cells = cells_of(sweep, drawn(roles, within_s, runs, sweep.asked.seed))
+    done = {result.plan.scenario for result in _ran(sweep)}
+    sweep.run_beside([cell for cell in cells if cell.scenario.id not in done], progress)
     ran = _ran(sweep)
     found = hits(ran)
     return {
         "what": sweep.asked.what, "like": sweep.asked.like, "client": sweep.base.client, "seed": sweep.asked.seed,
         "random": {"runs": len(ran), "hits": sum(found.values()), "findings": len(found), "within s": round(within_s, 2),
                    "void": sum(one.verdict.kind is Kind.VOID for one in ran), "found": found},
-        "sweep": swept(directory) if (directory / RESULT_FILE).exists() else None,
+        "sweep": swept(sweep.directory) if (sweep.directory / RESULT_FILE).exists() else None,
     }  # fmt: skip
 
 
@@ -152,7 +148,13 @@ def main() -> None:
     parser.add_argument("sweep", type=Path)
     parser.add_argument("--runs", type=int, default=100)
     options = parser.parse_args()
-    told = measure(options.sweep, options.runs)
+    sweep = sweep_of(Asked.load(options.sweep), options.sweep)
+    try:
+        with make_progress(sys.stdout) as progress:
+            told = measure(sweep, options.runs, progress)
+    finally:
+        if (close := getattr(sweep.system, "close", None)) is not None:
+            close()
     write_whole(options.sweep / RESULT, json.dumps(told, indent=1) + "\n")
     print("| what | client | sweep: hits per 100 runs | random kills: hits per 100 runs |\n|---|---|---|---|")  # noqa: T201
     print(line_of(told))  # noqa: T201

@@ -6,10 +6,14 @@ import json
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
-from tests.bench.random_kills import RESULT_FILE, drawn, line_of, swept
+from harness.systems.memory.plants import Plant
+from tests.bench.random_kills import RESULT_FILE, KillAtRandom, drawn, line_of, measure, swept
+from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from harness.model.cell import Cell
 
 ROLES = (Role.PRODUCER, Role.CONSUMER)
 
@@ -31,3 +35,21 @@ def test_hits_are_told_per_hundred_runs(tmp_path: Path) -> None:
     assert sweep == {"runs": 4, "hits": 2, "findings": 1}
     told = {"what": "plain/exactly-once", "like": "x", "client": "java", "sweep": sweep, "random": {"runs": 50, "hits": 1}}
     assert line_of(told) == "| plain/exactly-once x | java | 50 (2 of 4) | 2 (1 of 50) |"
+
+
+def test_what_a_random_kill_breaks_is_a_hit(tmp_path: Path) -> None:
+    """Each kill is a run, once, and what it breaks is counted by what came of it."""
+
+    def wrong(cell: Cell) -> Plant:
+        fault = cell.scenario.fault
+        return Plant(lose=1) if isinstance(fault, KillAtRandom) and fault.role is Role.PRODUCER else RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong), Quiet()
+    told = measure(one, 6, progress)
+    kills = [name for name in progress.ran if name.startswith("random-")]
+    assert len(kills) == told["random"]["runs"] == 6
+    drew = drawn(ROLES, told["random"]["within s"], 6, seed=1)
+    assert told["random"]["hits"] == sum(kill.role is Role.PRODUCER for kill in drew) in range(1, 6)
+    assert told["random"]["findings"] == 1
+    assert measure(one, 7, progress)["random"]["runs"] == 7
+    assert len([name for name in progress.ran if name.startswith("random-")]) == 7
