@@ -1,4 +1,4 @@
-"""Saved positions that are gone: a reader was away for longer than its group's offsets are kept, or somebody deleted them."""
+"""Saved positions that are gone, because a reader was away for too long or somebody deleted them, or that are taken back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from harness.controls import InProgram, OnWire
+from harness.faults import Late
 from harness.judge.signs import ABSORBED, RESUMED_PAST
-from harness.model.prediction import Exactly, Select
+from harness.model.prediction import AtLeast, Exactly, Select
 from harness.model.scenario import Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.heartbeats import by_heartbeats
@@ -119,6 +120,21 @@ PROCESSOR_LATEST = replace(
     },
 )  # fmt: skip
 
-BY_NIGHT = (EARLIEST, LATEST, NONE, KEPT_WITH_RESULT, PROCESSOR_LATEST)
+COMMIT = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST)
+
+LATE = Scenario(
+    pipeline=PLAIN, id="late-position", failure_point="late-position", group="offsets",
+    fault=Late(replace(COMMIT, offset=-1), replace(COMMIT, offset=1), kill=True),
+    because="A commit arrives when its consumer has made it again and has committed the target, too: the position is what was "
+    "committed last, and so before the target. The consumer dies with the next commit on its way, and its successor reads the "
+    "target again. At most once that is a broken promise: a position saved before the work protects as long as nothing is late.",
+    expect={
+        AMO: Predicted(duplicated=Exactly(), control=True, settings=after(AT_MOST_ONCE, "earliest")),
+        ALO: Predicted(duplicated=AtLeast(), settings=after(AT_LEAST_ONCE, "earliest")),
+        EOS: Predicted(sign=ABSORBED, settings=after(EXACTLY_ONCE, "earliest")),
+    },
+)  # fmt: skip
+
+BY_NIGHT = (EARLIEST, LATEST, NONE, KEPT_WITH_RESULT, PROCESSOR_LATEST, LATE)
 BY_HEARTBEATS = tuple(by_heartbeats(scenario) for scenario in (EARLIEST, LATEST, NONE, PROCESSOR_EARLIEST))
 OFFSETS = (PROCESSOR_EARLIEST, *(replace(scenario, suite=Suite.NIGHT) for scenario in BY_NIGHT), *BY_HEARTBEATS)
