@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from harness.audit.failures import ELSEWHERE, AuditError, OutgrownError
 from harness.audit.findings import UNREAD, Example, Unread, Unreadable
@@ -21,6 +20,8 @@ from harness.model.semantics import Anomaly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from pyarrow.parquet import ParquetFile
 
     from harness.audit.findings import Findings, Gathering
     from harness.audit.pages import Copies, Ints
@@ -168,9 +169,11 @@ def _hidden(file: Path, root: Path) -> bool:
 
 def _chunks(side: Rows) -> Iterator[Chunk]:
     """Read a side file by file."""
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - not for topics
+
     for file in _files(side):
         try:
-            with pq.ParquetFile(file) as parquet:
+            with ParquetFile(file) as parquet:
                 yield from _file_chunks(side, file, parquet)
         except AuditError:
             raise
@@ -179,7 +182,7 @@ def _chunks(side: Rows) -> Iterator[Chunk]:
             raise AuditError(f"cannot read {file}: {why}") from error
 
 
-def _file_chunks(side: Rows, file: Path, parquet: pq.ParquetFile) -> Iterator[Chunk]:
+def _file_chunks(side: Rows, file: Path, parquet: ParquetFile) -> Iterator[Chunk]:
     roles = {name: getattr(side, name) for name in ("id", "key", "order", "partition", "offset")}
     wanted = {role: column for role, column in roles.items() if column is not None}
     missing = [column for column in wanted.values() if column not in parquet.schema_arrow.names]
