@@ -106,6 +106,17 @@ class LimitsDeployments(Protocol):
     """Each is several programs that are busy when they start, and a machine has no use for more."""
 
 
+@runtime_checkable
+class TakesOneCell(Protocol):
+    """An ability of a launcher: to say that its deployments take one cell at a time. Cells side by side have one each.
+
+    It may be asked to deploy by several threads at once.
+    """
+
+    one_cell: bool
+    """Whether it is so."""
+
+
 def _none() -> Collection[str]:
     return ()
 

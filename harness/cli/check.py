@@ -6,17 +6,19 @@ import json
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.finishing import finish
-from harness.cli.options import AsJson, Baseline, Reports  # noqa: TC001 - typer reads them
+from harness.cli.options import AsJson, Baseline, Jobs, Reports, jobs_of
 from harness.cli.telling import complain, warn
 from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
 from harness.model.exits import ExitCode
+from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import EXPECTABLE
 from harness.report.advising import last_words
 from harness.report.breaks import breaks_of, exit_code, read_baseline
@@ -41,6 +43,7 @@ def check(
     explain: Annotated[bool, typer.Option("--explain", help="Make the dry run, show what would be done, and stop.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 4 if a cell shows no effect of its fault.")] = False,
     seed: Annotated[int, typer.Option(help="The seed, from which target record, keys and sizes are drawn.", min=0)] = 1,
+    jobs: Jobs = None,
     attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A running Kafka: see docs/attach.md.")] = None,
     attach_remote: Annotated[bool, typer.Option("--attach-remote", help="Allow a broker on another machine.")] = False,
     baseline: Baseline = None,
@@ -48,7 +51,13 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline of your own at every failure point it has, and judge it by what it claims."""
-    from harness.matrix.checking import Check, explanation, seen_in, untried  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.matrix.checking import (  # noqa: PLC0415 - brings a system; nobody else needs it
+        Check,
+        at_once,
+        explanation,
+        seen_in,
+        untried,
+    )
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
@@ -66,20 +75,24 @@ def check(
         own = "lostack's own brokers have their own user and authority"
         warn(f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for --attach: {own}")
     asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
-    asked.plan({}, only or ())  # a wrong name is told before anything is started
+    meant, _ = asked.plan({}, only or ())  # a wrong name is told before anything is started
+    asked = replace(asked, jobs=min(jobs_of(jobs), len(meant)))
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             progress.say("dry run: no fault")
             try:
-                dry = asked.dry_run(progress)
+                # the list of points has a run without a fault, too: that one waits for what comes late, beside the others
+                rehearsed = asked.rehearsed(progress, brief=explain or any(cell.scenario.id == NO_FAULT for cell in meant))
             except KeyboardInterrupt:
                 complain("interrupted during the dry run: no failure point was tried")
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
+            dry, asked = rehearsed.dry, replace(asked, jobs=rehearsed.jobs)
             alone = _tell_dry_run(dry, known)
             seen = seen_in(dry)
             cells, rest = asked.plan(seen, only or ())
             for line in explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]):
                 progress.say(line)
+            progress.say(at_once(rehearsed.jobs, rehearsed.because))
             missed = untried(pipeline, [cell.scenario for cell in (*cells, *rest)])
         if explain:
             raise typer.Exit(alone or (ExitCode.VOID if missed and not only else ExitCode.KEPT))

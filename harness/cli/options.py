@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+MOST_AT_ONCE = 3
+"""How many cells of a declared pipeline are under way at once, where nobody says."""
 
 Only = Annotated[
     list[str] | None, typer.Option(help="Only cells whose id has these words or matches this glob. May be repeated.")
@@ -19,3 +23,15 @@ Reports = Annotated[Path, typer.Option(help="Where runs are written.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON to standard output.")]
 Directory = Annotated[Path, typer.Argument(help="A saved run, e.g. reports/latest.")]
 Baseline = Annotated[Path | None, typer.Option(help="A file of known breaks; they are shown and fail nothing.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=64,
+        help="How many cells run at once, each on a broker of its own. By default one more than cores, 3 at most.",
+    ),
+]  # fmt: skip
+
+
+def jobs_of(jobs: int | None) -> int:
+    """Return how many cells of a declared pipeline run at once: as many as were asked for, or what this machine bears."""
+    return jobs or min(MOST_AT_ONCE, (os.cpu_count() or 1) + 1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads them
+from harness.cli.options import AsJson, Reports, jobs_of
 from harness.cli.telling import complain
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from harness.sweep.sweeping import Asked, Planned, Sweep
 
 SWEEPS = "sweeps"
+OWN_AT_ONCE = 3
+"""How many cells of lostack's own pipelines share a broker, where nobody says."""
 
 
 def sweep(
@@ -43,7 +45,15 @@ def sweep(
     seed: Annotated[int, typer.Option(help="The seed: keys, sizes and the sample are drawn from it.", min=0)] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
     minutes: Annotated[float | None, typer.Option(help="Begin no cell after this many minutes.", min=0)] = None,
-    jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=64,
+            help="How many cells run at once: on one broker, or, of a pipeline of yours, on one each. By "
+            "default 3, and of a pipeline of yours not more than one more than cores.",
+        ),
+    ] = None,
     shard: Annotated[str | None, typer.Option(metavar="K/N", help="Run only this part of the points, from 1/N to N/N.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue the sweep in this folder.")] = None,
     act: Annotated[
@@ -73,7 +83,7 @@ def sweep(
             client or "",
             seed,
             records,
-            jobs,
+            (jobs or OWN_AT_ONCE) if file is None else jobs_of(jobs),
             _shard(shard),
             command,
             system=system or "",
@@ -85,8 +95,7 @@ def sweep(
     elif file is None and not only:
         again = Asked.load(resume)
         _check_same(context, again)
-        jobs = jobs if _is_said(context, "jobs") else again.jobs
-        sweeps = [sweep_of(replace(again, jobs=jobs), resume)]
+        sweeps = [sweep_of(replace(again, jobs=jobs or again.jobs), resume)]
     else:
         raise UsageError("--resume continues with the sweep's own pipeline: name no other")
     codes = [_run(one, until, explain=explain, keep=keep, as_json=as_json) for one in sweeps]
@@ -173,7 +182,7 @@ def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) 
     if (file is None) == (not only):
         raise UsageError("name a declaration (pipeline.toml), or a pipeline of lostack's with --only (e.g. plain/exactly-once)")
     if file is not None:
-        meant = [replace(asked, what=str(file), declared=True, jobs=1)]
+        meant = [replace(asked, what=str(file), declared=True)]
     else:
         meant = [replace(asked, what=f"{cell.pipeline}/{cell.semantic}") for cell in swept(only, asked)]
     begun = [sweep_of(each, Path()) for each in meant]  # a wrong name is told before anything is written

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.faults import NoFault
+from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import not_run
 from harness.model import events as kinds
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from harness.systems.declared.system import DeclaredSystem
 
 DRY_RUNS = "dry-runs"
+REHEARSAL = "rehearsal"
+"""How the runs without a fault beside the dry run are called, with a number behind."""
 _PLUMBING = frozenset({"ApiVersions", "Metadata", "CONNECT", "STOMP"})
 UNITS = 3
 """How many requests' worth of records are offered, so that there is load before and after the fault."""
@@ -80,28 +83,68 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """A dry run, and what was seen of whether cells can run side by side.
+
+    ``jobs``: how many may be under way at once; ``because``: why it is one alone, or nothing.
+    """
+
+    dry: CellResult
+    jobs: int
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
-    """One check of one pipeline."""
+    """One check of one pipeline. ``jobs``: how many of its cells are under way at once, each on a broker of its own."""
 
     pipeline: Pipeline
     system: DeclaredSystem
     reports: Path
     command: str
     seed: int = 1
+    jobs: int = 1
 
-    def dry_run(self, progress: Progress) -> CellResult:
-        """Run it without a fault.
+    def dry_run(self, progress: Progress, *, brief: bool = False) -> CellResult:
+        """Run it without a fault. ``brief``: another such run comes, which waits for what comes late.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
             Exception: whatever :func:`harness.matrix.runner.run` raises.
         """
-        watched = NoFault(watched=True)
-        first = [replace(scenario, fault=watched) for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
-        saved = self._run(cells_of(self.pipeline, first, seed=self.seed), (), self.reports / DRY_RUNS, progress)
-        if saved.info.interrupted or not saved.results:
+        return self._dry_runs(1, progress, brief=brief)[0]
+
+    def rehearsed(self, progress: Progress, *, brief: bool = False) -> Rehearsed:
+        """Run it without a fault, as often side by side as cells are to be; where that fails, alone, as all cells are then.
+
+        ``brief``: another run without a fault comes, which waits for what comes late.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed.
+            Exception: whatever :func:`harness.matrix.runner.run` raises.
+        """
+        because = self.system.why_alone(self.pipeline) or ""
+        if self.jobs > 1 and not because:
+            dry, *others = self._dry_runs(self.jobs, progress, brief=brief)
+            failed = [result for result in (dry, *others) if result.verdict.kind is not Kind.KEPT]
+            if not failed:
+                return Rehearsed(dry, self.jobs)
+            because = f"of {self.jobs} runs without a fault side by side one was {failed[0].verdict.kind}"
+            progress.say(f"{because} ({failed[0].verdict.reason}); once more, alone")
+        return Rehearsed(self.dry_run(progress, brief=brief), 1, because)
+
+    def _dry_runs(self, count: int, progress: Progress, *, brief: bool) -> Sequence[CellResult]:
+        """Run it without a fault so many times side by side; the first run's durable writes are watched."""
+        [without] = [scenario for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
+        first = replace(without, fault=NoFault(watched=True))
+        others = [replace(without, id=f"{REHEARSAL}-{number}") for number in range(2, count + 1)]
+        cells = cells_of(self.pipeline, (first, *others), seed=self.seed)
+        cells = tuple(replace(cell, brief=brief or cell.scenario is not first) for cell in cells)
+        saved = self._run(cells, (), self.reports / DRY_RUNS, progress, jobs=count)
+        if saved.info.interrupted or len(saved.results) < count:
             raise KeyboardInterrupt
-        return saved.results[0]
+        by_name = {result.plan.scenario: result for result in saved.results}
+        return [by_name[cell.scenario.id] for cell in cells]
 
     def plan(
         self, seen: Mapping[str, Seen], only: Sequence[str] = ()
@@ -131,19 +174,26 @@ class Check:
         self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], progress: Progress, untried: Sequence[str] = ()
     ) -> SavedRun:
         """Run the faults; ``untried``: what is to be said of stages that none of these cells kills."""
-        return self._run(cells, rest, self.reports, progress, untried)
+        return self._run(cells, rest, self.reports, progress, untried, jobs=self.jobs)
 
     def _run(
         self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], reports: Path, progress: Progress,
-        untried: Sequence[str] = (),
+        untried: Sequence[str] = (), *, jobs: int,
     ) -> SavedRun:  # fmt: skip
         plan = RunPlan(
             systems=(self.system,), cells=tuple(cells), not_applicable=tuple(not_run(cell) for cell in rest),
-            reports=reports, jobs=1, command=self.command, seeds=(self.seed,), records=self.pipeline.records,
+            reports=reports, jobs=jobs, command=self.command, seeds=(self.seed,), records=self.pipeline.records,
             untried=tuple(untried),
             again=lambda: self.system.silences.too_short(cells),
         )  # fmt: skip
         return run(plan, progress)
+
+
+def at_once(jobs: int, because: str) -> str:
+    """Say how many cells are under way at once, and why it is one alone."""
+    if jobs > 1:
+        return f"{jobs} cells at once, each on a broker of its own"
+    return f"one cell at a time{because and f': {because}'}"
 
 
 def seen_in(result: CellResult) -> dict[str, Seen]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import psutil
 
-from harness.interfaces import LimitsDeployments, PreparesForCells
+from harness.interfaces import LimitsDeployments, PreparesForCells, TakesOneCell
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
 from harness.latest import point_latest
@@ -50,6 +50,8 @@ WATCH_S = 0.2
 """How often a deployment is checked. In seconds."""
 ASIDE_NICE = 10
 """The niceness of preparing a system while the cells of the one before it run."""
+OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
+"""Deployments with one broker, of those that declared pipelines run on."""
 OWN_LANES = 2
 """How many brokers are up for cells that kill theirs; two cores have no use for more. A launcher may say less."""
 
@@ -84,7 +86,8 @@ class RunPlan:
 
     ``systems``: those the cells belong to, by name; where there is one, it runs them all.
     ``jobs``: how many cells share a broker at once. Cells whose broker dies have brokers of their own, or share one with the
-    other semantics of their scenario, for which it dies at the same moment.
+    other semantics of their scenario, for which it dies at the same moment. Where a deployment takes one cell at a time, so many
+    cells are under way in all, each on a deployment of its own.
     """
 
     systems: tuple[Launcher, ...]
@@ -233,20 +236,15 @@ class _Run:
             self._run_lanes(system, cells, turn="-once-more")
 
     def _run_lanes(self, system: Launcher, cells: Sequence[Cell], turn: str = "") -> None:
-        """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
-        own = system.own_at_once if isinstance(system, LimitsDeployments) else OWN_LANES
-        lanes = (
-            ((Deployment.SHARED,), 1, self.plan.jobs), (SECURED, 1, 1), ((Deployment.OWN,), min(own, self.plan.jobs), 1),
-            # one after the other: three or four brokers are enough at once
-            ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
-        )  # fmt: skip
-        for needs, deployments, workers in lanes:
-            waiting = {need: self._waiting(system, need, cells) for need in needs}
-            count = sum(groups.qsize() for groups in waiting.values())
-            for number in range(1, min(deployments, count) + 1):
-                turns = [
-                    (need, f"{system.name}-{need}-{number}{turn}", left) for need, left in waiting.items() if not left.empty()
-                ]
+        """One lane is one deployment at a time: cells that share a broker overlap on it, those that kill theirs have a few."""
+        waiting = {need: self._waiting(system, need, cells) for need in Deployment}
+        lanes = Counter[Deployment]()
+        for needs, deployments, workers in self._plan_of_lanes(system):
+            wanted = [need for need in needs if not waiting[need].empty()]
+            count = sum(waiting[need].qsize() for need in wanted) - max((lanes[need] for need in wanted), default=0)
+            for _ in range(min(deployments, count)):
+                lanes.update(wanted)
+                turns = [(need, f"{system.name}-{need}-{lanes[need]}{turn}", waiting[need]) for need in wanted]
                 self._lanes.append(_Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1]))
         try:
             for lane in self._lanes:
@@ -257,6 +255,18 @@ class _Run:
             self._stop.set()
             _join(self._started())
             raise
+
+    def _plan_of_lanes(self, system: Launcher) -> Sequence[tuple[tuple[Deployment, ...], int, int]]:
+        """Return kinds of lanes: which deployments a lane has in turn, how many such lanes there are, and workers in each."""
+        jobs = self.plan.jobs
+        if isinstance(system, TakesOneCell) and system.one_cell:  # one lane begins with what takes longest, and the others help
+            return ((OF_ONE_BROKER[::-1], 1, 1), (OF_ONE_BROKER, jobs - 1, 1))
+        own = system.own_at_once if isinstance(system, LimitsDeployments) else OWN_LANES
+        return (
+            ((Deployment.SHARED,), 1, jobs), (SECURED, 1, 1), ((Deployment.OWN,), min(own, jobs), 1),
+            # one after the other: three or four brokers are enough at once
+            ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
+        )  # fmt: skip
 
     def _waiting(self, system: Launcher, need: Deployment, planned: Sequence[Cell]) -> queue.SimpleQueue[_Group]:
         """Return the cells of a system that need this deployment; those that share a death are grouped."""
@@ -295,7 +305,9 @@ class _Run:
     def _lane(self, system: Launcher, turns: Sequence[_Turn], workers: int) -> None:
         """Deploy, and let workers run cells on it. If a killed broker does not come back, the next cells get a new deployment."""
         try:
-            for need, name, waiting in turns:
+            for turn, (need, name, waiting) in enumerate(turns):
+                if turn and waiting.empty():  # others have run them meanwhile
+                    continue
                 for number in itertools.count(1):
                     self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)
                     if self._is_over():

@@ -63,6 +63,8 @@ class DeclaredCell(Cell):
     """One failure point of one declared pipeline."""
 
     declared: Pipeline
+    brief: bool = dataclasses.field(default=False, compare=False)
+    """Whether another run without a fault waits for what comes late, and this one need not."""
 
     @property
     def pipeline(self) -> str:

@@ -91,8 +91,12 @@ def declared_sweep(asked: Asked, directory: Path, pipeline: Declared, system: De
     def again(cells: Sequence[Cell]) -> set[str]:
         return system.silences.too_short(cell for cell in cells if isinstance(cell, DeclaredCell))
 
-    return Sweep(directory, asked, declared_base(pipeline, asked.seed), system, kills_brokers=not system.attached, again=again,
-                 failpoints=tuple((str(each.known), name) for each in pipeline.stages for name in each.failpoints))  # fmt: skip
+    alone = system.why_alone(pipeline) or ""
+    asked = replace(asked, jobs=1) if alone else asked
+    return Sweep(
+        directory, asked, declared_base(pipeline, asked.seed), system, kills_brokers=not system.attached, again=again,
+        alone=alone, failpoints=tuple((str(each.known), name) for each in pipeline.stages for name in each.failpoints),
+    )  # fmt: skip
 
 
 def declared_base(pipeline: Declared, seed: int) -> DeclaredSweepCell:
@@ -161,6 +165,7 @@ def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str)
         what = found.declaration or found.pipeline
         sweep = sweep_of(Asked(what, found.client, found.seed, found.records, jobs, (1, 1), command, bool(found.declaration),
                                found.system, found.like), reports, keep=False)  # fmt: skip
+        jobs = min(jobs, sweep.asked.jobs)  # a declared pipeline may take only one cell at a time
         cells.append(found.cell(loaded(sweep.base, found.records, found.partitions)))
         systems.setdefault(sweep.system.name, sweep.system)
     if len({cell.id for cell in cells}) < len(cells):

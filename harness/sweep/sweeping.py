@@ -6,6 +6,7 @@ Layout::
     reports/sweeps/<sweep>/dry/<run>/           three runs without a fault, a saved run
     reports/sweeps/<sweep>/points/<run>/        the points, saved runs; a round each, and one for each time it went on
     reports/sweeps/<sweep>/beside/<run>/        what shrinks findings
+    reports/sweeps/<sweep>/aside/<run>/         runs without a fault that were no good side by side
     reports/sweeps/<sweep>/found/<name>.toml    findings as scenarios
 
 All else is made of these. Whatever ends a sweep, what was judged is there, and ``--resume`` goes on with the rest.
@@ -32,7 +33,7 @@ from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
 from harness.model.types import misfit
 from harness.pipelines.cells import DeclaredCell
-from harness.saved import RUN_FILE, SWEEP_FILE, load_run, write_whole
+from harness.saved import ASIDE, RUN_FILE, SWEEP_FILE, load_run, write_whole
 from harness.stages.settings import ours
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Why, chosen, class_of, grouped
@@ -62,6 +63,8 @@ SCHEMA = 1
 RESULT_FILE = "result.json"
 DRY, POINTS, BESIDE = "dry", "points", "beside"
 DRY_RUNS = 3
+FIRST = "dry-1"
+"""Of a declared pipeline, the one that waits for what comes late."""
 WATCHED = "dry-watched"
 """Another one of a declared pipeline, in which the kernel tells its durable writes: its times are others."""
 DEPTHS = (1, 2)
@@ -184,6 +187,8 @@ class Sweep:
     failpoints: tuple[tuple[str, str], ...] = ()
     """Places in its programs, by role and name."""
     again: Callable[[Sequence[Cell]], Collection[str]] = lambda _: ()
+    alone: str = ""
+    """Why its cells run one at a time, where they cannot otherwise."""
     interrupted: bool = field(default=False, init=False)
     """Whether Ctrl-C cut it short."""
     _judged: dict[Path, CellResult] = field(default_factory=dict, init=False)
@@ -201,16 +206,34 @@ class Sweep:
         """
         if len(self.dry_runs()) < DRY_RUNS:
             done = {result.plan.scenario for result in self.results(DRY) if result.ended}
-            names = [f"dry-{number}" for number in range(1, DRY_RUNS + 1)]
+            names = [FIRST, *(f"dry-{number}" for number in range(2, DRY_RUNS + 1))]
             cells = tuple(self._without_fault(name) for name in names if name not in done)
             if isinstance(self.base, DeclaredSweepCell) and WATCHED not in done:
                 cells += (self._without_fault(WATCHED, NoFault(watched=True)),)
             saved = run(self._run_plan(cells, DRY, bool), progress)
             if saved.info.interrupted:
                 raise KeyboardInterrupt
+            failed = [result for result in saved.results if result.verdict.kind is not Kind.KEPT]
+            if failed and self.asked.jobs > 1 and isinstance(self.base, DeclaredCell):
+                self._go_alone(failed[0], saved.directory, progress)
         for result in self.dry_runs():
             if result.verdict.kind is not Kind.KEPT:
                 raise DryRunError(result)
+
+    def _go_alone(self, failed: CellResult, directory: Path, progress: Progress) -> None:
+        """Make the dry runs of a declared pipeline again, one at a time, as all cells are from now on.
+
+        Raises:
+            DryRunError: one of them is not kept.
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
+        self.alone = f"of the runs without a fault side by side one was {failed.verdict.kind}"
+        progress.say(f"{self.alone} ({failed.verdict.reason}); once more, one at a time")
+        (self.directory / ASIDE).mkdir(exist_ok=True)
+        directory.rename(self.directory / ASIDE / directory.name)
+        self.asked = dataclasses.replace(self.asked, jobs=1)
+        self.asked.save(self.directory)
+        self.dry_run(progress)
 
     def plan(self) -> Planned:
         """Return what follows from the dry runs, which are there."""
@@ -368,8 +391,8 @@ class Sweep:
     # --- runs ----------------------------------------------------------------------------------------------------------
 
     def _without_fault(self, name: str, fault: NoFault = NoFault()) -> Cell:  # noqa: B008 - nobody can change it
-        scenario = dataclasses.replace(self.base.scenario, id=name, fault=fault)
-        return dataclasses.replace(self.base, scenario=scenario)
+        cell = dataclasses.replace(self.base, scenario=dataclasses.replace(self.base.scenario, id=name, fault=fault))
+        return dataclasses.replace(cell, brief=name != FIRST) if isinstance(cell, DeclaredSweepCell) else cell
 
     def _run_plan(self, cells: tuple[Cell, ...], folder: str, enough: Callable[[], bool]) -> RunPlan:
         return RunPlan(

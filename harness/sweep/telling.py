@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.verdict import Kind
+from harness.matrix.checking import at_once
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
+from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import counted
 from harness.saved import write_whole
 from harness.sweep.classes import Why
@@ -69,6 +71,8 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     ran = {one.point.id for one in sweep.outcomes(planned).all}
     left = [point for point, _ in planned.chosen if point.id not in ran]
     seconds = _estimate_s(sweep, planned, left)
+    if isinstance(sweep.base, DeclaredCell):
+        yield f"  {at_once(sweep.asked.jobs, sweep.alone)}"
     known = f"; {len(ran)} of them were run before" if ran else ""
     if left_s is None or seconds <= max(left_s, 0.0):
         yield f"  that takes about {seconds / 60:.0f} minutes{known}"
@@ -188,7 +192,7 @@ def report_of(directories: Sequence[Path]) -> Told:
     sweeps = [sweep_of(Asked.load(directory), directory) for directory in directories]
     first = sweeps[0]
     for other in sweeps[1:]:
-        if replace(other.asked, shard=(1, 1), command="") != replace(first.asked, shard=(1, 1), command=""):
+        if _points_of(other.asked) != _points_of(first.asked):
             raise UsageError(f"{other.directory} is no part of the sweep in {first.directory}: it was asked for otherwise")
     plans = [each.planned() for each in sweeps]
     found = [each.outcomes(planned) for each, planned in zip(sweeps, plans, strict=True)]
@@ -199,6 +203,11 @@ def report_of(directories: Sequence[Path]) -> Told:
     told = summary_of(first, both, outcomes, cut=False)
     files = write_sweep(first, both, outcomes, told)
     return Told((*told.lines, *map(str, files)), told.exit_code)
+
+
+def _points_of(asked: Asked) -> Asked:
+    """Return what of a plan decides which points there are."""
+    return replace(asked, shard=(1, 1), command="", jobs=1)
 
 
 def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> tuple[Path, ...]:

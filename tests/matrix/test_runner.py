@@ -220,6 +220,47 @@ def test_who_runs_one_cell_at_a_time_starts_one_broker_of_their_own_at_a_time(tm
     assert len(deployed) == brokers
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_where_a_deployment_takes_one_cell_as_many_are_up_as_cells_are_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """Whether they may kill their broker or not: as many cells at once as were asked for, never two on one deployment."""
+    monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
+    together, lock = threading.Barrier(jobs), threading.Lock()
+    under_way: dict[str, int] = {}
+    most: list[int] = []
+
+    def note(at: str, _: str) -> None:
+        lane = threading.current_thread()
+        if at == "prepare":
+            with lock:
+                under_way[str(lane.ident)] = under_way.get(str(lane.ident), 0) + 1
+                most.append(len(under_way))
+                assert set(under_way.values()) == {1}
+            if len(most) <= jobs:
+                together.wait(WITHIN_S)
+        if at == "close":
+            with lock:
+                del under_way[str(lane.ident)]
+
+    saved = run_troubled(broker_cells(), tmp_path, note, jobs)
+    assert set(verdicts(saved).values()) == {Kind.KEPT}
+    assert max(most) == jobs
+    deployed = [name for name in saved.info.phases if name.startswith("deploy-")]
+    assert len(deployed) == len(set(deployed))
+    assert jobs <= len(deployed) <= 2 * jobs
+
+
+def test_lanes_of_one_cell_have_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each kind of deployment that a lane has in turn."""
+    monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
+    folders: list[Path] = []
+    deploy = TroubledSystem.deploy
+    monkeypatch.setattr(TroubledSystem, "deploy", lambda system, need, at: (folders.append(at), deploy(system, need, at))[1])
+    run_troubled(broker_cells(), tmp_path, jobs=3)
+    assert len(folders) == len(set(folders)) >= 3
+
+
 def test_a_launcher_may_want_fewer_deployments_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its own may be more than one program."""
     deployed: list[str] = []

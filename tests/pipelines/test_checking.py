@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.scenario import Scenario
+    from harness.pipelines.declaration import Pipeline
     from harness.saved import SavedRun
 
 REQUESTS = {
@@ -45,6 +46,9 @@ class PlayedDeclared:
     def __init__(self, *, keep: bool = False) -> None:  # noqa: ARG002 - the stand-in takes what the real one takes
         """Nothing is kept."""
         self.silences = Silences()
+
+    def why_alone(self, _: Pipeline) -> str | None:
+        """Cells have nothing in common."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Nothing to be had."""
@@ -157,7 +161,7 @@ class Checked:
     def ends(self, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
         """Let the command have these cells for its own; return its exit code."""
         dry = next(result for result in self.run.results if result.plan.scenario == NO_FAULT)
-        monkeypatch.setattr(checking.Check, "dry_run", lambda *_: dry)
+        monkeypatch.setattr(checking.Check, "rehearsed", lambda *_, **__: checking.Rehearsed(dry, 1))
         monkeypatch.setattr(checking, "seen_in", lambda _: dict(REQUESTS))  # the archive has none of a cell's requests
 
         def faults(_: object, __: object, ___: object, ____: object, untried: Sequence[str] = ()) -> SavedRun:

@@ -180,6 +180,23 @@ def test_without_a_fault_a_part_of_the_patience_is_spent(monkeypatch: pytest.Mon
     assert again.drained_after()[0] == pytest.approx(QUIET_S, abs=0.3), "it is known by then"
 
 
+def test_a_dry_run_before_another_run_without_a_fault_leaves_the_wait_to_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It rests as any other; the next one waits for what comes late, and who rested less than that is run again."""
+    pipe = Pipe(monkeypatch, "none")
+    pipe.cell, pipe.rows = dataclasses.replace(pipe.cell, brief=True), ["a", "b"]
+    assert pipe.drained_after()[0] == pytest.approx(QUIET_S, abs=0.3)
+    pipe.silences.learn(pipe.cell, 0.0, rested=1.0, patiently=False)
+    pipe.silences.learn(CELLS["commit-lost"], 0.2, rested=1.0, patiently=False)
+    then = Pipe(monkeypatch, "none", pipe.silences)
+    then.rows.append("b")
+    after, drain = then.drained_after(at_3=lambda: then.rows.append("a"))
+    assert after == pytest.approx(3 + PATIENCE_S / 3, abs=0.3)
+    assert pipe.silences.too_short([CELLS["commit-lost"]]) == set()
+    pipe.silences.learn(then.cell, drain.gap, rested=10.0, patiently=False)
+    assert pipe.silences.too_short([CELLS["commit-lost"], then.cell]) == {CELLS["commit-lost"].id}
+    assert pipe.silences.too_short([dataclasses.replace(CELLS["commit-lost"], brief=True)]) == set()
+
+
 ONCE = dataclasses.replace(ORDERS, claims=Semantic.EXACTLY_ONCE)
 
 

@@ -228,7 +228,7 @@ def test_a_broker_is_kept_for_those_who_come_alike(tmp_path: Path) -> None:
         replace(secured, security=None, stages=read_pipeline(EXAMPLES / "orders" / "pipeline.toml").stages),
     ):
         system._come_by(pipeline.security, ())
-        system.deploy(Deployment.SHARED, tmp_path)
+        system.deploy(Deployment.SHARED, tmp_path).close()
     assert [each and each.protocol for each in source.asked] == ["SASL_SSL", None]
     assert source.ended == 1
     system.close()

@@ -78,7 +78,8 @@ class Silences:
             self._rested[cell.id] = rested
             if patiently:
                 self._patient.add(key)
-            self._run.add(key)
+            if not cell.brief:
+                self._run.add(key)
 
     def learn_tail(self, cell: DeclaredCell) -> None:
         """Take in that a pipeline saves no position behind its last records, though it has had all its time."""
@@ -91,11 +92,15 @@ class Silences:
             return name_of(cell.declared) in self._tails
 
     def too_short(self, cells: Iterable[DeclaredCell]) -> set[str]:
-        """Return the ids of cells that rested less long than another of their pair was silent before something still came."""
+        """Return the ids of cells that rested less long than was silent, before something still came, a run that tells of them.
+
+        Such a run is another one of their pair, or one without a fault. Nothing hangs on the rest of a brief one.
+        """
         with self._lock:
             return {
                 cell.id for cell in cells
-                if self._rested.get(cell.id, math.inf) < self._longest[name_of(cell.declared), pair_of(cell)]
+                if not cell.brief and self._rested.get(cell.id, math.inf)
+                < max(self._longest[name_of(cell.declared), pair] for pair in (NOBODY, pair_of(cell)))
             }  # fmt: skip
 
     def rest(self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0, doubled: bool = False) -> Rest:
@@ -111,7 +116,7 @@ class Silences:
             patient, first = key in self._patient, key not in self._run
         least = max(pipeline.output.quiet_s, TWICE * known)
         if settled:
-            news = first if pair == NOBODY else _may_repair(cell) and not doubled
+            news = (first and not cell.brief) if pair == NOBODY else _may_repair(cell) and not doubled
             return Rest(max(least, pipeline.patience_s / PART) if news else least, Why.SETTLED)
         if patient and not _again(cell):
             return Rest(least, Why.LEARNT)

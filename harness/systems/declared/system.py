@@ -1,14 +1,16 @@
 """Declared pipelines as a system, on Kafka or on another.
 
-One cell at a time is on a broker, for a user's programs name their topics themselves.
+One cell at a time is on a broker, for a user's programs name their topics themselves. Cells side by side have a broker each.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.model.scenario import Deployment
+from harness.pipelines.alone import why_alone
 from harness.pipelines.cells import SYSTEM, DeclaredCell
 from harness.provision.cache import cache_root
 from harness.provision.environments import ensure_client
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.pipelines.declaration import Pipeline
     from harness.pipelines.programs import Program
     from harness.pipelines.security import DeclaredSecurity
     from harness.runtimes.docker.runtime import DockerRuntime
@@ -83,17 +86,21 @@ class OwnKafka:
 
 
 class DeclaredSystem:
-    """Brokers for declared pipelines. Implements :class:`harness.interfaces.Launcher`."""
+    """Brokers for declared pipelines. Implements :class:`harness.interfaces.Launcher`; deploys for several threads at once."""
 
     name = SYSTEM
+    one_cell = True
 
     def __init__(self, *, keep: bool = False, source: Source | None = None) -> None:
-        """``keep``: a broker that cells may share stays up between runs, until :meth:`close`."""
+        """``keep``: brokers that one cell after the other may have stay up between runs, until :meth:`close`."""
         self._source: Source = source or OwnKafka()
         self._runs_on = KAFKA
         """The system that the pipeline which comes next runs on."""
         self._keep = keep
-        self._kept: DeclaredDeployed | None = None
+        self._kept: list[DeclaredDeployed] = []
+        self._free: list[DeclaredDeployed] = []
+        """Those that are kept and that no run uses."""
+        self._lock = threading.Lock()
         self._fetched = Fetched()
         self._learnt = Learnt()
         self._security: DeclaredSecurity | None = None
@@ -155,15 +162,31 @@ class DeclaredSystem:
         """Start a deployment, or take the one that was kept."""
         if not self._keep or need is not Deployment.SHARED:
             return self._start(need, directory)
-        if self._kept is None:
-            self._kept = self._start(need, directory)
-        return Kept(self._kept)
+        with self._lock:
+            kept = self._free.pop() if self._free else None
+        if kept is None:
+            kept = self._start(need, directory)
+            with self._lock:
+                self._kept.append(kept)
+        return Kept(kept, self._give_back)
+
+    def why_alone(self, pipeline: Pipeline) -> str | None:
+        """Say why cells of a pipeline cannot run side by side here, or ``None``."""
+        return "its brokers are one cluster, and names on it are fixed" if self.attached else why_alone(pipeline)
 
     def close(self) -> None:
-        """End what was kept."""
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        """End what was kept. What fails keeps nothing else from its end."""
+        with self._lock:
+            kept, self._kept, self._free = self._kept, [], []
+        with contextlib.ExitStack() as ends:
+            for each in kept:
+                ends.callback(each.close)
+
+    def _give_back(self, kept: DeclaredDeployed) -> None:
+        """Let the next run have it, unless it was ended meanwhile."""
+        with self._lock:
+            if kept in self._kept and kept not in self._free:
+                self._free.append(kept)
 
     def _start(self, need: Deployment, directory: Path) -> DeclaredDeployed:
         return started(
@@ -221,10 +244,11 @@ class DeclaredDeployed:
 
 
 class Kept:
-    """A deployment that a run may use and not end."""
+    """A deployment that a run may use and not end. ``give_back``: called with it when the run has no use for it any more."""
 
-    def __init__(self, deployed: DeclaredDeployed) -> None:
+    def __init__(self, deployed: DeclaredDeployed, give_back: Callable[[DeclaredDeployed], None]) -> None:
         self._deployed = deployed
+        self._give_back = give_back
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Share nothing: one cell is here at a time."""
@@ -238,4 +262,5 @@ class Kept:
         self._deployed.check()
 
     def close(self) -> None:
-        """Leave it up."""
+        """Leave it up, for the next."""
+        self._give_back(self._deployed)

@@ -1,0 +1,58 @@
+"""What of a declaration is one and the same for all of its cells, so that only one of them can be under way."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from harness.pipelines.braces import OF_A_SERVICE, places
+from harness.pipelines.declaration import InputKind, OutputKind
+from harness.pipelines.programs import ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from harness.pipelines.declaration import Pipeline
+
+OF_A_CELL = ("work", "port", "input", "bootstrap")
+"""Places that are another in each cell."""
+ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}")
+"""A port of this machine, by its number."""
+
+
+def why_alone(pipeline: Pipeline) -> str | None:
+    """Say what two cells of a pipeline would have in common, so that they cannot run side by side; ``None``: nothing is known.
+
+    What the programs do without a word in the declaration, nobody sees here: a rehearsal shows it.
+    """
+    return next(_shared(pipeline), None)
+
+
+def _shared(pipeline: Pipeline) -> Iterator[str]:
+    for service in pipeline.services:
+        if service.anew == ONCE:
+            yield f'the service {service.name} is started once (anew = "once")'
+        elif not any(name in (f"{service.name}.port", f"{service.name}.dir") for name in _named(service.words)):
+            yield f"the service {service.name} is given neither {{{service.name}.port}} nor {{{service.name}.dir}}"
+    if pipeline.input.kind is InputKind.HTTP and "port" not in places(pipeline.input.url):
+        yield f"the producer listens at a fixed port ({pipeline.input.url}): write {{port}}, there and in its command"
+    words = [(each.known, word) for each in pipeline.stages for word in each.words]
+    words += [(each.known, word) for each in pipeline.services for word in each.words]
+    for known, word in words:
+        if match := ADDRESS.search(word):
+            yield f"the {known} is given a fixed port ({match[0]})"
+    output = pipeline.output
+    where = output.command if output.kind is OutputKind.COMMAND else tuple(filter(None, (output.file,)))
+    if where and not any(_is_of_a_cell(name) for name in _named(where)):
+        yield f"all results are at one place ({' '.join(where)}): let it be below {{work}}"
+
+
+def _named(words: Iterable[str]) -> list[str]:
+    return [name for word in words for name in places(word)]
+
+
+def _is_of_a_cell(name: str) -> bool:
+    return name in OF_A_CELL or OF_A_SERVICE.fullmatch(name) is not None
+
+
+__all__ = ["why_alone"]
