@@ -9,11 +9,19 @@ import typer
 
 from harness.report.escaping import visible
 from harness.report.renderers import RENDERERS, write_reports
-from harness.report.summary import rerun_line, summarise
+from harness.report.summary import Outcome, rerun_line, summarise
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.model.exits import ExitCode
     from harness.saved import CellResult, SavedRun
+
+MEANING: Mapping[str, str] = {
+    Outcome.VOID: "the run proves nothing about this cell", Outcome.STUCK: "no progress, although everything is healed",
+    Outcome.NOT_CONVICTED: "a control must be broken",
+}  # fmt: skip
+"""What outcomes mean that are no plain words."""
 
 
 def finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
@@ -35,7 +43,9 @@ def finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
 
 
 def _tell_red(result: CellResult) -> None:
-    typer.echo(f"\n{result.verdict.label.upper()}  {visible(result.plan.id)}\n  {visible(result.verdict.reason)}")
+    label = result.verdict.label
+    means = f" ({MEANING[label]})" if label in MEANING else ""
+    typer.echo(f"\n{label.upper()}{means}  {visible(result.plan.id)}\n  {visible(result.verdict.reason)}")
     typer.echo(f"  {visible(result.plan.because)}")
     typer.echo(f"  again: {visible(rerun_line(result.plan))}")
     typer.echo(f"  saved: {os.path.relpath(result.directory)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -316,7 +317,8 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
     for role, one in seen.items():
         yield f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; requests: {_asked(one.requests)}"
         for owner in one.processes if len(one.processes) > 1 else ():
-            yield f"    {owner.pid} ({owner.command}): {counted(owner.connections, 'connection')}; {_asked(owner.requests)}"
+            held = counted(owner.connections, "connection")
+            yield f"    process {owner.pid} ({without_folders(owner.command)}): {held}; {_asked(owner.requests)}"
         if one.written.made:
             yield f"    durable writes behind the record: {_asked(one.written.counts)}"
     if short:
@@ -331,6 +333,15 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
         if isinstance(expectation, NotApplicable):
             yield f"  not {scenario.id}: {expectation.because}"
     yield from untried(pipeline, scenarios)
+
+
+def without_folders(command: str) -> str:
+    """Return a command without the folders of what it names.
+
+    >>> without_folders("/shop/.venv/bin/python -u book.py /shop/reports/1/work/shop.db")
+    'python -u book.py shop.db'
+    """
+    return re.sub(r"\S*/(?=\S)", "", command)
 
 
 def _asked(requests: Mapping[str, int]) -> str:

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from harness.report.escaping import visible
+from harness.report.summary import SIGNS, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +63,7 @@ class _Lines:
     def _line(self, result: CellResult) -> Text:
         line = Text(f"[{self._done:>{len(str(self._total))}}/{self._total}] ")
         colour = _COLOURS.get(result.verdict.label, "red")
-        line.append(f"{'✔' if result.verdict.green else '✘'} {result.verdict.label:<9}", style=colour)
+        line.append(f"{SIGNS[outcome(result.verdict)]} {result.verdict.label:<9}", style=colour)
         plan = result.plan
         line.append(f" {plan.pipeline}/{plan.scenario}/{plan.semantic}/s{plan.seed}", style="bold")
         line.append(f"  {result.seconds:.1f} s  {visible(result.verdict.reason)}")

@@ -283,11 +283,11 @@ _POINTS = (
     _Point("transaction-crash-before-commit-ack", _WRITING, Moment.COMMIT_ANSWER, _kill,
            "The record's transaction is ended, and the {role} is killed before it learns so."),
     _Point("zombie-processor", (Role.PROCESSOR,), Moment.SEND_ANSWER, _pause,
-           "A process of the {role} is stopped with the record's result sent; the group puts it out, another one takes over; "
-           "then it wakes up, learns so, and goes on."),
+           "A process of the {role} is stopped with the record's result sent; the group removes it and another one takes over; "
+           "then it is woken, learns that, and goes on."),
     _Point("zombie-consumer", (Role.CONSUMER,), Moment.POSITION, _pause,
-           "A process of the {role} is stopped when it has asked to save its position behind the record; the group puts it "
-           "out, another one takes over; then it wakes up, learns so, and goes on."),
+           "A process of the {role} is stopped when it has asked to save its position behind the record; the group removes "
+           "it and another one takes over; then it is woken, learns that, and goes on."),
 )  # fmt: skip
 NO_FAULT = "none"
 REFUSED = "refused"
@@ -441,8 +441,8 @@ def _alone(fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str,
     if not isinstance(fault, Pause) or processes is None or processes.get(role, 0) > 1:
         return None
     return (
-        f"the dry run saw one process of the {role} at work: nobody would take over from it (nor is it seen what it does when "
-        "its partitions are taken from it while it lives: let the stage start two)"
+        f"the dry run saw one process of the {role} at work, and no other one could take over from it; to try this, let the "
+        "stage start two processes"
     )
 
 

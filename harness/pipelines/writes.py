@@ -89,10 +89,10 @@ def _told(role: Role, point: Point) -> str:
     >>> from harness.model.scenario import Role
     >>> from harness.model.writes import Point
     >>> _told(Role.CONSUMER, Point("unlink", 2, Side.AFTER))
-    'The consumer is killed right behind its second unlink since it was given the record: that is done, and it does not know.'
+    'The consumer is killed right behind its second unlink after it was given the record: that is done, and it does not know.'
     """
     into = " into a file" if point.call in WRITES else ""
-    place = f"its {_ORDINALS.get(point.occurrence, f'{point.occurrence}th')} {point.call}{into} since it was given the record"
+    place = f"its {_ORDINALS.get(point.occurrence, f'{point.occurrence}th')} {point.call}{into} after it was given the record"
     if point.side is Side.BEFORE:
-        return f"The {role} is killed right in front of {place}: that is never done."
+        return f"The {role} is killed right before {place}: that is never done."
     return f"The {role} is killed right behind {place}: that is done, and it does not know."

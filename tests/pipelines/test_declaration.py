@@ -364,8 +364,8 @@ def test_a_zombie_needs_somebody_to_take_over(tmp_path: Path, processes: dict[st
     found = point.expect[pipeline.claims]
     because = found.because if isinstance(found, NotApplicable) else None
     assert because == (reason and (
-        f"the dry run saw {reason} at work: nobody would take over from it (nor is it seen what it does when its partitions are "
-        "taken from it while it lives: let the stage start two)"
+        f"the dry run saw {reason} at work, and no other one could take over from it; to try this, let the stage start two "
+        "processes"
     ))  # fmt: skip
 
 

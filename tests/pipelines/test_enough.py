@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.matrix.checking import Check, Seen, enough, explanation, unit_of
+from harness.matrix.checking import Check, Owner, Seen, enough, explanation, unit_of
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
 
@@ -101,3 +101,13 @@ def test_what_one_request_takes() -> None:
     assert unit_of([]) == 0
     assert unit_of([*sent("1:1", 2), *sent("1:2", 5)]) == 5
     assert unit_of([saved("2:1", 0, 4), saved("2:2", 0, 10), saved("2:2", 1, 3), saved("2:3", 0, 10)]) == 9
+
+
+def test_the_plan_names_the_processes_of_a_stage() -> None:
+    """Where there are several, each with what it asked, and without the folders that its command names."""
+    declared = pipeline("stdin")
+    owners = [Owner(7, "/shop/.venv/bin/python book.py /shop/work/a.db", 1, {"Fetch": 2}), Owner(8, "sh worker", 2, {"Fetch": 7})]
+    for count, shown in ((2, True), (1, False)):
+        told = list(explanation(declared, {"consumer": Seen(("c",), 3, {"Fetch": 9}, processes=tuple(owners[:count]))}, ()))
+        assert ("    process 7 (python book.py a.db): 1 connection; Fetch 2" in told) is shown
+        assert ("    process 8 (sh worker): 2 connections; Fetch 7" in told) is shown

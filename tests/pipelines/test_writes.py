@@ -76,8 +76,13 @@ def test_a_name_that_is_left_over_may_be_asked_for(pipeline: Pipeline, tmp_path:
     assert [cell.scenario.id for cell in (*cells, *rest) if cell.scenario.failure_point == AT_WRITE] == NAMES[:4]
     said = "\n".join(explanation(pipeline, seen, [cell.scenario for cell in cells]))
     assert "durable writes behind the record: rename 20" in said
-    assert f"{NAMES[0]}: The consumer is killed right in front of its first rename since it was given the record" in said
-    assert f"{NAMES[3]}: The consumer is killed right behind its second rename since it was given the record" in said
+    assert (
+        f"{NAMES[0]}: The consumer is killed right before its first rename after it was given the record: that is never done"
+        in said
+    )
+    assert (
+        f"{NAMES[3]}: The consumer is killed right behind its second rename after it was given the record: that is done" in said
+    )
 
 
 def test_a_program_that_flushes_nothing_dies_behind_its_writes_into_files(pipeline: Pipeline) -> None:
@@ -88,7 +93,7 @@ def test_a_program_that_flushes_nothing_dies_behind_its_writes_into_files(pipeli
     faults: list[Any] = [point.fault for point in points]
     assert [str(fault.point) for fault in faults] == [f"after pwrite64 {number}" for number in range(1, 7)]
     assert {fault.point.files for fault in faults} == {("{work}/orders.db-wal",)}
-    assert points[0].because.startswith("The consumer is killed right behind its first pwrite64 into a file since")
+    assert points[0].because.startswith("The consumer is killed right behind its first pwrite64 into a file after")
     both = Written({"pwrite64": [114], "rename": [19]}, 19, files=written.files)
     points = [p for p in failure_points(pipeline, {}, {}, {"consumer": both}) if p.failure_point == AT_WRITE]
     faults = [point.fault for point in points]
