@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, Kill
+from harness.faults import Answer, Drop, Hold, Kill
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
 from harness.sweep.pipelines import sweep_of
-from harness.sweep.points import KILL, KILL_BROKER, LOSE
+from harness.sweep.points import HOLD, KILL, KILL_BROKER, LOSE, REFUSE, REFUSE_DONE
 from harness.sweep.steps import FAILPOINT
 from harness.sweep.sweeping import RESULT_FILE, Asked
+from scenarios.errors import ERRORS
 from scenarios.plain import PLAIN_SCENARIOS
 from scenarios.power_loss import POWER_LOSS
 from scenarios.topic_to_topic import TOPIC_SCENARIOS
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
     from harness.sweep.classes import Class
 
-TAXONOMY = (*PLAIN_SCENARIOS, *POWER_LOSS, *TOPIC_SCENARIOS)
+TAXONOMY = (*PLAIN_SCENARIOS, *POWER_LOSS, *TOPIC_SCENARIOS, *ERRORS)
 EXEMPT = {
     "none": "there is no fault",
     "broker-crash-before-position": "two processes die at once; a sweep kills the broker there, and the consumer there",
@@ -39,6 +40,11 @@ EXEMPT = {
     "power-loss-flushed": "as power-loss", "power-loss-everything": "as power-loss",
     "control-power-loss-reused-offsets": "as power-loss",
 }  # fmt: skip
+NO_STEPS = {
+    "heartbeat-refused": "no step: how often a client says that it lives is a matter of time",
+    "join-refused": "before the first record of its process, where no rule is armed; a sweep of two faults reaches it",
+}  # fmt: skip
+EXEMPT |= {one.id: NO_STEPS[one.failure_point] for one in ERRORS if one.failure_point in NO_STEPS}
 
 
 class Where(NamedTuple):
@@ -77,6 +83,10 @@ def where_of(fault: Any) -> Where | None:
             return Where(str(at.role), at.name, FAILPOINT, KILL)
         acts = {(at.role,): KILL, (Role.BROKER,): KILL_BROKER} if isinstance(at, OnWire) else {}
         act = acts.get(fault.victims)
+    elif isinstance(fault, Answer) and fault.times == 1:
+        act = f"{REFUSE_DONE if fault.forward else REFUSE}-{fault.error}"
+    elif isinstance(fault, Hold) and not fault.lost:
+        act = HOLD
     else:
         act = LOSE if isinstance(fault, Drop) and fault == Drop(fault.at) else None
     return Where(str(at.role), at.api.label, str(at.direction), act) if act and isinstance(at, OnWire) else None
