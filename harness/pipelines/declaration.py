@@ -232,7 +232,7 @@ class Pipeline:
     """A pipeline of a user's own."""
 
     name: str
-    """What it is called in the ids of its cells."""
+    """What it is called in the ids of its cells. By default its folder's name."""
     claims: Semantic
     """The promise that it is judged by."""
     stages: tuple[Stage, ...]
