@@ -1,4 +1,4 @@
-"""``lostack soak``: fault after fault, for as long as there are records."""
+"""``lostack soak``: fault after fault, for as long as there are records; our plain pipeline on Kafka as one stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -19,11 +19,12 @@ from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.progress import make_progress
 from harness.matrix.selection import choose, systems_of
-from harness.matrix.soak import SOAK_FILE, Soak, SoakError, as_lines
-from harness.matrix.soak import soak as run_soak
 from harness.model.exits import ExitCode
 from harness.model.scenario import Deployment
+from harness.model.semantics import Semantic
 from harness.report.escaping import visible
+from harness.soak.waves import SOAK_FILE, Soak, SoakError, as_lines
+from harness.soak.waves import soak as run_soak
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
 
 LEAST = 12
+LEAST_STREAMED = 4000
+PLAIN = "plain"
 ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 
 
@@ -54,6 +57,8 @@ def soak(
     _check_options(records, faults_per_minute, resume)
     began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     folder = resume or reports / f"soak-{began}"
+    if (pipeline, system, client) == (PLAIN, "kafka", None):
+        _stream(folder, int(records), faults_per_minute, semantic, only=only or (), seed=seed, as_json=as_json)
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         if Path(pipeline).suffix == ".toml":
             cells, systems = _declared(Path(pipeline), folder, seed, only or (), progress)
@@ -74,10 +79,45 @@ def soak(
     else:
         for line in as_lines(found, asked):
             typer.echo(visible(line))
-    if found.interrupted:
+    _leave(folder, found.kind, interrupted=found.interrupted)
+
+
+def _leave(folder: Path, kind: Kind, *, interrupted: bool) -> NoReturn:
+    if interrupted:
         complain(f"interrupted; it goes on by --resume {shlex.quote(str(folder))}")
         raise typer.Exit(ExitCode.INTERRUPTED)
-    raise typer.Exit({Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}.get(found.kind, ExitCode.VOID))
+    raise typer.Exit({Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}.get(kind, ExitCode.VOID))
+
+
+def _stream(
+    folder: Path, records: int, faults_per_minute: float, semantic: str, *, only: Sequence[str], seed: int, as_json: bool
+) -> NoReturn:
+    """Soak the plain pipeline on Kafka as one stream."""
+    from harness.soak import found as told_of  # noqa: PLC0415
+    from harness.soak import stream  # noqa: PLC0415 - brings numpy; who has another pipeline does not need it
+    from harness.soak.drawing import streamable  # noqa: PLC0415
+    from harness.soak.kafka import KafkaFlow  # noqa: PLC0415
+    from harness.stages.bulk.telling import CLIENT  # noqa: PLC0415
+    from harness.systems.kafka.system import KafkaSystem  # noqa: PLC0415
+
+    if records < LEAST_STREAMED:
+        raise SoakError(f"--records {records}: a stream has at least {LEAST_STREAMED}; with a --client fewer are enough")
+    meant = Semantic(registry.known(semantic, dict.fromkeys(map(str, Semantic), ""), "semantic"))
+    scenarios = streamable((cell.scenario for cell in _own(PLAIN, meant, "kafka", [CLIENT], only)), meant)
+    if not scenarios:
+        raise SoakError(f"no fault of {PLAIN} strikes a stream under {meant}, of those that --only names")
+    asked = stream.Stream(folder, scenarios, meant, records, faults_per_minute, seed, unit=stream.unit_of(records))
+    with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+        system = KafkaSystem()
+        system.prepare(progress.say)
+        found = stream.Streaming(asked, KafkaFlow(asked, system), progress).run()
+    if as_json:
+        told = {"verdict": found.kind, "records": found.recorded, "complete": found.outside is not None}
+        typer.echo(json.dumps({**told, "faults": [asdict(one) for one in found.faults], "outside": found.outside}, indent=1))
+    else:
+        for line in told_of.as_lines(found, records, folder):
+            typer.echo(visible(line))
+    _leave(folder, found.kind, interrupted=found.interrupted)
 
 
 def _check_options(records: float, faults_per_minute: float, resume: Path | None) -> None:
@@ -91,9 +131,7 @@ def _check_options(records: float, faults_per_minute: float, resume: Path | None
         raise SoakError(f"--resume {resume}: that is no soak: it has no {SOAK_FILE}")
 
 
-def _own(
-    pipeline: str, semantic: str, system: str, clients: list[str] | tuple[()], only: list[str] | tuple[()]
-) -> tuple[Cell, ...]:
+def _own(pipeline: str, semantic: str, system: str, clients: Sequence[str], only: Sequence[str]) -> tuple[Cell, ...]:
     """Return a cell for each fault of a pipeline of lostack's own, all for brokers that one cell after the other has."""
     scenarios = registry.scenarios()
     name = registry.known(pipeline, dict.fromkeys(one.group for one in scenarios), "pipeline")

@@ -9,7 +9,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from harness.model import events as kinds
 from harness.model.history import HistoryWriter
@@ -118,14 +118,33 @@ class Stage:
         })  # fmt: skip
 
 
-def run_stage(main: Callable[[Stage, HistoryWriter], str | None]) -> None:
+class Writes(Protocol):
+    """What is told to a program that keeps a ledger."""
+
+    @property
+    def cell(self) -> str:
+        """The id of its cell."""
+
+    @property
+    def history(self) -> str:
+        """The folder of its ledger."""
+
+    @property
+    def writer(self) -> str:
+        """The name of this incarnation in the history."""
+
+
+S = TypeVar("S", bound=Writes)
+
+
+def run_stage(main: Callable[[S, HistoryWriter], str | None], told: Callable[[], S] = Stage.from_environment) -> None:  # type: ignore[assignment]  # a Stage, where nothing else is told
     """Run a stage program: its ledger is opened, and its end is written down with the reason."""
-    status = conduct(Stage.from_environment(), main)
+    status = conduct(told(), main)
     if status:
         sys.exit(status)
 
 
-def conduct(stage: Stage, main: Callable[[Stage, HistoryWriter], str | None]) -> int:
+def conduct(stage: S, main: Callable[[S, HistoryWriter], str | None]) -> int:
     """Run a stage with a ledger of its own; return the exit status it deserves. ``main`` may say why it came to its end."""
     with HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer) as ledger:
         try:

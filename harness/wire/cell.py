@@ -73,11 +73,14 @@ class WireCell:
         routes: frozenset[str],
         writer: HistoryWriter,
         identity: Identity | None = None,
+        reads: bool = True,
     ) -> None:
         self.id = cell_id
         self.key = key
         self.routes = routes
         self._identity = identity
+        self.reads = reads
+        """Whether more than the headers of frames is read: what they carry, and what is answered."""
         self._ledgers: dict[str, Any] = {}
         self.rules: dict[str, ArmedRule] = {}
         self._fired: dict[str, Carried] = {}
@@ -114,12 +117,14 @@ class WireCell:
         """Put a rule to work.
 
         Raises:
-            WireError: the cell has a rule of that id already, or none that the rule counts from.
+            WireError: the cell has a rule of that id already, or none that the rule counts from, or it does not read what the rule needs.
         """
         if rule.id in self.rules:
             raise WireError(f"cell {self.id} has a rule {rule.id} already")
         if rule.since is not None and rule.since not in self.rules:
             raise WireError(f"cell {self.id} has no rule {rule.since} for {rule.id} to count from")
+        if not self.reads and (rule.content or rule.granted):
+            raise WireError(f"cell {self.id} reads headers alone: {rule.id} would have to look into frames")
         self._fired.pop(rule.id, None)
         self.rules[rule.id] = ArmedRule(rule, self.key)
         self.write(kinds.RULE, rule=rule.id, phase="armed", **_spelled(rule))
@@ -159,7 +164,7 @@ class WireCell:
         fired: list[ArmedRule] = []
         insight, selects = carried.insight, carried.known.selects
         for armed in candidates:
-            if not self._counts(armed.rule, carried):
+            if carried.frame.size < (armed.rule.least or 0) or not self._counts(armed.rule, carried):
                 continue
             armed.seen += 1
             if insight.because and armed.rule.content and armed.rule.content <= selects:

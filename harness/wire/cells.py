@@ -83,7 +83,8 @@ class Cells:
         if taken := sorted(set(routes) & self._by_route.keys()):
             raise WireError(f"route {taken[0]} belongs to another cell")
 
-    def open(self, cell_id: str, key: str, path: Path, routes: Iterable[str], identity: Identity | None) -> None:
+    def open(self, cell_id: str, key: str, path: Path, routes: Iterable[str], identity: Identity | None,
+             *, reads: bool = True) -> None:  # fmt: skip
         """Begin a cell that was checked.
 
         Raises:
@@ -93,7 +94,7 @@ class Cells:
             writer = HistoryWriter(path, cell=cell_id, by=BY)
         except HistoryError as error:
             raise WireError(str(error)) from error
-        cell = WireCell(cell_id, key, routes=frozenset(routes), writer=writer, identity=identity)
+        cell = WireCell(cell_id, key, routes=frozenset(routes), writer=writer, identity=identity, reads=reads)
         self._cells[cell_id] = self._by_key[key] = cell
         self._by_route.update(dict.fromkeys(cell.routes, cell))
 

@@ -113,15 +113,17 @@ class WireControl:
         *,
         routes: Iterable[str] = (),
         identity: Identity | None = None,
+        reads: bool = True,
     ) -> None:
         """Record what belongs to a cell: client ids that begin with ``key.``, and all that comes over ``routes``.
 
         ``topics`` maps topic names to topic ids (in any spelling that their protocol reads), where they are known beforehand.
-        ``identity`` says where foreign records carry their ids.
+        ``identity`` says where foreign records carry their ids. Unless it ``reads``, only headers are recorded: a line for each
+        frame, none for a record, and no rule can select by what a frame carries.
         """
         args: dict[str, Any] = {"cell_id": cell_id, "key": key, "history_path": str(history_path)}
         args["identity"] = None if identity is None else identity.to_json()
-        self._call("open_cell", {**args, "topics": dict(topics or {}), "routes": sorted(routes)})
+        self._call("open_cell", {**args, "topics": dict(topics or {}), "routes": sorted(routes), "reads": reads})
 
     def learn(self, topics: Mapping[str, str]) -> None:
         """Tell the wire the ids of topics (name to id)."""

@@ -124,14 +124,14 @@ class Lane:
     async def _look(self, carried: Carried, cell: WireCell) -> bool:
         """Read what must be known of the frame; false where the stream ends inside it."""
         frame = carried.frame
-        candidates = cell.candidates(carried.header)
-        if frame.size <= self._hub.decode_limit and (frame.head or candidates):
+        candidates, wanted = cell.candidates(carried.header), frame.head and cell.reads
+        if frame.size <= self._hub.decode_limit and (wanted or candidates):
             if not await self._pipe.fill(frame.size):
                 return False
             await self._conn.gate()
             with memoryview(self._inlet.buffer) as view:
                 carried.payload = bytes(view[: frame.size])
-        if frame.head or any(armed.rule.content for armed in candidates):
+        if wanted or any(armed.rule.content for armed in candidates):
             carried.insight = insight_of(self._conn.session, frame, carried.payload, carried.ledger)
             if carried.insight.because and carried.insight.voids:
                 cell.blind(carried, carried.insight.because)

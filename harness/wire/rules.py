@@ -103,7 +103,8 @@ CONTENT = ("record", "topic", "transactional_id")
 """Selectors of a rule that no header has."""
 _TEXT: Final = ("api", "role", "client", *CONTENT, "error", "since")
 _PLAIN: Final[Mapping[str, Any]] = {
-    "id": str, **dict.fromkeys(_TEXT, (str, NoneType)), "occurrence": int, "limit": (int, NoneType), "granted": bool,
+    "id": str, **dict.fromkeys(_TEXT, (str, NoneType)), "occurrence": int,
+    **dict.fromkeys(("least", "limit"), (int, NoneType)), "granted": bool,
     "delay_s": (int, float), "forward": bool,
 }  # fmt: skip
 """What the fields of a rule are as they come over the control connection."""
@@ -116,10 +117,10 @@ class Rule:
     ``api`` is the name of the step; where it is a :class:`StepName`, what else selects must fit it.
 
     ``client`` is a prefix of the client id that ends at a word boundary, ``{key}`` in it stands for the cell's key:
-    ``{key}.producer.2`` does not match ``….producer.20``. ``occurrence`` counts from 1 among the matches since arming;
-    ``limit`` is how often the rule fires (``None``: every time). ``granted`` passes over answers that refuse what was asked
-    (their error code is not 0): the client asks again, and the answer to that may be the one. ``delay_s`` is in seconds, for
-    ``delay`` only; ``error`` and ``forward`` are for ``answer``.
+    ``{key}.producer.2`` does not match ``….producer.20``. ``occurrence`` counts from 1 among the matches since arming; frames of
+    fewer than ``least`` bytes are none. ``limit`` is how often the rule fires (``None``: every time). ``granted`` passes over
+    answers that refuse what was asked (their error code is not 0): the client asks again, and the answer to that may be the one.
+    ``delay_s`` is in seconds, for ``delay`` only; ``error`` and ``forward`` are for ``answer``.
 
     ``since`` is the id of another rule of the cell: frames count from behind the one at which that has fired first, and where it
     is of the same role, those of the same process only.
@@ -135,6 +136,7 @@ class Rule:
     topic: str | None = None
     transactional_id: str | None = None
     occurrence: int = 1
+    least: int | None = None
     limit: int | None = 1
     granted: bool = False
     after: After = After.CUT

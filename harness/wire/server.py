@@ -134,7 +134,8 @@ async def _open_cell(wire: Wire, args: dict[str, Any]) -> None:
     path = Path(args["history_path"])
     found = args.get("identity")
     identity = None if found is None else Identity.from_json(found)
-    wire.open_cell(args["cell_id"], args["key"], path, args.get("topics", {}), routes=args.get("routes", ()), identity=identity)
+    wire.open_cell(args["cell_id"], args["key"], path, args.get("topics", {}), routes=args.get("routes", ()), identity=identity,
+                   reads=args.get("reads", True))  # fmt: skip
 
 
 async def _learn(wire: Wire, args: dict[str, Any]) -> None:

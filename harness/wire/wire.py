@@ -258,17 +258,19 @@ class Wire:
         *,
         routes: Iterable[str] = (),
         identity: Identity | None = None,
+        reads: bool = True,
     ) -> None:
         """Send what belongs to a cell to its own history. ``topics`` maps topic names to their ids, as far as known.
 
-        ``identity`` says where its records carry their ids, where they are not of our own format.
+        ``identity`` says where its records carry their ids, where they are not of our own format. Unless it ``reads``, only the
+        headers of frames are looked at.
         """
         claimed = frozenset(routes)
         self.cells.check(cell_id, key, claimed)
         for name in claimed:
             self._routes.listener(name)
         self.learn(topics)
-        self.cells.open(cell_id, key, history_path, claimed, identity)
+        self.cells.open(cell_id, key, history_path, claimed, identity, reads=reads)
 
     def learn(self, topics: Mapping[str, str]) -> None:
         """Take note of topic ids (name to id).

@@ -11,6 +11,7 @@ import pytest
 from harness.model.history import read_history
 from harness.protocols.kafka.codec import topic_id_name
 from harness.protocols.kafka.steps import Api
+from harness.wire.messages import WireError
 from harness.wire.rules import Action, After, Direction, FreezeScope, How, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import ScriptedBroker, corr_of, request, response
@@ -274,3 +275,26 @@ def test_a_rule_that_cannot_look_says_so(kafka: Bench) -> None:
     kafka.arm(Rule("r", Action.CUT, Api.INIT_PRODUCER_ID, transactional_id="tx"))
     client.ask(request(Api.INIT_PRODUCER_ID, 2, kafka.name(), version=99))
     assert [event["api"] for event in kafka.events("undecodable")] == ["InitProducerId"]
+
+
+def test_a_cell_of_headers_alone(kafka: Bench) -> None:
+    """Each frame has its line, no record has one, rules that count frames work, and those that must look inside are refused."""
+    kafka.control.close_cell(kafka.cell)
+    headers = kafka.path.parent.parent / "headers" / "wire.jsonl"
+    kafka.control.open_cell(kafka.cell, kafka.key, headers, reads=False)
+    looks = Rule("r", Action.DROP, Api.PRODUCE, record="a-1"), Rule("r", Action.DROP, direction=Direction.RESPONSE, granted=True)
+    for rule in looks:
+        with pytest.raises(WireError, match="reads headers alone"):
+            kafka.arm(rule)
+    kafka.arm(Rule("r", Action.DROP, Api.PRODUCE, occurrence=2))
+    client = kafka.client()
+    client.ask(produce(kafka, 1, "a-1"))
+    client.send(produce(kafka, 2, "a-2"))
+    assert client.ended()
+    kafka.control.close_cell(kafka.cell)
+    events = read_history(headers.parent).events
+    assert {event["event"] for event in events} == {"rule", "frame", "conn"}
+    assert [(e["api"], e["dir"]) for e in events if e["event"] == "frame"] == [
+        ("Produce", "request"), ("Produce", "response"), ("Produce", "request"),
+    ]  # fmt: skip
+    kafka.control.open_cell(kafka.cell, kafka.key, kafka.path)

@@ -127,6 +127,17 @@ def test_occurrence_and_limit_count_matches_since_arming(bench: Bench) -> None:
     assert bench.control.disarm(bench.cell, "r") == counts
 
 
+def test_small_frames_can_be_passed_over(bench: Bench) -> None:
+    """The second of those that are as long as a rule wants, whatever shorter ones come in between."""
+    client = bench.client()
+    bench.arm(Rule("r", Action.DROP, HEARTBEAT, occurrence=2, least=200))
+    for corr, size in enumerate((10, 200, 10, 10), 1):
+        client.ask(request(HEARTBEAT, corr, bench.name(), bytes(size)))
+    client.send(request(HEARTBEAT, 5, bench.name(), bytes(300)))
+    assert client.ended()
+    assert bench.hit()["corr"] == 5
+
+
 def test_a_discarded_request_never_arrived(bench: Bench) -> None:
     """Discarding ends the connection without the frame."""
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))

@@ -14,9 +14,9 @@ import pytest
 from harness.cli import main
 from harness.judge.verdict import Kind, Verdict
 from harness.matrix.checking import Check
-from harness.matrix.soak import GROWTH, SOAK_FILE, WAVES_FILE, Soak, SoakError, Wave, as_lines, read_waves, soak, wave_records
 from harness.model.cell import Cell
 from harness.model.semantics import Semantic
+from harness.soak.waves import GROWTH, SOAK_FILE, WAVES_FILE, Soak, SoakError, Wave, as_lines, read_waves, soak, wave_records
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemorySystem

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli import main
 from harness.judge.verdict import Kind
-from harness.matrix.soak import WAVES_FILE, read_waves
+from harness.soak.waves import WAVES_FILE, read_waves
 
 if TYPE_CHECKING:
     from pathlib import Path

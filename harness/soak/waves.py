@@ -26,7 +26,7 @@ from harness.report.summary import counted
 from harness.saved import INTERRUPTED, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from harness.interfaces import Launcher
@@ -132,7 +132,7 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
         SoakError: the folder has a soak of something else.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
-    found = Soaked(_begun(asked))
+    found = Soaked(read_waves(asked.folder / WAVES_FILE) if begun(asked.folder, asked.asked) else [])
     since, before = clock(), found.records
     while found.records < asked.records and not found.interrupted:
         records = wave_records(found.waves, asked)
@@ -228,21 +228,25 @@ def read_waves(file: Path) -> list[Wave]:
         raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
 
 
-def _begun(asked: Soak) -> list[Wave]:
-    """Begin a soak in its folder, or return what there is of it."""
-    file = asked.folder / SOAK_FILE
+def begun(folder: Path, asked: Mapping[str, Any]) -> bool:
+    """Begin a soak in its folder; true where it had begun before.
+
+    Raises:
+        SoakError: the folder has another soak, or a damaged one.
+    """
+    file = folder / SOAK_FILE
     if not file.exists():
-        asked.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps(asked.asked, indent=1))
-        return []
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(file, json.dumps(asked, indent=1))
+        return False
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
-    differs = [name for name, value in asked.asked.items() if not isinstance(before, dict) or before.get(name) != value]
+    differs = [name for name, value in asked.items() if not isinstance(before, dict) or before.get(name) != value]
     if differs:
-        raise SoakError(f"{asked.folder} is another soak: its {' and '.join(differs)} differ; begin another one")
-    return read_waves(asked.folder / WAVES_FILE)
+        raise SoakError(f"{folder} is another soak: its {' and '.join(differs)} differ; begin another one")
+    return True
 
 
 def _wave(number: int, result: CellResult, folder: Path) -> Wave:

@@ -1,0 +1,142 @@
+"""The controls of a stream, as a fault of the registry sees them: its triggers count the frames of one partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from harness import failpoint
+from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
+from harness.model import events as kinds
+from harness.model.history import HISTORY, SUFFIX
+from harness.model.scenario import Role
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction, How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.controls import AtWrite, Target, Trigger
+    from harness.model.cell import Load
+    from harness.model.history import HistoryWriter
+    from harness.model.tail import SoFar
+    from harness.run.nodes import StageNode
+    from harness.soak.drawing import Drawn
+    from harness.wire.control import WireControl
+    from harness.wire.rules import Rule
+
+A = TypeVar("A")
+FIRE_S: Final = 60.0
+CARRIES_RECORDS: Final = {(Api.PRODUCE, Direction.REQUEST), (Api.FETCH, Direction.RESPONSE)}
+"""Frames that have records, or have none: those are passed over by their size."""
+LEAST_RECORDS: Final = 10
+
+
+@dataclass
+class StreamControls:
+    """The controls of one fault. Implements :class:`harness.controls.Controls`."""
+
+    drawn: Drawn
+    cell: str
+    wire: WireControl
+    directory: Path
+    failpoints: Path
+    history: HistoryWriter
+    so_far: SoFar
+    stages: Mapping[Role, StageNode]
+    """The producer and the consumer of the fault's partition."""
+    broker: Callable[[], Target]
+    record_bytes: int
+    goes_on: Callable[[], bool]
+    """Whether there are records to come."""
+    load: Load = field(init=False)
+    """No record is the target of a fault: frames are counted."""
+    _rules: list[str] = field(default_factory=list)
+    _armed: list[str] = field(default_factory=list)
+
+    def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
+        """Arm a trigger: it counts frames, or passes, of the fault's partition from now on."""
+        if isinstance(trigger, InProgram):
+            place, stop = self.stages[trigger.role].stage.place, Stop(act)  # type: ignore[arg-type]  # a program stops
+            history = self.directory / HISTORY / f"failpoint{SUFFIX}"
+            failpoint.arm(self.failpoints, trigger.name, record=place, action=stop, history=history, cell=self.cell,
+                          hit=self.drawn.hit)  # fmt: skip
+            self._armed.append(trigger.name)
+            return
+        if isinstance(act, Stop):
+            raise TypeError(f"{act} is how a program stops, and {trigger} is on the wire")
+        least = LEAST_RECORDS * self.record_bytes if (trigger.api, trigger.direction) in CARRIES_RECORDS else None
+        client = f"{{key}}.{self.stages[trigger.role].name}"
+        self.wire.arm(self.cell, replace(act, role=str(trigger.role), client=client, occurrence=self.drawn.hit, least=least,
+                                         granted=False))  # fmt: skip
+        self._rules.append(act.id)
+
+    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
+        """Wait until the trigger fires, while there are records to come, and at most FIRE_S."""
+        try:
+            fired = wait_until(lambda: self._fired(trigger) or not self.goes_on(), within_s=FIRE_S, because="the fault to fire")
+        except WaitTimeoutError:
+            fired = None
+        fired = fired if isinstance(fired, Fired) else self._fired(trigger)
+        if fired is None:
+            raise NotFiredError(trigger)
+        return fired
+
+    def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
+        if isinstance(trigger, OnWire):
+            self.wire.check()
+            hits = [e for e in self.so_far.of(kinds.RULE) if e["phase"] == "hit"]
+            return Fired(None, str(hits[0]["client"]).split(".")[1], hits[0]["held"]) if hits else None
+        stage = self.stages[trigger.role]
+        if isinstance(trigger, InProgram) and self.so_far.of(kinds.FAILPOINT) and stage.stopped_itself():
+            return Fired(None, stage.name, None)
+        return None
+
+    def resolve(self, hold: str | None, how: How) -> bool:
+        """Release or discard what is held. Return whether it arrived."""
+        return hold is not None and self.wire.resolve(hold, how).reached
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the broker, or a program of the fault's partition."""
+        del node
+        return self.broker() if role is Role.BROKER else self.stages[role]
+
+    def say(self, phase: str, **fields: Any) -> None:
+        """Write a ``fault`` event."""
+        self.history.write(kinds.FAULT, phase=phase, fault=self.drawn.scenario.fault.id, **fields)
+
+    def settle(self) -> None:
+        """Nobody asks for it: the stream does not rest.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError("a stream does not rest")
+
+    def await_exhausted(self) -> None:
+        """Nobody asks for it: the stream goes on.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError("a stream goes on")
+
+    def disarm(self) -> None:
+        """Disarm what has not fired, and discard what is still held."""
+        for name in self._armed:
+            failpoint.disarm(self.failpoints, name)
+        for held in self.wire.holds():
+            if held.cell == self.cell:
+                self.wire.resolve(held.held, How.DISCARD)
+        while self._rules:
+            self.wire.disarm(self.cell, self._rules.pop())
+
+    def ability(self, kind: type[A]) -> A:
+        """A stream has none.
+
+        Raises:
+            LookupError: always.
+        """
+        raise LookupError(f"a stream has no {kind.__name__}")

@@ -1,0 +1,108 @@
+"""How often each position of a partition is recorded, in pages: only those that are not as they should be take memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from harness.audit.pages import PAGE, PAGE_BITS, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Page = np.ndarray[Any, np.dtype[np.uint32]]
+
+LIVE: Final = 64
+"""Pages of a partition that lie uncompressed: 8 MiB."""
+
+
+class Copies:
+    """Counts of one partition's positions from ``begin`` to before ``end``."""
+
+    def __init__(self, begin: int, end: int) -> None:
+        self.begin, self.end = begin, end
+        self.once = 0
+        """How many positions are recorded."""
+        self.outside = 0
+        """Copies of positions that were never offered."""
+        self._live: dict[int, Page] = {}
+        self._cold: dict[int, bytes] = {}
+        self._whole: set[int] = set()
+        """Pages of which each position is recorded once."""
+
+    def add(self, first: int, count: int) -> None:
+        """Count one copy of each position of a run."""
+        low, high = max(first, self.begin), min(first + count, self.end)
+        self.outside += count - max(0, high - low)
+        while low < high:
+            number, at = low >> PAGE_BITS, low & (PAGE - 1)
+            many = min(PAGE - at, high - low)
+            place = self._page(number)[at : at + many]
+            self.once += int((place == 0).sum())
+            place += 1
+            low += many
+        if len(self._live) > LIVE:
+            self._cool()
+
+    def anomalies(self, low: int, high: int) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
+        """Return the positions of ``[low, high)`` that have no copy, and those that have more than one.
+
+        As runs: first position, how many; of copies besides, how many more than one each has.
+        """
+        lost: list[tuple[int, int]] = []
+        more: list[tuple[int, int, int]] = []
+        for first, copies in self._parts(max(low, self.begin), min(high, self.end)):
+            for at, count, value in _runs(copies):
+                if value == 0:
+                    _join(lost, (first + at, count))
+                elif value > 1:
+                    _join(more, (first + at, count, value - 1))
+        return lost, more
+
+    def _parts(self, low: int, high: int) -> Iterator[tuple[int, Page]]:
+        """Yield the counts of a stretch, page by page, but for pages that are as they should be."""
+        while low < high:
+            number, at = low >> PAGE_BITS, low & (PAGE - 1)
+            many = min(PAGE - at, high - low)
+            if number not in self._whole:
+                yield low, self._look(number)[at : at + many]
+            low += many
+
+    def _look(self, number: int) -> Page:
+        if number in self._live:
+            return self._live[number]
+        return decode(self._cold[number]) if number in self._cold else np.zeros(PAGE, dtype=np.uint32)
+
+    def _page(self, number: int) -> Page:
+        if number not in self._live:
+            if number in self._whole:
+                self._whole.remove(number)
+                self._live[number] = np.ones(PAGE, dtype=np.uint32)
+            else:
+                self._live[number] = self._look(number).copy()
+                self._cold.pop(number, None)
+        return self._live[number]
+
+    def _cool(self) -> None:
+        for number, page in self._live.items():
+            if (page == 1).all():
+                self._whole.add(number)
+            else:
+                self._cold[number] = encode(page)
+        self._live.clear()
+
+
+def _runs(copies: Page) -> Iterator[tuple[int, int, int]]:
+    """Yield the runs of equal counts: where each begins, how long it is, the count."""
+    starts = np.flatnonzero(np.concatenate([[True], copies[1:] != copies[:-1]])) if len(copies) else np.zeros(0, dtype=np.int64)
+    counts = np.diff(np.append(starts, len(copies)))
+    yield from zip(starts.tolist(), counts.tolist(), copies[starts].tolist(), strict=True)
+
+
+def _join(found: list[Any], run: tuple[int, ...]) -> None:
+    """Append a run, or let the last one be longer where the two are neighbours of one count."""
+    if found and found[-1][0] + found[-1][1] == run[0] and found[-1][2:] == run[2:]:
+        found[-1] = (found[-1][0], found[-1][1] + run[1], *run[2:])
+    else:
+        found.append(run)

@@ -1,0 +1,145 @@
+"""What came of a stream: a line of ``soak.jsonl`` for each fault, the verdict on the whole, and what people are shown."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.judge.verdict import Kind, merge
+from harness.model.semantics import PROMISES, Anomaly, Semantic
+from harness.report.summary import counted
+from harness.soak.waves import SoakError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMED: Final = 5
+"""Runs of positions on a line for people."""
+Run = list[int]
+"""Partition, first position, how many positions; of duplicates also how many copies each has besides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """What came of one fault. ``windows``: of each partition, its first position and the one behind its last."""
+
+    number: int
+    scenario: str
+    partition: int
+    hit: int
+    windows: list[list[int]]
+    counts: dict[str, int]
+    lost: list[Run]
+    duplicated: list[Run]
+    verdict: str
+    reason: str
+    seconds: float
+    saved: str | None
+
+    @property
+    def green(self) -> bool:
+        """Whether it ended as it should."""
+        return self.verdict == Kind.KEPT
+
+
+@dataclass
+class Streamed:
+    """What came of a stream so far. ``outside``: what was lost and duplicated in no window, once the stream has ended."""
+
+    faults: list[Struck] = field(default_factory=list)
+    outside: dict[str, Any] | None = None
+    recorded: int = 0
+    stuck: str | None = None
+    interrupted: bool = False
+    semantic: Semantic = Semantic.EXACTLY_ONCE
+
+    @property
+    def kind(self) -> Kind:
+        """The verdict on the whole: the worst of all faults, and of what is outside of their windows."""
+        kinds = [Kind(one.verdict) for one in self.faults]
+        if self.stuck:
+            kinds.append(Kind.STUCK)
+        if self.outside is not None:
+            counts = self.outside["counts"]
+            found = {anomaly for anomaly in (Anomaly.LOST, Anomaly.DUPLICATED, Anomaly.PHANTOM) if counts[anomaly]}
+            kinds += [Kind.BROKEN] if found & PROMISES[self.semantic] else [Kind.VOID] if found else []
+        return merge(kinds) if kinds and self.faults else Kind.STUCK if self.stuck else Kind.VOID
+
+    def total(self, name: str) -> int:
+        """Return a count over all windows, and outside of them."""
+        return sum(one.counts[name] for one in self.faults) + (self.outside["counts"][name] if self.outside else 0)
+
+
+def fault_line(one: Struck) -> str:
+    """Say what came of one fault."""
+    where = ", ".join(f"{partition}:{low:,}-{high - 1:,}" for partition, (low, high) in enumerate(one.windows))
+    ids = "".join(f"; {word} {_named(runs)}" for word, runs in (("lost", one.lost), ("duplicated", one.duplicated)) if runs)
+    return f"fault {one.number}, {one.scenario}: {one.verdict}, {one.reason}; window {where}{ids}; {one.seconds:.1f} s"
+
+
+def progress_line(found: Streamed, recorded: int, records: int, seconds: float, new: int) -> str:
+    """Say how far it is: records, faults, rate, time left."""
+    rate = new / seconds if seconds > 0 else 0.0
+    minutes, rest = divmod(int((records - recorded) / rate) if rate else 0, 60)
+    done = f"{recorded:,} of {records:,} records ({100 * recorded // records} %), {counted(len(found.faults), 'fault')}"
+    return f"{done}; {rate:,.0f} records/s, {minutes}:{rest:02} left"
+
+
+def as_lines(found: Streamed, records: int, folder: Path) -> list[str]:
+    """Return what a terminal shows at the end: what is not as it should be, the totals, the verdict."""
+    lines: list[str] = []
+    for one in found.faults:
+        if not one.green or one.lost or one.duplicated:
+            lines.append(fault_line(one))
+            lines += [f"  saved: {os.path.relpath(folder / one.saved)}"] if one.saved else []
+    if found.outside is not None:
+        for word in ("lost", "duplicated"):
+            if found.outside[word]:
+                lines += [f"in no fault's window: {word} {_named(found.outside[word])}"]
+        if found.outside["counts"]["phantom"]:
+            lines.append(f"in no fault's window: {found.outside['counts']['phantom']:,} phantom")
+    if found.stuck:
+        lines.append(f"stuck: {found.stuck}")
+    totals = {name: found.total(name) for name in ("lost", "duplicated", "phantom", "absorbed")}
+    told = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
+    whole = found.outside is not None
+    counts = f"{found.recorded:,} recorded" + (f", {told}" if told else "")
+    begins = "" if whole else f"PARTIAL, {found.recorded:,} of {records:,} records: "
+    faults = counted(len(found.faults), "fault")
+    return [*lines, f"{faults}; {records:,} offered, {counts}", f"{begins}{found.kind.upper()}"]
+
+
+def _named(runs: list[Run]) -> str:
+    """Name runs of positions, ``partition:first-last``."""
+    named = [f"{run[0]}:{run[1]:,}" + (f"-{run[1] + run[2] - 1:,}" if run[2] > 1 else "") for run in runs[:NAMED]]
+    more = f" and {len(runs) - NAMED} more runs" if len(runs) > NAMED else ""
+    return f"{', '.join(named)}{more} ({sum(run[2] for run in runs):,} records)"
+
+
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    """Read the lines there are; a last line that was cut is none.
+
+    Raises:
+        SoakError: a line before the last one is damaged.
+    """
+    if not file.exists():
+        return []
+    *lines, cut = file.read_bytes().split(b"\n")
+    if cut:
+        os.truncate(file, file.stat().st_size - len(cut))
+    try:
+        found = [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
+    if not all(isinstance(line, dict) for line in found):
+        raise SoakError(f"{file} is damaged; begin another soak")
+    return found
+
+
+def append_line(file: Path, line: dict[str, Any]) -> None:
+    """Append a line, so that it is there after any crash."""
+    with file.open("ab", buffering=0) as opened:
+        opened.write(json.dumps(line).encode() + b"\n")
+        os.fsync(opened.fileno())

@@ -1,0 +1,195 @@
+"""The verdict on one fault of a stream: what its history proves, and what was lost and duplicated in its window."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.controls import InProgram, OnWire
+from harness.faults import Drop, Kill
+from harness.judge.signs import (
+    ABORTED,
+    ABSORBED,
+    DELIVERED_AGAIN,
+    ENDED_AGAIN,
+    NOT_RESENT,
+    REPEATED_REQUEST,
+    RESUMED_PAST,
+    TAKEN_AGAIN,
+)
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.prediction import Zero
+from harness.model.scenario import Predicted, Role
+from harness.model.semantics import PROMISES, Anomaly
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.model.history import Event, History
+    from harness.model.semantics import Semantic
+    from harness.soak.drawing import Drawn
+    from harness.stages.bulk.marks import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was seen of a fault: marks of its partition when it was armed and when it had struck, and what its window has."""
+
+    drawn: Drawn
+    semantic: Semantic
+    history: History
+    struck: Mark
+    """How far the partition was when the fault was healed."""
+    lost: int
+    duplicated: int
+    absorbed: int
+    phantom: int
+
+
+def judge(seen: Window) -> tuple[Kind, str]:
+    """Return the verdict on a fault, and the sentence that explains it."""
+    forbidden = _forbidden(seen)
+    objection = next(_objections(seen), None)
+    if forbidden is not None:
+        return Kind.BROKEN, forbidden if objection is None else f"though not by this fault ({objection}): {forbidden}"
+    if objection is not None:
+        return Kind.VOID, objection
+    expected = seen.drawn.scenario.expectation(seen.semantic)
+    assert isinstance(expected, Predicted)  # noqa: S101 - only such are drawn
+    for name, prediction, count in (("lost", expected.lost, seen.lost), ("duplicated", expected.duplicated, seen.duplicated)):
+        if prediction.must_show() and not count:
+            return Kind.VOID, f"the fault fired without effect: {name} predicted {prediction.text()}, saw none"
+        if isinstance(prediction, Zero) and count and not _kills_broker(seen):
+            return Kind.VOID, f"the prediction is contradicted: {name}: predicted 0, saw {count}"
+    if expected.sign is not None and (missing := _missing_sign(seen, expected.sign)) is not None:
+        return Kind.VOID, f"nothing shows that the protection worked: {missing}"
+    told = [f"{count} {name}" for name, count in (("lost", seen.lost), ("duplicated", seen.duplicated)) if count]
+    told += [f"{seen.absorbed} absorbed"] if seen.absorbed else []
+    told += [f"protected ({expected.sign})"] if expected.sign else []
+    return Kind.KEPT, ", ".join(told) or "nothing lost or duplicated"
+
+
+def _kills_broker(seen: Window) -> bool:
+    """Whether the broker dies: what others had under way then may be lost, or stored twice, where that is permitted."""
+    return Role.BROKER in getattr(seen.drawn.scenario.fault, "victims", ())
+
+
+def _forbidden(seen: Window) -> str | None:
+    counts = {Anomaly.LOST: seen.lost, Anomaly.DUPLICATED: seen.duplicated, Anomaly.PHANTOM: seen.phantom}
+    found = [f"{count} {anomaly}" for anomaly, count in counts.items() if count and anomaly in PROMISES[seen.semantic]]
+    return f"{' and '.join(found)}, which {seen.semantic} forbids" if found else None
+
+
+def _objections(seen: Window) -> Iterator[str]:
+    """Yield why the window proves nothing about its fault."""
+    history, fault = seen.history, seen.drawn.scenario.fault
+    if history.damage:
+        yield f"the history is damaged: {history.damage[0]}"
+    hits = _hits(seen)
+    if not hits:
+        yield "the fault did not fire"
+        return
+    hit, at = hits[0], fault.at  # type: ignore[attr-defined]  # a Kill or a Drop
+    node = f"{at.role}-{seen.drawn.partition}"
+    if isinstance(at, OnWire):
+        if len(hits) > 1:
+            yield f"the rule fired {len(hits)} times"
+        if (hit["role"], hit["client"].split(".")[1], hit["api"], hit["dir"]) != (at.role, node, at.api, at.direction):
+            yield f"the rule hit another frame: {hit['api']} {hit['dir']} of {hit['client']}"
+    killed = [e for e in history.of(kinds.NODE) if e["phase"] == "exited" and not e.get("asked")]
+    yield from _deaths(fault, node, hit, killed)
+    if not any(e["phase"] == "healed" for e in history.of(kinds.FAULT)):
+        yield "the fault was not healed"
+    if isinstance(at, OnWire):
+        yield from _became(fault, history)
+
+
+def _hits(seen: Window) -> list[Event]:
+    if isinstance(seen.drawn.scenario.fault.at, InProgram):  # type: ignore[attr-defined]
+        return [e for e in seen.history.of(kinds.FAILPOINT) if e["action"] == "kill"]
+    return [e for e in seen.history.of(kinds.RULE) if e["rule"] == "fault" and e["phase"] == "hit"]
+
+
+def _deaths(fault: object, node: str, hit: Event, killed: Sequence[Event]) -> Iterator[str]:
+    """Yield what is wrong with who has died: each victim once, by SIGKILL, behind the hit, and nobody else."""
+    victims: tuple[Role, ...] = fault.victims if isinstance(fault, Kill) else ()
+    partition = node.rpartition("-")[2]
+    names = {str(role): (f"{role}-{partition}" if role is not Role.BROKER else "broker-1") for role in victims}
+    for role, name in names.items():
+        of = [e for e in killed if e["node"] == name]
+        if not of:
+            yield f"{name} was to be killed, and was not"
+        elif of[0]["signal"] != signal.SIGKILL:
+            yield f"{name} did not die by SIGKILL: it ended with status {of[0]['status']}"
+        elif of[0]["t"] < hit["t"]:
+            yield f"{name} was dead before the fault fired"
+        elif hit["event"] == kinds.FAILPOINT and role == node.rpartition("-")[0] and hit["pid"] != of[0]["pid"]:
+            yield f"the failpoint was hit by process {hit['pid']}, and {of[0]['pid']} has died"
+    others = [e for e in killed if e["node"] not in names.values() and e["status"] != 0]
+    if others:
+        yield f"{others[0]['node']} has died, which nobody was to kill"
+
+
+def _became(fault: object, history: History) -> Iterator[str]:
+    """Yield what is wrong with what became of the frame that was hit."""
+    phases = {e["phase"] for e in history.of(kinds.RULE) if e["rule"] == "fault"}
+    wanted = {"dropped", "cut"} if isinstance(fault, Drop) else {"discarded"}
+    if missing := wanted - phases:
+        yield f"the frame was not {min(missing)}"
+
+
+def _missing_sign(seen: Window, sign: object) -> str | None:
+    """Return what is not seen of a protection; ``None``: it is.
+
+    Where a frame with records was discarded and none of them is missing, they were sent again; where its answer was, and no
+    record is there twice, a transaction that was aborted or the broker took care of that, or the client did not send again.
+    """
+    partition, history = seen.drawn.partition, seen.history
+    arrived_all_the_same = getattr(seen.drawn.scenario.fault.at, "direction", None) is Direction.REQUEST and not seen.lost  # type: ignore[attr-defined]
+    resumed = [e for e in history.of(kinds.RESUMED) if e["partition"] == partition]
+    source = next((e["position"] for e in resumed if e["where"] == "source"), None)
+    reader = next((e for e in resumed if e["where"] != "source"), None)
+    again = _sent_again(seen)
+    shown = {
+        TAKEN_AGAIN: source is not None and source < seen.struck.taken,
+        ABORTED: source is not None and source < seen.struck.taken,
+        ABSORBED: seen.absorbed > 0,
+        NOT_RESENT: not seen.duplicated,
+        ENDED_AGAIN: again or arrived_all_the_same,
+        REPEATED_REQUEST: again or arrived_all_the_same,
+        RESUMED_PAST: (source is not None or reader is not None) and not seen.duplicated and not seen.absorbed,
+        DELIVERED_AGAIN: (reader is not None and reader["position"] < reader["delivered"]) or _fetched_again(seen),
+    }  # fmt: skip
+    return None if shown.get(sign) else f"no {sign}"  # type: ignore[call-overload]
+
+
+def _sent_again(seen: Window) -> bool:
+    """Whether what the client asked next of this kind was the same request over another connection.
+
+    A producer has one request in flight, and asks for the end of a transaction before it begins the next one.
+    """
+    hits = _hits(seen)
+    if not hits or "corr" not in hits[0]:
+        return False
+    hit = hits[0]
+    frames = [e for e in seen.history.of(kinds.FRAME) if e["dir"] == Direction.REQUEST and e["role"] == hit["role"]]
+    mine = [e for e in frames if e["client"].split(".")[1] == hit["client"].split(".")[1]]
+    asked = [e["size"] for e in mine if (e["conn"], e["corr"]) == (hit["conn"], hit["corr"])]
+    later = [e for e in mine if e["t"] > hit["t"] and e["api"] in {Api.PRODUCE, Api.END_TXN}]
+    if not asked or not later or later[0]["conn"] == hit["conn"]:
+        return False
+    return bool((later[0]["api"], later[0]["size"]) == (hit["api"], asked[0]))
+
+
+def _fetched_again(seen: Window) -> bool:
+    """Whether a dropped answer to a Fetch had records, and none of them is missing."""
+    hits = _hits(seen)
+    return isinstance(seen.drawn.scenario.fault, Drop) and bool(hits) and not seen.lost and hits[0]["size"] > LEAST_FETCH
+
+
+LEAST_FETCH: Final = 500
+"""Bytes of an answer to a Fetch that has records for sure: an empty one has some hundred."""

@@ -1,0 +1,422 @@
+"""A stream: records flow at full speed, and one fault after the other strikes them. Each is judged as soon as its window is past.
+
+The window of a fault is, for each partition, the positions from the last one that was through when it was armed, to the last one
+that was taken from the source when it was healed and records flowed again. What is lost or duplicated in it is the fault's.
+Outside of every window nothing may be. Faults strike one after the other, and their windows do not touch.
+
+``soak.jsonl`` has a line for each beginning (a *leg*), each fault that was armed, each that was judged, and the end. A soak that
+was ended goes on with another leg, behind the last window that was judged: what is recorded beyond that is counted anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from harness.judge.verdict import Kind
+from harness.model.history import HISTORY, HistoryError, read_history
+from harness.soak.copies import Copies
+from harness.soak.drawing import MOST_HITS, drawn
+from harness.soak.found import Run, Streamed, Struck, append_line, fault_line, progress_line, read_lines
+from harness.soak.judging import Window, judge
+from harness.soak.waves import WAVES_FILE, begun
+from harness.stages.bulk.marks import Mark, Marks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from harness.model.scenario import Scenario
+    from harness.model.semantics import Semantic
+    from harness.soak.drawing import Drawn
+
+FAULTS: Final = "faults"
+LEGS: Final = "legs"
+MARKS: Final = "marks"
+UNIT: Final = 20_000
+PARTITIONS: Final = 2
+RECORD_BYTES: Final = 100
+POLL_S: Final = 0.05
+SAY_S: Final = 2.0
+STILL_S: Final = 120.0
+"""How long nothing may be taken or done before the stream counts as stuck."""
+JOIN_S: Final = 30.0
+FEWEST_HITS: Final = 2
+"""Units that must be left of each partition for another fault."""
+FIRST_AT: Final = 0.2
+"""The first fault comes when this share of the records is through, if not before."""
+
+FEWEST_UNITS: Final = 40
+"""Units of a partition, where there are few records; a unit has at least LEAST_UNIT."""
+LEAST_UNIT: Final = 50
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is streamed, and where it is saved."""
+
+    folder: Path
+    scenarios: tuple[Scenario, ...]
+    semantic: Semantic
+    records: int
+    faults_per_minute: float
+    seed: int
+    unit: int = UNIT
+    partitions: int = PARTITIONS
+    record_bytes: int = RECORD_BYTES
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What must be the same where it goes on."""
+        return {
+            "kind": "stream", "faults": [one.id for one in self.scenarios], "semantic": self.semantic, "records": self.records,
+            "faults_per_minute": self.faults_per_minute, "seed": self.seed, "unit": self.unit, "partitions": self.partitions,
+            "record_bytes": self.record_bytes,
+        }  # fmt: skip
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """How many records each partition has."""
+        each, more = divmod(self.records, self.partitions)
+        return tuple(each + (partition < more) for partition in range(self.partitions))
+
+    def draw(self, number: int, left: int) -> Drawn:
+        """Return the fault of a number; ``left``: how many units its partition has at least."""
+        return drawn(self.scenarios, self.seed, number, self.partitions, min(MOST_HITS, left // FEWEST_HITS))
+
+
+class Flow(Protocol):
+    """What a stream runs on. ``marks`` and the results are in the folder that it was begun with."""
+
+    def begin(self, folder: Path, begins: Sequence[int]) -> None:
+        """Let records flow, of each partition from a position on."""
+
+    def strike(self, fault: Drawn, folder: Path) -> None:
+        """Arm a fault, let it happen, heal it. Its history is written below ``folder``. Returns where it never fires."""
+
+    def over(self) -> None:
+        """Write no more of the fault: its window is past."""
+
+    def results(self, partition: int, table: str, row: int) -> Iterable[tuple[int, int, int]]:
+        """Yield the runs that were ``recorded`` or ``absorbed`` in this leg, behind a row: row, first position, how many."""
+
+    def strange(self) -> int:
+        """Return how many values of this leg were no records, or damaged."""
+
+    def trouble(self) -> str | None:
+        """Say which program has ended though it should not have; only asked between faults."""
+
+    def close(self) -> None:
+        """End everything. Safe to call twice."""
+
+
+class Progress(Protocol):
+    """Who is told how far it is."""
+
+    def say(self, text: str) -> None:
+        """Show a line."""
+
+
+@dataclass
+class _Open:
+    """A fault on its way: what was through when it was armed; then what was taken when it was healed, and when it was past."""
+
+    fault: Drawn
+    folder: Path
+    lows: list[int]
+    since: float
+    thread: threading.Thread
+    failed: list[BaseException]
+    before: int
+    """Absorbed so far, of all partitions."""
+    strange: int
+    struck: list[Mark] | None = None
+    healed: list[int] | None = None
+    highs: list[int] | None = None
+
+
+class Streaming:
+    """One leg of a stream."""
+
+    def __init__(self, asked: Stream, flow: Flow, progress: Progress, clock: Callable[[], float] = time.monotonic,
+                 poll_s: float = POLL_S) -> None:  # fmt: skip
+        self._asked = asked
+        self._flow = flow
+        self._progress = progress
+        self._clock = clock
+        self._poll_s = poll_s
+        self.found = Streamed(semantic=asked.semantic)
+        self._copies: list[Copies] = []
+        self._rows = [{"recorded": 0, "absorbed": 0} for _ in range(asked.partitions)]
+        self._absorbed = 0
+        self._open: _Open | None = None
+        self._legs: list[dict[str, Any]] = []
+        self._armed: dict[str, Any] | None = None
+        self._before_leg = 0
+        """How many faults earlier legs had."""
+        self._marks: Marks | None = None
+        self._file = asked.folder / WAVES_FILE
+        self._moved: tuple[Any, float] = (None, 0.0)
+        self._said = 0.0
+
+    # -- the run ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> Streamed:
+        """Stream until all records are through and judged, or Ctrl-C. Goes on where the folder has a stream.
+
+        Raises:
+            SoakError: the folder has another soak, or a damaged one.
+        """
+        asked, found = self._asked, self.found
+        begun(asked.folder, asked.asked)
+        if self._resume():
+            found.recorded = asked.records - found.total("lost")
+            return found
+        since = self._clock()
+        try:
+            self._begin_leg()
+            before = self._recorded()
+            while not self._ended():
+                self._pump()
+                self._say(since, before)
+                self._step(since)
+                if found.stuck:
+                    break
+                time.sleep(self._poll_s)
+            else:
+                self._pump()
+                self._close()
+        except KeyboardInterrupt:
+            found.interrupted = True
+        finally:
+            self._flow.close()
+            if self._open is not None:
+                self._open.thread.join(JOIN_S)
+            if self._marks is not None:
+                self._marks.close()
+            found.recorded = self._recorded()
+        return found
+
+    def _resume(self) -> bool:
+        """Read what there is of it; true where it has ended already."""
+        for line in read_lines(self._file):
+            if "leg" in line:
+                self._legs.append(line)
+            elif "armed" in line:
+                self._armed = line
+            elif "verdict" in line:
+                self.found.faults.append(Struck(**line))
+            else:
+                self.found.outside = line
+        self._before_leg = len(self.found.faults)
+        return self.found.outside is not None
+
+    def _begin_leg(self) -> None:
+        """Let records flow, from behind the last window that was judged."""
+        asked, number = self._asked, len(self._legs)
+        self._copies = [Copies(0, end) for end in asked.ends]
+        begins = self._behind() if number else [0] * asked.partitions
+        folder = asked.folder / LEGS / str(number)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        Marks.create(folder / MARKS, begins).close()
+        append_line(self._file, {"leg": number, "begins": begins})
+        self._marks = Marks(folder / MARKS)
+        self._flow.begin(folder, begins)
+
+    def _behind(self) -> list[int]:
+        """Count the results of all legs so far, of each up to where the next one begins; return where this one does.
+
+        That is what the last one had through, but not behind a fault that was armed and is not judged.
+        """
+        folders = [self._asked.folder / LEGS / str(leg["leg"]) for leg in self._legs]
+        with Marks(folders[-1] / MARKS) as marks:
+            begins = [min(marks.get(partition, "done"), end) for partition, end in enumerate(self._asked.ends)]
+        if self._armed is not None and self._armed["armed"] >= self._before_leg:
+            begins = [min(pair) for pair in zip(begins, self._armed["lows"], strict=True)]
+        untils = [*(leg["begins"] for leg in self._legs[1:]), begins]
+        for folder, leg, until in zip(folders, self._legs, untils, strict=True):
+            for partition, copies in enumerate(self._copies):
+                for first, count in earlier_results(folder, partition):
+                    low, high = max(first, leg["begins"][partition]), min(first + count, until[partition])
+                    copies.add(low, max(0, high - low))
+        return begins
+
+    def _pump(self) -> None:
+        """Count what has been recorded since."""
+        for partition, rows in enumerate(self._rows):
+            for row, first, count in self._flow.results(partition, "recorded", rows["recorded"]):
+                self._copies[partition].add(first, count)
+                rows["recorded"] = row
+            for row, _, count in self._flow.results(partition, "absorbed", rows["absorbed"]):
+                self._absorbed += count
+                rows["absorbed"] = row
+
+    def _all_marks(self) -> list[Mark]:
+        assert self._marks is not None  # noqa: S101 - a leg has begun
+        return [self._marks.read(partition) for partition in range(self._asked.partitions)]
+
+    def _ended(self) -> bool:
+        """Whether every partition's end was seen, and no fault is open."""
+        return self._open is None and all(mark.done > end for mark, end in zip(self._all_marks(), self._asked.ends, strict=True))
+
+    def _recorded(self) -> int:
+        return sum(copies.once for copies in self._copies)
+
+    # -- faults -------------------------------------------------------------------------------------------------------
+
+    def _step(self, since: float) -> None:
+        """Arm the next fault, or bring the open one further."""
+        marks, now = self._all_marks(), self._clock()
+        if self._moved[0] != marks:
+            self._moved = (marks, now)
+        if now - self._moved[1] > STILL_S:
+            behind = [f"partition {p}: {mark.taken} taken, {mark.done} through" for p, mark in enumerate(marks)]
+            self.found.stuck = f"nothing has moved for {STILL_S:.0f} s; {'; '.join(behind)}"
+        elif self._open is not None:
+            self._follow(self._open, marks)
+        elif (trouble := self._flow.trouble()) is not None:
+            self.found.stuck = trouble
+        elif self._is_due(now - since):
+            self._arm(marks)
+
+    def _is_due(self, seconds: float) -> bool:
+        asked = self._asked
+        struck = len(self.found.faults)
+        first = not struck and self._recorded() > FIRST_AT * asked.records
+        return first or seconds >= (struck - self._before_leg + 1) * 60 / asked.faults_per_minute
+
+    def _arm(self, marks: list[Mark]) -> None:
+        asked = self._asked
+        left = min((end - mark.taken) // asked.unit for mark, end in zip(marks, asked.ends, strict=True))
+        if left < 2 * FEWEST_HITS:
+            return  # too few are left for a fault and the proof that records flow behind it
+        fault = asked.draw(len(self.found.faults), left)
+        lows = [mark.done for mark in marks]
+        folder = asked.folder / FAULTS / str(fault.number)
+        shutil.rmtree(folder, ignore_errors=True)
+        append_line(self._file, {"armed": fault.number, "scenario": fault.scenario.id, "lows": lows})
+        failed: list[BaseException] = []
+
+        def strike() -> None:
+            try:
+                self._flow.strike(fault, folder)
+            except BaseException as error:  # noqa: BLE001 - whoever waits for it hears of it
+                failed.append(error)
+
+        thread = threading.Thread(target=strike, name=f"fault {fault.number}", daemon=True)
+        self._open = _Open(fault, folder, lows, self._clock(), thread, failed, self._absorbed, self._flow.strange())
+        thread.start()
+
+    def _follow(self, fault: _Open, marks: list[Mark]) -> None:
+        """Wait for its end; then for what was under way; then judge."""
+        if fault.thread.is_alive():
+            return
+        if fault.failed:
+            raise fault.failed[0]
+        ends = self._asked.ends
+        if fault.healed is None:
+            fault.struck, fault.healed = marks, [mark.taken for mark in marks]
+        elif fault.highs is None:
+            if all((mark.done >= healed and mark.taken > healed) or mark.done > end
+                   for mark, healed, end in zip(marks, fault.healed, ends, strict=True)):  # fmt: skip
+                fault.highs = [mark.taken for mark in marks]
+        elif all(mark.done >= high + (high == end) for mark, high, end in zip(marks, fault.highs, ends, strict=True)):
+            self._pump()
+            self._judge(fault)
+
+    def _judge(self, fault: _Open) -> None:
+        assert fault.highs is not None  # noqa: S101 - it is past
+        assert fault.struck is not None  # noqa: S101
+        self._flow.over()
+        lost, more = self._anomalies(list(zip(fault.lows, fault.highs, strict=True)))
+        counts = {
+            "offered": sum(high - low for low, high in zip(fault.lows, fault.highs, strict=True)),
+            "lost": sum(run[2] for run in lost), "duplicated": sum(run[2] * run[3] for run in more),
+            "absorbed": self._absorbed - fault.before, "phantom": self._flow.strange() - fault.strange,
+        }  # fmt: skip
+        asked, number = self._asked, fault.fault.number
+        try:
+            history = read_history(fault.folder / HISTORY)
+            window = Window(fault.fault, asked.semantic, history, fault.struck[fault.fault.partition], counts["lost"],
+                            counts["duplicated"], counts["absorbed"], counts["phantom"])  # fmt: skip
+            kind, reason = judge(window)
+        except HistoryError as error:
+            kind, reason = Kind.VOID, str(error)
+        saved = None if kind is Kind.KEPT else str(fault.folder.relative_to(asked.folder))
+        struck = Struck(
+            number, fault.fault.scenario.id, fault.fault.partition, fault.fault.hit,
+            [list(pair) for pair in zip(fault.lows, fault.highs, strict=True)], counts, lost, more, kind, reason,
+            round(self._clock() - fault.since, 3), saved,
+        )  # fmt: skip
+        append_line(self._file, asdict(struck))
+        if saved is None:
+            shutil.rmtree(fault.folder)
+        self.found.faults.append(struck)
+        self._open = None
+        self._progress.say(fault_line(struck))
+
+    def _anomalies(self, windows: list[tuple[int, int]]) -> tuple[list[Run], list[Run]]:
+        """Return what was lost and duplicated in a window of each partition."""
+        lost: list[Run] = []
+        more: list[Run] = []
+        for partition, (low, high) in enumerate(windows):
+            gone, twice = self._copies[partition].anomalies(low, high)
+            lost += [[partition, *run] for run in gone]
+            more += [[partition, *run] for run in twice]
+        return lost, more
+
+    def _close(self) -> None:
+        """Judge what lies in no window."""
+        lost: list[Run] = []
+        more: list[Run] = []
+        for partition, end in enumerate(self._asked.ends):
+            at = 0
+            for low, high in [*(one.windows[partition] for one in self.found.faults), [end, end]]:
+                gone, twice = self._copies[partition].anomalies(at, low)
+                lost += [[partition, *run] for run in gone]
+                more += [[partition, *run] for run in twice]
+                at = max(at, high)
+        phantom = self._flow.strange() + sum(copies.outside for copies in self._copies)
+        counts = {
+            "lost": sum(run[2] for run in lost), "duplicated": sum(run[2] * run[3] for run in more),
+            "phantom": phantom - sum(one.counts["phantom"] for one in self.found.faults), "absorbed": 0,
+        }  # fmt: skip
+        self.found.outside = {"counts": counts, "lost": lost, "duplicated": more}
+        append_line(self._file, self.found.outside)
+
+    def _say(self, since: float, before: int) -> None:
+        now = self._clock()
+        if now - self._said < SAY_S:
+            return
+        self._said = now
+        done = self._recorded()
+        self._progress.say(progress_line(self.found, done, self._asked.records, now - since, done - before))
+
+
+def unit_of(records: int) -> int:
+    """Return how many records a unit has, so that there are enough units for faults.
+
+    >>> unit_of(4000), unit_of(10**7)
+    (50, 20000)
+    """
+    return max(LEAST_UNIT, min(UNIT, records // (PARTITIONS * FEWEST_UNITS)))
+
+
+def earlier_results(leg: Path, partition: int) -> Iterable[tuple[int, int]]:
+    """Yield the runs that an earlier leg has recorded of a partition."""
+    from harness.stages.bulk.results import Results  # noqa: PLC0415
+
+    file = leg / results_name(partition)
+    if file.exists():
+        with Results(file) as results:
+            for _, first, count in results.since("recorded", 0):
+                yield first, count
+
+
+def results_name(partition: int) -> str:
+    """Return the name of the file of a partition's results."""
+    return f"results-{partition}.sqlite"

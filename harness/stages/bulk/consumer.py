@@ -1,0 +1,116 @@
+"""The bulk consumer: one partition → its sink, a poll at a time, with the position saved where the semantic says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+from confluent_kafka import Consumer as RdConsumer
+
+from harness.failpoint import failpoint
+from harness.model import events as kinds
+from harness.model.semantics import Semantic
+from harness.stages.bulk.marks import Marks
+from harness.stages.bulk.records import Came, decode
+from harness.stages.bulk.results import Results
+from harness.stages.bulk.telling import BulkStage
+from harness.stages.stage import run_stage
+
+if TYPE_CHECKING:
+    from harness.model.history import HistoryWriter
+
+POLL_S = 0.1
+ASK_S = 60.0
+
+
+class BulkConsumer:
+    """One consumer, and its sink."""
+
+    def __init__(self, stage: BulkStage, ledger: HistoryWriter) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._marks = Marks(Path(stage.marks))
+        self._results = Results(Path(stage.results))
+        self._consumer: Any = self._make()
+        self._first = True
+
+    def run(self) -> None:
+        """Work on every poll, for ever."""
+        self._consumer.assign([self._begin()])
+        self._ledger.write(kinds.READY, role="consumer", partitions=[self._stage.partition])
+        while True:
+            messages = self._consumer.consume(self._stage.unit, POLL_S)
+            if any(message.error() for message in messages):
+                messages = [message for message in messages if not message.error()]
+            if messages:
+                self._work(messages)
+
+    def _begin(self) -> TopicPartition:
+        """Return the committed position."""
+        while True:
+            try:
+                (found,) = self._consumer.committed([TopicPartition(self._stage.topic, self._stage.partition)], timeout=ASK_S)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+            else:
+                return found if found.offset >= 0 else TopicPartition(found.topic, found.partition, OFFSET_BEGINNING)
+
+    def _work(self, messages: list[Any]) -> None:
+        stage, saved_first = self._stage, self._stage.semantic is Semantic.AT_MOST_ONCE
+        came = decode([message.value() for message in messages], stage.key, stage.partition, stage.record_bytes)
+        self._tell(came)
+        behind = messages[-1].offset() + 1
+        if saved_first:
+            self._save(behind)
+        failpoint("before-processing", stage.place)
+        failpoint("before-recording", stage.place)
+        self._results.record(came.positions, came.strange, once=stage.semantic is Semantic.EXACTLY_ONCE)
+        if not saved_first:
+            failpoint("before-commit", stage.place)
+            self._save(behind)
+        done = stage.end + 1 if came.ended else int(came.positions[-1]) + 1 if len(came.positions) else 0
+        self._marks.advance(stage.partition, "done", done)
+
+    def _tell(self, came: Came) -> None:
+        """Say where this incarnation goes on, and how far the deliveries have come."""
+        if not len(came.positions):
+            return
+        if self._first:
+            before = self._marks.get(self._stage.partition, "delivered")
+            self._ledger.write(kinds.RESUMED, where=self._stage.group, partition=self._stage.partition,
+                               position=int(came.positions[0]), delivered=before)  # fmt: skip
+            self._first = False
+        self._marks.advance(self._stage.partition, "delivered", int(came.positions[-1]) + 1)
+
+    def _save(self, offset: int) -> None:
+        """Save the position until that is confirmed."""
+        where = [TopicPartition(self._stage.topic, self._stage.partition, offset)]
+        while True:
+            try:
+                self._consumer.commit(offsets=where, asynchronous=False)
+            except KafkaException:
+                continue
+            else:
+                return
+
+    def _make(self) -> Any:
+        stage = self._stage
+        return RdConsumer({
+            "bootstrap.servers": stage.bootstrap, "client.id": stage.client_id, "group.id": stage.group, "log_level": 4,
+            "enable.auto.commit": False, "auto.offset.reset": "earliest", "broker.address.family": "v4",
+            "isolation.level": "read_committed" if stage.semantic is Semantic.EXACTLY_ONCE else "read_uncommitted",
+            "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 50, "fetch.wait.max.ms": 100,
+            "fetch.queue.backoff.ms": 10, "fetch.error.backoff.ms": 50, "coordinator.query.interval.ms": 1000,
+            "queued.min.messages": 2 * stage.unit, "queued.max.messages.kbytes": 1 << 14, "socket.timeout.ms": 15_000,
+        })  # fmt: skip
+
+
+def consume(stage: BulkStage, ledger: HistoryWriter) -> None:
+    """Run the program until it is ended."""
+    BulkConsumer(stage, ledger).run()
+
+
+if __name__ == "__main__":
+    run_stage(consume, BulkStage.from_environment)

@@ -1,0 +1,168 @@
+"""The bulk producer: positions of one partition → topic, a unit at a time, with the cursor saved where the semantic says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka import Producer as RdProducer
+
+from harness.failpoint import failpoint
+from harness.model import events as kinds
+from harness.model.semantics import Semantic
+from harness.stages.bulk.cursors import Cursor
+from harness.stages.bulk.marks import Marks
+from harness.stages.bulk.records import END, encode
+from harness.stages.bulk.telling import BulkStage
+from harness.stages.stage import run_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model.history import HistoryWriter
+
+BATCH_BYTES = 1_000_000
+"""What a broker takes by default."""
+TRANSACTION_MS = 60_000
+REQUEST_MS = 15_000
+GIVEN_UP_MS = 60_000
+SENT_S = 120.0
+
+
+class Failed(Exception):  # noqa: N818 - of a unit, and what follows depends on the semantic
+    """Not every record of a unit was acknowledged."""
+
+
+class BulkProducer:
+    """One producer, and its cursor."""
+
+    def __init__(self, stage: BulkStage, ledger: HistoryWriter) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._marks = Marks(Path(stage.marks))
+        self._failed: list[Any] = []
+        self._transactional = stage.semantic is Semantic.EXACTLY_ONCE
+        self._producer = self._make()
+        self._cursor = Cursor(stage) if self._transactional else None
+
+    def run(self) -> None:
+        """Send every unit from the cursor on, then the end."""
+        cursor = self._resumed()
+        self._ledger.write(kinds.READY, role="producer")
+        while cursor < self._stage.end:
+            after = min(cursor + self._stage.unit, self._stage.end)
+            cursor = self._unit(cursor, after)
+        values = encode(self._stage.key, self._stage.partition, 0, 1, size=self._stage.record_bytes, kind=END)
+        while not self._acts(lambda: self._send(values, None)):
+            pass
+
+    def _unit(self, cursor: int, after: int) -> int:
+        """Send one unit as the semantic wants; return where to go on."""
+        stage, semantic = self._stage, self._stage.semantic
+        values = encode(stage.key, stage.partition, cursor, after - cursor, size=stage.record_bytes)
+        self._marks.advance(stage.partition, "taken", after)
+        if semantic is Semantic.AT_MOST_ONCE:
+            self._marks.put(stage.partition, "cursor", after)
+        failpoint("before-send", stage.place)
+        sent = self._acts(lambda: self._send(values, after))
+        if semantic is Semantic.EXACTLY_ONCE:
+            return after if sent else self._resumed()
+        while not sent and semantic is Semantic.AT_LEAST_ONCE:
+            sent = self._acts(lambda: self._send(values, after))
+        if semantic is Semantic.AT_LEAST_ONCE:
+            self._marks.put(stage.partition, "cursor", after)
+        return after
+
+    def _acts(self, send: Callable[[], None]) -> bool:
+        """Send something, in a transaction where there are any; false where it was not acknowledged whole."""
+        try:
+            if self._transactional:
+                self._producer.begin_transaction()
+            send()
+            if self._transactional:
+                self._patiently(self._producer.commit_transaction)
+        except (KafkaException, Failed) as error:
+            if self._transactional:
+                self._abort(error)
+            return False
+        return True
+
+    def _send(self, values: list[bytes], after: int | None) -> None:
+        """Send values and wait for every acknowledgement; then save the cursor, where it is saved in the transaction."""
+        stage = self._stage
+        self._failed.clear()
+        offered = self._producer.produce_batch(stage.topic, [{"value": value} for value in values], partition=stage.partition,
+                                               on_delivery=self._told)  # fmt: skip
+        if offered != len(values):
+            raise Failed(f"{len(values) - offered} records were not taken by the client")
+        left = self._producer.flush(SENT_S)
+        if left or self._failed:
+            raise Failed(f"{left} records not acknowledged, {len(self._failed)} failed: {self._failed[:1]}")
+        if self._cursor is not None and after is not None:
+            self._cursor.save(self._producer, after, SENT_S)
+
+    def _told(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+    def _abort(self, error: Exception) -> None:
+        """End the transaction; where that cannot be, a new producer does."""
+        fatal = isinstance(error, KafkaException) and error.args[0].fatal()
+        try:
+            if not fatal:
+                self._patiently(self._producer.abort_transaction)
+                return
+        except KafkaException:
+            pass
+        self._producer = self._make()
+
+    def _patiently(self, call: Callable[[float], None]) -> None:
+        while True:
+            try:
+                call(SENT_S)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+            else:
+                return
+
+    def _resumed(self) -> int:
+        """Return from where to go on."""
+        stage = self._stage
+        cursor = self._cursor.read() if self._cursor is not None else self._marks.get(stage.partition, "cursor")
+        cursor = stage.begin if cursor is None else cursor
+        self._ledger.write(kinds.RESUMED, where="source", partition=stage.partition, position=cursor)
+        return cursor
+
+    def _make(self) -> Any:
+        stage = self._stage
+        config: dict[str, Any] = {
+            "bootstrap.servers": stage.bootstrap, "client.id": stage.client_id, "log_level": 4,
+            "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "broker.address.family": "v4",
+            "topic.metadata.refresh.fast.interval.ms": 50, "retry.backoff.ms": 50, "linger.ms": 5,
+            "batch.size": BATCH_BYTES, "batch.num.messages": 100_000, "delivery.report.only.error": True,
+            "queue.buffering.max.messages": 4 * stage.unit, "queue.buffering.max.kbytes": 1 << 20,
+            "max.in.flight.requests.per.connection": 1, "request.timeout.ms": REQUEST_MS, "socket.timeout.ms": REQUEST_MS,
+            "delivery.timeout.ms": GIVEN_UP_MS,
+        }  # fmt: skip
+        match stage.semantic:
+            case Semantic.AT_MOST_ONCE:
+                config |= {"acks": 1, "enable.idempotence": False, "retries": 0}
+            case Semantic.AT_LEAST_ONCE:
+                config |= {"acks": "all", "enable.idempotence": False}
+            case Semantic.EXACTLY_ONCE:
+                config |= {"acks": "all", "transactional.id": stage.transactional_id, "transaction.timeout.ms": TRANSACTION_MS}
+        producer = RdProducer(config)
+        if stage.semantic is Semantic.EXACTLY_ONCE:
+            self._patiently(producer.init_transactions)
+        return producer
+
+
+def produce(stage: BulkStage, ledger: HistoryWriter) -> None:
+    """Run the program."""
+    BulkProducer(stage, ledger).run()
+
+
+if __name__ == "__main__":
+    run_stage(produce, BulkStage.from_environment)

@@ -1,0 +1,83 @@
+"""The sink of a bulk consumer: a database of its own, in which each poll is one transaction of runs of positions."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from harness.stages.bulk.records import Ints, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+WAIT_S = 30.0
+_TABLES = """
+CREATE TABLE IF NOT EXISTS recorded (row INTEGER PRIMARY KEY, first INTEGER NOT NULL, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS absorbed (row INTEGER PRIMARY KEY, first INTEGER NOT NULL, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS strange (row INTEGER PRIMARY KEY, count INTEGER NOT NULL);
+"""
+
+
+class Results:
+    """The database. A SIGKILL leaves whole transactions."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path, isolation_level=None, timeout=WAIT_S)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=OFF")
+        self._database.executescript(_TABLES)
+        self._end = int(self._database.execute("SELECT coalesce(max(first + count), 0) FROM recorded").fetchone()[0])
+
+    def record(self, positions: Ints, strange: int = 0, *, once: bool = False) -> int:
+        """Record positions in one transaction; return how many were absorbed.
+
+        ``once``: what is recorded already is absorbed.
+        """
+        known = self._known(positions) if once else np.zeros(len(positions), dtype=np.bool_)
+        new = positions[~known]
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO recorded (first, count) VALUES (?, ?)", runs(new))
+        self._database.executemany("INSERT INTO absorbed (first, count) VALUES (?, ?)", runs(positions[known]))
+        if strange:
+            self._database.execute("INSERT INTO strange (count) VALUES (?)", (strange,))
+        self._database.execute("COMMIT")
+        self._end = max(self._end, int(new.max()) + 1) if len(new) else self._end
+        return int(known.sum())
+
+    def _known(self, positions: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Say which positions are recorded, or come a second time."""
+        known = np.zeros(len(positions), dtype=np.bool_)
+        if not len(positions):
+            return known
+        low, high = int(positions.min()), int(positions.max()) + 1
+        if low < self._end:
+            rows = self._database.execute("SELECT first, count FROM recorded WHERE first < ? AND first + count > ?", (high, low))
+            for first, count in rows:
+                known |= (positions >= first) & (positions < first + count)
+        if len(positions) > 1 and not (positions[1:] > positions[:-1]).all():
+            first_of = np.zeros(len(positions), dtype=np.bool_)
+            first_of[np.unique(positions, return_index=True)[1]] = True
+            known |= ~first_of
+        return known
+
+    def since(self, table: str, row: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the runs of ``recorded`` or ``absorbed`` behind a row: row, first position, how many."""
+        yield from self._database.execute(f"SELECT row, first, count FROM {table} WHERE row > ? ORDER BY row", (row,))  # noqa: S608 - one of two names
+
+    def strange(self) -> int:
+        """Return how many values were no records of this soak, or damaged."""
+        return int(self._database.execute("SELECT coalesce(sum(count), 0) FROM strange").fetchone()[0])
+
+    def close(self) -> None:
+        """Close it."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""Proves that a soak names each loss and each duplicate with its fault, in waves of cells and in a stream."""

@@ -1,0 +1,144 @@
+"""What a fault's history proves: one that is as it should be is kept, and each thing that is not is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness import registry
+from harness.judge.verdict import Kind
+from harness.model.history import History, HistoryWriter, read_history
+from harness.model.semantics import Semantic
+from harness.soak.drawing import Drawn, streamable
+from harness.soak.judging import Window, judge
+from harness.stages.bulk.marks import Marks
+from scenarios import plain, transactions
+from tests.soak.play import FaultHistory, Harm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.model.history import Event
+    from harness.model.scenario import Scenario
+
+ALO, EOS, AMO = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE, Semantic.AT_MOST_ONCE
+
+
+def window(folder: Path, scenario: Scenario, semantic: Semantic = EOS, **counts: int) -> Window:
+    """Return what was seen of a fault that did what it should."""
+    drawn = Drawn(0, scenario, 1, 4)
+    with Marks.create(folder / "marks", [0, 900]) as marks, HistoryWriter(folder / "h" / "a.jsonl", cell="c", by="runner") as to:
+        FaultHistory(drawn, Harm(), marks).write(to)
+        struck = marks.read(1)
+    seen = {"lost": 0, "duplicated": 0, "absorbed": 0, "phantom": 0} | counts
+    return Window(drawn, semantic, read_history(folder / "h"), struck, **seen)
+
+
+def changed(seen: Window, change: Callable[[Event], Event | None]) -> Window:
+    """Return it with another history: an event is changed, or left out."""
+    events = tuple(event for each in seen.history.events if (event := change(dict(each))) is not None)
+    return replace(seen, history=History(events, ()))
+
+
+def without(**meant: Any) -> Callable[[Event], Event | None]:
+    """Leave out the events that have these fields."""
+    return lambda event: None if all(event.get(name) == value for name, value in meant.items()) else event
+
+
+def put(change: dict[str, Any], **meant: Any) -> Callable[[Event], Event]:
+    """Change the events that have these fields."""
+    return lambda event: event | change if all(event.get(name) == value for name, value in meant.items()) else event
+
+
+@pytest.mark.parametrize("semantic", Semantic)
+def test_each_fault_that_does_what_theory_says_is_kept(tmp_path: Path, semantic: Semantic) -> None:
+    """All that can be drawn."""
+    drawn = streamable(registry.scenarios(), semantic)
+    assert {"ack-lost", "broker-crash-before-append", "commit-lost", "producer-crash-before-send"} <= {one.id for one in drawn}
+    assert not any(one.deployment.security or one.deployment.clustered for one in drawn)
+    for number, one in enumerate(drawn):
+        expected: Any = one.expectation(semantic)
+        (tmp_path / str(number)).mkdir()
+        seen = window(
+            tmp_path / str(number), one, semantic, lost=int(expected.lost.must_show()),
+            duplicated=int(expected.duplicated.must_show()), absorbed=int(expected.sign == plain.ABSORBED),
+        )  # fmt: skip
+        if expected.sign == plain.RESUMED_PAST:
+            seen = changed(seen, put({"position": 900, "delivered": 900}, event="resumed"))
+        assert judge(seen)[0] is Kind.KEPT, (one.id, judge(seen))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (without(event="rule", phase="hit"), "the fault did not fire"),
+        (put({"client": "k.consumer-0.1"}, event="rule", phase="hit"), "the rule hit another frame"),
+        (put({"api": "Fetch"}, event="rule", phase="hit"), "the rule hit another frame"),
+        (without(event="node", phase="exited"), "consumer-1 was to be killed, and was not"),
+        (put({"node": "consumer-0"}, event="node", phase="exited"), "consumer-1 was to be killed, and was not"),
+        (put({"signal": None, "status": 1}, event="node", phase="exited"), "did not die by SIGKILL: it ended with status 1"),
+        (put({"t": 0}, event="node", phase="exited"), "was dead before the fault fired"),
+        (put({"phase": "released"}, event="rule", phase="discarded"), "the frame was not discarded"),
+        (without(event="fault", phase="healed"), "the fault was not healed"),
+    ],
+)
+def test_what_proves_nothing_is_void(tmp_path: Path, change: Callable[[Event], Event | None], reason: str) -> None:
+    """Each thing that a fault must have done is missed; an anomaly that is forbidden is still a broken promise."""
+    seen = changed(window(tmp_path, plain.COMMIT_LOST, absorbed=3), change)
+    kind, told = judge(seen)
+    assert kind is Kind.VOID
+    assert reason in told
+    kind, told = judge(replace(seen, duplicated=1))
+    assert kind is Kind.BROKEN
+    assert told.startswith("though not by this fault (")
+
+
+def test_somebody_else_died(tmp_path: Path) -> None:
+    """Besides the victim: void."""
+    seen = window(tmp_path, plain.COMMIT_LOST, absorbed=3)
+    other: Event = next(e for e in seen.history.events if e.get("phase") == "exited") | {"node": "producer-0"}
+    told = judge(replace(seen, history=History((*seen.history.events, other), ())))
+    assert told == (Kind.VOID, "producer-0 has died, which nobody was to kill")
+
+
+@pytest.mark.parametrize(
+    ("scenario", "semantic", "change", "reason"),
+    [
+        (plain.ACK_LOST, ALO, None, "without effect: duplicated predicted"),
+        (plain.REQUEST_LOST, AMO, None, "without effect: lost predicted"),
+        (plain.COMMIT_LOST, EOS, None, "no absorbed"),
+        (plain.ACK_LOST, EOS, without(event="frame", conn=2), "no repeated-request"),
+        (plain.ACK_LOST, EOS, put({"size": 1999}, event="frame", conn=2), "no repeated-request"),
+        (transactions.END_ACK_LOST, EOS, put({"api": "Produce"}, event="frame", conn=2), "no ended-again"),
+        (plain.PRODUCER_CRASH_BEFORE_SEND, EOS, put({"position": 900}, event="resumed"), "no taken-again"),
+        (plain.CONSUMER_CRASH_BEFORE_RECORDING, EOS, put({"position": 900}, event="resumed"), "no delivered-again"),
+        (plain.DELIVERY_LOST, EOS, put({"size": 90}, event="rule"), "no delivered-again"),
+        (plain.COMMIT_ACK_LOST, ALO, without(event="resumed"), "no resumed-past"),
+    ],
+)  # fmt: skip
+def test_an_effect_that_does_not_show_is_void(
+    tmp_path: Path, scenario: Scenario, semantic: Semantic, change: Callable[[Event], Event | None] | None, reason: str
+) -> None:
+    """Predicted loss, predicted duplicates, or the sign of a protection."""
+    seen = window(tmp_path, scenario, semantic)
+    kind, told = judge(changed(seen, change) if change else seen)
+    assert (kind, reason in told) == (Kind.VOID, True), told
+
+
+@pytest.mark.parametrize(
+    ("scenario", "semantic", "counts", "kind"),
+    [
+        (plain.DELIVERY_LOST, EOS, {"lost": 1}, Kind.BROKEN), (plain.DELIVERY_LOST, EOS, {"duplicated": 1}, Kind.BROKEN),
+        (plain.DELIVERY_LOST, ALO, {"lost": 1}, Kind.BROKEN), (plain.DELIVERY_LOST, ALO, {"duplicated": 1}, Kind.VOID),
+        (plain.ACK_LOST, ALO, {"duplicated": 1}, Kind.KEPT), (plain.REQUEST_LOST, AMO, {"lost": 1}, Kind.KEPT),
+        (plain.ACK_LOST, AMO, {"lost": 1}, Kind.VOID), (plain.REQUEST_LOST, AMO, {"lost": 1, "duplicated": 1}, Kind.BROKEN),
+        (plain.BROKER_CRASH_BEFORE_APPEND, ALO, {"duplicated": 1}, Kind.KEPT),
+        (plain.DELIVERY_LOST, AMO, {"phantom": 1}, Kind.BROKEN), (plain.DELIVERY_LOST, ALO, {"phantom": 1}, Kind.BROKEN),
+    ],
+)  # fmt: skip
+def test_the_promise_decides(tmp_path: Path, scenario: Scenario, semantic: Semantic, counts: dict[str, int], kind: Kind) -> None:
+    """What is forbidden breaks it; what is permitted and not predicted contradicts theory, unless the broker has died."""
+    assert judge(window(tmp_path, scenario, semantic, **counts))[0] is kind

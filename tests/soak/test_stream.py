@@ -1,0 +1,200 @@
+"""A stream in memory: planted losses and duplicates are found exactly, in the window of their fault, and it goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.judge.verdict import Kind
+from harness.model.semantics import Semantic
+from harness.soak.found import as_lines, fault_line
+from harness.soak.stream import FAULTS, LEGS, MARKS, Stream, Streaming
+from harness.soak.waves import SOAK_FILE, WAVES_FILE, SoakError
+from harness.stages.bulk.marks import Marks
+from scenarios import plain
+from tests.soak.play import Harm, Play
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.soak.found import Streamed
+
+SCENARIOS = (
+    plain.ACK_LOST, plain.REQUEST_LOST, plain.COMMIT_LOST, plain.PRODUCER_CRASH_BEFORE_SEND, plain.BROKER_CRASH_BEFORE_APPEND,
+    plain.DELIVERY_LOST,
+)  # fmt: skip
+RECORDS = 400_001
+
+
+class Heard:
+    """Progress that keeps what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Keep it."""
+        self.lines.append(text)
+
+
+def asked(folder: Path, semantic: Semantic = Semantic.AT_LEAST_ONCE, **more: object) -> Stream:
+    """Ask for a stream of many small units, fault after fault."""
+    return replace(Stream(folder, SCENARIOS, semantic, RECORDS, 1e9, seed=3, unit=500), **more)  # type: ignore[arg-type]
+
+
+def streamed(play: Play, heard: Heard | None = None) -> Streamed:
+    """Run it to its end."""
+    return Streaming(play.asked, play, heard or Heard(), poll_s=0).run()
+
+
+def test_what_ends_as_it_should(tmp_path: Path) -> None:
+    """Every record offered is accounted for; what theory predicts is in the window of its fault; no history is kept."""
+    heard, play = Heard(), Play(asked(tmp_path))
+    found = streamed(play, heard)
+    assert found.kind is Kind.KEPT
+    assert found.recorded == RECORDS
+    assert len(found.faults) > 10
+    assert {one.scenario for one in found.faults} == {one.id for one in SCENARIOS}
+    for one, fault in zip(found.faults, play.struck, strict=True):
+        assert (one.number, one.scenario, one.partition, one.hit) == (
+            fault.number, fault.scenario.id, fault.partition, fault.hit
+        )  # fmt: skip
+        partition, low, _ = play.harmed[one.number]
+        wanted = [[partition, low, 2, 1]] if one.scenario in {"ack-lost", "commit-lost"} else []
+        assert (one.lost, one.duplicated) == ([], wanted)
+    for before, after in zip(found.faults, found.faults[1:], strict=False):
+        assert all(one[1] <= other[0] for one, other in zip(before.windows, after.windows, strict=True))
+    assert not list((tmp_path / FAULTS).iterdir())
+    assert found.outside == {"counts": {"lost": 0, "duplicated": 0, "phantom": 0, "absorbed": 0}, "lost": [], "duplicated": []}
+    assert fault_line(found.faults[0]) in heard.lines
+    assert as_lines(found, RECORDS, tmp_path)[-1] == "KEPT"
+
+
+def test_planted_losses_and_duplicates_are_named_with_their_fault(tmp_path: Path) -> None:
+    """Exactly those positions, in that window; what is in no window is told apart; both break the promise."""
+    play = Play(asked(tmp_path), {1: Harm(lose=7), 3: Harm(duplicate=4), 5: Harm(strange=1)}, beside={0: Harm(lose=1)})
+    found = streamed(play)
+    by_number = {one.number: one for one in found.faults}
+    partition, low, _ = play.harmed[1]
+    assert [run for one in found.faults if one.number != 1 for run in one.lost] == []
+    assert by_number[1].lost == [[partition, low, 7]]
+    assert by_number[1].verdict == Kind.BROKEN
+    assert "7 lost" in by_number[1].reason
+    assert by_number[1].saved == f"{FAULTS}/1"
+    assert (tmp_path / FAULTS / "1" / "history").is_dir()
+    natural = 2 * (by_number[3].scenario in {"ack-lost", "commit-lost"})
+    assert by_number[3].counts["duplicated"] == 4 + natural
+    assert by_number[3].verdict == Kind.KEPT
+    assert by_number[5].counts["phantom"] == 1
+    assert by_number[5].verdict == Kind.BROKEN
+    assert found.outside is not None
+    assert found.outside["lost"] == [[0, 0, 1]]
+    assert found.kind is Kind.BROKEN
+    assert found.recorded == RECORDS - 8
+    told = as_lines(found, RECORDS, tmp_path)
+    assert "in no fault's window: lost 0:0 (1 records)" in told
+    assert any(line.startswith("fault 1, ") and f"lost {partition}:{low:,}-{low + 6:,} (7 records)" in line for line in told)
+
+
+def test_what_is_permitted_breaks_nothing(tmp_path: Path) -> None:
+    """At most once: losses are named, duplicates break the promise."""
+    play = Play(asked(tmp_path, Semantic.AT_MOST_ONCE), {0: Harm(lose=5), 1: Harm(duplicate=2)})
+    found = streamed(play)
+    assert found.faults[0].counts["lost"] >= 5
+    assert found.faults[0].verdict == Kind.KEPT
+    assert found.faults[1].verdict == Kind.BROKEN
+
+
+def test_a_loss_outside_of_every_window_that_is_permitted_proves_that_something_is_wrong(tmp_path: Path) -> None:
+    """No fault has caused it: the whole is void."""
+    found = streamed(Play(asked(tmp_path, Semantic.AT_MOST_ONCE), beside={0: Harm(lose=3)}))
+    assert {one.verdict for one in found.faults} == {Kind.KEPT}
+    assert found.kind is Kind.VOID
+
+
+def test_a_disarmed_fault_is_void(tmp_path: Path) -> None:
+    """Nothing is proved by it."""
+    found = streamed(Play(asked(tmp_path), {2: Harm(disarm=True)}))
+    assert [one.reason for one in found.faults if not one.green] == ["the fault did not fire"]
+    assert found.kind is Kind.VOID
+
+
+def test_the_wrong_process_killed_is_void(tmp_path: Path) -> None:
+    """The victim lives, and somebody has died whom nobody was to kill."""
+    play = Play(asked(tmp_path, scenarios=(plain.COMMIT_LOST,)), {2: Harm(wrong=True)})
+    found = streamed(play)
+    bad = [one for one in found.faults if not one.green]
+    assert [(one.number, one.verdict) for one in bad] == [(2, Kind.VOID)]
+    assert bad[0].reason == f"consumer-{bad[0].partition} was to be killed, and was not"
+
+
+def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
+    """Ctrl-C, and a crash in the middle of a fault: what was judged stays, what was not is done again, and counted once."""
+    first = Play(asked(tmp_path), ends_at=60_000)
+    part = streamed(first)
+    assert part.interrupted
+    assert part.outside is None
+    assert 0 < part.recorded < RECORDS
+    assert as_lines(part, RECORDS, tmp_path)[-1].startswith("PARTIAL, ")
+    lines = (tmp_path / WAVES_FILE).read_bytes().splitlines(keepends=True)
+    with (tmp_path / WAVES_FILE).open("ab") as opened:
+        opened.write(json.dumps({"armed": len(part.faults), "scenario": "x", "lows": [50_000, 40_000]}).encode() + b"\n")
+        opened.write(b'{"cut')
+    second = Play(asked(tmp_path), beside={50_000: Harm(lose=1)})
+    rest = streamed(second)
+    assert rest.faults[: len(part.faults)] == part.faults
+    assert [one.number for one in rest.faults] == list(range(len(rest.faults)))
+    assert second.struck[0].number == len(part.faults)
+    with Marks(tmp_path / LEGS / "0" / MARKS) as marks:
+        assert marks.get(0, "done") > 50_000
+    assert rest.outside is not None or rest.kind is Kind.BROKEN
+    assert sum(run[2] for one in rest.faults for run in one.lost) + rest.outside["counts"]["lost"] == 1  # type: ignore[index]
+    assert rest.recorded == RECORDS - 1
+    again = streamed(Play(asked(tmp_path)))
+    assert (again.faults, again.kind, again.recorded) == (rest.faults, rest.kind, rest.recorded)
+    assert lines == (tmp_path / WAVES_FILE).read_bytes().splitlines(keepends=True)[: len(lines)]
+
+
+def test_another_stream_does_not_go_on(tmp_path: Path) -> None:
+    """Nor one whose lines are damaged, nor waves."""
+    streamed(Play(asked(tmp_path, records=20_000)))
+    with pytest.raises(SoakError, match="is another soak: its seed differ"):
+        streamed(Play(asked(tmp_path, records=20_000, seed=4)))
+    (tmp_path / WAVES_FILE).write_text("{\n")
+    with pytest.raises(SoakError, match="is damaged"):
+        streamed(Play(asked(tmp_path, records=20_000)))
+    (tmp_path / SOAK_FILE).write_text('{"seed": 3}')
+    with pytest.raises(SoakError, match="is another soak"):
+        streamed(Play(asked(tmp_path, records=20_000)))
+
+
+def test_what_stands_still_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how far each partition has come."""
+    monkeypatch.setattr("harness.soak.stream.STILL_S", 0.05)
+    found = streamed(Play(asked(tmp_path), stops_at=30_000))
+    assert found.kind is Kind.STUCK
+    assert "30000 taken" in str(found.stuck)
+    assert as_lines(found, RECORDS, tmp_path)[-1].endswith("STUCK")
+
+
+def test_without_a_fault_nothing_is_proved(tmp_path: Path) -> None:
+    """Too few records for one: void."""
+    found = streamed(Play(asked(tmp_path, records=2000)))
+    assert found.faults == []
+    assert found.recorded == 2000
+    assert found.kind is Kind.VOID
+
+
+def test_faults_follow_from_the_seed(tmp_path: Path) -> None:
+    """The same one draws the same faults, partitions and hits; another one others."""
+    one, same, other = (asked(tmp_path, seed=seed) for seed in (1, 1, 2))
+    first, second, third = ([each.draw(number, 200) for number in range(30)] for each in (one, same, other))
+    assert first == second
+    assert first != third
+    assert {fault.hit for fault in first} > {1, 2}
+    assert max(fault.hit for fault in first) <= 20
+    assert {fault.partition for fault in first} == {0, 1}
+    assert all(one.draw(number, 4).hit <= 2 for number in range(50))
