@@ -112,7 +112,8 @@ class KafkaFlow:
         transport.wire.close_cell(self._struck.cell)
         self._struck.history.close()
         self._struck = None
-        transport.observer.delete(TOPIC, transport.observer.positions(self._group, TOPIC))
+        read = transport.observer.positions(self._group, TOPIC)
+        transport.observer.delete(TOPIC, {partition: offset - 1 for partition, offset in read.items()})  # the last is a cursor
 
     def results(self, partition: int, table: str, row: int) -> Iterable[tuple[int, int, int]]:
         """Yield the runs that a partition's sink has behind a row."""

@@ -175,9 +175,9 @@ class Streaming:
         if self._resume():
             found.recorded = asked.records - found.total("lost")
             return found
-        since = self._clock()
         try:
             self._begin_leg()
+            since = self._clock()
             before = self._recorded()
             while not self._ended():
                 self._pump()

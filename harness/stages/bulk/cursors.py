@@ -1,45 +1,77 @@
-"""The cursor of a transactional producer: a group's position, committed in the producer's own transactions."""
+"""The cursor of a transactional producer: the last record of its partition that was committed, read back from the topic's end.
+
+A record and the cursor behind it are one and the same, so that they are in one transaction.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer as RdConsumer
+from confluent_kafka import KafkaError as Code
 from confluent_kafka import KafkaException, TopicPartition
+
+from harness.model.waiting import wait_until
+from harness.stages.bulk.records import decode
 
 if TYPE_CHECKING:
     from harness.stages.bulk.telling import BulkStage
 
-ASK_S = 60.0
+WITHIN_S = 60.0
+LAST = 64
+"""How many offsets before its end the topic is read from at first."""
+MORE = 64
 
 
-class Cursor:
-    """The position that the source's group has in the topic: not an offset, but where the source goes on."""
+def last_cursor(stage: BulkStage) -> int:
+    """Return where the source goes on: behind the last committed record of the stage's partition.
 
-    def __init__(self, stage: BulkStage) -> None:
-        self._stage = stage
-        self._consumer: Any = RdConsumer({
-            "bootstrap.servers": stage.bootstrap, "client.id": f"{stage.client_id}.cursor",
-            "group.id": f"{stage.key}.source-{stage.partition}", "enable.auto.commit": False,
-            "isolation.level": "read_committed",  # what is pending in a transaction is waited for
-            "broker.address.family": "v4", "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 4,
-            "retry.backoff.ms": 50, "coordinator.query.interval.ms": 1000,
-        })  # fmt: skip
-
-    def read(self) -> int | None:
-        """Return the last committed cursor; ``None``: there is none."""
+    Raises:
+        WaitTimeoutError: the broker does not give the end of the partition in time.
+    """
+    consumer = RdConsumer({
+        "bootstrap.servers": stage.bootstrap, "client.id": f"{stage.client_id}.cursor", "group.id": f"{stage.group}.cursor",
+        "isolation.level": "read_committed", "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 50,
+        "broker.address.family": "v4", "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 4,
+    })  # fmt: skip
+    where, count = TopicPartition(stage.topic, stage.partition), LAST
+    try:
+        low, high = wait_until(lambda: _ends(consumer, where), within_s=WITHIN_S, because="the ends of the partition")
         while True:
-            try:
-                (found,) = self._consumer.committed(self._at(-1), timeout=ASK_S)
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    raise
-            else:
-                return int(found.offset) if found.offset >= 0 else None
+            values = _values(consumer, TopicPartition(stage.topic, stage.partition, max(low, high - count)))
+            came = decode(values, stage.key, stage.partition, stage.record_bytes)
+            if came.ended:
+                return stage.end
+            if len(came.positions):
+                return int(came.positions[-1]) + 1
+            if high - count <= low:
+                return stage.begin
+            count *= MORE
+    finally:
+        consumer.close()
 
-    def save(self, producer: Any, position: int, within_s: float) -> None:
-        """Put a cursor into the producer's transaction. Raises KafkaException."""
-        producer.send_offsets_to_transaction(self._at(position), self._consumer.consumer_group_metadata(), within_s)
 
-    def _at(self, position: int) -> list[TopicPartition]:
-        return [TopicPartition(self._stage.topic, self._stage.partition, position)]
+def _ends(consumer: Any, where: TopicPartition) -> tuple[int, int] | None:
+    try:
+        low, high = consumer.get_watermark_offsets(where, timeout=1.0)
+    except KafkaException:
+        return None
+    return int(low), int(high)
+
+
+def _values(consumer: Any, begin: TopicPartition) -> list[bytes]:
+    """Return the committed values from an offset on."""
+    values: list[bytes] = []
+
+    def at_end() -> bool:
+        for message in consumer.consume(10_000, 0.05):
+            error = message.error()
+            if error is None:
+                values.append(message.value())
+            elif error.code() == Code._PARTITION_EOF:  # noqa: SLF001 - the binding's own spelling
+                return True
+        return False
+
+    consumer.assign([begin])
+    wait_until(at_end, within_s=WITHIN_S, because="the end of the partition", poll_s=0)
+    return values

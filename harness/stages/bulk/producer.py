@@ -11,7 +11,7 @@ from confluent_kafka import Producer as RdProducer
 from harness.failpoint import failpoint
 from harness.model import events as kinds
 from harness.model.semantics import Semantic
-from harness.stages.bulk.cursors import Cursor
+from harness.stages.bulk.cursors import last_cursor
 from harness.stages.bulk.marks import Marks
 from harness.stages.bulk.records import END, encode
 from harness.stages.bulk.telling import BulkStage
@@ -44,7 +44,6 @@ class BulkProducer:
         self._failed: list[Any] = []
         self._transactional = stage.semantic is Semantic.EXACTLY_ONCE
         self._producer = self._make()
-        self._cursor = Cursor(stage) if self._transactional else None
 
     def run(self) -> None:
         """Send every unit from the cursor on, then the end."""
@@ -54,7 +53,7 @@ class BulkProducer:
             after = min(cursor + self._stage.unit, self._stage.end)
             cursor = self._unit(cursor, after)
         values = encode(self._stage.key, self._stage.partition, 0, 1, size=self._stage.record_bytes, kind=END)
-        while not self._acts(lambda: self._send(values, None)):
+        while not self._acts(lambda: self._send(values)):
             pass
 
     def _unit(self, cursor: int, after: int) -> int:
@@ -65,11 +64,11 @@ class BulkProducer:
         if semantic is Semantic.AT_MOST_ONCE:
             self._marks.put(stage.partition, "cursor", after)
         failpoint("before-send", stage.place)
-        sent = self._acts(lambda: self._send(values, after))
+        sent = self._acts(lambda: self._send(values))
         if semantic is Semantic.EXACTLY_ONCE:
             return after if sent else self._resumed()
         while not sent and semantic is Semantic.AT_LEAST_ONCE:
-            sent = self._acts(lambda: self._send(values, after))
+            sent = self._acts(lambda: self._send(values))
         if semantic is Semantic.AT_LEAST_ONCE:
             self._marks.put(stage.partition, "cursor", after)
         return after
@@ -88,8 +87,8 @@ class BulkProducer:
             return False
         return True
 
-    def _send(self, values: list[bytes], after: int | None) -> None:
-        """Send values and wait for every acknowledgement; then save the cursor, where it is saved in the transaction."""
+    def _send(self, values: list[bytes]) -> None:
+        """Send values and wait for every acknowledgement."""
         stage = self._stage
         self._failed.clear()
         offered = self._producer.produce_batch(stage.topic, [{"value": value} for value in values], partition=stage.partition,
@@ -99,8 +98,6 @@ class BulkProducer:
         left = self._producer.flush(SENT_S)
         if left or self._failed:
             raise Failed(f"{left} records not acknowledged, {len(self._failed)} failed: {self._failed[:1]}")
-        if self._cursor is not None and after is not None:
-            self._cursor.save(self._producer, after, SENT_S)
 
     def _told(self, error: Any, _: Any) -> None:
         if error is not None:
@@ -130,8 +127,7 @@ class BulkProducer:
     def _resumed(self) -> int:
         """Return from where to go on."""
         stage = self._stage
-        cursor = self._cursor.read() if self._cursor is not None else self._marks.get(stage.partition, "cursor")
-        cursor = stage.begin if cursor is None else cursor
+        cursor = last_cursor(stage) if self._transactional else self._marks.get(stage.partition, "cursor")
         self._ledger.write(kinds.RESUMED, where="source", partition=stage.partition, position=cursor)
         return cursor
 
