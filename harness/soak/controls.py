@@ -74,7 +74,11 @@ class StreamControls:
         self._rules.append(act.id)
 
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
-        """Wait until the trigger fires, while there are records to come, and at most FIRE_S."""
+        """Wait until the trigger fires, while there are records to come, and at most FIRE_S.
+
+        Raises:
+            NotFiredError: the trigger did not fire.
+        """
         try:
             fired = wait_until(lambda: self._fired(trigger) or not self.goes_on(), within_s=FIRE_S, because="the fault to fire")
         except WaitTimeoutError:

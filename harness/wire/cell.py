@@ -117,7 +117,7 @@ class WireCell:
         """Put a rule to work.
 
         Raises:
-            WireError: the cell has a rule of that id already, or none that the rule counts from, or it does not read what the rule needs.
+            WireError: the cell has a rule of that id already, none that it counts from, or does not read what it needs.
         """
         if rule.id in self.rules:
             raise WireError(f"cell {self.id} has a rule {rule.id} already")

@@ -90,6 +90,8 @@ def test_marks_are_shared(tmp_path: Path) -> None:
 def bootstrap() -> Iterator[str]:
     """Return the address of librdkafka's own play of a broker, in this process."""
     producer: Any = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
+    for semantic in Semantic:
+        producer.list_topics(f"t-{semantic}", timeout=10)  # asked for, a topic is made
     (broker,) = producer.list_topics(timeout=10).brokers.values()
     yield f"{broker.host}:{broker.port}"
     del producer
