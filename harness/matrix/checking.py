@@ -183,7 +183,8 @@ class Check:
     ) -> SavedRun:  # fmt: skip
         plan = RunPlan(
             systems=(self.system,), cells=tuple(cells), not_applicable=tuple(not_run(cell) for cell in rest),
-            reports=reports, jobs=jobs, command=self.command, seeds=(self.seed,), records=self.pipeline.records,
+            reports=reports, jobs=jobs, command=self.command, seeds=(self.seed,),
+            records=max((cell.records for cell in cells), default=self.pipeline.records),
             untried=tuple(untried),
             again=lambda: self.system.silences.too_short(cells),
         )  # fmt: skip

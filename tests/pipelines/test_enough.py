@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from harness.matrix import checking
 from harness.matrix.checking import Check, Owner, Seen, enough, explanation, unit_of
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
+    from harness.matrix.runner import Progress, RunPlan
     from harness.model.history import Event
     from harness.pipelines.declaration import Pipeline
 
@@ -111,3 +113,15 @@ def test_the_plan_names_the_processes_of_a_stage() -> None:
         told = list(explanation(declared, {"consumer": Seen(("c",), 3, {"Fetch": 9}, processes=tuple(owners[:count]))}, ()))
         assert ("    process 7 (python book.py a.db): 1 connection; Fetch 2" in told) is shown
         assert ("    process 8 (sh worker): 2 connections; Fetch 7" in told) is shown
+
+
+def test_the_report_says_how_many_records_the_cells_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where a file needed more of them than the declaration says, so many."""
+    asked: list[RunPlan] = []
+    monkeypatch.setattr(checking, "run", lambda plan, _: asked.append(plan))
+    declared = dataclasses.replace(pipeline("file"), records=48)
+    check = Check(declared, DeclaredSystem(), tmp_path, "pytest")
+    for unit, records in ((10, 48), (40, 120)):
+        cells, rest = check.plan(seen(unit))
+        check.faults(cells, rest, cast("Progress", None))
+        assert (asked[-1].records, {cell.records for cell in cells}) == (records, {records})
