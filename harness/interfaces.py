@@ -51,7 +51,10 @@ class Deployed(Protocol):
     """A running system: brokers up, wire in place."""
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """These cells come next, all at once, and their fault kills what they share: once, when all are at their trigger."""
+        """Take note of cells that come next, all at once.
+
+        Their fault kills what they share once, when all are at their trigger.
+        """
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell, which keeps its files below ``directory``."""

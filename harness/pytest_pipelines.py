@@ -35,7 +35,7 @@ FIXTURE = "lostack_delivery"
 
 
 def generate(metafunc: pytest.Metafunc) -> None:
-    """One case per failure point that the pipeline's roles have."""
+    """Make one case per failure point that the pipeline's roles have."""
     if FIXTURE not in metafunc.fixturenames:
         return
     from harness.pipelines import failure_points  # noqa: PLC0415 - only for those who use it

@@ -70,7 +70,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One case per cell, n/a ones among them: those are skipped with their reason."""
+    """Make one case per cell, n/a ones among them: those are skipped with their reason."""
     generate(metafunc)
     if _CELL in metafunc.fixturenames:
         cells = [_param(cell) for cell in _cells(metafunc.config)]
@@ -209,7 +209,7 @@ def lostack_check(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A case took as long as its cell, not as long as the run it was part of."""
+    """Report that a case took as long as its cell, not as long as the run it was part of."""
     report = yield
     result = item.stash.get(RESULT, None)
     if result is not None and report.when == "call":

@@ -73,7 +73,7 @@ class Files:
         self._side = side
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no file is held."""
 
     def count(self, *, ordered: bool, phantoms: Mapping[str, Ints] | None = None) -> Counted:
         """Count the rows; ``phantoms`` are left out of the order, where they are known."""

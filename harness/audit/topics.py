@@ -102,7 +102,7 @@ class Topic:
         return examples_of(wanted, places)
 
     def with_origins(self, found: Findings, twice: list[tuple[str, Ints]]) -> Findings:
-        """In a topic every copy was stored."""
+        """Return it as it is: every copy in a topic was stored."""
         del twice
         return replace(found, stored_twice=found.duplicated, recorded_twice=0)
 

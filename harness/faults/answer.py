@@ -34,7 +34,7 @@ class Answer:
         rule_at(self.at, Action.ANSWER, error=self.error, forward=self.forward, limit=self.times)
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and the client was told so; nobody died."""
+        """Return what the history must show: the rule was hit at the target, and the client was told so; nobody died."""
         told = Answered(self.error, forward=self.forward, times=self.times)
         return Evidence("rule", at_target=not self.at.offset, approached=self.at.since is not None, proofs=(told,))
 

@@ -42,7 +42,10 @@ class ContainerFault:
             raise ValueError("only a client of the broker is disconnected: the one whose request is held")
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, those who die died by SIGKILL or by themselves, and the engine said what it did."""
+        """Return what the history must show.
+
+        The rule was hit at the target, those who die died by SIGKILL or by themselves, and the engine said what it did.
+        """
         dies = () if self.harm in _NOT_KILLED else (self.role,)
         ended = (self.role,) if self.harm is Harm.DISK else ()
         forgets = self.harm is Harm.VOLUME

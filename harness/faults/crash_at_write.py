@@ -34,11 +34,14 @@ class CrashAtWrite:
     given: tuple[StepName, Direction] = (Api.FETCH, Direction.RESPONSE)
 
     def evidence(self) -> Evidence:
-        """A thread was held at this very write, behind the record; its stage died by SIGKILL."""
+        """Return what the history must show.
+
+        A thread was held at this very write, behind the record; its stage died by SIGKILL.
+        """
         return Evidence("durable", killed=(self.role,), approached=True, write=str(self.point or ""))
 
     def needs(self) -> tuple[type, ...]:
-        """The system must be able to hold a stage at a durable write."""
+        """Return the abilities that it needs: the system must be able to hold a stage at a durable write."""
         return (DurableWrites,)
 
     def arm(self, controls: Controls) -> None:

@@ -23,7 +23,7 @@ class Drop:
     after: After = After.CUT
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target; nobody died."""
+        """Return what the history must show: the rule was hit at the target; nobody died."""
         return Evidence("rule", at_target=self.at.at_target, approached=self.at.since is not None)
 
     def arm(self, controls: Controls) -> None:

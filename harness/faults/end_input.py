@@ -28,11 +28,14 @@ class EndInput:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, the producer stood still, and its input ended meanwhile; nobody died."""
+        """Return what the history must show.
+
+        The rule was hit at the target, the producer stood still, and its input ended meanwhile; nobody died.
+        """
         return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset, proofs=(InputEnded(),))
 
     def needs(self) -> tuple[type, ...]:
-        """The system must be able to end the input."""
+        """Return the abilities that it needs: the system must be able to end the input."""
         return (Input,)
 
     def arm(self, controls: Controls) -> None:

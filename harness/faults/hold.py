@@ -57,12 +57,12 @@ class Hold:
         return f"the {self.until.role}'s {self.until.api.label} {self.until.direction}"
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and what it held has gone on; nobody died."""
+        """Return what the history must show: the rule was hit at the target, and what it held has gone on; nobody died."""
         approached = self.at.since is not None
         return Evidence("rule", at_target=not self.at.offset, approached=approached, proofs=(LetGo(self.words),))
 
     def needs(self) -> tuple[type, ...]:
-        """The system must have groups that put a client out, if that is waited for."""
+        """Return the abilities that it needs: the system must have groups that put a client out, if that is waited for."""
         return (Membership,) if self.until is Until.EXPELLED else ()
 
     def arm(self, controls: Controls) -> None:

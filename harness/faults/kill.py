@@ -72,7 +72,7 @@ class Kill:
             raise ValueError(f"only files of a dead {owners[0]} can be forgotten: it must be among the victims")
 
     def evidence(self) -> Evidence:
-        """The rule or failpoint was hit at the target, and the victims died by SIGKILL."""
+        """Return what the history must show: the rule or failpoint was hit at the target, and the victims died by SIGKILL."""
         exact = not (isinstance(self.at, OnWire) and self.at.offset)
         kind = "rule" if isinstance(self.at, OnWire) else "failpoint"
         approached = isinstance(self.at, OnWire) and self.at.since is not None
@@ -81,7 +81,10 @@ class Kill:
         return Evidence(kind, killed=self.victims, forgotten=forgets, at_target=exact, approached=approached, proofs=proofs)
 
     def needs(self) -> tuple[type, ...]:
-        """The system must be able to forget what ``forget`` names, and to replicate if ``stalled``."""
+        """Return the abilities that it needs.
+
+        The system must be able to forget what ``forget`` names, and to replicate if ``stalled``.
+        """
         wanted = {
             PowerLoss: self.forget in POWER_LOST, Checkpoint: self.forget is Forget.CHECKPOINT,
             Retention: self.forget is Forget.RETENTION, Replication: self.stalled or self.shrunk, SessionClock: self.outlasting,

@@ -37,7 +37,7 @@ class Late:
             raise ValueError("what dies somewhere is killed")
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target; with ``kill``, the sender died by SIGKILL."""
+        """Return what the history must show: the rule was hit at the target; with ``kill``, the sender died by SIGKILL."""
         return Evidence(
             "rule",
             killed=(self.at.role,) if self.kill else (),

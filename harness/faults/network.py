@@ -69,12 +69,18 @@ class Network:
         return (self.at.role, *self.also)
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, nobody died, and the network did what it was made to do."""
+        """Return what the history must show.
+
+        The rule was hit at the target, nobody died, and the network did what it was made to do.
+        """
         need = NetworkBad(tuple(map(str, self.roles)), self.effect, self.limit, self.times)
         return Evidence("rule", at_target=not self.at.offset, proofs=(need,))
 
     def needs(self) -> tuple[type, ...]:
-        """The system must have a proxy for bad networks, and must be able to see ``until``."""
+        """Return the abilities that it needs.
+
+        The system must have a proxy for bad networks, and must be able to see ``until``.
+        """
         until = {Until.TOLD: (Ledger,), Until.EXPELLED: (Membership,)}
         return (BadNetwork, *until.get(self.until, ()))
 

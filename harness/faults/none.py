@@ -21,7 +21,7 @@ class NoFault:
     """The kernel's tracer writes down what the reading stages write durably, as a dry run wants it; it slows them down."""
 
     def evidence(self) -> Evidence:
-        """Nothing has to be shown."""
+        """Return no demand: nothing has to be shown."""
         return Evidence(trigger="none")
 
     def arm(self, controls: Controls) -> None:

@@ -33,11 +33,11 @@ class Pause:
     told: bool = False
 
     def evidence(self) -> Evidence:
-        """The trigger was hit at the target, and the process was stopped."""
+        """Return what the history must show: the trigger was hit at the target, and the process was stopped."""
         return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """The system must have groups that put a stopped member out."""
+        """Return the abilities that it needs: the system must have groups that put a stopped member out."""
         return (Membership, Rebalance) if self.others_ask else (Membership,)
 
     def arm(self, controls: Controls) -> None:

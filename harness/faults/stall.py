@@ -33,11 +33,11 @@ class Stall:
             raise ValueError("a stall takes a while: seconds are above 0")
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and the victim was stopped, and woke up."""
+        """Return what the history must show: the rule was hit at the target, and the victim was stopped, and woke up."""
         return Evidence("rule", paused=(self.victim,))
 
     def needs(self) -> tuple[type, ...]:
-        """Nothing."""
+        """Return no ability: it needs none."""
         return ()
 
     def arm(self, controls: Controls) -> None:

@@ -26,11 +26,11 @@ class Terminate:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and the process was told to end."""
+        """Return what the history must show: the rule was hit at the target, and the process was told to end."""
         return Evidence("rule", at_target=not self.at.offset, told=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """The system must be able to send SIGTERM to a stage."""
+        """Return the abilities that it needs: the system must be able to send SIGTERM to a stage."""
         return (Termination,)
 
     def arm(self, controls: Controls) -> None:

@@ -51,7 +51,7 @@ class Twice:
         )  # fmt: skip
 
     def needs(self) -> tuple[type, ...]:
-        """The abilities that either of them needs."""
+        """Return the abilities that either of them needs."""
         return tuple(dict.fromkeys((*needs_of(self.first), *needs_of(self.second))))
 
     def arm(self, controls: Controls) -> None:

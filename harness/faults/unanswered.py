@@ -44,7 +44,10 @@ class Unanswered:
         return rule_at(self._asked, Action.ANSWER, "answer", error=self.told)
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and the process died by SIGKILL; the fault heals only when the answer was lost."""
+        """Return what the history must show.
+
+        The rule was hit at the target, and the process died by SIGKILL; the fault heals only when the answer was lost.
+        """
         proofs = () if self.told is None else (Answered(self.told),)
         return Evidence("rule", killed=(self.at.role,), at_target=not self.at.offset, approached=True, proofs=proofs)
 

@@ -22,7 +22,7 @@ class WorkFails:
     at: InProgram
 
     def evidence(self) -> Evidence:
-        """The failpoint was hit at the target; nobody died."""
+        """Return what the history must show: the failpoint was hit at the target; nobody died."""
         return Evidence("failpoint")
 
     def arm(self, controls: Controls) -> None:

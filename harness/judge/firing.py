@@ -119,7 +119,7 @@ class Firing:
         return f"the fault fired, but the {alive[0]} did not end by itself" if alive else None
 
     def meant(self, role: object) -> list[Event]:
-        """The one end of a role by itself, with an error, that the fault was to bring about."""
+        """Return the one end of a role by itself, with an error, that the fault was to bring about."""
         if role not in self.plan.evidence.ended or self.fired_at is None:
             return []
         ends = (e for e in self.history.of(kinds.NODE) if e.get("phase") == "exited" and e.get("role") == role)

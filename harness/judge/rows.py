@@ -67,11 +67,11 @@ class Rows:
         self.copies = Copies(self._of[kinds.STORED], self._of[kinds.REMOVED], self._of[kinds.MOVED])
 
     def of(self, *names: str) -> Iterator[Row]:
-        """The rows of these kinds."""
+        """Return the rows of these kinds."""
         return (row for name in names for row in self._of.get(name, ()))
 
     def near(self, *names: str) -> Iterator[Row]:
-        """The rows of these kinds, without those about a log that is the sink, which is another hop of the same record."""
+        """Return the rows of these kinds, without those about a log that is the sink, which is another hop of the same record."""
         return (row for row in self.of(*names) if row["hop"] != Hop.SINK and (not self._sinks or row["topic"] not in self._sinks))
 
     def knows(self, row: Row) -> bool:
@@ -137,7 +137,7 @@ def undecided(copy: Row) -> bool:
 
 
 def ids(rows: Iterable[Row]) -> set[str]:
-    """The records that rows are about."""
+    """Return the records that rows are about."""
     return {row["record"] for row in rows}
 
 

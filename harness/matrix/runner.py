@@ -71,13 +71,13 @@ class Progress(Protocol):
         """Set-up and deployment, one line each."""
 
     def planned(self, cells: Sequence[Cell]) -> None:
-        """These cells are to run."""
+        """Take note that these cells are to run."""
 
     def began(self, cell: Cell) -> None:
-        """A cell has begun."""
+        """Take note that a cell has begun."""
 
     def ended(self, result: CellResult) -> None:
-        """A cell has ended and is judged."""
+        """Take note that a cell has ended and is judged."""
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class Fault(Protocol):
         """The fault's name, e.g. ``kill``."""
 
     def evidence(self) -> Evidence:
-        """What the history must show."""
+        """Return what the history must show."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Theirs:
     """As long as clients try by themselves, or programs let them."""
 
     def logs(self, pipeline: core.Pipeline) -> Mapping[str, int]:
-        """The declaration says it."""
+        """Return what the declaration says."""
         del pipeline
         return {}
 

@@ -100,7 +100,7 @@ class Rootfs:
         self.bring_libraries([source.resolve()])
 
     def basics(self) -> None:
-        """A shell, the usual tools, accounts, a folder for temporary files."""
+        """Put in a shell, the usual tools, accounts, a folder for temporary files."""
         self.text("/etc/passwd", ACCOUNTS)
         self.text("/etc/group", GROUPS)
         self.text("/etc/nsswitch.conf", "hosts: files dns\n")

@@ -66,7 +66,7 @@ class Past:
         return " / ".join(map(str, told)) if all(isinstance(each, int) for each in told) else ""
 
     def text(self, cell: str) -> str:
-        """What a cell came to in this run."""
+        """Return what a cell came to in this run."""
         if cell not in self.cells:
             return f"{self.at}: not run"
         figures = self.figures.get(cell, {})

@@ -46,7 +46,7 @@ class DatabaseServer:
         return self.server.address(database, host=self.runtime.address("wire"), port=self._port)
 
     def process(self) -> Node:
-        """Its process, or its container."""
+        """Return its process, or its container."""
         return self.server.node
 
     def kill(self) -> Exit:

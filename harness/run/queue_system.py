@@ -71,7 +71,7 @@ class QueueSystem:
         return QueueDeployed(broker, self._clients)
 
     def versions(self) -> dict[str, str]:
-        """The broker, its clients, Java and Python."""
+        """Return the versions of the broker, its clients, Java and Python."""
         found = {client.partition("==")[0]: setup.version for client, setup in self._clients.items()}
         if self._install is not None:
             found |= {self.name: self._install.version, "java": self._install.java_version}
@@ -86,7 +86,7 @@ class QueueDeployed:
         self._clients = clients
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Its cells share no death."""
+        """Do nothing: its cells share no death."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""

@@ -91,7 +91,7 @@ class Results(SinkPart, Protocol):
         """Where the programs find that; empty where there is none."""
 
     def trouble(self) -> str | None:
-        """What may yet change them, or ``None``."""
+        """Say what may yet change them, or return ``None``."""
 
 
 class QueueBroker(Protocol):
@@ -127,7 +127,7 @@ class QueueBroker(Protocol):
         """Return how many messages wait in a queue, as the broker itself says."""
 
     def process(self) -> Node:
-        """Its process, dead or alive."""
+        """Return its process, dead or alive."""
 
     def kill(self) -> Exit:
         """SIGKILL it; the wire refuses connections until it is back."""
@@ -165,7 +165,7 @@ class Queue:
             self.broker.wire.close_cell(self.scene.cell.id)
 
     def trouble(self) -> str | None:
-        """What waits in it, by the broker's own count or by its journal, or ``None``."""
+        """Say what waits in it, by the broker's own count or by its journal, or return ``None``."""
         return what_waits(self.broker, self.name)
 
     def place_of(self, name: str) -> str:

@@ -83,7 +83,7 @@ class ServedBroker(ABC):
         return self._up.wire
 
     def process(self) -> Node:
-        """Its process, dead or alive."""
+        """Return its process, dead or alive."""
         if self._up.node is None:
             raise RuntimeError("the broker was never started")
         return self._up.node

@@ -24,14 +24,14 @@ class Producing:
         self._replaced: tuple[StageNode, ...] = ()
 
     def open(self) -> None:
-        """It starts with the load."""
+        """Do nothing yet: it starts with the load."""
 
     def start(self) -> None:
         """Start it."""
         self.node.start()
 
     def await_filled(self) -> None:
-        """Nobody waits: who reads is there first."""
+        """Do not wait. Nobody waits: who reads is there first."""
 
     def succeed(self, node: StageNode) -> None:
         """Put another producer in the place of the one that there is, which is written down as replaced."""
@@ -73,7 +73,7 @@ class Reading:
         self.nodes = tuple(make(role, name) for name in names)
 
     def open(self) -> None:
-        """They start when the run says so."""
+        """Do nothing yet: they start when the run says so."""
 
     def start(self) -> None:
         """Start them, and wait until they are ready."""
@@ -83,7 +83,7 @@ class Reading:
             node.await_ready()
 
     def stand_by(self) -> None:
-        """They start at once."""
+        """Do nothing ahead: they start at once."""
 
     def newcomer(self, role: Role) -> StageNode:
         """Return one more process, of the cell from then on."""

@@ -112,7 +112,7 @@ class StreamControls:
         self.history.write(kinds.FAULT, phase=phase, fault=self.drawn.scenario.fault.id, **fields)
 
     def settle(self) -> None:
-        """Nobody asks for it: the stream does not rest.
+        """Do nothing: the stream does not rest.
 
         Raises:
             NotImplementedError: always.
@@ -120,7 +120,7 @@ class StreamControls:
         raise NotImplementedError("a stream does not rest")
 
     def await_exhausted(self) -> None:
-        """Nobody asks for it: the stream goes on.
+        """Do nothing: the stream goes on.
 
         Raises:
             NotImplementedError: always.
@@ -138,7 +138,7 @@ class StreamControls:
             self.wire.disarm(self.cell, self._rules.pop())
 
     def ability(self, kind: type[A]) -> A:
-        """A stream has none.
+        """Refuse: a stream has none.
 
         Raises:
             LookupError: always.

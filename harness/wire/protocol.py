@@ -198,13 +198,13 @@ class Session(Interface):
         """Say what ``data`` begins with. Keeps nothing of ``data``; raises nothing, whatever the bytes are."""
 
     def taken(self, way: Direction, size: int) -> None:
-        """So many bytes have left the buffer, to wherever."""
+        """Take note that so many bytes have left the buffer, to wherever."""
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Say what a frame is about. ``data`` is the whole of it, or None: it is above the limit."""
 
     def sending(self, frame: Frame) -> None:
-        """The frame is about to go to its destination."""
+        """Take note that a frame is about to go to its destination."""
 
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         """Return the history lines of a frame whose fate is known: whether it has reached its destination whole."""

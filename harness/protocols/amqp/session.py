@@ -140,7 +140,7 @@ class AmqpSession:
         return frame
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """The next frame may be looked for."""
+        """Take note that bytes have left the buffer: the next frame may be looked for."""
         self._heard.pop(way, None)
 
     def _made(self, way: Direction, size: int, body: Body, data: Data) -> AmqpFrame:
@@ -333,7 +333,7 @@ class AmqpSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """A frame is numbered in the session that it belongs to."""
+        """Say how a frame may go over another connection: a frame is numbered in the session that it belongs to."""
         return Immovable("belongs to its session, by whose numbers it is settled")
 
     def owner(self) -> str | None:
@@ -345,7 +345,7 @@ class AmqpSession:
         return self._silences.get(way)
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
         return ()
 
 

@@ -177,7 +177,7 @@ class CoreSession:
         return self._heard[way]
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """The next packet may be looked for."""
+        """Take note that bytes have left the buffer: the next packet may be looked for."""
         self._heard.pop(way, None)
         self._greeted = self._greeted or way is Direction.REQUEST
 
@@ -348,7 +348,7 @@ class CoreSession:
         return struct.pack(">i", len(body)) + body
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """A packet belongs to a session, and that to its connection."""
+        """Say how a frame may go over another connection: a packet belongs to a session, and that to its connection."""
         return Immovable("belongs to its session, which was made on its connection")
 
     def owner(self) -> str | None:
@@ -360,7 +360,7 @@ class CoreSession:
         return self._ttl_s if way is Direction.REQUEST or self._ttl_s is None else self._ttl_s / 2
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
         return ()
 
 

@@ -175,7 +175,10 @@ class KafkaSession:
         return KafkaFrame(step, whole, head=head, facts=facts, way=way, version=version, corr=corr, **more)
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - however many
-        """Nothing is remembered of bytes, but which of them are to come without a header."""
+        """Take note that bytes have left the buffer.
+
+        Nothing is remembered of bytes, but which of them are to come without a header.
+        """
         if way in self._at_token:
             self._at_token.remove(way)
             self._tokens[way] -= 1
@@ -256,7 +259,10 @@ class KafkaSession:
         return fetches.positions
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
-        """A request means the same on every connection of its user; an answer can only be discarded, wherever it is."""
+        """Say how a frame may go over another connection.
+
+        A request means the same on every connection of its user; an answer can only be discarded, wherever it is.
+        """
         if frame.step in LOGIN:
             return Immovable("is what logs its connection in")
         if self._mechanism is None:
@@ -274,10 +280,10 @@ class KafkaSession:
         return self._client
 
     def silence_s(self, way: Direction) -> None:
-        """A connection may be silent: what a broker expects it expects of a member or a producer."""
+        """Return no limit. A connection may be silent: what a broker expects it expects of a member or a producer."""
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - whoever ended it
-        """Nothing: what a broker keeps it keeps for members and producers."""
+        """Return no line: what a broker keeps it keeps for members and producers."""
         return ()
 
 

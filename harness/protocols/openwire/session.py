@@ -129,7 +129,7 @@ class OpenWireSession:
         return frame
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """The next command may be looked for."""
+        """Take note that bytes have left the buffer: the next command may be looked for."""
         self._heard.pop(way, None)
 
     def _check_format(self, kind: int, size: int) -> None:
@@ -280,7 +280,7 @@ class OpenWireSession:
         return struct.pack(">i", len(body)) + body
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """A command names the connection that it belongs to."""
+        """Say how a frame may go over another connection: a command names the connection that it belongs to."""
         return Immovable("belongs to its connection, as sessions, consumers and transactions do")
 
     def owner(self) -> str | None:
@@ -294,7 +294,7 @@ class OpenWireSession:
         return min(told) / 1000 if len(told) == len(Direction) and min(told) > 0 else None
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
         return ()
 
 

@@ -72,7 +72,7 @@ class Course(Generic[C]):
     # -- answers --------------------------------------------------------------------------------------------------
 
     def done(self, tag: bytes) -> Said[C]:
-        """A statement is done; ``tag`` is what CommandComplete says of it, empty where another message ended it."""
+        """Take note that a statement is done; ``tag`` is what CommandComplete says, empty where another message ended it."""
         cycle = self._cycles[0] if self._cycles else None
         if cycle is None or not cycle.asked:
             unasked = tag == b"COMMIT" and (cycle is None or cycle.sure)
@@ -86,7 +86,7 @@ class Course(Generic[C]):
         return Said([commit], ended or "committed") if commit is not None else Said()
 
     def refused(self) -> Said[C]:
-        """An error: nothing more of this cycle is done."""
+        """Take note of an error: nothing more of this cycle is done."""
         if not self._cycles:
             return Said()
         cycle = self._cycles[0]
@@ -99,7 +99,7 @@ class Course(Generic[C]):
         return Said(commits, "refused")
 
     def ready(self, status: bytes) -> Said[C]:
-        """The server is ready for what comes next, in a state: idle, in a block, or in one that has failed."""
+        """Take note that the server is ready, in a state: idle, in a block, or in one that has failed."""
         if not self._cycles:
             self.in_block = status != IDLE
             return Said()

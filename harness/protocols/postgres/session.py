@@ -58,7 +58,7 @@ class Postgres:
     steps = STEPS
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """There are no topics."""
+        """Do nothing: there are no topics."""
 
     def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - foreign records are not looked for in statements
         """Make the bookkeeping of a cell."""
@@ -105,7 +105,7 @@ class PostgresSession:
         return fed
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a message, whole
-        """The next message may be heard."""
+        """Take note that bytes have left the buffer: the next message may be heard."""
         self._heard.pop(way, None)
 
     def _request(self, data: Data) -> Fed:
@@ -272,7 +272,7 @@ class PostgresSession:
         return Insight(Subject(_of(frame, ledger)))
 
     def sending(self, frame: Frame) -> None:
-        """Nothing: it was heard, and nothing is heard behind it before it goes."""
+        """Do nothing: the frame was heard, and nothing is heard behind it before it goes."""
 
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         """Return one line for each record."""
@@ -292,7 +292,7 @@ class PostgresSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
-        """A transaction is its connection's."""
+        """Say how a frame may go over another connection: a transaction is its connection's."""
         return Immovable("belongs to its connection, as a transaction does")
 
     def owner(self) -> str | None:
@@ -300,10 +300,10 @@ class PostgresSession:
         return self._name
 
     def silence_s(self, way: Direction) -> None:
-        """A connection may be silent."""
+        """Return no limit: a connection may be silent."""
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Nothing: what is open is rolled back, as every transaction is that nobody was asked to commit."""
+        """Return no line: what is open is rolled back, as every transaction is that nobody was asked to commit."""
         return ()
 
 

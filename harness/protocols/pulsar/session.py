@@ -141,7 +141,7 @@ class PulsarSession:
         return fed
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """The next frame may be looked for."""
+        """Take note that bytes have left the buffer: the next frame may be looked for."""
         self._heard.pop(way, None)
 
     def _frame(self, way: Direction, data: Data) -> Fed:
@@ -383,7 +383,10 @@ class PulsarSession:
         return frames.command(NUMBERS[answer], own | halves | {4: code, 5: error})
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - nothing is
-        """Nothing may: producers, consumers and their numbers belong to their connection."""
+        """Say how a frame may go over another connection. Nothing may.
+
+        Producers, consumers and their numbers belong to their connection.
+        """
         return Immovable("belongs to its connection, as producers and consumers do")
 
     def owner(self) -> str | None:
@@ -395,7 +398,7 @@ class PulsarSession:
         return SILENCE_S
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
         return ()
 
 

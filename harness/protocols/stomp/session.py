@@ -127,7 +127,7 @@ class StompSession:
         return fed
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """The next frame may be looked for."""
+        """Take note that bytes have left the buffer: the next frame may be looked for."""
         self._heard.pop(way, None)
         self._looked[way] = 0
 
@@ -275,7 +275,10 @@ class StompSession:
         return frames.made("ERROR", headers, escaped=self._version != "1.0")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
-        """What is sent in no transaction may come over any connection of the same client."""
+        """Say how a frame may go over another connection.
+
+        What is sent in no transaction may come over any connection of the same client.
+        """
         if frame.step != Command.SEND or "transaction" in frame.facts:
             return Immovable("belongs to its connection, as subscriptions and transactions do")
         hello = frames.made("CONNECT", self._connect | {"heart-beat": "0,0"})
@@ -290,7 +293,7 @@ class StompSession:
         return self._beats.get(way)
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
         return ()
 
 

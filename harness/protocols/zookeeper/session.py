@@ -113,7 +113,7 @@ class KeeperSession:
         return known
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
-        """The next frame may be looked for."""
+        """Take note that bytes have left the buffer: the next frame may be looked for."""
         self._heard.pop(way, None)
         self._greeted[way] = True
 
@@ -224,7 +224,7 @@ class KeeperSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - whatever it is
-        """Nothing moves: the session would have to come along."""
+        """Say how a frame may go over another connection. Nothing moves: the session would have to come along."""
         return Immovable("belongs to its session, which is on one connection at a time")
 
     def owner(self) -> str | None:
@@ -238,7 +238,7 @@ class KeeperSession:
         return self._timeout_s * (1 if way is Direction.REQUEST else READS_WITHIN)
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Nothing: a session outlives its connection."""
+        """Return no line: a session outlives its connection."""
         return ()
 
 

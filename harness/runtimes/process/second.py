@@ -61,7 +61,7 @@ class Second:
 
 
 def be_second(read: int, write: int, harness: socket.socket) -> NoReturn:
-    """In the forked second: remember nodes until the guardian's end of the pipe closes, then kill their members."""
+    """Remember nodes, in the forked second, until the guardian's end of the pipe closes; then kill their members."""
     try:
         os.setsid()
         os.close(write)

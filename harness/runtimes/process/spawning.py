@@ -55,7 +55,7 @@ def spawn(message: dict[str, Any], stdin: int, second: Second) -> dict[str, Any]
 
 
 def become(message: dict[str, Any], stdin: int, report: int, guardian: int, second: Second) -> NoReturn:
-    """In the forked child: turn into the node, or report why not."""
+    """Turn the forked child into the node, or report why not."""
     stage = "fork"
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

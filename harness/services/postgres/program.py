@@ -82,7 +82,7 @@ class InstalledPostgres:
                         log=directory.parent / f"{NODE}.log", cwd=home)  # fmt: skip
 
     def forget(self, directory: Path) -> None:
-        """Its files, where they had to lie elsewhere."""
+        """Remove its files, where they had to lie elsewhere."""
         self.install.forget(directory)
 
     def kill(self, node: Node) -> Exit:
@@ -109,7 +109,7 @@ class PostgresImage:
         """Leave it to the image, which makes a cluster in an empty volume."""
 
     def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
-        """The image's own entrypoint."""
+        """Return the image's own entrypoint."""
         settings = {**SETTINGS, "port": str(port), "listen_addresses": bind}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return NodeSpec(
@@ -119,11 +119,11 @@ class PostgresImage:
         )  # fmt: skip
 
     def kill(self, node: Node) -> Exit:
-        """A container dies whole."""
+        """Kill the container, which dies whole."""
         return node.kill()
 
     def forget(self, directory: Path) -> None:
-        """Nothing: the volume goes with the container."""
+        """Do nothing: the volume goes with the container."""
 
 
 def _kill(pid: int) -> None:

@@ -119,7 +119,7 @@ class Sent:
     """A message that is answered, or is not to be. Implements :class:`~harness.stages.clients.interface.Pending`."""
 
     def wait(self, within_s: float) -> None:
-        """It was waited for when it was sent: one is under way at a time."""
+        """Do not wait: its receipt was waited for when it was sent, for one is under way at a time."""
 
 
 class JmsProducer:
@@ -138,10 +138,10 @@ class JmsProducer:
         self._session = self._producer = ""
 
     def init_transactions(self) -> None:
-        """A transaction is its session's: what was left open ended with that."""
+        """Do nothing. A transaction is its session's: what was left open ended with that."""
 
     def begin(self) -> None:
-        """A session is always in one."""
+        """Do nothing: a session is always in one."""
 
     def commit(self) -> None:
         """Commit what was sent since.
@@ -162,7 +162,7 @@ class JmsProducer:
         self._ask("rollback", self._session)
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """A queue has no positions."""
+        """Refuse: a queue has no positions."""
         raise NotImplementedError("a queue has no positions")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:

@@ -88,7 +88,7 @@ class PulsarProducer:
         self._producers: dict[str, Any] = {}
 
     def init_transactions(self) -> None:
-        """There are none in Python.
+        """Refuse: there are none in Python.
 
         Raises:
             SettingsRefusedError: always, for the Python client has none.
@@ -98,7 +98,7 @@ class PulsarProducer:
     begin = commit = abort = init_transactions
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """A subscription has no positions of a program's."""
+        """Refuse: a subscription has no positions of a program's."""
         raise NotImplementedError("a subscription keeps its own position")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:

@@ -121,7 +121,7 @@ class PulsarProducer:
         self._producers: dict[str, str] = {}
 
     def init_transactions(self) -> None:
-        """What an earlier program has left open ends when its time is over: nobody else can end it."""
+        """Do nothing. What an earlier program has left open ends when its time is over: nobody else can end it."""
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -142,7 +142,7 @@ class PulsarProducer:
         self._program.end("abort")
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """A subscription has no positions of a program's."""
+        """Refuse: a subscription has no positions of a program's."""
         raise NotImplementedError("a subscription keeps its own position")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:

@@ -110,7 +110,7 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
     # -- told by the library's thread -----------------------------------------------------------------------------------
 
     def on_connected(self, _frame: Any) -> None:
-        """It is up."""
+        """Take note that it is up."""
         with self._changed:
             self._up = True
             self._changed.notify_all()
@@ -129,7 +129,7 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
         self._answered(frame.headers.get("receipt-id"), said)
 
     def on_disconnected(self) -> None:
-        """It is over."""
+        """Take note that it is over."""
         with self._changed:
             self._over = self._over or "the connection is lost"
             self._changed.notify_all()
@@ -190,7 +190,7 @@ class Sent:
     """A message whose receipt has come, or that has none. Implements :class:`~harness.stages.clients.interface.Pending`."""
 
     def wait(self, within_s: float) -> None:
-        """Its receipt was waited for when it was sent: one is under way at a time."""
+        """Do not wait: its receipt was waited for when it was sent, for one is under way at a time."""
 
 
 class StompProducer:
@@ -203,16 +203,16 @@ class StompProducer:
         self._by_id = settings.idempotence
 
     def init_transactions(self) -> None:
-        """A transaction is its connection's: what was left open ended with that."""
+        """Do nothing. A transaction is its connection's: what was left open ended with that."""
 
     def begin(self) -> None:
-        """Nobody asks for transactions yet."""
+        """Refuse: nobody asks for transactions yet."""
         raise NotImplementedError("the stages on queues have no transactions")
 
     commit = abort = begin
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """A queue has no positions."""
+        """Refuse: a queue has no positions."""
         raise NotImplementedError("a queue has no positions")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:

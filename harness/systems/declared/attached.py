@@ -271,7 +271,7 @@ class AttachedKafka:
         self._attachment = attachment
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Nothing is fetched."""
+        """Fetch nothing."""
 
     def brokers(
         self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()

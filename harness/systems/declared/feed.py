@@ -46,7 +46,7 @@ class DeclaredFeed:
         """When the first record could flow, monotonic ns."""
 
     def open(self) -> None:
-        """It begins with the load."""
+        """Do nothing yet: it begins with the load."""
 
     def start(self) -> None:
         """Start the producer and offer it the records, or put them into the topic."""
@@ -65,7 +65,7 @@ class DeclaredFeed:
         self._feeder.start()
 
     def await_filled(self) -> None:
-        """Nobody waits: who reads is there first."""
+        """Do not wait. Nobody waits: who reads is there first."""
 
     def release(self) -> None:
         """Let everything through: the fault is over."""

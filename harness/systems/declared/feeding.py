@@ -55,7 +55,7 @@ class Feeder(Protocol):
         """Whether everything has been offered, and nothing is to be offered again."""
 
     def trouble(self) -> str | None:
-        """What went wrong, if anything did."""
+        """Say what went wrong, or return ``None``."""
 
     def close(self) -> None:
         """End, wherever it is."""
@@ -124,7 +124,7 @@ class StdinFeeder:
         return self._done_life == self._node.incarnation
 
     def trouble(self) -> str | None:
-        """Nothing goes wrong here that the producer's end does not tell."""
+        """Return ``None``: nothing goes wrong here that the producer's end does not tell."""
         return None
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ class FileFeeder:
         return True
 
     def trouble(self) -> str | None:
-        """Nothing can go wrong any more."""
+        """Return ``None``: nothing can go wrong any more."""
         return None
 
     def close(self) -> None:
@@ -236,18 +236,18 @@ class OwnFeeder:
     offered = 0
 
     def start(self) -> None:
-        """It has what it needs."""
+        """Do nothing: it has what it needs."""
 
     def exhausted(self) -> bool:
-        """Nothing is held back."""
+        """Say that it is: nothing is held back."""
         return True
 
     def trouble(self) -> str | None:
-        """Nothing can go wrong here."""
+        """Return ``None``: nothing can go wrong here."""
         return None
 
     def close(self) -> None:
-        """Nothing was begun."""
+        """Do nothing: nothing was begun."""
 
 
 class PacedFeeder(ABC):
@@ -272,7 +272,7 @@ class PacedFeeder(ABC):
         return self._done.is_set()
 
     def trouble(self) -> str | None:
-        """What went wrong, if anything did."""
+        """Say what went wrong, or return ``None``."""
         return self._trouble
 
     def close(self) -> None:

@@ -194,7 +194,7 @@ class Command:
         self._directory = directory
 
     def size(self) -> Any:
-        """What it prints."""
+        """Return the length of what it prints."""
         return tuple(self.rows())
 
     def rows(self) -> Sequence[str]:

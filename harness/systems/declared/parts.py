@@ -139,7 +139,7 @@ class Reading:
         self._watch: Watch | None = None
 
     def open(self) -> None:
-        """They start when the run says so."""
+        """Do nothing yet: they start when the run says so."""
 
     def start(self) -> None:
         """Start them, and wait until they are ready; where their durable writes are to be known, write them down from now on."""
@@ -154,7 +154,7 @@ class Reading:
             self._watch = Watch(reading, self._scene.directory / "writes")
 
     def stand_by(self) -> None:
-        """They start at once."""
+        """Do nothing ahead: they start at once."""
 
     def tell_writes(self) -> None:
         """Write down what each has written durably, where that was watched."""

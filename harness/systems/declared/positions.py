@@ -62,7 +62,7 @@ class Positions:
         return self.trouble_in_topic() or self._lag_beside()
 
     def trouble_in_topic(self) -> str | None:
-        """The same of the pipeline's topic alone.
+        """Say the same of the pipeline's topic alone.
 
         Raises:
             StageError: without a fault no position is saved.

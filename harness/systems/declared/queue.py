@@ -49,7 +49,7 @@ class Queue:
         return self._broker.queue(self._scene.pipeline.topic)
 
     def checks(self) -> Sequence[Check]:
-        """Nothing waits in it."""
+        """Return the check that nothing waits in it."""
         return (Check("queue", self.trouble, costly=True),)
 
     def settled(self) -> bool:
@@ -77,7 +77,7 @@ class Queue:
         return None
 
     def expel(self, role: Role) -> None:
-        """Nothing: its connections ended with it, and what it had is given to others."""
+        """Do nothing: its connections ended with it, and what it had is given to others."""
 
     def members(self) -> int:
         """Return none: a queue has no groups."""

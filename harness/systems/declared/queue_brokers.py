@@ -48,7 +48,7 @@ class OwnQueues:
         return QueueBrokers(self._launcher, directory)
 
     def versions(self) -> Mapping[str, str]:
-        """What its system says."""
+        """Return what its system says."""
         return self._launcher.versions()
 
 
@@ -106,10 +106,10 @@ class QueueBrokers:
         return {Role.BROKER: lambda: node}
 
     def create(self, topics: Mapping[str, int]) -> None:
-        """Nothing: a queue is there as soon as somebody names it."""
+        """Do nothing: a queue is there as soon as somebody names it."""
 
     def clean(self, topics: Iterable[str]) -> None:
-        """Nothing: no cell was here before."""
+        """Do nothing: no cell was here before."""
 
     def check(self) -> None:
         """Raise EnvironmentFailure where guardian or wire have died by themselves."""

@@ -119,7 +119,7 @@ class DeclaredSystem:
         return self._learnt.silences
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Nothing: what is fetched follows from the pipelines."""
+        """Fetch nothing: what is fetched follows from the pipelines."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch what the brokers are started from, the jars and environments that the pipelines' commands name, their images."""

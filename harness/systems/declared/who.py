@@ -84,7 +84,7 @@ class DeclaredNodes:
         return rule
 
     def selector(self, fired: Fired) -> str | None:
-        """A foreign program's clients have names of their own: its route is all that a rule selects by."""
+        """Select by the route alone: a foreign program's clients have names of their own."""
         del fired
         return None
 

@@ -65,7 +65,7 @@ class Job(RunningJob):
         return getattr(self._scene.cell.scenario.fault, "spare", 0)
 
     def stand_by(self) -> None:
-        """Nothing takes long."""
+        """Do nothing ahead: nothing takes long."""
 
     def start(self) -> None:
         """Submit it, and wait until it runs and Flink's own first checkpoint is complete."""

@@ -28,7 +28,7 @@ class TaskManager:
         self._told = False
 
     def run_on(self, name: str) -> None:
-        """The job runs on the one that is called so; on the same one again after its JobManager has died."""
+        """Let the job run on the TaskManager of this name; on the same one again after its JobManager has died."""
         if name == self._now:
             return
         self._now = name
@@ -62,7 +62,7 @@ class TaskManager:
         self._say("resumed")
 
     def restart(self) -> None:
-        """Its JobManager does that: see :meth:`Job.await_running`."""
+        """Refuse: its JobManager does that (:meth:`Job.await_running`)."""
         raise NotImplementedError("a job is restarted by its JobManager")
 
     def _say(self, phase: str, **fields: Any) -> None:

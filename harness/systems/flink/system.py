@@ -83,7 +83,7 @@ class FlinkSystem:
         return started(FlinkDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), clusters), directory)
 
     def versions(self) -> dict[str, str]:
-        """Those of Kafka, Flink, and its connectors."""
+        """Return the versions of Kafka, Flink, and its connectors."""
         connectors = {client: install.connector for client, install in self._installs.items()}
         return self._kafka.versions(self.name) | ({self.name: self._version} if connectors else {}) | connectors
 

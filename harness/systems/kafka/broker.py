@@ -168,7 +168,7 @@ class Broker:
         self._settings["broker.session.timeout.ms"] = "10000"
 
     def process(self) -> Node:
-        """Its process, dead or alive."""
+        """Return its process, dead or alive."""
         if self.node is None:
             raise RuntimeError(f"{self.name} was never started")
         return self.node

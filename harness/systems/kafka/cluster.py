@@ -70,7 +70,7 @@ class ClusterBrokers:
         await_in_sync(scene.transport, scene.topics)
 
     def leave(self) -> None:
-        """Nobody shares the death of a cluster's broker."""
+        """Do nothing: nobody shares the death of a cluster's broker."""
 
     def feed(self, producing: Feed) -> Feed:
         """Return what waits until the first broker leads Kafka's own topics: who coordinates must not lead data."""
@@ -339,7 +339,7 @@ def last_offset(broker: Broker, topic: str, partition: int) -> int:
 
 
 def probe_of(key: str) -> str:
-    """The topic beside a cell's own, placed like them, on which a leader is asked what it would do."""
+    """Return the topic beside a cell's own, placed like them, on which a leader is asked what it would do."""
     return f"{key}.probe"
 
 

@@ -97,7 +97,7 @@ class ProcessGround:
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
     ) -> NodeSpec:
-        """A plain ``java``, on the disk of this machine.
+        """Return its program: a plain ``java``, on the disk of this machine.
 
         What it unpacks for itself, and leaves when it is killed, is cleared away by its next start.
         """
@@ -111,14 +111,14 @@ class ProcessGround:
         )  # fmt: skip
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
-        """A server found on this machine, or built."""
+        """Return its program: a server found on this machine, or built."""
         return ToxiproxyProgram(ensure_toxiproxy(cache_root(), say))
 
     def bring(self, images: Mapping[str, Image]) -> None:
         """Leave them."""
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
-        """A server found on this machine."""
+        """Return its program: a server found on this machine."""
         del say
         return InstalledPostgres(ensure_postgres())
 
@@ -151,7 +151,7 @@ class DockerGround:
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
     ) -> NodeSpec:
-        """The image's own command."""
+        """Return its program: the image's own command."""
         data = (directory / "data").absolute()
         variables = {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in settings.items()}
         jvm = {"KAFKA_HEAP_OPTS": HEAP, "KAFKA_JVM_PERFORMANCE_OPTS": " ".join(JVM), "CLUSTER_ID": self.cluster}
@@ -163,12 +163,12 @@ class DockerGround:
         )  # fmt: skip
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
-        """Its image."""
+        """Return its program: its image."""
         self._ensure("toxiproxy", say)
         return ToxiproxyProgram(None)
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
-        """Its image."""
+        """Return its program: its image."""
         self._ensure("postgres", say)
         return PostgresImage(self._version("postgres"))
 

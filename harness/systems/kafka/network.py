@@ -60,7 +60,7 @@ class CellNetwork:
             self._say("off", route, toxics, seconds=round(seconds, 3), **asdict(seen))
 
     def traffic(self, role: str) -> Traffic:
-        """What has passed since the network was made bad: bytes and waits, which the wire counts and has no lines of."""
+        """Return what has passed since the network was made bad: bytes and waits, which the wire counts and has no lines of."""
         return self.wire.traffic(self.cell.id, role)
 
     def close(self) -> None:

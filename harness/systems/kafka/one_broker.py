@@ -28,13 +28,13 @@ class OneBroker:
         self._crash = crash
 
     def open(self) -> None:
-        """It is up."""
+        """Do nothing yet: it is up."""
 
     def close(self) -> None:
-        """It stays."""
+        """Do nothing: it stays."""
 
     def place_topics(self) -> None:
-        """There is one place."""
+        """Do nothing: there is one place."""
 
     def leave(self) -> None:
         """Let those who share its death wait for this cell no more."""
@@ -61,7 +61,7 @@ class OneBroker:
         return str(hit["node"])
 
     def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
-        """Nobody follows one broker."""
+        """Return none: nobody follows one broker."""
         del controls, nodes
         return {}
 
@@ -70,4 +70,4 @@ class OneBroker:
         return self._scene.log_trouble()
 
     def observe(self) -> None:
-        """The log has said everything."""
+        """Write nothing more: the log has said everything."""

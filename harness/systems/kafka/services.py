@@ -45,7 +45,7 @@ class Services:
         return network
 
     def database(self) -> DatabaseServer:
-        """The database server."""
+        """Return the database server."""
         from harness.services.postgres.server import PostgresServer  # noqa: PLC0415 - brings the driver; other cells need none
 
         with self._starting:

@@ -23,10 +23,10 @@ class TopicSink:
         self._scene = scene
 
     def open(self) -> None:
-        """It is there."""
+        """Do nothing yet: it is there."""
 
     def close(self) -> None:
-        """It stays."""
+        """Do nothing: it stays."""
 
     def size(self) -> Any:
         """Return where its partitions end."""

@@ -84,7 +84,7 @@ class Prepared:
             self.postgres = self.stood_on().postgres(say)
 
     def stood_on(self) -> Ground:
-        """What brokers are started on.
+        """Return what brokers are started on.
 
         Raises:
             RuntimeError: nothing is prepared.

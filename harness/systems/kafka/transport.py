@@ -122,7 +122,7 @@ class KafkaTransport:
         return self.broker.bootstrap
 
     def bootstrap(self, role: Role) -> str:
-        """The addresses that nodes of a role are given: the wire's."""
+        """Return the addresses that nodes of a role are given: the wire's."""
         return ",".join(f"{self.runtime.address('wire')}:{broker.ports.wire[str(role)]}" for broker in self.brokers)
 
     def routes(self, *roles: str) -> tuple[Route, ...]:
@@ -143,7 +143,7 @@ class KafkaTransport:
             self._wire.check()
 
     def broker_process(self) -> Node:
-        """The broker's process."""
+        """Return the broker's process."""
         return self.broker.process()
 
     def kill_broker(self) -> Exit:

@@ -31,10 +31,10 @@ class TopicSink:
         return self.broker.queue(f"{self.scene.cell.key}.out")
 
     def open(self) -> None:
-        """It is made when somebody sends to it."""
+        """Do nothing yet: it is made when somebody sends to it."""
 
     def close(self) -> None:
-        """It stays."""
+        """Do nothing: it stays."""
 
     def size(self) -> Any:
         """Return how many copies it has, and how many can be seen."""

@@ -82,7 +82,7 @@ class PulsarDeployed:
         self._clients = clients
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Its cells share no death."""
+        """Do nothing: its cells share no death."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell. A broker that it has to itself is told what the cell's settings ask for."""

@@ -23,10 +23,10 @@ class FileSink:
         self._scene = scene
 
     def open(self) -> None:
-        """The query makes it."""
+        """Do nothing yet: the query makes it."""
 
     def close(self) -> None:
-        """It stays."""
+        """Do nothing: it stays."""
 
     def size(self) -> Any:
         """Return the files that there are."""

@@ -147,7 +147,7 @@ class ProcessSparkGround:
         return Launched(gateway.node, front)
 
     def program(self, launched: Launched) -> int | None:
-        """The front."""
+        """Return the process that counts: the front."""
         return launched.front.pid if launched.front is not None else None
 
     def servers(self, key: str, folder: Path, logs: Path) -> Servers:
@@ -212,7 +212,7 @@ class DockerSparkGround:
         return Launched(runtime.start(spec), None)
 
     def program(self, launched: Launched) -> int | None:
-        """The process that the JVM has started for it."""
+        """Return the process that counts: the process that the JVM has started for it."""
         try:
             below = psutil.Process(launched.node.pid).children()
             return next((each.pid for each in below if "python" in each.name()), None)

@@ -70,7 +70,7 @@ class Query:
     # --- its processes -----------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """It starts when the topic is filled."""
+        """Do nothing yet: it starts when the topic is filled."""
 
     def stand_by(self) -> None:
         """Start its JVM ahead, where it needs no cluster first."""

@@ -63,7 +63,7 @@ class SparkSystem:
         return started(SparkDeployed(transport, services, self._found()), directory)
 
     def versions(self) -> dict[str, str]:
-        """Those of Kafka, and Spark's."""
+        """Return the versions of Kafka, and Spark's."""
         return self._kafka.versions(self.name) | (self._spark.versions() if self._spark else {})
 
     def _found(self) -> SparkGround:

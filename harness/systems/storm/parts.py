@@ -54,7 +54,7 @@ class TopologyNodes(CellNodes):
         return next((Fired(hit["record"], self.target(trigger.role).name, None) for hit in hits), None)
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """A JVM stops no thread but by itself: it is held, whatever is to be done to it then."""
+        """Arm a hold, whatever is to be done then: a JVM stops no thread but by itself."""
         del trigger
         return (stop if stop is Stop.FAIL else Stop.HOLD), {}
 

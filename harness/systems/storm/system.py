@@ -65,7 +65,7 @@ class StormSystem:
         )
 
     def versions(self) -> dict[str, str]:
-        """Those of Kafka, Storm, and its client of Kafka."""
+        """Return the versions of Kafka, Storm, and its client of Kafka."""
         return self._kafka.versions(self.name) | (self._storm.versions if self._storm else {})
 
 

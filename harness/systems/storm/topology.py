@@ -76,7 +76,7 @@ class Worker:
         self._say("resumed")
 
     def restart(self) -> None:
-        """Its supervisor does that; wait until the next one does its work."""
+        """Wait until the next one does its work: the supervisor starts it."""
         self.await_ready()
 
     def runs(self) -> bool:
@@ -104,10 +104,10 @@ class RunningTopology:
         self.acker = Worker(scene, cluster, str(ACKER), ACKER) if self._settings.topology.apart else None
 
     def open(self) -> None:
-        """It is submitted when the run says so."""
+        """Do nothing yet: it is submitted when the run says so."""
 
     def stand_by(self) -> None:
-        """It starts at once."""
+        """Do nothing ahead: it starts at once."""
 
     def start(self) -> None:
         """Submit it, and wait until its workers do their work."""

@@ -40,12 +40,15 @@ class StateLost:
     again: bool = False
 
     def evidence(self) -> Evidence:
-        """The trigger was hit at the target, the instance died of it (twice, with ``again``), and its state was removed."""
+        """Return what the history must show.
+
+        The trigger was hit at the target, the instance died of it (twice, with ``again``), and its state was removed.
+        """
         killed = (self.at.role,) * (2 if self.again else 1)
         return Evidence(_kind(self.at), killed=killed, proofs=(Forgot(), *((Restoring(),) if self.again else ())))
 
     def needs(self) -> tuple[type, ...]:
-        """It has a state."""
+        """Return the abilities that it needs: an instance that has a state."""
         return (LocalState,)
 
     def arm(self, controls: Controls) -> None:
@@ -78,11 +81,11 @@ class TakenOver:
     at: Trigger
 
     def evidence(self) -> Evidence:
-        """The trigger was hit at the target, and the instance died of it."""
+        """Return what the history must show: the trigger was hit at the target, and the instance died of it."""
         return Evidence(_kind(self.at), killed=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """A group puts it out."""
+        """Return the abilities that it needs: a group that puts members out."""
         return (Membership,)
 
     def arm(self, controls: Controls) -> None:
@@ -115,11 +118,14 @@ class RestartedUnfed:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, the source stood still, and the application ended twice in order."""
+        """Return what the history must show.
+
+        The rule was hit at the target, the source stood still, and the application ended twice in order.
+        """
         return Evidence("rule", paused=(self.at.role,), told=(Role.PROCESSOR,) * 2, proofs=(SentUnfed(),))
 
     def needs(self) -> tuple[type, ...]:
-        """It is told to end, and has a store."""
+        """Return the abilities that it needs: an application that can be told to end, and has a store."""
         return (LocalState, Termination)
 
     def arm(self, controls: Controls) -> None:

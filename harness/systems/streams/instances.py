@@ -41,7 +41,7 @@ class Instances:
         return tuple(node for node in self.reading.nodes if isinstance(node, InstanceNode))
 
     def open(self) -> None:
-        """They start when the run says so."""
+        """Do nothing yet: they start when the run says so."""
 
     def start(self) -> None:
         """Start them, and wait until they do their work; where one is to end, and is the only one, its successor gets ready."""
@@ -52,7 +52,7 @@ class Instances:
                 node.stand_by()
 
     def stand_by(self) -> None:
-        """They start at once."""
+        """Do nothing ahead: they start at once."""
 
     def close(self) -> None:
         """End them, and those that stand by."""

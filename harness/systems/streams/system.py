@@ -62,7 +62,7 @@ class StreamsSystem:
         return started(StreamsDeployed(transport, services, self._installs), directory)
 
     def versions(self) -> dict[str, str]:
-        """Those of Kafka, and of Kafka Streams."""
+        """Return the versions of Kafka, and of Kafka Streams."""
         return self._kafka.versions(self.name) | {client: install.version for client, install in self._installs.items()}
 
 

@@ -36,12 +36,15 @@ class AtAlignment:
     unaligned: bool
 
     def evidence(self) -> Evidence:
-        """The source stood, the TaskManager died; the checkpoint was incomplete; what had come behind the barrier."""
+        """Return what the history must show.
+
+        The source stood, the TaskManager died; the checkpoint was incomplete; what had come behind the barrier.
+        """
         return Evidence("failpoint", killed=(TASK_MANAGER,), at_target=False,
                         proofs=(CheckpointWas(During.INCOMPLETE), Aligned(not self.unaligned)))  # fmt: skip
 
     def needs(self) -> tuple[type, ...]:
-        """A job of which one source can stand, and what it has written."""
+        """Return the abilities that it needs: a job of which one source can stand, and what it has written."""
         return (RunningJob, StandingInput, Written)
 
     def arm(self, controls: Controls) -> None:

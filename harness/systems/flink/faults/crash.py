@@ -55,13 +55,16 @@ class Crash:
             raise ValueError("the target is in the checkpoint that is refused: its own way to the sink is over then")
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, or behind it; the TaskManager died; what became of the checkpoint."""
+        """Return what the history must show.
+
+        The rule was hit at the target, or behind it; the TaskManager died; what became of the checkpoint.
+        """
         was = () if self.during is During.NONE else (CheckpointWas(self.during),)
         proofs = (*was, CheckpointRefused()) if self.refused else was
         return Evidence("rule", killed=(TASK_MANAGER,), approached=not self._on_its_way, proofs=proofs)
 
     def needs(self) -> tuple[type, ...]:
-        """A job, and what it has written where that is waited for."""
+        """Return the abilities that it needs: a job, and what it has written where that is waited for."""
         return (RunningJob, Written) if self.outlasting else (RunningJob,)
 
     @property

@@ -32,11 +32,11 @@ class JobManagerCrash:
     complete: bool
 
     def evidence(self) -> Evidence:
-        """The JobManager stood at its store, and died."""
+        """Return what the history must show: the JobManager stood at its store, and died."""
         return Evidence("failpoint", killed=(JOB_MANAGER, TASK_MANAGER))
 
     def needs(self) -> tuple[type, ...]:
-        """A job."""
+        """Return the abilities that it needs: a job."""
         return (RunningJob,)
 
     def arm(self, controls: Controls) -> None:

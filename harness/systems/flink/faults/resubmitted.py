@@ -52,12 +52,15 @@ class FromOlder:
     incomplete: bool = False
 
     def evidence(self) -> Evidence:
-        """The target was in the sink's log; the TaskManager died; what had become of the last checkpoint then."""
+        """Return what the history must show.
+
+        The target was in the sink's log; the TaskManager died; what had become of the last checkpoint then.
+        """
         proof = CheckpointWas(During.INCOMPLETE if self.incomplete else During.COMPLETED)
         return Evidence("rule", killed=(TASK_MANAGER,), approached=self.incomplete, proofs=(proof,))
 
     def needs(self) -> tuple[type, ...]:
-        """A job, and what it has written where that is waited for."""
+        """Return the abilities that it needs: a job, and what it has written where that is waited for."""
         return (RunningJob,) if self.incomplete else (RunningJob, Written)
 
     def arm(self, controls: Controls) -> None:
@@ -114,11 +117,14 @@ class FromNothing:
     waiting: bool
 
     def evidence(self) -> Evidence:
-        """The target was in the sink's log, the TaskManager died; what readers saw when the next job had committed."""
+        """Return what the history must show.
+
+        The target was in the sink's log, the TaskManager died; what readers saw when the next job had committed.
+        """
         return Evidence("rule", killed=(TASK_MANAGER,), proofs=(ReadersWaited(self.waiting),))
 
     def needs(self) -> tuple[type, ...]:
-        """A job, and what it has written."""
+        """Return the abilities that it needs: a job, and what it has written."""
         return (RunningJob, Written)
 
     def arm(self, controls: Controls) -> None:

@@ -40,11 +40,14 @@ class Superseded:
     spare: ClassVar[int] = 1
 
     def evidence(self) -> Evidence:
-        """The target was in the sink's log, behind a checkpoint that failed; the TaskManager died."""
+        """Return what the history must show.
+
+        The target was in the sink's log, behind a checkpoint that failed; the TaskManager died.
+        """
         return Evidence("rule", killed=(TASK_MANAGER,), proofs=(CheckpointRefused(),))
 
     def needs(self) -> tuple[type, ...]:
-        """A job."""
+        """Return the abilities that it needs: a job."""
         return (RunningJob,)
 
     def arm(self, controls: Controls) -> None:

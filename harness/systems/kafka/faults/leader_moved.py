@@ -28,7 +28,10 @@ class LeaderMoved:
     """From the target on no follower gets a copy, until another replica leads."""
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, nobody died, and the partition has another leader than before."""
+        """Return what the history must show.
+
+        The rule was hit at the target, nobody died, and the partition has another leader than before.
+        """
         return Evidence(
             "rule", at_target=not self.at.offset, proofs=(LeadershipMoved(), *((PreferredElected(),) if self.preferred else ()))
         )

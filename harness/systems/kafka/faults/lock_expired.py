@@ -25,11 +25,14 @@ class LockExpired:
     at: InProgram
 
     def evidence(self) -> Evidence:
-        """The failpoint was hit at the target, and the program went on when the lock was over."""
+        """Return what the history must show.
+
+        The failpoint was hit at the target, and the program went on when the lock was over.
+        """
         return Evidence("failpoint", proofs=(LockOutlasted(),))
 
     def needs(self) -> tuple[type, ...]:
-        """There are locks."""
+        """Return the abilities that it needs: locks."""
         return (RecordLocks,)
 
     def arm(self, controls: Controls) -> None:

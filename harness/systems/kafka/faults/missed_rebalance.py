@@ -34,11 +34,11 @@ class MissedRebalance:
             raise ValueError("a member that waits for an answer goes on asking its group; one whose request is held may not")
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target; nobody died."""
+        """Return what the history must show: the rule was hit at the target; nobody died."""
         return Evidence("rule", at_target=not self.at.offset)
 
     def needs(self) -> tuple[type, ...]:
-        """A group gathers anew, and reads on from what it has saved."""
+        """Return the abilities that it needs: a group that gathers anew, and reads on from what it has saved."""
         return (Membership, Rebalance, SavedPositions)
 
     def arm(self, controls: Controls) -> None:

@@ -29,11 +29,14 @@ class OffsetsExpired:
     until: OnWire
 
     def evidence(self) -> Evidence:
-        """The failpoint was hit at the target, the reader died by SIGKILL, and positions were deleted."""
+        """Return what the history must show.
+
+        The failpoint was hit at the target, the reader died by SIGKILL, and positions were deleted.
+        """
         return Evidence("failpoint", killed=(self.at.role,), forgotten=True, proofs=(Forgot(),))
 
     def needs(self) -> tuple[type, ...]:
-        """It deletes what a group has saved."""
+        """Return the abilities that it needs: to delete what a group has saved."""
         return (SavedPositions,)
 
     def arm(self, controls: Controls) -> None:

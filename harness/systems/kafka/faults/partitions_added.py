@@ -38,11 +38,14 @@ class PartitionsAdded:
             raise ValueError("who is asleep takes no part in a group that gathers: either asleep or shared_out")
 
     def evidence(self) -> Evidence:
-        """The failpoint was hit at the target, nobody died, and the target stands in a partition that was added."""
+        """Return what the history must show.
+
+        The failpoint was hit at the target, nobody died, and the target stands in a partition that was added.
+        """
         return Evidence("failpoint", paused=() if self.asleep is None else (self.asleep,), proofs=(Grown(),))
 
     def needs(self) -> tuple[type, ...]:
-        """A topic grows."""
+        """Return the abilities that it needs: a topic that grows."""
         return (Partitions,)
 
     def arm(self, controls: Controls) -> None:

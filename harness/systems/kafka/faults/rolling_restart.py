@@ -30,7 +30,10 @@ class RollingRestart:
     pace: int = 2
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, nobody died, and every broker was restarted once, in order."""
+        """Return what the history must show.
+
+        The rule was hit at the target, nobody died, and every broker was restarted once, in order.
+        """
         return Evidence("rule", at_target=not self.at.offset, proofs=(Rolled(self.brokers),))
 
     def needs(self) -> tuple[type, ...]:

@@ -30,11 +30,11 @@ class StaleMember:
     until: OnWire
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and the process was stopped."""
+        """Return what the history must show: the rule was hit at the target, and the process was stopped."""
         return Evidence("rule", paused=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """A group puts it out."""
+        """Return the abilities that it needs: a group that puts members out."""
         return (Membership,)
 
     def arm(self, controls: Controls) -> None:

@@ -26,11 +26,14 @@ class TransactionTimeout:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and the process was stopped."""
+        """Return what the history must show: the rule was hit at the target, and the process was stopped."""
         return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset)
 
     def needs(self) -> tuple[type, ...]:
-        """A coordinator aborts what is left open; who ends by that is started again."""
+        """Return the abilities that it needs.
+
+        A coordinator that aborts what is left open, and who ends by that is started again.
+        """
         return (Transactions, Supervision)
 
     def arm(self, controls: Controls) -> None:

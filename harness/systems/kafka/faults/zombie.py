@@ -24,7 +24,7 @@ class Zombie:
     at: Trigger
 
     def evidence(self) -> Evidence:
-        """The trigger was hit at the target, and the process was stopped."""
+        """Return what the history must show: the trigger was hit at the target, and the process was stopped."""
         return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
