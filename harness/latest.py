@@ -14,7 +14,7 @@ LATEST = "latest"
 
 
 def is_newest(directory: Path, info: RunInfo) -> bool:
-    """Whether ``latest`` points to no run that was started after this one."""
+    """Say whether ``latest`` points to no run that was started after this one."""
     try:
         latest = RunInfo.load(run_directory(directory.parent / LATEST))
     except (SavedRunError, OSError, ValueError):  # whatever it points to, it is no run

@@ -68,7 +68,7 @@ def needed_by(name: str) -> tuple[str, ...]:
 
 
 def runs(system: str, scenario: Scenario) -> bool:
-    """Whether a system can run a scenario's pipeline, on its transport."""
+    """Say whether a system can run a scenario's pipeline, on its transport."""
     return described(system).runs(scenario)
 
 

@@ -51,7 +51,7 @@ class Reader(Protocol):
 
 
 def can_read(side: Side) -> bool:
-    """Whether this machine's processes can read a side without Spark."""
+    """Say whether this machine's processes can read a side without Spark."""
     if isinstance(side, NumberedRange) or can_read_files(side):
         return True
     if side.kind != "kafka" or side.more:

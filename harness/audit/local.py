@@ -54,7 +54,7 @@ class Chunk(NamedTuple):
 
 
 def can_read_files(side: Rows) -> bool:
-    """Whether a side is Parquet that this process can read by itself."""
+    """Say whether a side is Parquet that this process can read by itself."""
     plain = not side.id.startswith(OURS) and reading_of(side) is not None
     return side.kind == "parquet" and "://" not in side.at and plain and not _has_sink_log(side)
 

@@ -62,7 +62,7 @@ class Copies:
         return place
 
     def gone(self, copy: _Row) -> bool:
-        """Whether a copy was taken away from where it stood, or moved."""
+        """Say whether a copy was taken away from where it stood, or moved."""
         return _spot(copy) in self._gone
 
     def of(self, place: str | None) -> str | None:

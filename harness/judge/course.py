@@ -90,7 +90,7 @@ class Course:
         return next((reason for check in checks if (reason := check())), None)
 
     def drained(self) -> bool:
-        """Whether a drain has completed that can be trusted. What is missing is then lost, and not late."""
+        """Say whether a drain has completed that can be trusted. What is missing is then lost, and not late."""
         return self.drain is not None and self.drain.get("phase") == "completed" and self.unrest() is None
 
     def stuck(self) -> str | None:

@@ -75,7 +75,7 @@ class Rows:
         return (row for row in self.of(*names) if row["hop"] != Hop.SINK and (not self._sinks or row["topic"] not in self._sinks))
 
     def knows(self, row: Row) -> bool:
-        """Whether a row is intact and about an offered record."""
+        """Say whether a row is intact and about an offered record."""
         return bool(row["intact"]) and row["record"] in self.offered
 
     def unknown(self, *, near: bool) -> set[str]:
@@ -132,7 +132,7 @@ def attempts_of(rows: Iterable[Row]) -> set[tuple[str, str] | None]:
 
 
 def undecided(copy: Row) -> bool:
-    """Whether a copy waits only for the end of a transaction."""
+    """Say whether a copy waits only for the end of a transaction."""
     return copy["waiting"] in UNDECIDED
 
 

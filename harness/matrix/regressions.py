@@ -40,7 +40,7 @@ class Ruling:
 
 
 def apart(bug: PublishedBug) -> bool:
-    """Whether it is one of an engine, which is fetched only where it is named."""
+    """Say whether it is one of an engine, which is fetched only where it is named."""
     return any(system_name(trial.system) in registry.engines() for trial in bug.trials)
 
 

@@ -131,7 +131,7 @@ def _nothing(scenarios: Sequence[Scenario], systems: Sequence[str], clients: Seq
 
 
 def matches(cell_id: str, pattern: str) -> bool:
-    """Whether a pattern selects a cell: by its whole id, a glob of it or of its end from any ``/`` on, or whole words of it.
+    """Say whether a pattern selects a cell: by its whole id, a glob of it or of its end from any ``/`` on, or whole words of it.
 
     >>> cell = "kafka/kafka-python/plain/ack-lost/at-least-once/process/s1"
     >>> [matches(cell, pattern) for pattern in ("ack-lost", "ack-lost/at-least-once", "*/ack-*/*", "plain/*", "ack", "lain/*")]

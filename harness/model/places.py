@@ -83,7 +83,7 @@ def log_fields(partition: int, epoch: int, offset: int) -> dict[str, Any]:
 
 
 def of_log(event: Event) -> bool:
-    """Whether an event is about somewhere in a log: one about a queue, or a source, names no partition."""
+    """Say whether an event is about somewhere in a log: one about a queue, or a source, names no partition."""
     return event.get("partition") is not None
 
 

@@ -62,7 +62,7 @@ class Zero:
         return "0"
 
     def must_show(self) -> bool:
-        """Whether a count of zero means that the fault had no effect."""
+        """Say whether a count of zero means that the fault had no effect."""
         return False
 
     def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
@@ -81,7 +81,7 @@ class Exactly:
         return f"exactly {self.select}"
 
     def must_show(self) -> bool:
-        """Whether a count of zero means that the fault had no effect."""
+        """Say whether a count of zero means that the fault had no effect."""
         return True
 
     def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
@@ -103,7 +103,7 @@ class AtLeast:
         return f"at least {self.select}"
 
     def must_show(self) -> bool:
-        """Whether a count of zero means that the fault had no effect."""
+        """Say whether a count of zero means that the fault had no effect."""
         return True
 
     def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
@@ -123,7 +123,7 @@ class Some:
         return f"at least {self.count}"
 
     def must_show(self) -> bool:
-        """Whether a count of zero means that the fault had no effect."""
+        """Say whether a count of zero means that the fault had no effect."""
         return True
 
     def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
@@ -140,7 +140,7 @@ class Permitted:
         return "permitted"
 
     def must_show(self) -> bool:
-        """Whether a count of zero means that the fault had no effect."""
+        """Say whether a count of zero means that the fault had no effect."""
         return False
 
     def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002

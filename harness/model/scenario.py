@@ -218,7 +218,7 @@ class Suite(StrEnum):
     """What is long or rare."""
 
     def has(self, scenario: Scenario) -> bool:
-        """Whether a scenario belongs to this suite."""
+        """Say whether a scenario belongs to this suite."""
         order = list(Suite)
         return order.index(scenario.suite) <= order.index(self)
 

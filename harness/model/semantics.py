@@ -38,7 +38,7 @@ PROMISES: dict[Semantic, frozenset[Anomaly]] = {
 
 
 def forbids(semantic: Semantic, anomaly: Anomaly) -> bool:
-    """Whether ``semantic`` forbids ``anomaly``.
+    """Say whether ``semantic`` forbids ``anomaly``.
 
     >>> forbids(Semantic.AT_MOST_ONCE, Anomaly.LOST)
     False

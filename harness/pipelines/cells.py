@@ -326,7 +326,7 @@ def failure_points(
 
 
 def left_over(pipeline: Pipeline, point: Scenario) -> bool:
-    """Whether a failure point is a name that the dry run made nothing of; the first of a stage says so for all."""
+    """Say whether a failure point is a name that the dry run made nothing of; the first of a stage says so for all."""
     unused = point.failure_point == AT_WRITE and isinstance(point.expect[pipeline.claims], NotApplicable)
     return unused and not point.id.endswith("-1")
 

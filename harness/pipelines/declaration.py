@@ -438,7 +438,7 @@ class Pipeline:
         return next((stage for stage in self.stages if stage.known is known), None)
 
     def reads(self, known: str) -> bool:
-        """Whether it is a reading stage that is known by a name."""
+        """Say whether it is a reading stage that is known by a name."""
         return any(stage.reads for stage in self.stages if stage.known == known)
 
     @property

@@ -34,7 +34,7 @@ class Invariant:
         return self.query or " ".join(self.command)
 
     def holds(self, found: str) -> bool:
-        """Whether a value is the one that must be.
+        """Say whether a value is the one that must be.
 
         >>> Invariant(equals="0", query="SELECT 0.0").holds("0.0"), Invariant(equals="0", query="SELECT 1").holds("1")
         (True, False)

@@ -136,7 +136,7 @@ def sha256(path: Path) -> str:
 
 
 def is_stamped(directory: Path, jar_set: JarSet) -> bool:
-    """Whether nothing has changed, by size and time, since the sums were last compared with this very list."""
+    """Say whether nothing has changed, by size and time, since the sums were last compared with this very list."""
     try:
         return bool(json.loads((directory / STAMP).read_text()) == _stamp(directory, jar_set))
     except (OSError, ValueError):

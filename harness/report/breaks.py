@@ -54,11 +54,11 @@ class Known:
     reason: str = ""
 
     def explains(self, result: CellResult) -> bool:
-        """Whether this is how the cell came out, and for this reason."""
+        """Say whether this is how the cell came out, and for this reason."""
         return self.outcome is outcome(result.verdict) and bool(re.search(self.reason, result.verdict.reason))
 
     def means(self, result: CellResult) -> bool:
-        """Whether this is the cell, whatever its seed."""
+        """Say whether this is the cell, whatever its seed."""
         return fnmatch.fnmatchcase(seedless(result), self.cell)
 
 

@@ -130,7 +130,7 @@ def counted(number: int, word: str) -> str:
 
 
 def is_own(run: SavedRun) -> bool:
-    """Whether a run is of nothing but pipelines that users bring."""
+    """Say whether a run is of nothing but pipelines that users bring."""
     return bool(run.results) and all(result.plan.system == DECLARED for result in run.results)
 
 

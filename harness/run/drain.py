@@ -54,7 +54,7 @@ class Checks:
         self.because = ""
 
     def hold(self, *, moving: bool = False) -> bool:
-        """Whether all conditions hold. While results are ``moving``, a costly one counts as failed.
+        """Say whether all conditions hold. While results are ``moving``, a costly one counts as failed.
 
         Raises:
             StageEndedError: a stage has ended by itself.

@@ -118,7 +118,7 @@ class StageNode:
             self._say("ready", pid=self._alive().pid)
 
     def is_ready(self) -> bool:
-        """Whether this incarnation's ledger says so."""
+        """Say whether this incarnation's ledger says so."""
         return bool(self.said(kinds.READY))
 
     def said(self, kind: str) -> list[Event]:
@@ -126,7 +126,7 @@ class StageNode:
         return [event for event in self.so_far.of(kind) if event["by"] == self.stage.writer]
 
     def ended(self) -> Exit | None:
-        """How this incarnation ended, if it has; written down once."""
+        """Return how this incarnation ended, if it has; written down once."""
         self.runtime.check()
         end = self._alive().exit
         if end is not None and not self._told:
@@ -141,7 +141,7 @@ class StageNode:
         return self.node is not None
 
     def stopped_itself(self) -> bool:
-        """Whether this incarnation has died, stands still, is held or has failed at a failpoint."""
+        """Say whether this incarnation has died, stands still, is held or has failed at a failpoint."""
         if self.node is None:
             return False
         return self.ended() is not None or self.node.stands_still() or self._is_held()

@@ -39,7 +39,7 @@ class Transactions:
         return found
 
     def done(self, entry: Entry) -> bool:
-        """Whether an entry is in effect: its transaction, if any, is committed."""
+        """Say whether an entry is in effect: its transaction, if any, is committed."""
         return entry["tx"] is None or entry["tx"] in self.committed
 
     def waits(self, entry: Entry) -> Waiting | None:

@@ -40,11 +40,11 @@ class Producing:
         self._history.write(kinds.NODE, node=first.name, role=first.role, incarnation=first.stage.incarnation, phase="replaced")
 
     def has_ended(self) -> bool:
-        """Whether it has sent everything it will send."""
+        """Say whether it has sent everything it will send."""
         return self.node.started and self.node.ended() is not None
 
     def trouble(self) -> str | None:
-        """Why the source is not exhausted yet, or ``None``.
+        """Say why the source is not exhausted yet, or return ``None``.
 
         Raises:
             StageEndedError: a stage has ended, so the source never will be exhausted.

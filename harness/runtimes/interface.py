@@ -186,7 +186,7 @@ class Node(Protocol):
         """
 
     def stands_still(self) -> bool:
-        """Whether it has been stopped by a signal, its own for instance. False where it has ended."""
+        """Say whether it has been stopped by a signal, its own for instance. False where it has ended."""
 
     def wait(self, within_s: float) -> Exit | None:
         """Wait for its end; None where it lives on."""

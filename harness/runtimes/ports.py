@@ -56,7 +56,7 @@ def lease_directory() -> Path:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could bind the loopback port now."""
+    """Say whether a server could bind the loopback port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is no hindrance
         try:

@@ -89,7 +89,7 @@ def _hit_in(history: History, point: Point) -> str | None:
 
 
 def source_ended(history: History) -> bool:
-    """Whether the program that takes from the source has ended by itself, by an error, behind the fault.
+    """Say whether the program that takes from the source has ended by itself, by an error, behind the fault.
 
     That is the producer; in a pipeline that has none, any program. A consumer that ends leaves nothing in the source.
     """

@@ -107,7 +107,7 @@ _TAKES = {
 
 
 def has_load(history: History, line: Event, record: str) -> bool:
-    """Whether other records than ``record`` moved before a frame of a history, and behind it: else a fault proves nothing."""
+    """Say whether other records than ``record`` moved before a frame of a history, and behind it: else a fault proves nothing."""
     moves = [e["t"] for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.FETCHED) if e.get("record") != record]
     return bool(moves) and min(moves) < line["t"] < max(moves)
 

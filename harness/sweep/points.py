@@ -211,7 +211,7 @@ def at_writes(steps: Steps, can: Can) -> Iterator[Point]:
 
 
 def nameable(step: Step) -> bool:
-    """Whether a rule can find a step."""
+    """Say whether a rule can find a step."""
     name = step_names().get(step.api)
     return name is not None and (step.record is None or "record" in name.selects(Direction(step.direction)))
 

@@ -88,7 +88,7 @@ class Hub(Interface):
         """Write to the cell's history, or to the wire's own where there is none."""
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
-        """Whether a black hole swallows this direction."""
+        """Say whether a black hole swallows this direction."""
 
     def delay_of(self, conn: Connection, direction: Direction) -> float:
         """Return the standing delay of a direction, in seconds."""

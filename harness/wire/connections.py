@@ -29,7 +29,7 @@ class Freeze:
     cell: WireCell | None = None
 
     def covers(self, conn: Connection) -> bool:
-        """Whether a connection stands still under this."""
+        """Say whether a connection stands still under this."""
         if self.scope is FreezeScope.NODE:
             return conn.route.node == self.target and self.cell in (None, conn.cell)
         return bool(conn.process) and conn.process == self.target
@@ -48,7 +48,7 @@ class Selection:
             raise WireError("say which connections: client, role or node")
 
     def covers(self, conn: Connection) -> bool:
-        """Whether a connection is meant."""
+        """Say whether a connection is meant."""
         return (
             (self.client is None or is_prefix(self.client, conn.client))
             and (self.role is None or self.role == conn.route.role)
@@ -79,7 +79,7 @@ class Connections:
         self._live.pop(conn.id, None)
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
-        """Whether a black hole swallows this direction."""
+        """Say whether a black hole swallows this direction."""
         return bool(self._dark) and any(way is direction and which.covers(conn) for which, way in self._dark)
 
     def delay_of(self, conn: Connection, direction: Direction) -> float:

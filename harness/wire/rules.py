@@ -40,7 +40,7 @@ class StepName(StrEnum):
         raise NotImplementedError
 
     def removable(self, direction: Direction) -> bool:  # noqa: ARG002 - of most protocols nothing is
-        """Whether a frame of this step may vanish while its connection lives on."""
+        """Say whether a frame of this step may vanish while its connection lives on."""
         return False
 
     @property
@@ -270,7 +270,7 @@ class ArmedRule:
         return RuleCounts(self.seen, self.matched, self.fired)
 
     def fits(self, header: Header) -> bool:
-        """Whether the header is one this rule may act on. Counts nothing."""
+        """Say whether the header is one this rule may act on. Counts nothing."""
         rule = self.rule
         return (
             rule.direction is header.direction
@@ -280,7 +280,7 @@ class ArmedRule:
         )
 
     def takes(self, subject: Subject) -> bool:
-        """Whether the content is what this rule selects. Counts nothing."""
+        """Say whether the content is what this rule selects. Counts nothing."""
         rule = self.rule
         return (
             (rule.record is None or rule.record in subject.records)
@@ -295,7 +295,7 @@ class ArmedRule:
 
 
 def is_prefix(prefix: str, client: str) -> bool:
-    """Whether ``prefix`` begins ``client`` and ends where a word of it ends.
+    """Say whether ``prefix`` begins ``client`` and ends where a word of it ends.
 
     >>> is_prefix("k.producer.2", "k.producer.2-1"), is_prefix("k.producer.2", "k.producer.20")
     (True, False)

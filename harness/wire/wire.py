@@ -111,7 +111,7 @@ class Wire:
         self.conns.freeze_newcomer(conn)
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
-        """Whether a black hole swallows this direction."""
+        """Say whether a black hole swallows this direction."""
         return self.conns.is_dark(conn, direction)
 
     def delay_of(self, conn: Connection, direction: Direction) -> float:

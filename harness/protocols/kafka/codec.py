@@ -215,7 +215,7 @@ def topic_id(name: str) -> uuid.UUID:
 
 
 def is_unresolved(topic: str) -> bool:
-    """Whether a topic's name is not known."""
+    """Say whether a topic's name is not known."""
     return topic.startswith(_ID_PREFIX)
 
 

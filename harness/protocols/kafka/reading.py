@@ -33,5 +33,5 @@ def decode(api: str, direction: Direction, version: int, payload: bytes | bytear
 
 
 def decodable(api: str, direction: Direction) -> bool:
-    """Whether there is a reader for these frames."""
+    """Say whether there is a reader for these frames."""
     return (api, direction) in _READERS

@@ -128,7 +128,7 @@ def _metadata(data: Data, at: int, size: int, checksum: int | None) -> Outline |
 
 
 def is_sound(outlined: Outline, data: bytes) -> bool:
-    """Whether the checksum of a message, ``data`` its whole frame, is right; of one that has none it is."""
+    """Say whether the checksum of a message, ``data`` its whole frame, is right; of one that has none it is."""
     return outlined.checksum is None or google_crc32c.value(data[outlined.covered :]) == outlined.checksum
 
 

@@ -51,7 +51,7 @@ def transaction_of(metadata: Message, fields: tuple[int, int] = TRANSACTION) -> 
 
 
 def is_chunk(metadata: Message) -> bool:
-    """Whether a message is one of several that are one."""
+    """Say whether a message is one of several that are one."""
     return metadata.number(CHUNKS) > 1
 
 

@@ -86,7 +86,7 @@ def connect() -> docker.DockerClient:
 
 
 def same_kernel(client: docker.DockerClient) -> str | None:
-    """Why this engine's containers cannot be driven from here, or ``None``.
+    """Say why this engine's containers cannot be driven from here, or return ``None``.
 
     Histories of several nodes are put in order by the kernel's monotonic clock, and cells' folders are shared with them.
     """
@@ -108,7 +108,7 @@ def me() -> str:
 
 
 def is_dead(owner: str) -> bool:
-    """Whether a process named by :func:`me` is certainly gone. One of another host never is."""
+    """Say whether a process named by :func:`me` is certainly gone. One of another host never is."""
     try:
         host, boot, pid, began = owner.split("/")
     except ValueError:

@@ -138,7 +138,7 @@ class DockerNode(NodeLife):
             raise NodeStateError(f"cannot resume node {self.name}: it has ended by {self.exit}")
 
     def stands_still(self) -> bool:
-        """Whether its processes are stopped by a signal (a failpoint does that), as the engine's ``top`` shows."""
+        """Say whether its processes are stopped by a signal (a failpoint does that), as the engine's ``top`` shows."""
         if not self.alive:
             return False
         try:
@@ -219,7 +219,7 @@ class DockerNode(NodeLife):
         return self.alive and self._runtime.state(self).get("Paused", False)
 
     def out_of_memory(self, code: int) -> bool:
-        """Whether the engine says that memory was the reason; it may learn of a death a moment before it learns of its reason."""
+        """Say whether the engine names memory as the reason; it may learn of a death a moment before its reason."""
 
         def said() -> bool:
             return bool(self._runtime.state(self).get("OOMKilled"))

@@ -166,5 +166,5 @@ class Lives:
         return {each.pid for each in self.strays(table) if all(since > each.start for since in others)}
 
     def unsure(self, life: Life) -> bool:
-        """Whether there is an orphan that may be a member, and nobody can say before it has its environment."""
+        """Say whether there is an orphan that may be a member, and nobody can say before it has its environment."""
         return any(each.unread and each.start >= life.members.since for each in self.strays(members.look()))

@@ -261,7 +261,7 @@ def send(one: Member, number: int, *, watch: bool = False) -> int | None:
 
 
 def gone(one: Member, descriptor: int | None) -> bool:
-    """Whether a process has ended, with all its threads."""
+    """Say whether a process has ended, with all its threads."""
     if descriptor is None:
         return not there(one)
     ended = select.poll()
@@ -270,7 +270,7 @@ def gone(one: Member, descriptor: int | None) -> bool:
 
 
 def there(one: Member) -> bool:
-    """Whether a process is alive, and still the same."""
+    """Say whether a process is alive, and still the same."""
     process = stat_of(one.pid)
     return process is not None and process.start == one.start and process.alive
 
@@ -312,7 +312,7 @@ def thread_states(pid: int) -> list[str]:
 
 
 def stands(pid: int, *, waiting: bool = False) -> bool:
-    """Whether every thread of a process stands still, or it is gone. With ``waiting`` also where it will before its next step."""
+    """Say whether every thread of a process stands still or is gone. With ``waiting`` also if it will before its next step."""
     states = thread_states(pid)
     if all(state in STOPPED for state in states):
         return True

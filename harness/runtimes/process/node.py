@@ -87,7 +87,7 @@ class ProcessNode(NodeLife):
         self._must("resume", signal.SIGCONT, "to go on")
 
     def stands_still(self) -> bool:
-        """Whether the kernel shows it stopped."""
+        """Say whether the kernel shows it stopped."""
         try:
             return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
         except psutil.NoSuchProcess:  # it has just died, and will be reported in a moment

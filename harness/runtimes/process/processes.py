@@ -115,11 +115,11 @@ def local_ports(pid: int) -> set[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there and has not ended; a zombie has."""
+    """Say whether a process is there and has not ended; a zombie has."""
     found = stat_of(pid)
     return found is not None and found.alive
 
 
 def stopped(pid: int) -> bool:
-    """Whether every thread of a process stands still, or it is gone."""
+    """Say whether every thread of a process stands still, or it is gone."""
     return stands(pid)

@@ -64,7 +64,7 @@ def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_owned(folder: Path) -> bool:
-    """Whether a living process has such a folder locked.
+    """Say whether a living process has such a folder locked.
 
     Raises:
         OSError: the folder is another user's, or gone.

@@ -77,7 +77,7 @@ class Toxiproxy:
         self._server = toxiproxy.server.Toxiproxy()
 
     def ready(self) -> bool:
-        """Whether it answers."""
+        """Say whether it answers."""
         try:
             self.names()
         except ToxiproxyError:

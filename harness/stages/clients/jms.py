@@ -59,7 +59,7 @@ class Connected:
         return self._number is None
 
     def is_there(self, number: str) -> bool:
-        """Whether it is this one."""
+        """Say whether it is this one."""
         return self._number == number
 
     def there(self, opened: Callable[[str], None]) -> str:

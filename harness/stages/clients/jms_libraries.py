@@ -112,7 +112,7 @@ def _core(stage: Stage) -> str:
 
 
 def listens(producer: ProducerSettings) -> bool:
-    """Whether what is sent in a transaction is answered to a listener: its commit alone is waited for."""
+    """Say whether what is sent in a transaction is answered to a listener: its commit alone is waited for."""
     return producer.transactional and producer.in_flight > 1
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def runs(scenario: Scenario) -> bool:
-    """Whether a scenario's pipeline is its own."""
+    """Say whether a scenario's pipeline is its own."""
     return scenario.pipeline.system == SYSTEM.name
 
 

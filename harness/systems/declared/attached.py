@@ -67,7 +67,7 @@ class Listener:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine and nothing else.
+    """Say whether a host is this machine and nothing else.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.9")]
     [True, True, True, False]

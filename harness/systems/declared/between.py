@@ -25,7 +25,7 @@ class Between(Protocol):
         """Return what of it must hold when everything is at rest, in order."""
 
     def settled(self) -> bool:
-        """Whether the first reader has been given everything that is in it, and has said so."""
+        """Say whether the first reader has been given everything that is in it, and has said so."""
 
     def refused(self) -> str | None:
         """Say which record its broker refuses, and will refuse in every cell, or ``None``."""

@@ -84,7 +84,7 @@ class DeclaredFeed:
         self._feeder.hurry()
 
     def exhausted(self) -> bool:
-        """Whether there is nothing to offer: nothing at all, or nothing before the fault is healed."""
+        """Say whether there is nothing to offer: nothing at all, or nothing before the fault is healed."""
         held = self._holding is not None and self._holding.holds and not self._fired()
         return self._feeder is not None and ((self._feeder.exhausted() and not held) or self._waves.waiting)
 
@@ -101,7 +101,7 @@ class DeclaredFeed:
         return None if self._feeder.exhausted() else "not everything has been offered yet"
 
     def offered_so_far(self) -> int:
-        """How many records were offered."""
+        """Return how many records were offered."""
         return self._feeder.offered if self._feeder else 0
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ class Feeder(Protocol):
         """Begin."""
 
     def exhausted(self) -> bool:
-        """Whether everything has been offered, and nothing is to be offered again."""
+        """Say whether everything has been offered, and nothing is to be offered again."""
 
     def trouble(self) -> str | None:
         """Say what went wrong, or return ``None``."""
@@ -120,7 +120,7 @@ class StdinFeeder:
         self._thread.start()
 
     def exhausted(self) -> bool:
-        """Whether the producer that lives now has been given everything."""
+        """Say whether the producer that lives now has been given everything."""
         return self._done_life == self._node.incarnation
 
     def trouble(self) -> str | None:
@@ -268,7 +268,7 @@ class PacedFeeder(ABC):
         self._thread.start()
 
     def exhausted(self) -> bool:
-        """Whether every record has been offered, and answered or given up."""
+        """Say whether every record has been offered, and answered or given up."""
         return self._done.is_set()
 
     def trouble(self) -> str | None:

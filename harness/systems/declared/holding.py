@@ -52,7 +52,7 @@ LOOK_S = 0.02
 
 
 def is_held_back(kind: InputKind, fault: Any) -> bool:
-    """Whether the producer has all records from the start, and the fault neither ends nor stops it, nor is at its requests."""
+    """Say whether the producer has all records at the start, and the fault neither ends nor stops it, nor is at its requests."""
     if kind not in {InputKind.FILE, InputKind.OWN} or isinstance(fault, NoFault):
         return False
     evidence = fault.evidence()

@@ -47,11 +47,11 @@ class Log:
         return Check("topic", self.trouble), Check("position", self._positions.trouble)
 
     def settled(self) -> bool:
-        """Whether no group is behind in the pipeline's topic."""
+        """Say whether no group is behind in the pipeline's topic."""
         return self._positions.trouble_in_topic() is None
 
     def trouble(self) -> str | None:
-        """Which partition has an open transaction, or ``None``; how long one has had it is written down where that is long."""
+        """Return which partition has an open transaction, or ``None``; write down how long, where that is long."""
         for topic in sorted({*self._scene.pipeline.topics, *self._scene.sighted.topics()}):
             for partition, ends in self._scene.kafka.observer.ends(topic).items():
                 if ends.stable != ends.end:

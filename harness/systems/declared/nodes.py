@@ -165,7 +165,7 @@ class CommandNode:
         return StageError(f"the {self.name} {what}{f' ({hint})' if hint else ''}{said}", self.name)
 
     def ended(self) -> Exit | None:
-        """How this incarnation ended, if it has; written down once."""
+        """Return how this incarnation ended, if it has; written down once."""
         self.runtime.check()
         end = self._alive().exit
         if end is not None and not self._told:
@@ -191,7 +191,7 @@ class CommandNode:
         return self._asked
 
     def stopped_itself(self) -> bool:
-        """Whether this incarnation has ended by itself."""
+        """Say whether this incarnation has ended by itself."""
         return self.node is not None and self.ended() is not None
 
     def members(self) -> dict[int, Member]:

@@ -58,7 +58,7 @@ class Positions:
         return {p: found.get(p, -1) for p in range(pipeline.partitions)}
 
     def trouble(self) -> str | None:
-        """Which partition of any topic that is read has visible records at or above the position of its group, or ``None``."""
+        """Return which partition of a topic that is read has visible records behind its group's position, or ``None``."""
         return self.trouble_in_topic() or self._lag_beside()
 
     def trouble_in_topic(self) -> str | None:

@@ -53,7 +53,7 @@ class Queue:
         return (Check("queue", self.trouble, costly=True),)
 
     def settled(self) -> bool:
-        """Whether nothing waits in it."""
+        """Say whether nothing waits in it."""
         return what_waits(self._broker, self._name) is None
 
     def trouble(self) -> str | None:

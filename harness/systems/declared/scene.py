@@ -156,7 +156,7 @@ class Scene(CellScene):
         }  # fmt: skip
 
     def has_stepped(self) -> bool:
-        """Whether the step that the fault is at was seen once."""
+        """Say whether the step that the fault is at was seen once."""
         at = place_of(self.cell.scenario.fault)
         if isinstance(at, OnWire) and (lines := self.pipeline.dialect.lines(at.api)):
             return any(self.sighted.stepped(at.role, line) for line in lines)

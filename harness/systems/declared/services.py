@@ -29,7 +29,7 @@ KEY = "service"
 
 
 def is_open(port: int) -> bool:
-    """Whether somebody listens at a port of this machine."""
+    """Say whether somebody listens at a port of this machine."""
     try:
         with socket.create_connection((HOST, port), timeout=OPEN_S):
             return True

@@ -92,13 +92,13 @@ class Sighted:
             return set(self._given)
 
     def stepped(self, role: str, step: str) -> bool:
-        """Whether a stage was seen to do something with a record: ``step`` is the kind of line that says so."""
+        """Say whether a stage was seen to do something with a record: ``step`` is the kind of line that says so."""
         with self._lock:
             self._look()
             return (role, step) in self._steps
 
     def asked(self, role: str, api: str) -> bool:
-        """Whether a stage was seen to make such a request."""
+        """Say whether a stage was seen to make such a request."""
         with self._lock:
             self._look()
             return (role, api) in self._asked
@@ -134,7 +134,7 @@ class Sighted:
             return set(self._groups[role])
 
     def is_open(self, conn: int) -> bool:
-        """Whether a connection was not seen to end."""
+        """Say whether a connection was not seen to end."""
         with self._lock:
             self._look()
             return conn not in self._closed

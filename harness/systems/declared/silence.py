@@ -87,7 +87,7 @@ class Silences:
             self._tails.add(name_of(cell.declared))
 
     def leaves_tails(self, cell: DeclaredCell) -> bool:
-        """Whether it was seen to do so."""
+        """Say whether it was seen to do so."""
         with self._lock:
             return name_of(cell.declared) in self._tails
 

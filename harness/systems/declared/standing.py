@@ -45,7 +45,7 @@ class Standing:
         return set(self.scene.known)
 
     def offered_so_far(self) -> int:
-        """How many records were offered."""
+        """Return how many records were offered."""
         return self._feed.offered_so_far()
 
     def attribute(self) -> None:
@@ -65,7 +65,7 @@ class Standing:
         return self._found.ids()
 
     def source_trouble(self) -> str | None:
-        """Why not everything has been sent yet, or ``None``."""
+        """Say why not everything has been sent yet, or return ``None``."""
         if trouble := self._feed.trouble():
             return trouble
         producer = self._stages.get(Role.PRODUCER)
@@ -78,7 +78,7 @@ class Standing:
         return f"the producer has sent nothing since its start, and {missing} records of {len(offered)} were never sent"
 
     def send_trouble(self) -> str | None:
-        """Which stage has sent something that is not answered yet, or ``None``."""
+        """Return which stage has sent something that is not answered yet, or ``None``."""
         for role, node in self._stages.items():
             count = self.scene.sighted.unanswered(role)
             if count and node.ended() is None:
@@ -86,11 +86,11 @@ class Standing:
         return None
 
     def unacknowledged(self) -> int:
-        """How many records were sent by stages that live, and not acknowledged to them: they may send them again."""
+        """Return how many records were sent by stages that live, and not acknowledged to them: they may send them again."""
         return sum(self.scene.sighted.unacknowledged(role) for role, node in self._stages.items() if node.ended() is None)
 
     def all_ended(self) -> bool:
-        """Whether nobody is left who could do anything."""
+        """Say whether nobody is left who could do anything."""
         return all(node.ended() is not None for node in self._stages.values())
 
     def stage_trouble(self) -> str | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def was_given(last: Mapping[int, int], saved: Mapping[int, int], given: Sequence[Event]) -> bool:
-    """Whether readers that live were given everything behind the saved positions.
+    """Say whether readers that live were given everything behind the saved positions.
 
     ``last``: offset of the last record, ``saved``: the saved position (none: -1), both by partition; ``given``: what the wire saw
     those readers being given.
@@ -28,6 +28,6 @@ def was_given(last: Mapping[int, int], saved: Mapping[int, int], given: Sequence
 
 
 def is_recorded(saved: Mapping[int, int], given: Sequence[Event], results: Collection[str | None]) -> bool:
-    """Whether every record that was given from behind the saved positions is in the output. One without an id is nobody's."""
+    """Say whether every record that was given from behind the saved positions is in the output. One without an id is nobody's."""
     behind = {e["record"] for e in given if e["offset"] >= saved.get(e["partition"], -1)} - {None}
     return behind <= set(results)

@@ -24,11 +24,11 @@ class Totals:
         self._weights = scene.cell.totals()
 
     def is_one(self, row: str) -> bool:
-        """Whether a row holds a total."""
+        """Say whether a row holds a total."""
         return self._aggregate.read(row) is not None
 
     def is_known(self, row: str) -> bool:
-        """Whether a row holds the total of a key that is offered."""
+        """Say whether a row holds the total of a key that is offered."""
         read = self._aggregate.read(row)
         return read is not None and read[0] in self._weights
 

@@ -45,7 +45,7 @@ class Waves:
         self.waiting = False
 
     def lets(self, position: int) -> bool:
-        """Whether the record at a position (from 1) may be offered now."""
+        """Say whether the record at a position (from 1) may be offered now."""
         wave = 1 + (position > self._second) + (position > self._third)
         if self._all.is_set() or wave <= self._open:
             self._last = None

@@ -70,7 +70,7 @@ class DeclaredNodes:
         return self._stages[role]
 
     def is_victim(self, pid: int) -> bool:
-        """Whether the fault was meant for this very process."""
+        """Say whether the fault was meant for this very process."""
         return pid == self.victim
 
     def membership(self) -> int:

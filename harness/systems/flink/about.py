@@ -18,7 +18,7 @@ TOO_NEW: Final = "flink-connector-kafka==5.0.0+4.3.0"
 
 
 def runs(scenario: Scenario) -> bool:
-    """Whether a scenario's pipeline is a job of it, on one broker."""
+    """Say whether a scenario's pipeline is a job of it, on one broker."""
     return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
 
 

@@ -211,7 +211,7 @@ class Job(RunningJob):
         return self._scene.every_partition({e["partition"]: e["position"] for e in lines})
 
     def position_trouble(self) -> str | None:
-        """Which partition the last completed checkpoint is behind in, or ``None``. Asks for the next one where it is."""
+        """Return which partition the last completed checkpoint is behind in, or ``None``. Asks for the next one where it is."""
         trouble = self._scene.position_trouble(self.positions)
         if trouble and not self._under_way():
             self._cluster.rest.trigger(self.id)

@@ -44,7 +44,7 @@ class TaskManager:
         self.ended()
 
     def ended(self) -> Exit | None:
-        """How it ended, if it has; written down once."""
+        """Return how it ended, if it has; written down once."""
         end = self._cluster.task_manager(self._now).exit
         if end is not None and not self._told:
             self._told = True

@@ -39,7 +39,7 @@ IN_A_CLUSTER = frozenset({Leadership, Replication, RestartInTurn})
 
 
 def runs(scenario: Scenario) -> bool:
-    """Whether a scenario's pipeline is one of our own stages."""
+    """Say whether a scenario's pipeline is one of our own stages."""
     return scenario.pipeline.system == SYSTEM.name
 
 

@@ -90,7 +90,7 @@ class ClusterBrokers:
         return {Replication: self._parts, LeadershipAbility: self._parts, RestartInTurn: self._parts}
 
     def log_trouble(self) -> str | None:
-        """Which partition has an open transaction, a replica not in sync, or records that nobody may see yet, or ``None``."""
+        """Return which partition has an open transaction, a replica not in sync, or records that are not visible, or ``None``."""
         scene = self._scene
         return scene.log_trouble() or out_of_sync(scene.transport, scene.topics) or self._unseen()
 

@@ -229,7 +229,7 @@ class Observer:
             self._admin_client().elect_leaders(0, {t: list(self.leaderships(t)) for t in topics}, raise_errors=False)
 
     def refuses(self, topic: str, partition: int) -> bool:
-        """Whether the leader of a partition refuses a record that asks for all acks, because too few replicas are in sync."""
+        """Say whether the leader of a partition refuses a record that asks for all acks, because too few replicas are in sync."""
         with self._lock:
             self._check()
             producer = KafkaProducer(**self._client | _QUIET | {"request_timeout_ms": 1000}, bootstrap_servers=self._bootstrap,
@@ -355,7 +355,7 @@ class Observer:
 
     @_patiently
     def has(self, topic: str) -> bool:
-        """Whether there is such a topic."""
+        """Say whether there is such a topic."""
         with self._lock:
             return topic in self._admin_client().list_topics()
 

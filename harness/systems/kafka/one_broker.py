@@ -66,7 +66,7 @@ class OneBroker:
         return {}
 
     def log_trouble(self) -> str | None:
-        """Which partition has an open transaction, or ``None``."""
+        """Return which partition has an open transaction, or ``None``."""
         return self._scene.log_trouble()
 
     def observe(self) -> None:

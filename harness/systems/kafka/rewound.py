@@ -24,7 +24,7 @@ READERS = frozenset({Role.CONSUMER, Role.PROCESSOR})
 def rewound(
     behind: Mapping[int, int], saved: Mapping[int, int], asked: Sequence[Event], answers: Sequence[Event], nodes: Iterable[Event]
 ) -> bool:
-    """Whether every partition whose position is behind was taken back there by a commit that arrived late.
+    """Say whether every partition whose position is behind was taken back there by a commit that arrived late.
 
     ``behind``: the offset of the last record, ``saved``: the position, both by partition; ``asked`` and ``answers``: what the
     wire saw committed by the group, in the order in which the broker was given it, and answered; ``nodes``: what became of

@@ -111,7 +111,7 @@ class Scene(CellScene):
         return {p: found.get(p, UNSAVED) for p in range(self.settings.topic.partitions + self.added)}
 
     def log_trouble(self) -> str | None:
-        """Which partition has an open transaction, or ``None``."""
+        """Return which partition has an open transaction, or ``None``."""
         for topic in self.topics:
             for partition, ends in self.observer.ends(topic).items():
                 if ends.stable != ends.end:
@@ -119,7 +119,7 @@ class Scene(CellScene):
         return None
 
     def position_trouble(self, saved_positions: Callable[[], Mapping[int, int]]) -> str | None:
-        """Which partition has visible records at or above the saved position, or ``None``; so where it was :attr:`rewound`."""
+        """Return which partition has visible records behind the saved position, or ``None``; so where it was :attr:`rewound`."""
         saved = saved_positions()
         last = self.observer.visible(self.source, {p: max(o - 1, 0) for p, o in saved.items()})
         behind = {partition: offset for partition, offset in last.items() if saved.get(partition, UNSAVED) <= offset}

@@ -301,7 +301,7 @@ class MemoryCellRun(ABC):
                 show()
 
     def shows(self, sign: Sign) -> bool:
-        """Whether a sign is to be shown."""
+        """Say whether a sign is to be shown."""
         return self.plan.sign == sign and not self.plant.hide_sign and not self.plant.disarm
 
     # --- the fault ---------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Admin:
         return {name.lower(): value for name, value in answer.getheaders()}, found
 
     def healthy(self) -> bool:
-        """Whether a message that the broker has sent to itself has come: it is ready when that is so, not when a port is open."""
+        """Say whether a message that the broker sent to itself has come: then it is ready, and not when a port is open."""
         return self.ask("GET", "v2/brokers/health?topicVersion=V2")[1].strip() == b"ok"
 
     def make_namespace(self, name: str, policies: Iterable[tuple[str, object]]) -> None:

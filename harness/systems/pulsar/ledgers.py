@@ -50,7 +50,7 @@ class Entry:
         return _MARKER not in self.headers
 
     def says(self, name: str) -> bool:
-        """Whether something is so, by its header."""
+        """Say whether something is so, by its header."""
         return self.headers.get(name, "false") == "true"
 
     @property

@@ -42,7 +42,7 @@ class TopicSink:
         return len(found), sum(message.visible for message in found)
 
     def trouble(self) -> str | None:
-        """Which transactions may yet change it, or ``None``."""
+        """Return which transactions may yet change it, or ``None``."""
         left = sum(message.waiting is Waiting.OPEN for message in self.broker.messages(self.name))
         return f"{left} results are in transactions that are open" if left else None
 

@@ -15,7 +15,7 @@ ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Re
 
 
 def runs(scenario: Scenario) -> bool:
-    """Whether a scenario's pipeline is a streaming query, on one broker."""
+    """Say whether a scenario's pipeline is a streaming query, on one broker."""
     return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
 
 

@@ -98,7 +98,7 @@ class DriverNode(StageNode):
             self._say("ready", pid=self._alive().pid)
 
     def ended(self) -> Exit | None:
-        """How the JVM ended. Where it ends with its program, by itself, that is the program's end, and told as such."""
+        """Return how the JVM ended. Where it ends with its program, by itself, that is the program's end, and told as such."""
         if self.front is None and (end := self._alive().exit) is not None and end.signal is None:
             return end
         return super().ended()
@@ -139,12 +139,12 @@ class DriverNode(StageNode):
         return replace(self, stage=stage, node=None, front=None, _told=False, _joined=False, _ahead=None)
 
     def moves(self) -> int:
-        """How many lines its JVM and its program have written down so far."""
+        """Return how many lines its JVM and its program have written down so far."""
         lines = self.so_far.lines()
         return lines.get(self.stage.writer, 0) + lines.get(self._jvm, 0)
 
     def stopped_itself(self) -> bool:
-        """Whether it has died, or stands still at a failpoint: it is held there, for the harness to act."""
+        """Say whether it has died, or stands still at a failpoint: it is held there, for the harness to act."""
         return any(event["by"] in ("failpoint", self._jvm) for event in self.so_far.of(kinds.FAILPOINT))
 
     @property
@@ -153,7 +153,7 @@ class DriverNode(StageNode):
         return f"{self.stage.writer}-jvm"
 
     def trouble(self) -> str | None:
-        """Why the program in front has ended, if it has."""
+        """Say why the program in front has ended, if it has."""
         if self.session is not None and self._over():
             return f"its query ended: {self._last_words()}"
         end = (self.front or self._alive()).exit

@@ -40,7 +40,7 @@ CHECKPOINT = "checkpoint"
 
 
 def shares_a_session(cell: Cell) -> bool:
-    """Whether the query of a cell may run in a session with others: its driver does not suffer, and runs the tasks itself."""
+    """Say whether the query of a cell may run in a session with others: its driver does not suffer, and runs the tasks itself."""
     need = cell.scenario.fault.evidence()
     suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
     return not suffers and not ours(cell.settings).consumer.executors
@@ -161,7 +161,7 @@ class FilledTopic:
         self.query.last = self.scene.observer.visible(self.scene.source, {})
 
     def exhausted(self) -> bool:
-        """Whether the query has nothing left to read (where its source is full before it begins), or nothing is to come."""
+        """Say whether the query has nothing left to read (where its source is full before it begins), or nothing is to come."""
         if self.scene.cell.scenario.source_goes_on:
             return self.producing.has_ended()
         saved = self.saved()

@@ -15,7 +15,7 @@ ABILITIES: Final[frozenset[type]] = frozenset()
 
 
 def runs(scenario: Scenario) -> bool:
-    """Whether a scenario's pipeline is a topology of it, on one broker."""
+    """Say whether a scenario's pipeline is a topology of it, on one broker."""
     return scenario.pipeline.system == NAME and not scenario.deployment.clustered
 
 

@@ -80,7 +80,7 @@ class Worker:
         self.await_ready()
 
     def runs(self) -> bool:
-        """Whether its process is there."""
+        """Say whether its process is there."""
         return Path(f"/proc/{self._pid}").exists()
 
     def _say(self, phase: str, **fields: Any) -> None:
@@ -151,7 +151,7 @@ class RunningTopology:
         return None
 
     def unwritten(self) -> str | None:
-        """Which record the bolt has in hand, or ``None``: where nobody follows tuples, only its results tell that it is done."""
+        """Return which record the bolt has in hand, or ``None``. Where nobody follows tuples, only its results tell that it is done."""
         if self._settings.trident is not None:
             return None  # it saves no position before
         so_far, writer = self._scene.so_far, f"{self.worker.name}-{self.worker.incarnation}"

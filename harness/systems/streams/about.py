@@ -26,7 +26,7 @@ POINTS = (
 
 
 def runs(scenario: Scenario) -> bool:
-    """Whether a scenario's pipeline is a Kafka Streams application, on one broker."""
+    """Say whether a scenario's pipeline is a Kafka Streams application, on one broker."""
     return scenario.pipeline.system == NAME and not scenario.deployment.clustered
 
 

@@ -14,7 +14,7 @@ CHANGELOG: Final = "-state-changelog"
 
 
 def kept(scene: Scene) -> str | None:
-    """Which record an application still has in its store, by its changelog, to be sent later; or ``None``.
+    """Return which record an application still has in its store, by its changelog, to be sent later; or ``None``.
 
     What a task keeps it sends in the order in which it came. One that is older than what was sent is not in the store any more,
     whatever the changelog says: it was never sent, and never will be.
