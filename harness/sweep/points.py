@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -285,7 +286,8 @@ class _After:
         if (following := self._next(step)) is not None:
             late = f"{frame} is on its way until its sender has gone on to the next record; then it arrives"
             yield Happening(LATE_NEXT, at, following), f"{late}."
-            yield Happening(LATE_NEXT_KILL, at, following), f"{late}, and its sender is killed."
+            behind = self._commit_behind(step) or following
+            yield Happening(LATE_NEXT_KILL, at, behind), f"{late}, and its sender is killed."
 
     def _given(self, step: Step) -> OnWire | None:
         """Return at what a reader is given a producer's record, where the answer is the last that stands before that."""
@@ -309,6 +311,19 @@ class _After:
         answers = list(self._answers(beyond=True))
         of_key = [answer for answer in answers if answer[0].key == self.here.key and step.api != Api.END_TXN.label]
         return next((at for _, at in (*of_key, *answers)), None)
+
+    def _commit_behind(self, step: Step) -> OnWire | None:
+        """Return the commit but one behind that of a position, of its key: what the next one is about is worked on by then.
+
+        Whoever saves the position first has not worked on it when that is answered: to die there does no harm.
+        """
+        if step.api != Api.OFFSET_COMMIT.label:
+            return None
+        mine = (later for later, frame in self.later if frame.process == self.frame.process)
+        commits = (self.records.get(later.record or "") for later in mine if (later.api, later.direction) == (step.api, REQUEST))
+        places = dict.fromkeys(one.position for one in commits if one is not None and one.key == self.here.key)
+        behind = next(itertools.islice((place for place in places if place > self.here.position), 1, None), None)
+        return None if behind is None else replace(trigger(step), offset=behind - self.here.position, occurrence=1)
 
     def _answers(self, *, beyond: bool) -> Iterator[tuple[Record, OnWire]]:
         """Yield the answers to this process about its record, or about later ones; their offsets count from the target.

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Answer, Drop, Hold, Kill
+from harness.faults import Answer, Drop, Hold, Kill, Late
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
+from harness.stages.settings import TopicSettings, ours
 from harness.sweep.pipelines import sweep_of
-from harness.sweep.points import HOLD, KILL, KILL_BROKER, LOSE, REFUSE, REFUSE_DONE
+from harness.sweep.points import HOLD, KILL, KILL_BROKER, LATE_NEXT_KILL, LOSE, REFUSE, REFUSE_DONE
 from harness.sweep.steps import FAILPOINT
 from harness.sweep.sweeping import RESULT_FILE, Asked
 from scenarios.errors import ERRORS
+from scenarios.offsets import LATE
 from scenarios.plain import PLAIN_SCENARIOS
 from scenarios.power_loss import POWER_LOSS
 from scenarios.topic_to_topic import TOPIC_SCENARIOS
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
     from harness.sweep.classes import Class
 
-TAXONOMY = (*PLAIN_SCENARIOS, *POWER_LOSS, *TOPIC_SCENARIOS, *ERRORS)
+TAXONOMY = (*PLAIN_SCENARIOS, *POWER_LOSS, *TOPIC_SCENARIOS, *ERRORS, LATE)
 EXEMPT = {
     "none": "there is no fault",
     "broker-crash-before-position": "two processes die at once; a sweep kills the broker there, and the consumer there",
@@ -85,6 +88,8 @@ def where_of(fault: Any) -> Where | None:
         act = acts.get(fault.victims)
     elif isinstance(fault, Answer) and fault.times == 1:
         act = f"{REFUSE_DONE if fault.forward else REFUSE}-{fault.error}"
+    elif isinstance(fault, Late) and fault.kill and fault.dies is None:
+        act = LATE_NEXT_KILL
     elif isinstance(fault, Hold) and not fault.lost:
         act = HOLD
     else:
@@ -93,10 +98,13 @@ def where_of(fault: Any) -> Where | None:
 
 
 def applicable(base: Cell, scenarios: Iterable[Scenario] = TAXONOMY) -> Iterator[Scenario]:
-    """Yield the named points of a pipeline that its semantic has, with its own settings."""
+    """Yield the named points of a pipeline that its semantic has, with its own settings on any number of partitions."""
     of = base.semantic, base.client, base.system
     there = (one for one in scenarios if one.pipeline == base.scenario.pipeline and base.semantic in one.expect)
-    yield from (one for one in there if isinstance(one.expectation(*of), Predicted) and one.settings(*of) == base.settings)
+    mine = replace(ours(base.settings), topic=TopicSettings())
+    for one in there:
+        if isinstance(one.expectation(*of), Predicted) and replace(ours(one.settings(*of)), topic=TopicSettings()) == mine:
+            yield one
 
 
 def named(base: Cell) -> tuple[list[Named], list[str]]:

@@ -15,7 +15,7 @@ from harness.faults.network import Until
 from harness.model.history import History, parse_history
 from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import failpoints_of, swept
-from harness.sweep.points import HOLD, LATE_NEXT, Can, at_writes, in_programs, points, tried, trigger
+from harness.sweep.points import HOLD, LATE_NEXT, LATE_NEXT_KILL, Can, at_writes, in_programs, points, tried, trigger
 from harness.sweep.steps import Step, Steps, intersected, process_of, trace
 from harness.wire.rules import Direction
 from tests.sweep.stepping import asked
@@ -124,6 +124,24 @@ def test_what_is_late_arrives_at_an_answer_that_waits_for_it() -> None:
     assert {api for api, _ in into} >= {"OffsetCommit", "EndTxn", "Produce"}
     assert "Fetch" not in {api for _, api in into}
     assert ("OffsetCommit", "OffsetCommit") in into
+
+
+def test_who_dies_of_a_late_commit_has_worked_on_the_next_record() -> None:
+    """At most once the position is saved before the work: the next record but one is asked for when the next one is done."""
+    [base] = swept(["plain/at-most-once"], asked(system="", records=24))
+    load = base.load()
+    at = {record.position: record for record in load.records}
+    late = [one for one in points(steps_of(saved("at-most-once")), load, Can(resends=False)) if one.act == LATE_NEXT_KILL]
+    commits = [one for one in late if one.step.api == "OffsetCommit" and one.step.record and one.happens.into]
+    assert commits
+    met = set()
+    for point in commits:
+        here, into = next(record for record in load.records if record.id == point.step.at), point.happens.into
+        assert into is not None
+        behind = [record for record in load.records if record.key == here.key and record.position > here.position]
+        one = at[here.position + into.offset]
+        met.add((len(behind) > 1, str(into.direction), behind[1:2] == [one]))
+    assert met == {(True, "request", True), (False, "response", False)}
 
 
 def test_what_is_late_arrives_where_something_was_done_since() -> None:
