@@ -151,7 +151,7 @@ class RunningTopology:
         return None
 
     def unwritten(self) -> str | None:
-        """Return which record the bolt has in hand, or ``None``. Where nobody follows tuples, only its results tell that it is done."""
+        """Return which record the bolt has in hand, or ``None``. Where nobody follows tuples, only its results tell."""
         if self._settings.trident is not None:
             return None  # it saves no position before
         so_far, writer = self._scene.so_far, f"{self.worker.name}-{self.worker.incarnation}"
