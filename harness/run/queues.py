@@ -257,6 +257,11 @@ class Readers:
         return f"{next(iter(late))} has arrived, and its reader has not said so" if late else None
 
 
+def node_of(hit: Event) -> str:
+    """Return the node whose frame was hit: the broker's own, where it talks to itself."""
+    return BROKER if hit["role"] == Role.BROKER else by_client(hit)
+
+
 def on_open_connections(scene: CellScene) -> Iterable[Event]:
     """Yield what the wire has seen of each message that the broker has put on a connection which is still open."""
     gone = {e["conn"] for e in scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
@@ -294,7 +299,7 @@ def parts_of(
         scene,
         lambda: (producing.node, *reading.nodes),
         {Role.BROKER: lambda: server} if cell.scenario.deployment.alone else {},
-        meant=lambda hit: BROKER if hit["role"] == Role.BROKER else by_client(hit),
+        meant=node_of,
         words=words or {},
     )
     watching = Watching(scene.progress, lambda: queue.trouble() is None, producing.has_ended, UNANSWERED)

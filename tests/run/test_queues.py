@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,13 @@ from harness.model import events as kinds
 from harness.model.cell import Cell
 from harness.model.history import HISTORY, SUFFIX, HistoryWriter
 from harness.model.places import Removal, Waiting
+from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
 from harness.run.drain import StageEndedError
-from harness.run.queues import Count, Message, Queue, Readers
+from harness.run.queues import BROKER, Count, Message, Queue, Readers, node_of
 from harness.run.scene import CellScene
 from harness.scenarios.activemq import SCENARIOS
+from harness.wire.messages import Route
 from tests.judge.scenes import Kept
 
 if TYPE_CHECKING:
@@ -98,6 +100,24 @@ def test_what_waits_keeps_a_queue_from_rest(stand: Stand) -> None:
     stand.broker.counts[IN] = Count()
     stand.broker.journal[IN] = (message("1:1", removed=Removal.ACK), message("1:2", TWO, waiting=Waiting.READY))
     assert stand.queue.trouble() == "by the journal 1 messages wait, 1:2 ready"
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_cell_that_has_its_broker_to_itself_has_its_talk_to_itself_too(stand: Stand, *, alone: bool) -> None:
+    """What a shared broker says to itself is of nobody knows which cell."""
+    opened: list[Any] = []
+    need = Deployment.OWN if alone else Deployment.SHARED
+    stand.scene.cell = replace(CELL, scenario=replace(CELL.scenario, deployment=need))
+    wire = SimpleNamespace(open_cell=lambda *_, routes: opened.extend(routes))
+    own = [Route("broker", BROKER, "broker", 1, 2, protocol="pulsar")]
+    Queue(stand.scene, SimpleNamespace(wire=wire, own_routes=lambda: own)).open()  # type: ignore[arg-type]  # what it is asked for
+    assert opened == (["broker"] if alone else [])
+
+
+def test_a_frame_of_the_broker_s_own_is_hit_in_the_broker() -> None:
+    """Whatever its client calls itself; of others the name says it."""
+    assert node_of({"role": "broker", "client": "healthcheck"}) == BROKER
+    assert node_of({"role": "consumer", "client": f"{CELL.key}.consumer.1"}) == "consumer"
 
 
 def test_every_copy_and_its_end_are_written(stand: Stand) -> None:
