@@ -171,6 +171,20 @@ def test_a_message_in_parts_is_its_last() -> None:
     assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1}) == [("produce_answer", "k0-1", "7:5", None)]
 
 
+def test_a_last_part_that_is_known_is_answered_before_the_parts_that_are_stored() -> None:
+    """A broker that deduplicates looks at last parts alone, and names no place: other receipts come when those are written."""
+    talk, whole = Talk(), value("k0-1") * 3
+    for part, data in enumerate((whole[:20], whole[20:40], whole[40:])):
+        talk.send(data, f26="u", f27=3, f29=part)
+    nowhere = made({1: (1 << 64) - 1, 2: (1 << 64) - 1})
+    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: place(4)}) == []
+    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: nowhere}) == [("produce_answer", "k0-1", "7:6", None)]
+    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: place(5)}) == []
+    assert talk.last.asked is not None
+    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: place(6)}) == []
+    assert talk.last.asked is None
+
+
 def test_a_last_part_that_is_sent_again_alone_is_of_the_message_that_it_was_of() -> None:
     """Over another connection, where the others never came; given alone to a consumer it is nothing."""
     talk, again, whole = Talk(), Talk(), value("k0-1") * 3

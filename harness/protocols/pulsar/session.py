@@ -184,8 +184,7 @@ class PulsarSession:
                 frame.id = f"send-{self._numbers[frame.way] + 1}"
                 frame.topic = self._topics.get((Command.PRODUCER, said.number(1)))
             case Command.SEND_RECEIPT | Command.SEND_ERROR:
-                waiting = self._sends.get((said.number(1), said.number(2)))
-                frame.asked = waiting[0] if waiting else None
+                frame.asked = self._sent(said)
                 frame.answers = () if frame.asked is None else (str(frame.asked.id),)
             case Command.MESSAGE:
                 frame.id = f"message-{self._numbers[frame.way] + 1}"
@@ -195,6 +194,14 @@ class PulsarSession:
             case Command.SUBSCRIBE | Command.PRODUCER:
                 frame.topic = said.text(1)
                 self._topics[command, said.number(4 if command is Command.SUBSCRIBE else 2)] = frame.topic
+
+    def _sent(self, said: Message) -> PulsarFrame | None:
+        """Return what a receipt is of: parts are stored in order; a last one that is there already is answered before them."""
+        waiting = self._sends.get((said.number(1), said.number(2)))
+        if not waiting:
+            return None
+        is_known = 3 in said and _written(_place(said.inner(3))) is None  # noqa: PLR2004 - message_id
+        return waiting[-1 if is_known else 0]
 
     def _number(self, frame: PulsarFrame, command: Command) -> None:
         """Say to which request it is the answer, or by which number it will be answered."""
@@ -338,8 +345,8 @@ class PulsarSession:
         if frame.step in (Command.SEND_RECEIPT, Command.SEND_ERROR) and frame.asked is not None:
             key = (frame.said.number(1), frame.said.number(2))
             waiting = self._sends.get(key)
-            if waiting and waiting[0] is frame.asked:
-                waiting.popleft()
+            if waiting:
+                waiting = self._sends[key] = deque(each for each in waiting if each is not frame.asked)
             if not waiting:
                 self._sends.pop(key, None)
         elif frame.answers and frame.way is Direction.RESPONSE:
