@@ -184,7 +184,7 @@ class PulsarSession:
                 frame.id = f"send-{self._numbers[frame.way] + 1}"
                 frame.topic = self._topics.get((Command.PRODUCER, said.number(1)))
             case Command.SEND_RECEIPT | Command.SEND_ERROR:
-                frame.asked = self._sent(said)
+                frame.asked = self._sent(command, said)
                 frame.answers = () if frame.asked is None else (str(frame.asked.id),)
             case Command.MESSAGE:
                 frame.id = f"message-{self._numbers[frame.way] + 1}"
@@ -195,13 +195,13 @@ class PulsarSession:
                 frame.topic = said.text(1)
                 self._topics[command, said.number(4 if command is Command.SUBSCRIBE else 2)] = frame.topic
 
-    def _sent(self, said: Message) -> PulsarFrame | None:
+    def _sent(self, command: Command, said: Message) -> PulsarFrame | None:
         """Return what a receipt is of: parts are stored in order; a last one that is there already is answered before them."""
         waiting = self._sends.get((said.number(1), said.number(2)))
         if not waiting:
             return None
-        is_known = 3 in said and _written(_place(said.inner(3))) is None  # noqa: PLR2004 - message_id
-        return waiting[-1 if is_known else 0]
+        place = said.inner(3) if command is Command.SEND_RECEIPT and 3 in said else None  # noqa: PLR2004 - message_id
+        return waiting[-1 if place is not None and _written(_place(place)) is None else 0]
 
     def _number(self, frame: PulsarFrame, command: Command) -> None:
         """Say to which request it is the answer, or by which number it will be answered."""
