@@ -5,9 +5,9 @@ One line is one event::
     {"line": <its number>, "t": <monotonic ns>, "w": <wall ns>, "cell": "...", "by": "<writer>", "event": "<kind>", ...}
 
 A writer numbers its lines from 1, so that a line taken out of the middle is missed (one without numbers is not).
-A line is written by a single ``write(2)`` on an ``O_APPEND`` descriptor that belongs to one writer alone, so a
-SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped, where the writer is a program that
-may be killed; a file of the runner or the wire, which nobody kills, ends with a whole line. A line damaged anywhere else or
+Lines are written, one or those of one moment, by a single ``write(2)`` on an ``O_APPEND`` descriptor that belongs to one writer
+alone, so a SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped, where the writer is a program
+that may be killed; a file of the runner or the wire, which nobody kills, ends with a whole line. A line damaged anywhere else or
 missing means that the file was tampered with or shared. Both are reported as damage (which voids the cell).
 """
 
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from harness.model.places import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -45,13 +45,20 @@ class HistoryError(Exception):
     """A history cannot be written (disk full, read-only folder) or a directory holds none."""
 
 
+def in_plain_json(line: object) -> bytes:
+    """Return a line as JSON, by the standard library alone."""
+    return json.dumps(line, separators=(",", ":")).encode()
+
+
 class HistoryWriter:
     """Appends events to one file. Safe to use from several threads of one process.
 
     Raises :class:`HistoryError` when the line cannot be written whole, so that a full disk never passes silently.
     """
 
-    def __init__(self, path: Path, *, cell: str, by: str) -> None:
+    def __init__(self, path: Path, *, cell: str, by: str, encode: Callable[[object], bytes] = in_plain_json) -> None:
+        """``encode`` makes JSON of a line; a fast one is worth it for who writes a line for each record."""
+        self._encode = encode
         self.path = path
         self.cell = cell
         self.by = by
@@ -70,17 +77,28 @@ class HistoryWriter:
         Raises:
             HistoryError: the line could not be written whole.
         """
+        self.write_all(((event, fields),))
+
+    def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Append events of one moment, each a kind and its fields, by one ``write(2)``.
+
+        Raises:
+            HistoryError: the lines could not be written whole.
+        """
         with self._turn:
-            number = self._lines + 1
-            times = {"line": number, "t": time.monotonic_ns(), "w": time.time_ns()}
-            line = json.dumps({**times, "cell": self.cell, "by": self.by, "event": event, **fields}, separators=(",", ":"))
-            data = line.encode() + b"\n"
+            number = self._lines
+            times = {"t": time.monotonic_ns(), "w": time.time_ns(), "cell": self.cell, "by": self.by}
+            lines = [self._encode({"line": line, **times, "event": event, **fields})
+                     for line, (event, fields) in enumerate(events, number + 1)]  # fmt: skip
+            if not lines:
+                return
+            data = b"\n".join((*lines, b""))
             try:
                 written = os.write(self._fd, data)
             except OSError as error:
                 msg = f"cannot write the history {self.path}: {error.strerror}"
                 raise HistoryError(msg) from error
-            self._lines = number
+            self._lines = number + len(lines)
         if written != len(data):
             msg = f"cannot write the history {self.path}: only {written} of {len(data)} bytes fitted (disk full?)"
             raise HistoryError(msg)

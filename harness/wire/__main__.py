@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -17,6 +18,8 @@ from harness.wire.server import ControlServer
 from harness.wire.wire import DEFAULT_DECODE_LIMIT
 
 MAX_FILES = 1 << 16
+COLLECTED_AFTER = 100_000
+"""Objects made and not freed, from which on cycles are looked for."""
 
 
 def main() -> int:
@@ -28,6 +31,7 @@ def main() -> int:
     parser.add_argument("--decode-limit", type=int, default=DEFAULT_DECODE_LIMIT, help="bytes of a frame that is read")
     options = parser.parse_args()
     _allow_many_connections()
+    _collect_seldom()
     try:
         asyncio.run(_serve(options.history, options.control_host, options.control_port, options.decode_limit))
     except (HistoryError, WireError, OSError) as error:
@@ -42,6 +46,12 @@ def _allow_many_connections() -> None:
     wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _collect_seldom() -> None:
+    """Look for cycles less often: records and their lines have none, and there are thousands of them in a frame."""
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
 
 
 async def _serve(history: Path, host: str, port: int, decode_limit: int) -> None:

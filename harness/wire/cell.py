@@ -12,11 +12,11 @@ from harness.wire.rules import Action, ArmedRule, Header
 from harness.wire.traffic import Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from harness.model.history import HistoryWriter
     from harness.model.identity import Identity
-    from harness.wire.protocol import Frame, Protocol, Session, Step
+    from harness.wire.protocol import Frame, Line, Protocol, Session, Step
     from harness.wire.rules import Direction, Rule
 
 NOTHING = Insight()
@@ -101,8 +101,12 @@ class WireCell:
 
     def write(self, kind: str, **fields: object) -> None:
         """Append one line to the cell's history; nothing after the cell was closed."""
+        self.write_all(((kind, fields),))
+
+    def write_all(self, lines: Iterable[Line]) -> None:
+        """Append lines of one moment."""
         if self.open:
-            self._writer.write(kind, **fields)
+            self._writer.write_all(lines)
 
     def close(self) -> None:
         """Write no more."""
@@ -228,8 +232,7 @@ class WireCell:
 
     def settle(self, carried: Carried, *, reached: bool) -> None:
         """Write what the frame carried, now that its fate is known."""
-        for kind, fields in carried.session.settled(carried.frame, carried.ledger, reached=reached):
-            self.write(kind, **fields)
+        self.write_all(carried.session.settled(carried.frame, carried.ledger, reached=reached))
 
 
 def _spelled(rule: Rule) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.model.history import HistoryError, HistoryWriter
+import msgspec
+
+from harness.model.history import HistoryError, HistoryWriter, in_plain_json
 from harness.wire.cell import WireCell
 from harness.wire.messages import WireError
 
@@ -17,6 +19,19 @@ if TYPE_CHECKING:
 
 BY = "wire"
 _INCARNATION_WORDS = 3
+_FAST = msgspec.json.Encoder().encode
+
+
+def in_json(line: object) -> bytes:
+    r"""Return a line as JSON, ten times as fast as by the standard library, unless a text in it is no Unicode.
+
+    >>> in_json({"record": "a-1"}), in_json({"record": chr(0xD800)})
+    (b'{"record":"a-1"}', b'{"record":"\\ud800"}')
+    """
+    try:
+        return _FAST(line)
+    except UnicodeEncodeError:
+        return in_plain_json(line)
 
 
 def incarnation(client: str) -> str:
@@ -91,7 +106,7 @@ class Cells:
             WireError: its history cannot be written.
         """
         try:
-            writer = HistoryWriter(path, cell=cell_id, by=BY)
+            writer = HistoryWriter(path, cell=cell_id, by=BY, encode=in_json)
         except HistoryError as error:
             raise WireError(str(error)) from error
         cell = WireCell(cell_id, key, routes=frozenset(routes), writer=writer, identity=identity, reads=reads)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from confluent_kafka import Consumer, Producer
 
+from harness.model.record import Record
 from harness.model.scenario import Deployment, Role
 from harness.model.waiting import wait_until
 from harness.provision.cache import cache_root
@@ -91,14 +92,18 @@ def _all(kafka: KafkaTransport, server: ToxiproxyServer, rounds: int, directory:
     gigabytes = 2 * rounds * RECORDS * RECORD_BYTES / 1e9
     cost = {name: round((_cpu_s(node) - since[name]) / gigabytes, 2) for name, node in proxies.items()}
     kafka.wire.open_cell("bench", KEY, directory / "cell" / "wire.jsonl")
-    in_a_cell = [_produce(kafka, ways[1], f"{KEY}.{n}", IN_A_CELL, client=f"{KEY}.producer.1") for n in range(rounds)]
+    in_a_cell = {
+        kind: [_produce(kafka, ways[1], f"{KEY}.{kind}.{n}", IN_A_CELL, client=f"{KEY}.producer.1", named=kind == "named")
+               for n in range(rounds)]
+        for kind in ("nameless", "named")
+    }  # fmt: skip
     kafka.wire.close_cell("bench")
     asked = {way.name: [_ask(way, ASKS) for _ in range(rounds)] for way in ways}
     return {
         "records": RECORDS, "record bytes": RECORD_BYTES, "rounds": rounds,
         "produce, records/s": _rates(produced), "consume, records/s": _rates(consumed),
         "processor seconds a gigabyte": cost,
-        "produce in a recorded cell, records/s": round(statistics.median(in_a_cell)),
+        "produce in a recorded cell, records/s": {kind: round(statistics.median(rates)) for kind, rates in in_a_cell.items()},
         "request to answer, us": _latencies(asked),
         "memory of the wire, MB": _memory(directory),
     }  # fmt: skip
@@ -158,17 +163,18 @@ def _behind_toxiproxy(kafka: KafkaTransport, server: ToxiproxyServer) -> str:
     return f"127.0.0.1:{route.listen_port}"
 
 
-def _produce(kafka: KafkaTransport, way: Way, topic: str, count: int, client: str = "bench") -> float:
-    """Produce at full speed; return records a second, the last ack included."""
+def _produce(kafka: KafkaTransport, way: Way, topic: str, count: int, client: str = "bench", *, named: bool = False) -> float:
+    """Produce at full speed; return records a second, the last ack included. ``named``: with ids, each of which has lines."""
     kafka.observer.create_topics({topic: (1, {})})
     failed: list[object] = []
     producer = Producer({
         "bootstrap.servers": way.bootstrap, "client.id": client, "enable.idempotence": True, "linger.ms": 5,
         "batch.size": 1 << 20, "queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1 << 20, **way.settings,
     })  # fmt: skip
-    value = b"v" * RECORD_BYTES
+    filler = "v" * (RECORD_BYTES - len(Record("k-100000", "k", 100000).encode(KEY)))
+    values = [Record(f"k-{n}", "k", n, filler).encode(KEY) for n in range(count)] if named else [b"v" * RECORD_BYTES] * count
     since = time.perf_counter()
-    for number in range(count):
+    for number, value in enumerate(values):
         producer.produce(topic, value, on_delivery=lambda error, _: failed.append(error) if error else None)
         if not number % 1000:
             producer.poll(0)

@@ -10,13 +10,18 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.history import HistoryError, HistoryWriter, read_history
+from harness.model.history import HistoryError, HistoryWriter, in_plain_json, read_history
 from harness.model.waiting import wait_until
+from harness.wire.cells import in_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FULL = Path("/dev/full")
 KILLS = 12
@@ -334,3 +339,23 @@ def test_closing_twice_closes_nothing_else(tmp_path: Path) -> None:
     with (tmp_path / "other").open("wb", buffering=0) as other:
         history.close()
         other.write(b"still open")
+
+
+@pytest.mark.parametrize("encode", [in_plain_json, in_json])
+def test_lines_of_one_moment_are_numbered_and_whole(tmp_path: Path, encode: Callable[[object], bytes]) -> None:
+    """Written by one call: what is read is what was given, whoever makes JSON of it; nothing is written of no line."""
+    given_lines = [("sent", {"record": "a-1", "base": -1, "attempt": None}), ("frame", {"client": "\ud800 é", "records": ["b"]})]
+    with HistoryWriter(tmp_path / "w.jsonl", cell="c", by="w", encode=encode) as history:
+        history.write("begun")
+        history.write_all(given_lines)
+        history.write_all(())
+        history.write("ended", number=7)
+    read = read_history(tmp_path)
+    assert read.damage == ()
+    assert [(e["line"], e["event"]) for e in read.events] == [(1, "begun"), (2, "sent"), (3, "frame"), (4, "ended")]
+    for (kind, fields), seen in zip(given_lines, read.of("sent", "frame"), strict=True):
+        assert {**fields, "event": kind, "cell": "c", "by": "w"}.items() <= seen.items()
+    lines = (tmp_path / "w.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "w.jsonl").write_bytes(b"".join([*lines[:2], lines[2][:-9]]))
+    assert read_history(tmp_path).cut_lines == ("w.jsonl",)
+    assert len(read_history(tmp_path).events) == 2

@@ -19,8 +19,11 @@ from harness.wire.rules import Action, After, Direction
 from tests.mutations.registry import cell, mutation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from harness.wire.cell import Carried
     from harness.wire.connection import Hold
+    from harness.wire.protocol import Line
     from harness.wire.rules import ArmedRule, Rule
 
 
@@ -177,13 +180,12 @@ def what_is_held_goes_on() -> None:
 
 def silent_about(*silent: str) -> None:
     """Let the wire write no line of these kinds."""
-    right = WireCell.write
+    right = WireCell.write_all
 
-    def write(self: WireCell, kind: str, **fields: object) -> None:
-        if kind not in silent:
-            right(self, kind, **fields)
+    def write_all(self: WireCell, lines: Iterable[Line]) -> None:
+        right(self, [(kind, fields) for kind, fields in lines if kind not in silent])
 
-    WireCell.write = write  # type: ignore[method-assign]
+    WireCell.write_all = write_all  # type: ignore[method-assign]
 
 
 @mutation(

@@ -23,6 +23,11 @@ COMPRESSION, TRANSACTIONAL, CONTROL = 0x07, 0x10, 0x20
 MOST_SHIFTED: Final = 63
 MORE: Final = 0x80
 """In a byte of a varint: there is another one."""
+ONE: Final = 1 << 1
+"""As a varint."""
+NAMED: Final = bytes([len(ATTEMPT_HEADER) << 1]) + ATTEMPT_HEADER.encode()
+"""How the header begins by which our own programs name an attempt; then comes the size of its value."""
+SIZE_AT: Final = len(NAMED)
 
 
 class Item(NamedTuple):
@@ -138,8 +143,13 @@ def _items(data: bytes, at: int, end: int, base: int, count: int) -> tuple[Item,
                 number, at = _more(data, number, at)
             if number & 1:
                 return None
-            headers, at = _headers(data, at, number >> 1)
-            attempt = attempt_of(headers)
+            if number == ONE and data.startswith(NAMED, at) and (size := data[at + SIZE_AT]) < MORE and not size & 1:
+                at += SIZE_AT + 1  # one header, as our own programs write it
+                named, at = data[at : at + (size >> 1)], at + (size >> 1)
+                headers, attempt = ((ATTEMPT_HEADER, named),), named.decode("utf-8", "replace")
+            else:
+                headers, at = _headers(data, at, number >> 1)
+                attempt = attempt_of(headers)
         if at != stop or delta & 1:
             return None
         items.append(Item(base + (delta >> 1), value, attempt, key, headers))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.protocols.kafka.codec import is_unresolved
 from harness.wire import protocol
@@ -17,8 +17,7 @@ Place = tuple[str, int]
 """Topic and partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One history line whose ``reached`` is not known yet."""
 
     kind: str

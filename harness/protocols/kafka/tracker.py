@@ -178,35 +178,25 @@ class Tracker:
         copies: list[tuple[Place, int, str]] = []
         topics = {self._name(topic) for topic, _, _ in produce.partitions}
         for topic, partition, batches in produce.partitions:
+            place = topic, partition
             for batch in batches:
+                first, base = batch.base_offset, batch.base_sequence
+                shared = {
+                    "topic": self._name(topic), "partition": partition, "request": request, "producer_id": batch.producer_id,
+                    "producer_epoch": batch.producer_epoch, "base": base, "transactional": batch.transactional,
+                    "transactional_id": produce.transactional_id,
+                }  # fmt: skip
                 for item in batch.items:
                     record = self._record(item)
                     if record is None:
                         continue
-                    delta = item.offset - batch.base_offset
-                    copies.append(((topic, partition), delta, record))
-                    sent = self._sent(record, topic, partition, request, batch, item, delta)
-                    lines.append(Line(kinds.SENT, {**sent, "transactional_id": produce.transactional_id}))
+                    delta = item.offset - first
+                    copies.append((place, delta, record))
+                    sequence = (base + delta) & 0x7FFFFFFF if base >= 0 else -1
+                    lines.append(Line(kinds.SENT, {"record": record, **shared, "sequence": sequence, "attempt": item.attempt}))
         subject = self._subject({record for _, _, record in copies}, topics, produce.transactional_id)
         because = unresolved(topics, copies)
         return Insight(subject, None, because, content=produce, request=request, lines=tuple(lines), copies=tuple(copies))
-
-    def _sent(  # noqa: PLR0917 - the parts of one line
-        self, record: str, topic: str, partition: int, request: str, batch: Batch, item: Item, delta: int
-    ) -> dict[str, Any]:
-        base = batch.base_sequence
-        return {
-            "record": record,
-            "topic": self._name(topic),
-            "partition": partition,
-            "request": request,
-            "producer_id": batch.producer_id,
-            "producer_epoch": batch.producer_epoch,
-            "sequence": (base + delta) & 0x7FFFFFFF if base >= 0 else -1,
-            "base": base,
-            "transactional": batch.transactional,
-            "attempt": item.attempt,
-        }
 
     def _produce_answer(self, answer: codec.ProduceAnswer, asked: Insight) -> Insight:
         told = {(topic, partition): (error, base) for topic, partition, error, base in answer.partitions}
