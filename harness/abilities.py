@@ -272,6 +272,17 @@ class DurableWrites(Protocol):
         """Arm the trigger from which durable writes are counted. When it has fired, they are counted, and one is held."""
 
 
+class Refusal(Protocol):
+    """A broker can be told to refuse a message."""
+
+    def refuse_next(self) -> None:
+        """Let the broker refuse the next message that is sent to the cell's queue, once.
+
+        Raises:
+            OSError: the broker cannot be told.
+        """
+
+
 ABILITIES: dict[type, str] = {
     PowerLoss: "loses what was not flushed",
     Replication: "has followers that can be kept from copying",
@@ -294,6 +305,7 @@ ABILITIES: dict[type, str] = {
     Termination: "tells a stage to end",
     LocalState: "keeps a state on a local disk, and can make it anew",
     Input: "ends the input of a producer of somebody else's",
+    Refusal: "has a broker that refuses a message when it is told to",
     DurableWrites: "holds a stage of somebody else's at its durable writes",
 }
 """Every ability, with the words for what a system without it lacks."""

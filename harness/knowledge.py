@@ -17,6 +17,7 @@ from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
 from harness.proofs.locks import LockOutlasted
 from harness.proofs.network import NetworkBad
+from harness.proofs.refusal import Refused
 from harness.services.postgres.signs import database_signs
 from harness.stages.settings import PIPELINES
 from harness.systems import GROUP
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 PROOFS: Final = (
     Answered, EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, LetGo, LockOutlasted, NetworkBad, PartHad,
-    PreferredElected, Rolled,
+    PreferredElected, Refused, Rolled,
 )  # fmt: skip
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},

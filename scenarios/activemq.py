@@ -17,12 +17,19 @@ from dataclasses import replace
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill, NoFault, WorkFails
 from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, NOT_GIVEN_AGAIN, NOT_RESENT, SENT_ANEW, TAKEN_AGAIN
-from harness.model.prediction import AtLeast, Exactly, Permitted
+from harness.model.prediction import AtLeast, AtMost, Exactly, Permitted
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.acts import Act
 from harness.scenarios import jms
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE_ANSWERED, QUEUE_EXACTLY_ONCE, queue_pipeline
+from harness.stages.settings import (
+    QUEUE_AT_LEAST_ONCE,
+    QUEUE_AT_MOST_ONCE,
+    QUEUE_AT_MOST_ONCE_ANSWERED,
+    QUEUE_EXACTLY_ONCE,
+    queue_pipeline,
+)
+from harness.systems.activemq.selections import IN_HAND
 from harness.wire.rules import After
 
 QUEUE = queue_pipeline("activemq")
@@ -32,6 +39,8 @@ ACK, RECEIPT_OF_ACK = OnWire(Role.CONSUMER, Act.ACK, REQUEST), OnWire(Role.CONSU
 PACE_MS = 40
 """Who waits for no answer has sent everything before a fault has come and gone: its source gives a record every so often."""
 ANSWERED = QUEUE_AT_MOST_ONCE_ANSWERED
+SENT_ANSWERED = replace(ANSWERED, consumer=QUEUE_AT_MOST_ONCE.consumer)
+"""Over AMQP an acknowledgement may wait in its library while the program works: there a message is settled when it is sent."""
 OPENWIRE, AMQP = "openwire", "amqp"
 NO_WORD = NotApplicable("JMS has no word by which a program refuses a message for good: see work-fails")
 NUMBERED = NotApplicable("what is given is numbered by its link: where a frame is missing, its connection ends")
@@ -39,6 +48,10 @@ UNANSWERED = NotApplicable("an acknowledgement settles the message, and nobody a
 WAITS = Predicted(left=AtLeast(), control=True)
 LOSES_MORE = Predicted(lost=AtLeast())
 """What is behind the target on its connection, and nobody has asked for an answer to, goes with it."""
+WORKED_ON = Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN)
+"""A library of JMS has the next message while its program works on the one before: that is in hand when the connection is cut."""
+UNHEARD = Predicted(lost=AtMost(IN_HAND), sign=DELIVERED_AGAIN, settings=ANSWERED)
+"""The same, where the one before is acknowledged, its program does not learn so, and does not work on it."""
 
 _ALL = (
     Scenario(
@@ -85,11 +98,14 @@ _ALL = (
         pipeline=QUEUE, id="broker-crash-before-ack", failure_point="broker-crash-before-ack",
         deployment=Deployment.OWN, fault=Kill(RECEIPT_OF_SEND, (Role.BROKER,)),
         because="The broker has the message in its journal, flushed, and dies before the receipt is out. It is there after the "
-        "restart; sent again it is there twice.",
+        "restart; sent again it is there twice. Over AMQP nobody answers an acknowledgement: one that its library had not sent "
+        "yet dies with the connection, and its message would come again to who acknowledges first. So at-most-once takes there "
+        "what is settled when it is sent.",
         expect={
             AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=ANSWERED), ALO: Predicted(duplicated=AtLeast()),
             EOS: holds(ABSORBED),
         },
+        by_client={AMQP: {AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=SENT_ANSWERED)}},
     ),
     Scenario(
         pipeline=QUEUE, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE), pace_ms=PACE_MS,
@@ -97,15 +113,19 @@ _ALL = (
         "nothing: so it is where a broker is asked. This one pushes, and with ack:auto it has taken the message off its queue "
         "when it has written it to the socket: the record is gone, with what was behind it; so it is with what AMQP settles at "
         "once. What must be acknowledged for itself is given again when its connection has ended, and OpenWire's library "
-        "acknowledges by itself only what it has.",
+        "acknowledges by itself only what it has. A library of JMS has the next message while its program works on the one "
+        "before: that may be given again, too.",
         expect={AMO: LOSES_MORE, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
-        by_client={OPENWIRE: {AMO: holds(DELIVERED_AGAIN)}},
+        by_client={OPENWIRE: {AMO: holds(DELIVERED_AGAIN), ALO: WORKED_ON}, AMQP: {ALO: WORKED_ON}},
     ),
     Scenario(
         pipeline=QUEUE, id="delivery-lost+acknowledged-first", failure_point="delivery-lost", fault=Drop(MESSAGE),
         because="At-most-once where the program acknowledges, before its work: what has not arrived is not acknowledged, so the "
-        "lost delivery does nothing here either. It is ack:auto that loses, and not the push.",
+        "lost delivery does nothing here either. It is ack:auto that loses, and not the push. A library of JMS has the next "
+        "message before the one in hand is acknowledged: where the answer to that goes with the connection, its program does "
+        "not know, and does not work on it.",
         expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED)},
+        by_client={OPENWIRE: {AMO: UNHEARD}, AMQP: {AMO: UNANSWERED}},
     ),
     Scenario(
         pipeline=QUEUE, id="delivery-lost+connection-lives", failure_point="delivery-lost", fault=Drop(MESSAGE, After.GO_ON),

@@ -66,6 +66,7 @@ REFUSED = "flink-job/flink-send-refused/at-least-once"
 
 GAPS = "storm-topology/none+gaps/at-least-once"
 
+SEND_REFUSED = "queue-by-id/send-refused/at-least-once"
 LISTENED = "queue-by-id/producer-commit-lost+listened/at-least-once"
 
 HOLES = "subscription/broker-crash-after-ack+holes"
@@ -155,5 +156,11 @@ CORPUS: tuple[PublishedBug, ...] = (
         "https://github.com/apache/pulsar/blob/master/pip/pip-299.md",
         convicts=(Trial(f"{HOLES}/at-most-once", "pulsar-java", Kind.BROKEN, system="pulsar"),),
         acquits=(Trial(f"{HOLES}+pausing/at-most-once", "pulsar-java", Kind.KEPT, system="pulsar"),),
+    ),
+    PublishedBug(
+        "ARTEMIS-5106", "a message that a plugin refuses is missing from its transaction, whose commit succeeds",
+        "https://issues.apache.org/jira/browse/ARTEMIS-5106",
+        convicts=(Trial(SEND_REFUSED, "amqp", Kind.BROKEN, system="artemis==2.38.0"),),
+        acquits=tuple(Trial(SEND_REFUSED, "amqp", Kind.KEPT, system=f"artemis=={v}") for v in ("2.39.0", "2.44.0")),
     ),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from harness.faults.late import Late
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.pause import Pause
+from harness.faults.refuse import Refuse
 from harness.faults.stall import Stall
 from harness.faults.terminate import Terminate
 from harness.faults.twice import Twice
@@ -36,6 +37,7 @@ _ALL = (
     WorkFails,
     Twice,
     Stall,
+    Refuse,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each of them by its name."""
@@ -54,6 +56,7 @@ __all__ = [
     "Network",
     "NoFault",
     "Pause",
+    "Refuse",
     "Stall",
     "Terminate",
     "Twice",

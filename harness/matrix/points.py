@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness import registry
 from harness.controls import InProgram, OnWire
-from harness.model.prediction import AtLeast, Permitted
+from harness.model.prediction import AtLeast, AtMost, Permitted
 from harness.model.scenario import NotApplicable, Predicted
 from harness.model.semantics import Semantic
 from harness.protocols.acts import Act
@@ -116,7 +116,7 @@ def symbol(theory: Predicted) -> str:
 
 
 def _letter(name: str, prediction: Prediction) -> str:
-    if isinstance(prediction, Permitted):
+    if isinstance(prediction, AtMost | Permitted):
         return f"({name})"
     return f"{name}+" if isinstance(prediction, AtLeast) else name if prediction.must_show() else ""
 

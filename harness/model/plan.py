@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.failures import why_damaged
 from harness.model.older import plan_of_before
-from harness.model.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
+from harness.model.prediction import AtLeast, AtMost, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.model.scenario import Evidence, Predicted, RefusedByClient, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 
@@ -222,7 +222,7 @@ def sealed_anew(text: str) -> str:
     return json.dumps(data | {SEAL: seal_of({name: value for name, value in data.items() if name != SEAL})}, indent=1)
 
 
-_PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Zero, Exactly, AtLeast, Some, Permitted)}
+_PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Zero, Exactly, AtLeast, AtMost, Some, Permitted)}
 
 
 def _prediction_to_json(prediction: Prediction) -> dict[str, Any]:

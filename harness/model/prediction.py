@@ -132,6 +132,26 @@ class Some:
 
 
 @dataclass(frozen=True, slots=True)
+class AtMost:
+    """Theory allows these records, all of them, some or none, and no other."""
+
+    select: Select
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return f"at most {self.select}"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return False
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+        """Say how the records seen contradict the prediction, or ``None``."""
+        others = seen - resolve[self.select]
+        return f"predicted at most {self.select} ({examples(resolve[self.select])}), saw {examples(seen)}" if others else None
+
+
+@dataclass(frozen=True, slots=True)
 class Permitted:
     """Theory allows any number, none included."""
 
@@ -148,7 +168,7 @@ class Permitted:
         return None
 
 
-Prediction: TypeAlias = Zero | Exactly | AtLeast | Some | Permitted
+Prediction: TypeAlias = Zero | Exactly | AtLeast | AtMost | Some | Permitted
 
 
 def examples(records: Collection[str], most: int = 4) -> str:

@@ -15,7 +15,7 @@ import lostack.ControlPort.Line;
  *
  * <p>{@code broker DATA CONTROL_PORT CONNECTOR...} runs one, each connector an address; {@code journal DATA QUEUE...} prints what
  * the journal in DATA has of queues. A broker answers the same, and how much it counts, on its control port ({@code hello},
- * {@code count QUEUE}, {@code journal QUEUE...}).
+ * {@code count QUEUE}, {@code journal QUEUE...}), and can be told to {@code refuse QUEUE}.
  */
 interface Queues {
     /** Start it; it is up when this returns. */
@@ -28,6 +28,11 @@ interface Queues {
 
     /** Tell what became of the messages of queues. Files are opened to be read, and nothing else. */
     void journal(Collection<String> queues, PrintWriter out) throws IOException;
+
+    /** Refuse the next message that is sent to a queue. */
+    default void refuse(String queue) throws Exception {
+        throw new UnsupportedOperationException("this broker refuses nothing");
+    }
 
     /** Do what the words of a command line say, with a broker whose files are in a folder. */
     static void main(String[] words, Function<File, Queues> in) throws Exception {
@@ -45,6 +50,7 @@ interface Queues {
             switch (asked.get(0)) {
                 case "hello" -> out.println(new Line().with("version", queues.version()));
                 case "count" -> out.println(queues.count(names.get(0)));
+                case "refuse" -> queues.refuse(names.get(0));
                 case "journal" -> queues.journal(names, out);
                 default -> throw new IllegalArgumentException(asked.get(0));
             }

@@ -1,7 +1,7 @@
 """A broker of queues in a process of its own, behind its wire: a main class of ours, which answers on a control port, too.
 
-Its control port takes a line of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``) and answers with lines of JSON
-and an empty one.
+Its control port takes a line of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``, ``refuse QUEUE``), and answers
+with lines of JSON and an empty one.
 """
 
 from __future__ import annotations
@@ -134,6 +134,14 @@ class QueueServer(ServedBroker):
         """Return how many messages wait in a queue, as the broker's statistics say."""
         [said] = self._ask("count", queue.removeprefix(PREFIX))
         return Count(said["messages"] - said["in_flight"], said["in_flight"])
+
+    def refuse_next(self, queue: str) -> None:
+        """Let it refuse the next message that is sent to a queue, once.
+
+        Raises:
+            OSError: it cannot be told.
+        """
+        self._ask("refuse", queue.removeprefix(PREFIX))
 
     def _ask(self, *words: str) -> list[dict[str, Any]]:
         """Ask the broker's control port; return the objects that it answers with. Raises OSError."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.abilities import Refusal
 from harness.model.cell import client_name
 from harness.protocols.amqp import steps as amqp
 from harness.protocols.core import steps as core
@@ -37,6 +39,18 @@ ACTS: Final[Mapping[str, Mapping[Act, StepName]]] = {
     "stomp": stomp.ACTS,
 }
 """Which step of a protocol each act is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusing:
+    """Implements :class:`harness.abilities.Refusal`, where the broker does."""
+
+    broker: QueueServer
+    queue: str
+
+    def refuse_next(self) -> None:
+        """Let the broker refuse the next message that is sent to the queue."""
+        self.broker.refuse_next(self.queue)
 
 
 class QueueSystem:
@@ -93,7 +107,7 @@ class QueueDeployed:
         protocol = CLIENTS[client_name(cell.client)]
         return CellRun(cell, history, parts_of(
             cell, directory, history, broker=self.broker.speaking(protocol), setup=self._clients.get(cell.client),
-            words=ACTS[protocol],
+            words=ACTS[protocol], abilities=lambda queue: {Refusal: Refusing(self.broker, queue.name)},
         ))  # fmt: skip
 
     def check(self) -> None:

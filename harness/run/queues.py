@@ -181,10 +181,19 @@ class Queue:
         aside = self.broker.dead_letters(self.name)
         for hop, queue in ((Hop.TOPIC, self.name), (Hop.ASIDE, aside)):
             count = self.broker.count(queue)
-            has = Counter(e["record"] for e in on_open_connections(self.scene)) if hop is Hop.TOPIC else Counter()
+            has = self._with_consumers() if hop is Hop.TOPIC else Counter()
             for message in self.broker.messages(queue):
                 self._tell(hop, queue, message, has)
             tell_count(self.scene.history, hop, queue, count)
+
+    def _with_consumers(self) -> Counter[str]:
+        """Count the messages of each record that a consumer was given and has not refused, on connections that are open."""
+        gone = closed_connections(self.scene)
+        refused = Counter(
+            e["record"] for e in self.scene.so_far.of(kinds.ACKNOWLEDGED)
+            if e["how"] == "nack" and e["outcome"] is None and e["reached"] and int(e["request"].partition(":")[0]) not in gone
+        )  # fmt: skip
+        return Counter(e["record"] for e in on_open_connections(self.scene)) - refused
 
     def _tell(self, hop: Hop, queue: str, message: Message, has: Counter[str]) -> None:
         payload = decode(message.value)
@@ -264,18 +273,24 @@ def node_of(hit: Event) -> str:
 
 def on_open_connections(scene: CellScene) -> Iterable[Event]:
     """Yield what the wire has seen of each message that the broker has put on a connection which is still open."""
-    gone = {e["conn"] for e in scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
+    gone = closed_connections(scene)
     return (e for e in scene.so_far.of(kinds.FETCHED) if e["conn"] not in gone)
+
+
+def closed_connections(scene: CellScene) -> set[int]:
+    """Return the numbers of the connections that the wire has seen closed."""
+    return {e["conn"] for e in scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
 
 
 def parts_of(
     cell: Cell, directory: Path, history: HistoryWriter, *, broker: QueueBroker, setup: ClientSetup | None = None,
     to_queue: Callable[[CellScene], Results] | None = None, words: Mapping[Act, StepName] | None = None,
+    abilities: Callable[[Queue], Mapping[type, object]] = lambda _: {},
 ) -> Parts:  # fmt: skip
     """Return what one cell is made of.
 
     ``to_queue``: its results go to a queue, which is this, and a processor makes them. ``words``: which step of the client's
-    protocol each act is, where its scenarios name acts.
+    protocol each act is, where its scenarios name acts. ``abilities``: what faults can ask of its queue besides.
     """
     scene, settings = CellScene(cell, directory, history), ours(cell.settings)
     queue = Queue(scene, broker)
@@ -315,7 +330,7 @@ def parts_of(
         ground=(Opened(scene.make_folders), queue, Opened(scene.make_outbox), results, reading, producing),
         feed=producing,
         stages=reading,
-        controls=WireControls(cell, scene.load, broker.wire, directory, history, scene.so_far, nodes, watching, {}),
+        controls=WireControls(cell, scene.load, broker.wire, directory, history, scene.so_far, nodes, watching, abilities(queue)),
         drain=drain,
         authorities=(scene.observe_offered, scene.observe_cursor, results.observe, queue.observe),
     )

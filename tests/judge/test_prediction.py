@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.cell import Load
-from harness.model.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero, examples
+from harness.model.prediction import AtLeast, AtMost, Exactly, Permitted, Prediction, Select, Some, Zero, examples
 from harness.model.record import Record
 
 RESOLVE = {Select.TARGET: frozenset({"b"}), Select.UNIT: frozenset({"b", "c"})}
@@ -19,6 +19,7 @@ AGREES: list[tuple[Prediction, list[set[str]], list[set[str]]]] = [
     (Exactly(Select.UNIT), [UNIT], [NONE, TARGET, MORE]),
     (AtLeast(), [TARGET, UNIT, MORE], [NONE, OTHER]),
     (AtLeast(Select.UNIT), [UNIT, MORE], [NONE, TARGET, OTHER]),
+    (AtMost(Select.UNIT), [NONE, TARGET, UNIT], [OTHER, MORE]),
     (Some(), [TARGET, OTHER, MORE], [NONE]),
     (Some(2), [UNIT, MORE], [NONE, TARGET]),
     (Permitted(), [NONE, TARGET, OTHER, MORE], []),
@@ -38,7 +39,7 @@ def test_a_prediction_agrees_with_what_it_says(prediction: Prediction, agree: li
 
 
 @pytest.mark.parametrize(("prediction", "shows"), [
-    (Zero(), False), (Permitted(), False), (Exactly(), True), (AtLeast(), True), (Some(), True),
+    (Zero(), False), (Permitted(), False), (AtMost(Select.TARGET), False), (Exactly(), True), (AtLeast(), True), (Some(), True),
 ])  # fmt: skip
 def test_only_an_effect_must_show(prediction: Prediction, shows: bool) -> None:
     """A count of zero voids a run exactly where theory says that the fault must bite."""

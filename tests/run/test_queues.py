@@ -148,6 +148,20 @@ def test_who_has_a_message_the_wire_knows(stand: Stand) -> None:
     assert stand.kept.of(kinds.STORED, "record", "waiting") == [(ONE.id, Waiting.READY), (TWO.id, Waiting.IN_FLIGHT)]
 
 
+def test_what_a_consumer_has_refused_it_has_no_more(stand: Stand) -> None:
+    """It is the broker's again. A refusal that did not arrive, its answer, and one of a connection that is gone do not count."""
+    stand.broker.journal[IN] = (message("1:1", waiting=Waiting.READY), message("1:2", TWO, waiting=Waiting.READY))
+    for record, conn in ((ONE.id, 1), (TWO.id, 3)):
+        stand.fetched(record, conn)
+    refusal = {"how": "nack", "outcome": None, "reached": True}
+    stand.wire.write(kinds.ACKNOWLEDGED, record=ONE.id, request="1:7", **refusal)
+    for request, more in (("3:7", {"reached": False}), ("3:8", {"outcome": "taken"}), ("3:9", {"how": "ack"}), ("2:7", {})):
+        stand.wire.write(kinds.ACKNOWLEDGED, record=TWO.id, request=request, **(refusal | more))
+    stand.wire.write(kinds.CONN, phase="close", conn=2)
+    stand.queue.observe()
+    assert stand.kept.of(kinds.STORED, "record", "waiting") == [(ONE.id, Waiting.READY), (TWO.id, Waiting.IN_FLIGHT)]
+
+
 def test_a_result_is_placed_by_the_name_of_its_copy(stand: Stand) -> None:
     """The journal is read again only where it may have grown; a name that it does not know stays one."""
     stand.broker.journal[IN] = (message("1:1"), message("1:2"))

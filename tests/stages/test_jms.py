@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.scenarios.artemis import LISTENED
 from harness.scenarios.jms import TWO_PHASES
 from harness.stages.clients import AMQP, OPENWIRE, jms
 from harness.stages.clients.bridge import COMMAND, coded
@@ -218,6 +219,13 @@ def test_over_amqp_at_most_once_is_settled_when_it_is_sent(played: Played) -> No
         assert (factory, address.partition("?")[0]) == ("org.apache.qpid.jms.JmsConnectionFactory", "amqp://127.0.0.1:1")
         assert {told[f"jms.presettlePolicy.presettle{who}"] for who in ("Producers", "Consumers")} == {early}
         assert told.get("jms.forceSyncSend", "false") != early
+
+
+def test_over_amqp_who_waits_for_the_commit_alone_waits_for_no_message(played: Played) -> None:
+    """Else the library tells of a refusal itself, and no commit that forgets it is ever asked for."""
+    jms.make_producer(replace(played.stage(LISTENED), client=AMQP), transactional_id="").send("k.in", b"a", None, ())
+    assert "jms.forceSyncSend=false" in played.asked("open")[0][2]
+    assert len(played.asked("send-unheard")) == 1
 
 
 def test_what_an_earlier_program_has_left_prepared_is_ended_as_decided(played: Played) -> None:

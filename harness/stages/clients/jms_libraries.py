@@ -86,7 +86,7 @@ def _amqp(stage: Stage) -> str:
         "transport.useKQueue": False,
     }
     if producer.acks != 0:
-        options |= {"jms.forceSyncSend": True, "jms.sendTimeout": producer.request_timeout_ms}
+        options |= {"jms.forceSyncSend": not listens(producer), "jms.sendTimeout": producer.request_timeout_ms}
     return f"amqp://{stage.bootstrap}?{_query(options)}"
 
 

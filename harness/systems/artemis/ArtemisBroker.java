@@ -12,11 +12,14 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import lostack.ControlPort.Line;
 import org.apache.activemq.artemis.api.core.ActiveMQBuffer;
 import org.apache.activemq.artemis.api.core.ActiveMQBuffers;
+import org.apache.activemq.artemis.api.core.ActiveMQException;
 import org.apache.activemq.artemis.api.core.ICoreMessage;
 import org.apache.activemq.artemis.api.core.Message;
 import org.apache.activemq.artemis.api.core.RoutingType;
@@ -25,8 +28,11 @@ import org.apache.activemq.artemis.core.config.impl.ConfigurationImpl;
 import org.apache.activemq.artemis.core.persistence.impl.journal.JournalRecordIds;
 import org.apache.activemq.artemis.core.server.JournalType;
 import org.apache.activemq.artemis.core.server.Queue;
+import org.apache.activemq.artemis.core.server.ServerSession;
 import org.apache.activemq.artemis.core.server.impl.ActiveMQServerImpl;
+import org.apache.activemq.artemis.core.server.plugin.ActiveMQServerMessagePlugin;
 import org.apache.activemq.artemis.core.settings.impl.AddressSettings;
+import org.apache.activemq.artemis.core.transaction.Transaction;
 import org.apache.activemq.artemis.spi.core.protocol.MessagePersister;
 
 /** A broker of ActiveMQ Artemis. */
@@ -35,8 +41,11 @@ public final class ArtemisBroker implements Queues {
     private static final String RETAINED = "retention";
     private static final String NAMED = "ID:";
     private static final SimpleString OPENWIRE_NAME = SimpleString.of("__HDR_MESSAGE_ID");
+    /** How long a distributed transaction may stay open that is not prepared: a client over OpenWire cannot say so itself. */
+    private static final long UNPREPARED_MS = 10_000;
 
     private final File data;
+    private final Set<String> refused = ConcurrentHashMap.newKeySet();
     private ActiveMQServerImpl server;
 
     private ArtemisBroker(File data) {
@@ -57,6 +66,8 @@ public final class ArtemisBroker implements Queues {
         queues.setDeadLetterAddress(SimpleString.of("DLQ")).setAutoCreateDeadLetterResources(true);
         queues.setRedeliveryDelay(0);
         ConfigurationImpl settings = new ConfigurationImpl();
+        settings.setTransactionTimeout(UNPREPARED_MS);
+        settings.registerBrokerPlugin(new Refusing());
         settings.setName("lostack").setSecurityEnabled(false).setJMXManagementEnabled(false).setMaxDiskUsage(-1);
         settings.setJournalDirectory(folder("journal")).setBindingsDirectory(folder("bindings"));
         settings.setPagingDirectory(folder("paging")).setLargeMessagesDirectory(folder("large"));
@@ -80,6 +91,11 @@ public final class ArtemisBroker implements Queues {
     @Override
     public String version() {
         return server.getVersion().getFullVersion();
+    }
+
+    @Override
+    public void refuse(String queue) {
+        refused.add(queue);
     }
 
     @Override
@@ -166,6 +182,17 @@ public final class ArtemisBroker implements Queues {
         out.println(line.with("kind", "add").with("origin", origin == null ? null : origin.toString())
                 .with("name", called == null ? null : NAMED + called.toString().replaceFirst("^" + NAMED, ""))
                 .with("attempt", attempt == null ? null : attempt.toString()).with("body", body(message)));
+    }
+
+    /** It refuses as a plugin may: by an exception, before the broker does anything about the message. */
+    private final class Refusing implements ActiveMQServerMessagePlugin {
+        @Override
+        public void beforeSend(ServerSession session, Transaction tx, Message message, boolean direct, boolean noAutoCreateQueue)
+                throws ActiveMQException {
+            if (refused.remove(message.getAddress())) {
+                throw new ActiveMQException("refused, as was asked");
+            }
+        }
     }
 
     private static String body(Message message) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.abilities import Refusal
 from harness.interfaces import PointsLine, System
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ SYSTEM = System(
     launcher="harness.systems.artemis.system:launcher",
     clients=("stomp.py", "core", "openwire", "amqp"),
     runs=runs,
-    abilities=lambda _: frozenset(),
+    abilities=lambda _: frozenset({Refusal}),
     versions=versions,
     scenarios="harness.scenarios.artemis:SCENARIOS",
     knowledge="harness.systems.artemis.knowledge:KNOWLEDGE",
