@@ -68,7 +68,9 @@ TRIAL: Final = {"KAFKA_HEAP_OPTS": "-Xmx256m", "KAFKA_JVM_PERFORMANCE_OPTS": "-X
 """As the brokers run: the archive must fit their heap."""
 DATABASE_PACKAGES: Final = ("psycopg", "psycopg-binary", "typing-extensions")
 """What whoever writes into PostgreSQL imports."""
-PACKAGES: Final = ("kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka", *DATABASE_PACKAGES)
+PACKAGES: Final = (
+    "kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka", "msgspec", *DATABASE_PACKAGES,
+)  # fmt: skip
 """What the programs in containers import besides this package."""
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",

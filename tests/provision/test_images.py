@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -167,3 +169,20 @@ def test_a_system_that_does_not_run_in_containers_is_refused(capsys: pytest.Capt
     assert "memory does not run in runtime docker; what does: flink, kafka, spark, streams\n" in capsys.readouterr().err
     assert cli.main(["run", "--runtime", "dokcer"]) == 2
     assert "did you mean docker" in capsys.readouterr().err
+
+
+IMPORTED = """
+import importlib.metadata, sys
+import harness.protocols.kafka.session, harness.protocols.postgres.session, harness.wire.__main__
+tops = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
+found = importlib.metadata.packages_distributions()
+print(*sorted({each for top in tops for each in found.get(top, ())}))
+"""
+
+
+def test_the_wire_in_a_container_finds_all_that_it_imports() -> None:
+    """The image of our own programs has every package of the wire and of the protocols that it reads there."""
+    told = subprocess.run([sys.executable, "-c", IMPORTED], check=True, capture_output=True, text=True, encoding="utf-8").stdout
+    needed = set(told.split()) - {"lostack", "setuptools", "editables"}
+    assert "kafka-python" in needed
+    assert needed <= set(images.PACKAGES)
