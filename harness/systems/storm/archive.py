@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 ARCHIVES: Final = {WORKER: "classes.jsa", **{name: f"{name}.jsa" for name in (NIMBUS_NODE, SUPERVISOR_NODE, ZOOKEEPER)}}
 """The workers' has the name that every archive has; the others lie beside it."""
 DONE_S: Final = 90.0
-TO_DUMP_S: Final = 60
-"""How long a worker that is told to end may take over its shutdown: by itself it halts within seconds."""
+TO_DUMP_S: Final = 300
+"""How long a worker that is told to end may take to write its archive (on a starved machine: minutes) before Storm kills it."""
 
 
 def with_archives(install: StormInstall, kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstall:
@@ -88,4 +88,4 @@ def _work(cluster: Cluster, transport: KafkaTransport, work: Path) -> None:
     worker = psutil.Process(said["pid"])
     cluster.end("archive")
     os.kill(worker.pid, signal.SIGTERM)
-    wait_until(lambda: not worker.is_running(), within_s=DONE_S, because="the archive's worker to end", poll_s=0.1)
+    wait_until(lambda: not worker.is_running(), within_s=TO_DUMP_S, because="the archive's worker to end", poll_s=0.1)
