@@ -19,7 +19,7 @@ from harness.run.cell import CellRun
 from harness.run.controls import Watching, WireControls
 from harness.systems.declared.abilities import TracedWrites
 from harness.systems.declared.feed import DeclaredFeed
-from harness.systems.declared.parts import parts_of
+from harness.systems.declared.parts import is_gathering, parts_of
 from harness.systems.declared.services import StandingBy
 from harness.systems.declared.who import DeclaredNodes
 from harness.wire.rules import Direction
@@ -29,6 +29,7 @@ from tests.pipelines.scenes import EXAMPLES, KILLS, nobody
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.model.history import Event
     from harness.run.parts import Parts
     from harness.systems.declared.scene import Scene
     from harness.wire.rules import How, Rule
@@ -167,3 +168,23 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(sc
     controls.disarm()
     controls.disarm()
     assert done[3:] == ["discard h2", "disarm given", "untrace", "discard h2"]
+
+
+def test_a_group_that_gathers_is_seen() -> None:
+    """A member that has asked to join waits for the others; one that is answered, or has gone, waits no more."""
+
+    def frame(conn: int, corr: int, way: str, api: str = "JoinGroup") -> Event:
+        return {"event": "frame", "conn": conn, "corr": corr, "dir": way, "api": api}
+
+    told: list[Event] = []
+    assert not is_gathering(told)
+    for line, gathering in (
+        (frame(1, 1, "request"), True), (frame(1, 1, "response"), False),
+        (frame(1, 2, "request", "SyncGroup"), True), (frame(2, 2, "response", "SyncGroup"), True),
+        (frame(1, 2, "response", "SyncGroup"), False), (frame(1, 3, "request", "Fetch"), False),
+        (frame(2, 7, "request"), True), (frame(3, 7, "request"), True),
+        ({"event": "conn", "phase": "open", "conn": 2}, True), ({"event": "conn", "phase": "close", "conn": 2}, True),
+        (frame(3, 7, "response"), False),
+    ):  # fmt: skip
+        told.append(line)
+        assert is_gathering(told) is gathering, line

@@ -333,7 +333,7 @@ class AmqpSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Say how a frame may go over another connection: a frame is numbered in the session that it belongs to."""
+        """Return no way over another connection: a frame is numbered in the session that it belongs to."""
         return Immovable("belongs to its session, by whose numbers it is settled")
 
     def owner(self) -> str | None:

@@ -348,7 +348,7 @@ class CoreSession:
         return struct.pack(">i", len(body)) + body
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Say how a frame may go over another connection: a packet belongs to a session, and that to its connection."""
+        """Return no way over another connection: a packet belongs to a session, and that to its connection."""
         return Immovable("belongs to its session, which was made on its connection")
 
     def owner(self) -> str | None:

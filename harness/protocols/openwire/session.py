@@ -280,7 +280,7 @@ class OpenWireSession:
         return struct.pack(">i", len(body)) + body
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Say how a frame may go over another connection: a command names the connection that it belongs to."""
+        """Return no way over another connection: a command names the connection that it belongs to."""
         return Immovable("belongs to its connection, as sessions, consumers and transactions do")
 
     def owner(self) -> str | None:

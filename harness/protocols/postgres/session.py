@@ -292,7 +292,7 @@ class PostgresSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
-        """Say how a frame may go over another connection: a transaction is its connection's."""
+        """Return no way over another connection: a transaction is its connection's."""
         return Immovable("belongs to its connection, as a transaction does")
 
     def owner(self) -> str | None:

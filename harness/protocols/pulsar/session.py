@@ -369,8 +369,6 @@ class PulsarSession:
             found.records |= frame.subject.records
             found.topics |= frame.subject.topics
 
-    # -- what can be done to it ---------------------------------------------------------------------------------------
-
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
         """Make the answer that refuses a request.
 
@@ -390,10 +388,7 @@ class PulsarSession:
         return frames.command(NUMBERS[answer], own | halves | {4: code, 5: error})
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - nothing is
-        """Say how a frame may go over another connection. Nothing may.
-
-        Producers, consumers and their numbers belong to their connection.
-        """
+        """Return no way: producers, consumers and their numbers belong to their connection."""
         return Immovable("belongs to its connection, as producers and consumers do")
 
     def owner(self) -> str | None:

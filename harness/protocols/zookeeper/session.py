@@ -224,7 +224,7 @@ class KeeperSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - whatever it is
-        """Say how a frame may go over another connection. Nothing moves: the session would have to come along."""
+        """Return no way over another connection: the session would have to come along."""
         return Immovable("belongs to its session, which is on one connection at a time")
 
     def owner(self) -> str | None:

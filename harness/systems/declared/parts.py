@@ -6,13 +6,14 @@ the output holds.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from harness.abilities import DurableWrites, Input, Membership, Termination
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.model.scenario import Deployment, Role
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.declaration import InputKind, OutputKind
 from harness.pipelines.dialects import Moment
 from harness.protocols.kafka.steps import Api
@@ -34,12 +35,13 @@ from harness.systems.declared.standing import Standing
 from harness.systems.declared.watching import Watch
 from harness.systems.declared.who import DeclaredNodes
 from harness.systems.declared.workers import Workers
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from harness.model.history import HistoryWriter
+    from harness.model.history import Event, HistoryWriter
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Stage
     from harness.pipelines.programs import Program
@@ -49,6 +51,10 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Fetched, Learnt
     from harness.systems.declared.services import StandingBy
 
+GATHERING = frozenset({Api.JOIN_GROUP.label, Api.SYNC_GROUP.label})
+"""What a consumer asks for its place in a group by, and is kept waiting until the others have asked, too."""
+GATHER_S = 10.0
+"""How long a group may gather: its members learn by their next heartbeat that they are to join again (3 s, by most clients)."""
 IDLE_S = 8.0
 """Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
 
@@ -129,6 +135,23 @@ class Place:
             self._scene.brokers.wire.close_cell(self._scene.cell.id)
 
 
+def is_gathering(seen: Iterable[Event]) -> bool:
+    """Say whether a process waits for its place in a group: it has asked for it on a connection that lives.
+
+    Of a stage of several processes the first may fetch before the others have joined. A fault that strikes then strikes a group
+    that is not there yet.
+    """
+    waiting: set[tuple[int, int]] = set()
+    for event in seen:
+        if event["event"] == kinds.CONN:
+            if event["phase"] == "close":
+                waiting = {each for each in waiting if each[0] != event["conn"]}
+        elif event["api"] in GATHERING:
+            asked = (event["conn"], event["corr"])
+            waiting = waiting | {asked} if event["dir"] == Direction.REQUEST else waiting - {asked}
+    return bool(waiting)
+
+
 class Reading:
     """The stages that read, and at the end all of them. Implements :class:`harness.run.parts.Stages`; a part of the ground."""
 
@@ -148,10 +171,15 @@ class Reading:
             node.start()
         for node in reading:
             node.await_ready()
+        with suppress(WaitTimeoutError):  # one that gathers for ever does so in the dry run, too
+            wait_until(self._has_gathered, within_s=GATHER_S, because="the groups to have gathered")
         self._owners.attribute()
         fault = self._scene.cell.scenario.fault
         if isinstance(fault, NoFault) and fault.watched:
             self._watch = Watch(reading, self._scene.directory / "writes")
+
+    def _has_gathered(self) -> bool:
+        return not is_gathering(self._scene.so_far.of(kinds.FRAME, kinds.CONN))
 
     def stand_by(self) -> None:
         """Do nothing ahead: they start at once."""
