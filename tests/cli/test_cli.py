@@ -477,3 +477,20 @@ def test_a_soak_of_wrong_options(capsys: pytest.CaptureFixture[str], more: str, 
     assert cli.main(["soak", "plain", "--system", "memory", *shlex.split(more)]) == 2
     assert says in capsys.readouterr().err
     assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("--records 100", "--records 100: a stream has at least 4000"),
+        ("--records 1e5 --only control-cursor-outside-the-transaction", "no fault of plain"),
+        ("--records 1e5 --semantic once", "no semantic is called once"),
+    ],
+)
+def test_a_stream_of_wrong_options(capsys: pytest.CaptureFixture[str], more: str, says: str) -> None:
+    """Told in a line, before anything is fetched or written."""
+    assert cli.main(["soak", "plain", *shlex.split(more)]) == 2
+    told = capsys.readouterr().err
+    assert says in told
+    assert told.count("\n") == 1
+    assert not list(Path().iterdir())
