@@ -11,6 +11,7 @@ from harness.model.record import ATTEMPT_HEADER, decode_id
 from harness.protocols.pulsar import frames, payload
 from harness.protocols.pulsar.frame import PulsarFrame
 from harness.protocols.pulsar.lines import lines_of
+from harness.protocols.pulsar.pieces import Pieces
 from harness.protocols.pulsar.protobuf import MalformedError, Message
 from harness.protocols.pulsar.steps import ANSWERED_BY, EITHER_WAY, ERRORS, NUMBERS, OF_NUMBER, STEPS, TO_CLIENT, Command
 from harness.wire.protocol import PLAIN, Frame, Immovable, Insight, Move, Need, Opaque, UnableError
@@ -122,8 +123,7 @@ class PulsarSession:
         self._given: defaultdict[int, OrderedDict[Place, PulsarFrame]] = defaultdict(OrderedDict)
         """By consumer: what was delivered and waits to be acknowledged."""
         self._open: dict[str, _Transaction] = {}
-        self._pieces: dict[tuple[Direction, str], bytes] = {}
-        """By the id of a message that comes in several: what of it was there."""
+        self._pieces = Pieces()
 
     # -- frames ---------------------------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class PulsarSession:
             return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
         frame.subject = self._subject(frame, (), (frame.topic,))
         try:
-            whole = self._whole(frame, outlined, data)
+            whole = self._pieces.whole(frame.way, outlined, data, last=frame.last)
             found = () if whole is None else payload.singles(outlined.metadata, whole)
         except (payload.NotReadError, MalformedError) as error:
             return Insight(frame.subject, because=str(error), voids=True)
@@ -299,24 +299,6 @@ class PulsarSession:
             _remember(ledger.sent, name, carried)
             return carried
         return ledger.sent.get(name, carried)
-
-    def _whole(self, frame: PulsarFrame, outlined: frames.Outline, data: bytes) -> bytes | None:
-        """Return a payload that is whole; nothing before the last part of one that comes in several. Raises NotReadError."""
-        if not frames.is_sound(outlined, data):
-            raise payload.NotReadError("a message whose checksum is wrong")
-        metadata, part = outlined.metadata, data[outlined.payload :]
-        if not payload.is_chunk(metadata):
-            return part
-        name = (frame.way, metadata.text(payload.UUID))
-        before = self._pieces.pop(name, b"") if metadata.number(payload.CHUNK) else b""
-        if len(before) + len(part) > payload.MOST_BYTES:
-            raise payload.NotReadError(f"a message in parts, of more than {payload.MOST_BYTES} bytes")
-        if frame.last:
-            return before + part
-        self._pieces[name] = before + part
-        if len(self._pieces) > MAX_REMEMBERED:
-            self._pieces.pop(next(iter(self._pieces)))
-        return None
 
     def _subject(self, frame: PulsarFrame, records: Iterable[str], topics: Iterable[str | None]) -> Subject:
         ids = frozenset[str]() if frame.transaction is None else frozenset((frame.transaction,))
