@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-import pandas as pd
 
 from harness.judge.copies import removed
 from harness.judge.rows import Rows, counted, ids, undecided
@@ -25,6 +24,8 @@ from harness.model.states import Hop, LastHop, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    import pandas as pd
 
     from harness.model.history import Event
 
@@ -47,22 +48,39 @@ class Total:
         return f"the total of {self.key}" if self.key else "the total"
 
 
+COLUMNS = {
+    "record": "object", "key": "object", "position": "int64", "acked": "bool", "refused": "bool", "unknown": "bool",
+    "stored": "bool", "recordings": "int64", "absorbed": "int64", "aside": "int64", "duplicated": "int64",
+    "stored_twice": "int64", "delivered_twice": "int64", "state": "object", "last_hop": "object",
+}  # fmt: skip
+"""What is told of each record, and its type in a table of pandas'."""
+
+
 @dataclass(frozen=True)
 class Account:
     """The account of one cell.
 
-    ``counts`` holds one integer per column of the report. ``records`` has one row per offered record (columns:
-    ``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused,
-    unknown, aside`` (copies that were set aside)). If it is not known whether one of the ``totals`` has counted a record, the
+    ``counts`` holds one integer per column of the report. ``rows`` are one per offered record (``record, key, position, state,
+    last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused, unknown, aside`` (copies that were set
+    aside)). If it is not known whether one of the ``totals`` has counted a record, the
     record's row says recorded once; ``counts`` say how many of these, at least, were not.
     """
 
     counts: dict[str, int]
-    records: pd.DataFrame
+    rows: tuple[dict[str, Any], ...]
     reordered: tuple[str, ...] = ()
     """Ids of records that were first recorded after a later record of their key."""
     totals: tuple[Total, ...] = ()
     """Wrong totals that do not tell which of their records are missing or counted again."""
+
+    @cached_property
+    def records(self) -> pd.DataFrame:
+        """The rows as a table of pandas'. Nothing here needs it: it takes half a second to import."""
+        import pandas as pd  # noqa: PLC0415
+
+        return pd.DataFrame({
+            name: pd.Series([row[name] for row in self.rows], dtype=kind) for name, kind in COLUMNS.items()
+        })  # fmt: skip
 
     @property
     def short(self) -> frozenset[str]:
@@ -77,27 +95,30 @@ class Account:
     @property
     def lost(self) -> frozenset[str]:
         """Ids of lost records."""
-        return frozenset(self.records.loc[self.records["state"] == State.LOST, "record"])
+        return self._in(State.LOST)
 
     @property
     def set_aside(self) -> frozenset[str]:
         """Ids of records of which only dead letters are left."""
-        return frozenset(self.records.loc[self.records["state"] == State.SET_ASIDE, "record"])
+        return self._in(State.SET_ASIDE)
 
     @property
     def left(self) -> frozenset[str]:
         """Ids of records that are left in the source or in the topic."""
-        return frozenset(self.records.loc[self.records["state"].isin([State.LEFT_IN_TOPIC, State.LEFT_IN_SOURCE]), "record"])
+        return self._in(State.LEFT_IN_TOPIC, State.LEFT_IN_SOURCE)
 
     @property
     def stalled(self) -> frozenset[str]:
         """Ids of records behind an open transaction, where readers do not see them."""
-        return frozenset(self.records.loc[self.records["state"] == State.STALLED, "record"])
+        return self._in(State.STALLED)
 
     @property
     def duplicated(self) -> frozenset[str]:
         """Ids of records recorded more than once."""
-        return frozenset(self.records.loc[self.records["recordings"] > 1, "record"])
+        return frozenset(row["record"] for row in self.rows if row["recordings"] > 1)
+
+    def _in(self, *states: State) -> frozenset[str]:
+        return frozenset(row["record"] for row in self.rows if row["state"] in states)
 
 
 def account(events: Iterable[Event]) -> Account:
@@ -116,7 +137,7 @@ def account_of(rows: Rows) -> Account:
     return Account(_counts(rows, records, totals, reordered), records, reordered, totals)
 
 
-def _records(rows: Rows) -> pd.DataFrame:
+def _records(rows: Rows) -> tuple[dict[str, Any], ...]:
     """One row per offered record: state, last hop and copies."""
     recordings = counted(rows.results) + _contributions(rows)
     absorbed = counted(rows.of(kinds.ABSORBED))
@@ -125,24 +146,20 @@ def _records(rows: Rows) -> pd.DataFrame:
         "acked": ids(rows.near(kinds.ACKED)), "refused": ids(rows.near(kinds.REFUSED)),
         "unknown": rows.unknown(near=True), "stored": ids(rows.in_topic),
     }  # fmt: skip
-    extra = {record: max(recordings[record] - 1, 0) for record in rows.offered}
     states = _states(rows, recordings)
     hops = _last_hops(rows, facts["acked"])
-    table: dict[str, Any] = {
-        "record": list(rows.offered),
-        "key": [row["key"] for row in rows.offered.values()],
-        "position": [row["position"] for row in rows.offered.values()],
-        **{name: [record in records for record in rows.offered] for name, records in facts.items()},
-        "recordings": [recordings[record] for record in rows.offered],
-        "absorbed": [absorbed[record] for record in rows.offered],
-        "aside": [rows.aside[record] for record in rows.offered],
-        "duplicated": list(extra.values()),
-        "stored_twice": [twice[record] for record in rows.offered],
-        "delivered_twice": [count - twice[record] for record, count in extra.items()],
-        "state": list(states.values()),
-        "last_hop": [hops(record) if state == State.LOST else None for record, state in states.items()],
-    }
-    return pd.DataFrame({name: pd.Series(values, dtype=_dtype(name)) for name, values in table.items()})
+
+    def row(record: str, said: dict[str, Any]) -> dict[str, Any]:
+        extra, state = max(recordings[record] - 1, 0), states[record]
+        return {
+            "record": record, "key": said["key"], "position": said["position"],
+            **{name: record in records for name, records in facts.items()},
+            "recordings": recordings[record], "absorbed": absorbed[record], "aside": rows.aside[record], "duplicated": extra,
+            "stored_twice": twice[record], "delivered_twice": extra - twice[record], "state": state,
+            "last_hop": hops(record) if state == State.LOST else None,
+        }  # fmt: skip
+
+    return tuple(row(record, said) for record, said in rows.offered.items())
 
 
 def _contributions(rows: Rows) -> Counter[str]:
@@ -259,19 +276,22 @@ def _reordered(rows: Rows) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _counts(rows: Rows, records: pd.DataFrame, totals: Sequence[Total], reordered: Sequence[str]) -> dict[str, int]:
+def _counts(rows: Rows, records: Sequence[dict[str, Any]], totals: Sequence[Total], reordered: Sequence[str]) -> dict[str, int]:
     """Return one count per column of the report. A wrong total adds the least number of records that explains it."""
     lost, waiting, extra = (sum(getattr(total, name) for total in totals) for name in ("lost", "waiting", "extra"))
-    states = Counter(records["state"])
-    sums = records[["acked", "refused", "unknown", "stored", "duplicated", "stored_twice", "delivered_twice", "absorbed"]].sum()
+    states = Counter(row["state"] for row in records)
+
+    def total(name: str) -> int:
+        return sum(row[name] for row in records)
+
     return {
         "offered": len(rows.offered),
-        **{name: int(sums[name]) for name in ("acked", "refused", "unknown", "stored")},
+        **{name: total(name) for name in ("acked", "refused", "unknown", "stored")},
         "recorded": states[State.RECORDED] - lost - waiting,
         "lost": states[State.LOST] + lost,
         "set_aside": states[State.SET_ASIDE],
-        "duplicated": int(sums["duplicated"]) + extra,
-        **{name: int(sums[name]) for name in ("stored_twice", "delivered_twice", "absorbed")},
+        "duplicated": total("duplicated") + extra,
+        **{name: total(name) for name in ("stored_twice", "delivered_twice", "absorbed")},
         "aborted": rows.copies.count(row for row in rows.stored if not row["visible"] and not undecided(row)),
         "phantom": _phantoms(rows),
         "resurrected": resurrected(rows),
@@ -283,9 +303,3 @@ def _counts(rows: Rows, records: pd.DataFrame, totals: Sequence[Total], reordere
         "left_in_topic": states[State.LEFT_IN_TOPIC] + waiting,
         "stalled": states[State.STALLED],
     }
-
-
-def _dtype(column: str) -> str:
-    if column in {"record", "key", "state", "last_hop"}:
-        return "object"
-    return "bool" if column in {"acked", "refused", "unknown", "stored"} else "int64"

@@ -345,7 +345,7 @@ def _kept(plan: Plan, history: History, found: Account, signs: Signs, course: Co
     parts = [f"{counts['recorded']} of {counts['offered']} recorded"]
     if found.lost or found.set_aside or found.short:
         parts.append(_losses(found))
-    beside = frozenset(found.records.loc[(found.records["recordings"] > 0) & (found.records["aside"] > 0), "record"])
+    beside = frozenset(row["record"] for row in found.rows if row["recordings"] > 0 and row["aside"] > 0)
     if beside:
         parts.append(f"{examples(beside)} recorded, and a copy of it set aside")
     if counts["duplicated"]:
@@ -383,7 +383,7 @@ def _absorbed(history: History, found: Account) -> Iterator[str]:
     copies, doubled = _copies(history)
     stored, visible = Counter(e["record"] for e in copies), Counter(e["record"] for e in copies if e["visible"])
     taken = _taken(history, {str(e.get("topic", e.get("queue"))) for e in copies})
-    once = set(found.records.loc[found.records["recordings"] == 1, "record"])
+    once = {row["record"] for row in found.rows if row["recordings"] == 1}
     by_broker = frozenset(record for record, times in taken.items() if times > 1 == stored[record] and record in once)
     behind = frozenset(record for record, times in visible.items() if times > 1 and record in once)
     if known := frozenset(doubled & once):

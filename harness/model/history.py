@@ -196,31 +196,47 @@ class Lines:
                 yield event
 
     def _event(self, line: bytes, at: Mark) -> Event | None:
-        where, event = f"{at.name}:{at.lines}", _decoded(line)
+        event = _decoded(line)
         if event is None:
-            self.damage.append(where)
+            self.damage.append(f"{at.name}:{at.lines}")
             at.told = None  # what it was cannot be known
             return None
         if line in self._known:
-            self.damage.append(f"{where} (told twice)")
+            self.damage.append(f"{at.name}:{at.lines} (told twice)")
             return None
         self._known.add(line)
         told: int = event.get("line", 1)
         if at.told is not None and told not in (1, at.told + 1):  # 1: another writer goes on in this file
-            self.damage.append(f"{where} (lines before it are missing)")
+            self.damage.append(f"{at.name}:{at.lines} (lines before it are missing)")
         at.told = told
         if self._cell is not None and event.get("cell") != self._cell:
-            self.damage.append(f"{where} (of another cell)")
+            self.damage.append(f"{at.name}:{at.lines} (of another cell)")
             return None
         return event
 
 
+_DECODER: Any = json.JSONDecoder()
+_scan = _DECODER.scan_once
+"""What :func:`json.loads` calls in the end; what it does before takes longer than most lines."""
+
+
 def _decoded(line: bytes) -> Event | None:
     try:
-        event = json.loads(line)
+        text = line.decode()
+        event, end = _scan(text, 0)
+        if end != len(text):
+            event = _loaded(line)
+    except (ValueError, StopIteration):
+        event = _loaded(line)
+    return event if _is_event(event) else None
+
+
+def _loaded(line: bytes) -> object:
+    """Read a line that is not written as we write them: blanks in front, another encoding, or damage (then nothing)."""
+    try:
+        return json.loads(line)
     except ValueError:
         return None
-    return event if _is_event(event) else None
 
 
 def _is_event(value: object) -> bool:

@@ -115,7 +115,7 @@ def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
     at_most, parts = plan.semantic is Semantic.AT_MOST_ONCE, []
     at_write = plan.failure_point == AT_WRITE and _RECORDED_ONCE[kind] is _IN_DATABASE
     if account.lost and forbids(plan.semantic, Anomaly.LOST):
-        hops = set(account.records.loc[account.records["state"] == State.LOST, "last_hop"])
+        hops = {row["last_hop"] for row in account.rows if row["state"] == State.LOST}
         parts += [_AT_WRITE if at_write else _CONSUMER_LOSES] if hops & {*_WITH_THE_CONSUMER} else []
         parts += [advice for hop, advice in _BETWEEN.items() if hop in hops]
         loses = _FLUSH if plan.failure_point in _ENDS else _PRODUCER_LOSES
@@ -127,8 +127,8 @@ def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
             parts.append(_ZOMBIE_DUPLICATES)
         else:
             again = _AT_WRITE if at_write else _RECORDED_ONCE[kind]
-            parts += [_SAVE_FIRST if at_most else again] if account.records["delivered_twice"].any() else []
-            parts += [_SEND_ONCE if at_most else _PRODUCER_DUPLICATES] if account.records["stored_twice"].any() else []
+            parts += [_SAVE_FIRST if at_most else again] if any(row["delivered_twice"] for row in account.rows) else []
+            parts += [_SEND_ONCE if at_most else _PRODUCER_DUPLICATES] if any(row["stored_twice"] for row in account.rows) else []
     if not parts:
         return None
     on_kafka = plan.settings.get("system", "kafka") == "kafka"

@@ -37,7 +37,7 @@ def event_lines(
     """
     found = [(result, zero, list(chosen)) for result, zero, chosen in _chosen(results, record, frames=frames) if chosen]
     if not found:
-        known = record is not None and any((result.judgement.account.records["record"] == record).any() for result in results)
+        known = record is not None and any(row["record"] == record for result in results for row in result.judgement.account.rows)
         if record is not None and not known:
             raise no_record(results, record)
         what = f"frames{f' with {record}' if record else ''}" if frames else "events"

@@ -71,9 +71,9 @@ def advice(result: CellResult) -> Iterator[str]:
     account, promises = result.judgement.account, PROMISES[result.plan.semantic]
     lost = account.lost if Anomaly.LOST in promises else frozenset()
     duplicated = account.duplicated if Anomaly.DUPLICATED in promises else frozenset()
-    broken = account.records[account.records["record"].isin(lost | duplicated)]
-    if not broken.empty:
-        first = broken.sort_values("position")["record"].iloc[0]
+    broken = [row for row in account.rows if row["record"] in lost | duplicated]
+    if broken:
+        first = min(broken, key=lambda row: row["position"])["record"]
         yield f"the path of {first}:"
         yield from record_text([result], first).splitlines()[1:]
     yield from (told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE))

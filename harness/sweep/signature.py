@@ -67,7 +67,7 @@ class Signature:
 def signature_of(result: CellResult, history: History, usual: frozenset[str] = frozenset()) -> Signature:
     """Return the signature of a judged cell. ``usual``: the requests that the dry runs make, as ``role api``."""
     account = result.judgement.account
-    states = Counter(account.records["state"])
+    states = Counter(row["state"] for row in account.rows)
     counts = account.counts
     found = [str(name) for name in sorted(frozenset().union(*PROMISES.values())) if counts.get(str(name))]
     since = _fired_at(history)
@@ -75,7 +75,7 @@ def signature_of(result: CellResult, history: History, usual: frozenset[str] = f
         verdict=str(result.verdict.kind),
         anomalies=tuple(found),
         states=tuple(sorted(str(state) for state in states if state not in (State.RECORDED, State.LOST))),
-        last_hops=tuple(sorted({str(hop) for hop in account.records["last_hop"].dropna() if hop})),
+        last_hops=tuple(sorted({str(row["last_hop"]) for row in account.rows if row["last_hop"]})),
         errors=tuple(sorted(errors_of(history, since))),
         recovery=tuple(sorted(_asked(history, since) - usual)),
     )

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.cli.application import _ENDS_WITH, COMMANDS, EPILOG, _exit_code, application
 from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NOT_FOR_AN_AUDIT = (
     "harness.registry", "harness.report.renderers", "harness.saved", "harness.matrix", "harness.wire", "jinja2", "pandas",
@@ -63,3 +67,11 @@ def test_a_command_imports_nothing_for_others(arguments: list[str], code: int, a
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.split() == [str(code)], done.stderr
+
+
+def test_a_run_is_judged_and_reported_without_pandas(tmp_path: Path) -> None:
+    """It takes half a second to import, which each run of one cell would wait for at its end."""
+    run = ["run", "--system", "memory", "--only", "ack-lost", "--reports", str(tmp_path)]
+    program = f"import sys\nfrom harness.cli import main\ncode = main({run!r})\nprint(code, 'pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "0 False", done.stdout + done.stderr

@@ -16,15 +16,18 @@ from tests.mutations.registry import golden, mutation, story
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    import pandas as pd
-
     from harness.model.history import Event
 
 
-def records(change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-    """Let the table of records be another."""
+def records(change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Let what is told of each record be changed."""
     right = accounting._records
-    accounting._records = lambda rows: change(right(rows))
+    accounting._records = lambda rows: tuple(change(row) for row in right(rows))
+
+
+def state(right: State, wrong: State) -> None:
+    """Let a state of records be told as another."""
+    records(lambda row: {**row, "state": wrong} if row["state"] == right else row)
 
 
 def rows(change: Callable[[Rows], None]) -> None:
@@ -53,37 +56,38 @@ def duplicates_of_one_record_forgotten() -> None:
 @mutation({golden("broken-ack"): "Kind.KEPT"})
 def one_loss_forgotten() -> None:
     """The first record that is lost counts as recorded."""
+    right = accounting._records
 
-    def found(table: pd.DataFrame) -> pd.DataFrame:
-        lost = table.index[table["state"] == State.LOST][:1]
-        table.loc[lost, "state"] = State.RECORDED
-        return table
+    def found(cell: Rows) -> tuple[dict[str, Any], ...]:
+        told = right(cell)
+        lost = next((row for row in told if row["state"] == State.LOST), None)
+        return tuple({**row, "state": State.RECORDED} if row is lost else row for row in told)
 
-    records(found)
+    accounting._records = found
 
 
 @mutation({golden("sealed-kept-though-one-is-refused"): r"'stored': 6"})
 def refused_is_stored() -> None:
     """What was refused before the append counts as stored."""
-    records(lambda table: table.assign(stored=table["stored"] | table["refused"]))
+    records(lambda row: {**row, "stored": row["stored"] or row["refused"]})
 
 
 @mutation({golden("void-left-behind"): "1 records are left behind"})
 def left_behind_is_recorded() -> None:
     """What waits in the topic counts as recorded."""
-    records(lambda table: table.assign(state=table["state"].replace(State.LEFT_IN_TOPIC, State.RECORDED)))
+    state(State.LEFT_IN_TOPIC, State.RECORDED)
 
 
 @mutation({golden("stuck-consumer"): r"'recorded': 5"})
 def stalled_is_recorded() -> None:
     """What is behind an open transaction counts as recorded."""
-    records(lambda table: table.assign(state=table["state"].replace(State.STALLED, State.RECORDED)))
+    state(State.STALLED, State.RECORDED)
 
 
 @mutation({golden("stuck-source"): r"'lost': 1"})
 def left_in_source_is_lost() -> None:
     """What the source has not given yet counts as lost."""
-    records(lambda table: table.assign(state=table["state"].replace(State.LEFT_IN_SOURCE, State.LOST)))
+    state(State.LEFT_IN_SOURCE, State.LOST)
 
 
 @mutation({golden("void-left-behind"): r"'lost': 1"})
@@ -154,10 +158,10 @@ def nothing_is_torn() -> None:
 @mutation({golden("kept-though-it-loses"): "acked, not stored"})
 def every_loss_was_acknowledged() -> None:
     """Of each lost record it is said that it was acknowledged and not stored."""
-    records(lambda table: table.assign(last_hop=table["last_hop"].where(table["last_hop"].isna(), LastHop.ACKED)))
+    records(lambda row: {**row, "last_hop": row["last_hop"] and LastHop.ACKED})
 
 
 @mutation({golden("kept-by-absorbing"): "forbids duplicates: 1 duplicated"})
 def absorbed_is_duplicated() -> None:
     """A copy that the sink turned away counts as a second recording."""
-    records(lambda table: table.assign(duplicated=table["duplicated"] + table["absorbed"]))
+    records(lambda row: row | {name: row[name] + row["absorbed"] for name in ("recordings", "duplicated")})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from harness import registry
@@ -26,15 +25,15 @@ def advised(
     system: str = "kafka",
 ) -> str:  # fmt: skip
     """Return what is advised where one record was lost, or is there more than once."""
-    records = pd.DataFrame({
-        "record": ["a"], "state": [State.LOST if last_hop else State.RECORDED], "last_hop": [last_hop], "stored_twice": [stored],
-        "delivered_twice": [delivered],
-    })  # fmt: skip
+    rows = ({
+        "record": "a", "state": State.LOST if last_hop else State.RECORDED, "last_hop": last_hop, "stored_twice": stored,
+        "delivered_twice": delivered,
+    },)  # fmt: skip
     lost, duplicated = (frozenset({"a"}) if seen else frozenset() for seen in (last_hop, stored + delivered))
     settings = {"output": {"kind": str(output)}, "stages": [{"role": "producer"}, {"role": str(role)}], "system": system}
     plan = SimpleNamespace(semantic=semantic, failure_point=point, settings=settings, dead_letters=False)
     set_aside = frozenset({"b"}) if aside else frozenset()
-    account = SimpleNamespace(lost=lost, set_aside=set_aside, duplicated=duplicated, records=records)
+    account = SimpleNamespace(lost=lost, set_aside=set_aside, duplicated=duplicated, rows=rows)
     judgement: Any = SimpleNamespace(plan=plan, account=account, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault))
     told = fix_of(judgement, registry.scenarios())
     assert told is not None

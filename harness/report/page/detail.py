@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.semantics import Anomaly
@@ -58,7 +58,7 @@ def history_of(result: CellResult) -> History | None:
 
 def rows_of(result: CellResult) -> list[dict[str, Any]]:
     """Return the account's record table as plain rows."""
-    return cast("list[dict[str, Any]]", result.judgement.account.records.to_dict("records"))
+    return [dict(row) for row in result.judgement.account.rows]
 
 
 def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline | None]:
