@@ -43,6 +43,8 @@ class Stream:
         self._take: Callable[[], Any] = bytes
         """What takes bytes for whoever waits for them."""
         self._watched = False
+        self._empty = False
+        """The last read has taken all that there was: the kernel will say when there is more."""
 
     @property
     def secured(self) -> bool:
@@ -56,6 +58,7 @@ class Stream:
             return data
         if self._tls is None:
             data = await self._taken(lambda: self.sock.recv(count))
+            self._empty = len(data) < count
             return bytes(data)
         room = bytearray(count)
         came = await self._read(memoryview(room))
@@ -69,6 +72,7 @@ class Stream:
             return len(data)
         if self._tls is None:
             count: int = await self._taken(lambda: self.sock.recv_into(view))
+            self._empty = count < len(view)
             return count
         return await self._read(view)
 
@@ -77,10 +81,11 @@ class Stream:
 
         The socket stays watched from one wait to the next, for to begin and end that costs as much as to read a small frame.
         """
-        try:
-            return take()
-        except (BlockingIOError, InterruptedError):
-            pass
+        if not self._empty:
+            try:
+                return take()
+            except (BlockingIOError, InterruptedError):
+                pass
         self._take, self._waiter = take, self._loop.create_future()
         if not self._watched:
             self._loop.add_reader(self.sock, self._ready)

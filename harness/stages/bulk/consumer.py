@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
 
 POLL_S = 0.1
+AGAIN_S = 0.02
 ASK_S = 60.0
 
 
@@ -91,7 +93,7 @@ class BulkConsumer:
             try:
                 self._consumer.commit(offsets=where, asynchronous=False)
             except KafkaException:
-                continue
+                time.sleep(AGAIN_S)
             else:
                 return
 
