@@ -54,7 +54,7 @@ def load(where: str) -> Any:
 
 
 def load_brought(group: str, name: str, where: str, kind: type[T], check: Callable[[T], str | None] = _nothing) -> T:
-    """Import what a name in a group stands for, or what that names besides: a ``kind``, of which ``check`` says what is wrong.
+    """Import the object of an entry point, which must be a ``kind``. ``check`` says what is wrong with it.
 
     Raises:
         EnvironmentFailure: a third-party package fails, or leaves the interpreter; one line.

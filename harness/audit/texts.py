@@ -262,7 +262,7 @@ def bounded(numbers: pa.Array) -> pa.Array:
 
 
 def unread(side: Rows, source: bytes | None, found: str | None, place: str = "") -> Unread:
-    """Say of a row without a usable id what stands there, and why that is none. ``found`` is what is said to be the id in it.
+    """Say why a row has no usable id, and what stands there. ``found``: the text in the place of the id.
 
     >>> from harness.audit.spec import parse
     >>> print(unread(parse("parquet:out"), b"+7", "+7", "a.parquet:3"))

@@ -16,7 +16,7 @@ class EnvironmentFailure(Exception):  # noqa: N818 - the word of the exit-code t
 
 
 def why_damaged(error: Exception) -> str:
-    """Say in plain words what is wrong with a file that could not be read as what it is.
+    """Say in plain words why a file could not be parsed.
 
     >>> why_damaged(KeyError("seed")), why_damaged(TypeError("'int' object is not iterable"))
     ("it has no 'seed'", 'it does not have the form of one')

@@ -174,7 +174,7 @@ class SoFar:
             return sorted(chain.from_iterable(self._kinds[kind] for kind in kinds), key=lambda event: event["t"])
 
     def finder(self, kind: str, wanted: Callable[[Event], bool]) -> Callable[[], list[Event]]:
-        """Return what returns the events of a kind that are ``wanted``, each time it is called. It looks at each of them once."""
+        """Return a function that returns the ``wanted`` events of a kind so far. Each event is looked at once."""
         found: list[Event] = []
         seen = 0
 

@@ -20,7 +20,7 @@ class LetGo:
     until: str
 
     def trouble(self, course: Course) -> str | None:
-        """Say that the event never came, that the client had gone, or that it would not have waited for so long."""
+        """Say that the event never came, that the client had disconnected, or that the client would have timed out."""
         own = {event.get("phase"): event for event in course.history.of(kinds.RULE) if event.get("rule") == "fault"}
         held, released = own.get("held", {}), own.get("released")
         if released is None:

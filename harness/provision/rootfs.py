@@ -74,7 +74,7 @@ class Rootfs:
         self.entries[path] = _Entry(source, stat.S_IMODE(source.stat().st_mode) | 0o444)
 
     def python(self, path: str, source: Path) -> None:
-        """Write a Python module, and beside it what it compiles to, so that nobody compiles it at every start."""
+        """Write a Python module and its compiled form, so that it is not compiled at every start."""
         self.text(path, source.read_text(encoding="utf-8"))
         self._modules[path] = source
 

@@ -91,7 +91,7 @@ def stream(spark: SparkSession, folder: Path) -> None:
 
 
 def stateful(spark: SparkSession, folder: Path) -> None:
-    """Run one batch of a query that keeps what it has seen, and hands it to a function in update mode."""
+    """Run one batch of a stateful query in update mode, with a function as its sink."""
     lines = spark.readStream.schema("id long, key string").json(str(folder / "lines"))
     kept = lines.groupBy("key").agg(f.collect_list(f.struct("id", "key")).alias("copies"))
 

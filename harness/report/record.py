@@ -39,7 +39,7 @@ def record_text(results: Sequence[CellResult], record: str) -> str:
 
 
 def no_record(results: Sequence[CellResult], record: str) -> NoRecordError:
-    """Return the error that says that no cell has such a record, and how one of them is called."""
+    """Return the error for a record that no cell has; it names one that exists."""
     known = next((result.plan.target for result in results if result.judgement.account.counts["offered"]), None)
     hint = f"; one is called {known}, for example" if known else ""
     return NoRecordError(f"none of {counted(len(results), 'cell')} has a record {record!r}{hint}")

@@ -127,7 +127,7 @@ class QueueServer(ServedBroker):
         return self._product.messages(self._ask("journal", name, aside), name, aside)
 
     def called(self, name: str) -> str:
-        """Return what the journal calls a copy, by what a client was told that it is called."""
+        """Return the journal's name of a message, by the name that clients are told."""
         return self._product.called(name)
 
     def count(self, queue: str) -> Count:

@@ -106,7 +106,7 @@ class QueueBroker(Protocol):
         """The wire's control."""
 
     def own_routes(self) -> Sequence[Route]:
-        """Return the ways through the wire by which it talks to itself: a cell that has it to itself has them, too."""
+        """Return the broker's own routes through the wire, which belong to a cell that has the broker alone."""
 
     def address(self, role: Role) -> str:
         """Return where programs of a role find it: the wire."""
@@ -121,7 +121,7 @@ class QueueBroker(Protocol):
         """Return every copy that a queue has had, as the journal at rest says."""
 
     def called(self, name: str) -> str:
-        """Return what the journal calls a copy, by what a client was told that it is called."""
+        """Return the journal's name of a message, by the name that clients are told."""
 
     def count(self, queue: str) -> Count:
         """Return how many messages wait in a queue, as the broker itself says."""
@@ -224,7 +224,7 @@ def what_waits(broker: QueueBroker, queue: str) -> str | None:
 def tell_message(
     history: HistoryWriter, hop: Hop, queue: str, message: Message, *, record: str | None, waiting: Waiting | None, **more: Any
 ) -> None:  # fmt: skip
-    """Write that a queue has had a copy, of which record, what it waits for, and what became of it."""
+    """Write the history lines of one message of a queue: its record, what it waits for, and what became of it."""
     history.write(
         kinds.STORED, hop=hop, queue=queue, place=message.place, waiting=waiting, record=record, visible=message.visible,
         attempt=message.attempt, **more,

@@ -108,7 +108,7 @@ class Reading:
 
 
 def kill_all(nodes: Sequence[StageNode]) -> None:
-    """SIGKILL those that were started. What fails keeps no other from its end, and is raised behind it."""
+    """SIGKILL all nodes that were started. An error is raised when all have been tried."""
     if not nodes:
         return
     try:

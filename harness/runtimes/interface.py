@@ -160,7 +160,7 @@ class Node(Protocol):
         """Whether it has not ended. A paused node is alive."""
 
     def members(self) -> tuple[Member, ...]:
-        """Return the processes of it that live, as far as its runtime sees into it; none where it has ended."""
+        """Return the node's living processes, as far as the runtime can see them."""
 
     def kill(self) -> Exit:
         """SIGKILL, and wait until it is gone with everything it started. Where it had ended before, say how."""
@@ -231,7 +231,7 @@ class Contained(Protocol):
         """Remove the dead container: a restart makes another. What it kept in folders of the host stays."""
 
     def fill_disk(self) -> Room:
-        """Fill the small disk it has, and wait until it has ended by itself. Return what the disk said once it was full."""
+        """Fill the node's small disk, and wait until the node ends by itself. Return what the full disk said."""
 
     def empty_disk(self) -> Room:
         """Give the disk its room back; return what it says then."""

@@ -21,7 +21,7 @@ CALM = "calm"
 
 
 def name_of(line: Event) -> Name:
-    """Return what a frame's line, or that of a rule that it has hit, calls it."""
+    """Return the name of a frame, by its own line or by that of a rule that it hit."""
     return line.get("conn"), line.get("corr"), line.get("dir")
 
 

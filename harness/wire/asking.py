@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def answer(conn: Connection, direction: Direction) -> None:
-    """Take note that something was said: whatever a server says, or that it leaves, answers a client that has asked."""
+    """Take note that a server spoke, or left: either answers a client that has asked for TLS."""
     if direction is Direction.RESPONSE:
         conn.answer_to_tls()
 

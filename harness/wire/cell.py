@@ -219,7 +219,7 @@ class WireCell:
         self.write(kinds.FRAME, **carried.fields(), **about, **extra)
 
     def hit(self, rule: Rule, carried: Carried, held: str | None) -> None:
-        """Write that a rule fired. Who controls the wire learns it by this line: what is ``held`` must be so before."""
+        """Write that a rule fired. What is ``held`` must be held before, for others act on this line."""
         self.phase(rule, "hit", carried, action=rule.action, held=held)
 
     def phase(self, rule: Rule, phase: str, carried: Carried, **more: object) -> None:

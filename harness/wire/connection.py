@@ -151,7 +151,7 @@ class Connection:
         self._announced = True
 
     def keep(self, carried: Carried) -> None:
-        """Keep a frame that came before it is known whose it is: its line, and who is answered, is told when that is known."""
+        """Keep a frame until it is known which cell it belongs to: its line is written then."""
         self._early.append(carried)
         if len(self._early) > MAX_EARLY:
             self._early.popleft()
@@ -200,7 +200,7 @@ class Connection:
             self.unread(because)
 
     def unread(self, because: str) -> None:
-        """Say that something could not be read of which nobody knows what it is. It voids the cell."""
+        """Write that bytes could not be read, which voids the cell."""
         cell = self.cell or self._hub.cell_of(self.client, self.route)
         if cell is not None:
             cell.write(kinds.UNDECODABLE, api="unknown", version=-1, because=because, **self.fields())

@@ -21,7 +21,7 @@ _TOLD: Mapping[str, Act] = {
 
 
 def lines_of(conn: int, frame: PulsarFrame, error: int | str | None, *, reached: bool) -> Iterator[Line]:
-    """Yield what a frame, or the answer to one, says of each record that it is about.
+    """Yield the history lines of a frame, or of an answer, one for each record in it.
 
     Of the answer to a SEND also ``place``: where the message is stored, null where the broker says nowhere.
     """

@@ -374,7 +374,7 @@ class PulsarSession:
         return Immovable("belongs to its connection, as producers and consumers do")
 
     def owner(self) -> str | None:
-        """Return who the client says that it is: a user, or how it describes itself; else the first topic that it named."""
+        """Return the client's user name, or its description of itself, or else the first topic that it named."""
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:  # noqa: ARG002 - both sides ask

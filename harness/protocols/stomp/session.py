@@ -264,7 +264,7 @@ class StompSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its receipt is enough
-        """Make the ERROR that refuses what asked for a receipt. Who says it ends the connection.
+        """Make the ERROR that refuses a frame with a receipt header. The broker ends the connection behind an ERROR.
 
         Raises:
             UnableError: no receipt was asked for, or the step is never refused so.

@@ -75,7 +75,7 @@ class DockerNode(NodeLife):
         )
 
     def members(self) -> tuple[Member, ...]:
-        """Return the processes of its first one's group that are seen from here: what dies with it is the engine's business."""
+        """Return the processes in the group of the container's first one, as this machine sees them."""
         seen = group_members(self.pid) if self.pid and self.alive else ()  # the id of one that has ended may be given again
         return tuple(Member(pid, "group", command_of(pid)) for pid in seen)
 

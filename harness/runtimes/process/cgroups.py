@@ -43,7 +43,7 @@ def make(parent: str, name: str) -> str:
 
 
 def enter(cgroup: str) -> None:
-    """Put this process into one, with all that it will start. Where that is refused it is not in it."""
+    """Put this process, and all that it will start, into a cgroup, unless the kernel refuses."""
     _write(f"{cgroup}/cgroup.procs", b"0")
 
 

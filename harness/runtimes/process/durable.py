@@ -117,7 +117,7 @@ class TracingError(CellFailure):
 
 
 def attached(pids: Iterable[int], log: Path, point: Point | None = None, *, plain: bool = False) -> tuple[str, ...]:
-    """Return a command that writes down the durable writes of processes that run, and holds one at a point, if there is one.
+    """Return a tracer's command that logs the durable writes of running processes, and holds one at a point if given.
 
     ``plain``: and every other write into a file. It stops them at every call of theirs, of whatever kind.
     """

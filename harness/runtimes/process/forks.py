@@ -108,7 +108,7 @@ class Forks:
             self.drop()
 
     def drop(self) -> None:
-        """Do without the fork server: end it, and start afresh what waits for it. One that was ready once is started again."""
+        """End the fork server, and start the waiting nodes without it. One that was ready once is started again."""
         server, self.server = self.server, None
         if server is None:
             return

@@ -196,7 +196,7 @@ def release(members: Iterable[Member]) -> None:
 def end(
     find: Callable[[], list[Member]], within_s: float, killed: Callable[[list[Member]], object] = lambda _: None
 ) -> Generator[float, None, list[Member]]:
-    """Stop all that is found, kill it, wait until it is gone, and look again. Return what is left after ``within_s``.
+    """Stop and kill all members until none is found. Return those that are left after ``within_s``.
 
     One look is no proof that nobody is there: who forks and ends in the middle of it is not seen, nor is its child.
     Yields how long to wait before it goes on. ``killed`` is called with those that have just been sent SIGKILL.

@@ -89,7 +89,7 @@ class Pending(Protocol):
     """A record under way."""
 
     def wait(self, within_s: float) -> Stored | None:
-        """Wait for what the client says of it; none: it is acknowledged by a broker that names no place.
+        """Wait for the outcome; None: acknowledged by a broker that names no place.
 
         Raises:
             ClientError: it was refused, or nobody knows what became of it.

@@ -300,7 +300,7 @@ class JmsConsumer:
             raise
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Let the library give it again; when it has done so as often as may be, it refuses it for good itself."""
+        """Let the library deliver it again. Behind the last attempt that is allowed, the library rejects it by itself."""
         del given
         if for_good:
             raise NotImplementedError("JMS has no word for that")

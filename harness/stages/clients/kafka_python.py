@@ -254,7 +254,7 @@ class Consumer:
         return frozenset(one.partition for one in self._consumer.assignment())
 
     def position(self, topic: str, partition: int) -> int | None:
-        """Return where it goes on: it keeps its own place in a partition that a rebalance has given it back."""
+        """Return the next offset that it reads: it keeps its own in a partition that a rebalance gives back."""
         try:
             found: int | None = self._consumer.position(TopicPartition(topic, partition), timeout_ms=POSITION_MS)
         except Errors.KafkaError:  # it does not know, or nobody answers

@@ -18,7 +18,7 @@ KEPT_ONCE: Final = Sign(
 
 
 def artemis_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records that show it: what was answered says the wire, and what was kept the journal."""
+    """Return the records that show a sign, by the wire's answers and the journal's messages."""
     taken = Counter(event["record"] for event in history.of(kinds.PRODUCE_ANSWER) if event["error"] == 0)
     kept = Counter(event["record"] for event in history.of(kinds.STORED) if event["hop"] == Hop.TOPIC and event["visible"])
     return {KEPT_ONCE: {record for record, count in taken.items() if count > 1 and kept[record] == 1}}

@@ -47,7 +47,7 @@ class ForeignMembership(Membership):
                    because=f"the group to put out a paused {role} (its session time-out?)")  # fmt: skip
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until the process has been told that it is no member any more, and has become one again, if it does at once.
+        """Wait until the process was told that it is no member any more, and has joined again if it does so at once.
 
         It was put out before it was woken: so any answer to it about its membership says so, and so does its end.
         """

@@ -33,7 +33,7 @@ class Ends:
         self._found = found
 
     def observe_source(self) -> None:
-        """Write what was offered, how much of it, and what the programs were told of it, at the time when they were."""
+        """Write which records were offered, and what the programs were told of them, with the times of that."""
         scene, so_far = self._scene, self._scene.so_far
         for record in scene.load.records:
             scene.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)

@@ -59,7 +59,7 @@ class Result:
 
 
 def unfilled(results: Sequence[Result]) -> list[Result]:
-    """Return those that lack something, of records of which no other has all: one that is whole is there, and has a copy."""
+    """Return the incomplete rows of records that have no complete row."""
     whole = {result.record for result in results if not result.lacks}
     return [result for result in results if result.lacks and result.record is not None and result.record not in whole]
 

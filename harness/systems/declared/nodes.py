@@ -158,7 +158,7 @@ class CommandNode:
         return self.fetches(self._since) if self.stage.reads else self.is_open()
 
     def error(self, what: str) -> StageError:
-        """Return what is to be raised about it: what the wire saw that may be the reason, and what it said last."""
+        """Return an error about it, with what the wire saw that may be the reason, and its last words."""
         tail = " | ".join(last_lines(self._alive().log_tail(MANY)))
         said = f"; it last said: {tail}" if tail else "; it printed nothing"
         hint = self.hint()
@@ -306,7 +306,7 @@ class CommandNode:
         self._say("resumed", pid=self._alive().pid)
 
     def restart(self) -> None:
-        """Start it again and wait until it is ready. One that does not come back is found so by who supervises it."""
+        """Start it again and wait until it is ready. :meth:`supervise` tells that it does not come back."""
         self.buried()
         wait_until(lambda: not self._is_down(), within_s=self.stage.down_s + GONE_S, because=f"the {self.name} to come back")
         self.start()

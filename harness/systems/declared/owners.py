@@ -55,6 +55,6 @@ class Owners:
             )
 
     def lives(self, conn: int) -> bool:
-        """Say whether who was given something over a connection lives; where nobody knows who that is, whether it is open."""
+        """Say whether the process behind a connection lives; if the process is unknown, whether the connection is open."""
         pid, _ = self._owners.get(conn, (None, 0))
         return self._scene.sighted.is_open(conn) if pid is None else is_alive(pid)

@@ -43,7 +43,7 @@ class OwnQueues:
     def brokers(
         self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
     ) -> QueueBrokers:
-        """Return a broker, not started yet: one cell's, whatever it needs, for its journal holds all that it ever had."""
+        """Return a broker that is not started yet. Each cell has its own, for the journal holds all that a broker ever had."""
         del need, security, roles
         return QueueBrokers(self._launcher, directory)
 

@@ -140,7 +140,7 @@ class Sighted:
             return conn not in self._closed
 
     def unacknowledged(self, role: str) -> int:
-        """Return how many records a stage has sent whose fate it was not told: it may send them again, or its successor."""
+        """Return how many records a stage has sent without an answer: it, or its successor, may send them again."""
         with self._lock:
             self._look()
             return len(self._open[role])

@@ -42,7 +42,7 @@ class Workers:
         self._known: dict[int, Worker] = {}
 
     def note(self, role: Role, pid: int, life: int) -> None:
-        """Remember one that has fetched, in this incarnation of its stage; what is said of an earlier one comes too late."""
+        """Remember a process that has fetched in this incarnation of its stage; earlier incarnations do not count."""
         stage = self._stages[role]
         if pid not in self._known and life == stage.incarnation and stage.node is not None and pid != stage.node.pid:
             self._known[pid] = Worker(role, pid, command_of(pid), stage.incarnation, time.monotonic())

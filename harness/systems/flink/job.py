@@ -276,7 +276,7 @@ class Job(RunningJob):
         self._cluster.rest.trigger(self.id)
 
     def resubmit(self, number: int | None) -> None:
-        """End what is left of it, where anybody knows of it; submit it with the state in the checkpoint's folder."""
+        """Cancel the job if it still runs, and submit it with the state in the checkpoint's folder."""
         self._end()
         with self._refilled():
             self.submit(restored_from=number)

@@ -344,7 +344,7 @@ def probe_of(key: str) -> str:
 
 
 def answered(question: Callable[[], T]) -> T:
-    """Ask until a broker answers: the one that was asked first may be the one that has died."""
+    """Ask again until a broker of the cluster answers: the one that was asked first may have died."""
     found: list[T] = []
 
     def got() -> bool:

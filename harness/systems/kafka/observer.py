@@ -101,7 +101,7 @@ class WholeLog:
         return max((copy.offset for copy in self.copies if copy.partition == partition and copy.visible), default=-1)
 
     def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> dict[str, Any]:
-        """Return what a history says of where a copy stands, whether it is seen, and what it waits for.
+        """Return the fields of a copy's history line: its place, whether it is visible, and what it waits for.
 
         ``saved``: the positions of the log's reader by partition, ``None`` where the log has none that counts.
         """

@@ -76,7 +76,7 @@ class Scene(CellScene):
             self.observer.save_positions(self.group, self.source, beginning)
 
     def tell_group(self) -> None:
-        """Tell a group of a new protocol its settings, before it has a member: it has them from its broker, not from those."""
+        """Set a group's settings at the broker, before it has a member: the new protocol takes none from its members."""
         consumer, share = self.settings.consumer, self.settings.consumer.share
         kind = str(consumer.protocol)
         if consumer.protocol is GroupProtocol.CLASSIC:

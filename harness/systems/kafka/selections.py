@@ -57,7 +57,7 @@ def _successions(history: History) -> dict[tuple[str, int], tuple[int, int]]:
 
 
 def lapsed(history: History) -> str | None:
-    """Say that a lone broker was no leader for a while although nobody had harmed it, by the epochs of what it stored.
+    """Say that an unharmed lone broker was no leader for a while, by the leader epochs of its records.
 
     A broker that is starved for longer than its registration lasts is fenced, and answers as no leader until it is back: what
     the clients make of that is no effect of the fault.

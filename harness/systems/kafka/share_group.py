@@ -67,7 +67,7 @@ class ShareGroup:
         self._settings = scene.settings.consumer
 
     def trouble(self) -> str | None:
-        """Say of how much it has not said that it is done with it, or ``None``.
+        """Say how many records the group has not acknowledged, or return ``None``.
 
         A marker may be left to it: the Java client 4.3.0 forgets to acknowledge one that has come behind a record, when the poll
         before had just given up. It is given it again when the lock is over, and no reader ever sees that.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether it can play a scenario: it simulates outcomes, not the requests of a protocol, nor what is around them."""
+    """Say whether it can play a scenario: it simulates outcomes, and neither a protocol nor its surroundings."""
     need = scenario.deployment
     ours, real = scenario.pipeline.system == "kafka", scenario.pipeline.on_server or need.clustered or need.security
     return ours and not real and scenario.group != "transactions"

@@ -99,7 +99,7 @@ class LogRun(MemoryCellRun):
             self.observed(kinds.POSITION, partition=partition, offset=saved[partition], where="group")
 
     def observe(self) -> None:
-        """Write of a log that is the sink, too, all of which is in one partition, and of one that keeps the cursor."""
+        """Write what is in the logs: the topic's, the sink's (one partition), and the one that keeps the cursor."""
         super().observe()
         for hop, partitions in self.plan.logs.items():
             for partition in range(partitions) if hop != Hop.TOPIC else ():

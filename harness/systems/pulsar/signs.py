@@ -31,7 +31,7 @@ TOLD_AGAIN: Final = Sign("told-again", "the coordinator told somebody again how 
 
 
 def pulsar_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records that a broker has taken for ones that it has, whose transaction ended without a hearer, that waited."""
+    """Return the records by sign: taken for duplicates, of a transaction that ended unheard, or kept waiting."""
     answers = [e for e in history.of(kinds.PRODUCE_ANSWER) if "place" in e and e["error"] == 0]
     given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
     unheard = {e["record"] for e in history.of(kinds.ENDING) if e["outcome"] == "taken" and not e["reached"]}

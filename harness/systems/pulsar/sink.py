@@ -47,7 +47,7 @@ class TopicSink:
         return f"{left} results are in transactions that are open" if left else None
 
     def observe(self) -> None:
-        """Write every copy, and every one that can be seen as a result; nobody reads it, so none waits for that."""
+        """Write every copy, and each visible one as a result. Nobody reads the sink, so no copy waits for a reader."""
         for order, message in enumerate(self.broker.messages(self.name)):
             payload = decode(message.value)
             mine = payload is not None and payload.cell_key == self.scene.cell.key

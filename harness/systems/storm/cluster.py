@@ -178,7 +178,7 @@ class Cluster:
         return self._java_below(self._supervisor)
 
     def kill_supervisor(self) -> int:
-        """SIGKILL it, and nothing that it has started; return its process id when its parent says that it died of that."""
+        """SIGKILL the supervisor alone; return its process id when its parent tells of the death by SIGKILL."""
         pid, log = self.supervisor_pid(), self._nodes[self._supervisor].log_path
         self._ours.add(self._supervisor)
         os.kill(pid, signal.SIGKILL)
@@ -186,7 +186,7 @@ class Cluster:
         return pid
 
     def restart_supervisor(self) -> None:
-        """Start another on what it has left, and wait until Nimbus knows of it, and it of the workers that there are."""
+        """Start another supervisor on the same folder, and wait until Nimbus knows of it, and it knows the workers."""
         self._supervisors += 1
         self._start(self._supervisor, SUPERVISOR)
         log = self._nodes[self._supervisor].log_path

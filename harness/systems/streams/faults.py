@@ -134,7 +134,7 @@ class RestartedUnfed:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop the source; end the application when it has done with what there is, and again when it has sent that."""
+        """Stop the source; end the application when it has processed everything, and again when it has sent the results."""
         source, hold = stop_at(controls, self.at)
         controls.settle()
         application = controls.ability(Termination).stage(Role.PROCESSOR)

@@ -40,7 +40,7 @@ class InstanceNode(StageNode):
         self._ahead = self._launch(self._next())
 
     def dismiss(self) -> None:
-        """End what stands by, and clear away what it has left: a state has some megabytes, and nobody judges by it."""
+        """End the standby, and remove its state: it has some megabytes, and nothing is judged by it."""
         if self._ahead is not None and self._ahead.alive:
             self._ahead.kill()
         for folder in (self._scratch, self.state):
@@ -64,7 +64,7 @@ class InstanceNode(StageNode):
             self.stand_by()
 
     def restart(self) -> None:
-        """Start the next incarnation, wait until it is ready; and let the one after it stand by, where it is to end, too."""
+        """Start the next incarnation and wait until it is ready; if that is to end, too, let the one after it stand by."""
         super().restart()
         if self.successors > 0:
             self.stand_by()

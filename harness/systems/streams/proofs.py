@@ -61,7 +61,7 @@ class SentUnfed:
 
 
 def results_of(history: History, record: str) -> list[Event]:
-    """Return what the wire saw of a record's results: their attempts are named by those who made them."""
+    """Return the wire's lines about a record's results, by the names of the attempts."""
     return [event for event in history.of(kinds.SENT) if event["record"] == record and event.get("attempt")]
 
 
