@@ -100,7 +100,7 @@ KAFKA: Final = Dialect(
         Moment.JOINED: (Api.JOIN_GROUP, _IN), Moment.PRODUCER_ID: (Api.INIT_PRODUCER_ID, _IN),
         Moment.COMMIT: (Api.END_TXN, _OUT), Moment.COMMIT_ANSWER: (Api.END_TXN, _IN),
     },
-    reads=(Api.FETCH, _IN), logs=True,
+    reads=(Api.FETCH, _OUT), logs=True,
 )  # fmt: skip
 STOMP: Final = Dialect(
     "STOMP",

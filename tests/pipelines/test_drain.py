@@ -445,14 +445,16 @@ def test_how_far_a_topic_was_read(wire: Wire) -> None:
 
 
 def test_what_a_stage_was_seen_to_ask_for(wire: Wire) -> None:
-    """By its role; to be answered is more than to ask."""
+    """By its role. Who has asked for records reads, though the answer may take half a second where there are none."""
+    wire.says("frame", conn=2, corr=0, role="consumer", api="JoinGroup", dir="request")
+    assert wire.sighted.fetched("consumer") == 0
     wire.says("frame", conn=2, corr=1, role="consumer", api="Fetch", dir="request")
     assert wire.sighted.asked("consumer", "Fetch")
     assert not wire.sighted.asked("producer", "Fetch")
     assert not wire.sighted.asked("consumer", "Produce")
-    assert wire.sighted.fetched("consumer") == 0
+    assert wire.sighted.fetched("consumer") == 3
     wire.says("frame", conn=2, corr=1, role="consumer", api="Fetch", dir="response")
-    wire.says("frame", conn=2, corr=2, role="consumer", api="Metadata", dir="response")
+    wire.says("frame", conn=2, corr=2, role="consumer", api="Metadata", dir="request")
     assert wire.sighted.fetched("consumer") == 3
     assert wire.sighted.fetched("producer") == 0
 

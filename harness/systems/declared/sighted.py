@@ -104,7 +104,7 @@ class Sighted:
             return (role, api) in self._asked
 
     def fetched(self, role: str) -> int:
-        """Return when a stage was seen to read last (monotonic ns): a fetch was answered, a subscription made; 0: never."""
+        """Return when a stage was seen to read last (monotonic ns): it fetched, or subscribed; 0: never."""
         with self._lock:
             self._look()
             return self._fetched.get(role, 0)

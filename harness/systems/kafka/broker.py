@@ -183,9 +183,11 @@ class Broker:
         format_all((self,))
 
     def begin_format(self, cluster: str) -> Node | None:
-        """Start the formatting for a cluster; :func:`format_all` waits for its end. ``None`` where the broker does it itself."""
+        """Start the formatting for a cluster; :func:`format_all` waits for its end. ``None`` where that is not needed."""
         if self._secured is not None:
             self._settings |= self._secured.settings([role for role in self.ports.broker if role != INTER_BROKER], self._settings)
+        elif self._ground.formatted(self._settings, self._directory, cluster):
+            return None
         spec = self._ground.format(self.name, self._settings, self._directory, cluster)
         if spec is not None and self._secured is not None:
             spec = replace(spec, argv=(*spec.argv, *self._secured.format_arguments()), log=self._secured.format_log)
@@ -201,6 +203,8 @@ class Broker:
         if end is None or end.status != 0:
             node.kill()
             raise EnvironmentFailure(f"Kafka's storage could not be formatted ({end}); its log: {node.log_path}")
+        if self._secured is None:
+            self._ground.keep_formatted(self._settings, self._directory)
 
     def start(self) -> None:
         """Start the process and wait for the direct port; readiness is the observer's ack."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import uuid
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +15,7 @@ from harness.provision.toxiproxy import ensure_toxiproxy
 from harness.runtimes.interface import ContainerSpec, NodeSpec, SmallDisk
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.services.postgres.program import InstalledPostgres, PostgresImage
+from harness.systems.kafka.formatted import keep_formatted, new_id, write_formatted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -49,6 +48,12 @@ class Ground(Protocol):
     def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> NodeSpec | None:
         """Return the node that formats a broker's folder ``directory/data``; ``None`` where the broker does it itself."""
 
+    def formatted(self, settings: Mapping[str, str], directory: Path, cluster: str) -> bool:
+        """Format a broker's folder ``directory/data`` as one before it; return whether that could be done."""
+
+    def keep_formatted(self, settings: Mapping[str, str], directory: Path) -> None:
+        """Keep what was formatted by :meth:`format`, for :meth:`formatted`."""
+
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
     ) -> NodeSpec:
@@ -73,7 +78,7 @@ class Ground(Protocol):
 
 def new_cluster_id() -> str:
     """Return an id for a new cluster."""
-    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return new_id()
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,14 @@ class ProcessGround:
             name=f"{name}-format", role="tool", log=directory / f"{name}.log",
             argv=self._command("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config)),
         )  # fmt: skip
+
+    def formatted(self, settings: Mapping[str, str], directory: Path, cluster: str) -> bool:
+        """As the tool has formatted one of this version before, on this machine."""
+        return write_formatted(self._store(settings), settings, directory / "data", cluster)
+
+    def keep_formatted(self, settings: Mapping[str, str], directory: Path) -> None:
+        """Keep it in the cache."""
+        keep_formatted(self._store(settings), directory / "data")
 
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
@@ -126,6 +139,10 @@ class ProcessGround:
         """Kafka, Java and Python."""
         return {"kafka": self.install.version, "java": self.install.java_version, "python": sys.version.split()[0]}
 
+    def _store(self, settings: Mapping[str, str]) -> Path:
+        roles = settings["process.roles"].replace(",", "-")
+        return cache_root() / "formatted" / f"kafka-{self.install.version}-{roles}"
+
     def _command(self, main: str, *words: str, flags: tuple[str, ...] = ()) -> tuple[str, ...]:
         # the logging configuration is inside the jars' default: errors to standard output
         java = (str(self.install.java), *self.install.jvm_flags, HEAP, *JVM, *flags)
@@ -147,6 +164,14 @@ class DockerGround:
 
     def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> None:
         """Leave it to the image, which formats an empty volume."""
+
+    def formatted(self, settings: Mapping[str, str], directory: Path, cluster: str) -> bool:
+        """Leave it to the image."""
+        del settings, directory, cluster
+        return False
+
+    def keep_formatted(self, settings: Mapping[str, str], directory: Path) -> None:
+        """Keep nothing: nothing is formatted here."""
 
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
