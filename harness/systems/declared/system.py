@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.model.scenario import Deployment
@@ -178,9 +179,10 @@ class DeclaredSystem:
         """End what was kept. What fails keeps nothing else from its end."""
         with self._lock:
             kept, self._kept, self._free = self._kept, [], []
-        with contextlib.ExitStack() as ends:
-            for each in kept:
-                ends.callback(each.close)
+        with ThreadPoolExecutor(max(1, len(kept))) as ends:  # each waits for the ends of its processes
+            ended = [ends.submit(each.close) for each in kept]
+        for each in ended:
+            each.result()
 
     def _give_back(self, kept: DeclaredDeployed) -> None:
         """Let the next run have it, unless it was ended meanwhile."""
