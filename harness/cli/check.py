@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,7 +76,7 @@ def check(
         own = "lostack's own brokers have their own user and authority"
         warn(f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for --attach: {own}")
     asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
-    meant, _ = asked.plan({}, only or ())  # a wrong name is told before anything is started
+    meant = [*chain(*asked.plan({}, only or ()))]  # a wrong name is told before anything is started
     asked = replace(asked, jobs=min(jobs_of(jobs), len(meant)))
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:

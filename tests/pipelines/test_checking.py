@@ -158,10 +158,16 @@ class Checked:
 
     run: SavedRun
 
-    def ends(self, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
-        """Let the command have these cells for its own; return its exit code."""
+    def ends(self, monkeypatch: pytest.MonkeyPatch, *options: str, jobs: list[int] | None = None) -> int:
+        """Let the command have these cells for its own; return its exit code. ``jobs``: takes how many cells it wants at once."""
         dry = next(result for result in self.run.results if result.plan.scenario == NO_FAULT)
-        monkeypatch.setattr(checking.Check, "rehearsed", lambda *_, **__: checking.Rehearsed(dry, 1))
+
+        def rehearsed(check: checking.Check, *_: object, **__: object) -> checking.Rehearsed:
+            if jobs is not None:
+                jobs.append(check.jobs)
+            return checking.Rehearsed(dry, 1)
+
+        monkeypatch.setattr(checking.Check, "rehearsed", rehearsed)
         monkeypatch.setattr(checking, "seen_in", lambda _: dict(REQUESTS))  # the archive has none of a cell's requests
 
         def faults(_: object, __: object, ___: object, ____: object, untried: Sequence[str] = ()) -> SavedRun:
@@ -185,6 +191,20 @@ def checked(tmp_path: Path) -> Checked:
     cells = unpack(HERE / f"declared{SUFFIX}", tmp_path)
     orders = next(cell for cell in cells if cell.name.startswith("declared.orders.orders."))
     return Checked(load_run(orders.parents[1]))
+
+
+@pytest.mark.parametrize(("options", "jobs"), [
+    ((), 3), (("--jobs", "2"), 2), (("--jobs", "1"), 1),
+    (("--only", "ack-lost"), 1), (("--only", "ack-lost", "--only", "commit-lost"), 2),
+])  # fmt: skip
+def test_as_many_cells_run_at_once_as_there_are_and_as_the_machine_bears(
+    monkeypatch: pytest.MonkeyPatch, checked: Checked, options: tuple[str, ...], jobs: int
+) -> None:
+    """On two cores three, or as many as were asked for; not more than points that may be meant, of which the dry run tells."""
+    monkeypatch.setattr("harness.cli.options.os.cpu_count", lambda: 2)
+    asked: list[int] = []
+    checked.ends(monkeypatch, "--explain", *options, jobs=asked)
+    assert asked == [jobs]
 
 
 def test_a_fault_without_an_effect_fails_only_where_that_is_asked(
