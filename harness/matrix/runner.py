@@ -52,6 +52,8 @@ ASIDE_NICE = 10
 """The niceness of preparing a system while the cells of the one before it run."""
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 """Deployments with one broker, of those that declared pipelines run on."""
+WORTH_A_BROKER = 2
+"""How many cells that kill their broker must be left for one more to be started for them: that takes about as long as one."""
 OWN_LANES = 2
 """How many brokers are up for cells that kill theirs; two cores have no use for more. A launcher may say less."""
 
@@ -306,7 +308,7 @@ class _Run:
         """Deploy, and let workers run cells on it. If a killed broker does not come back, the next cells get a new deployment."""
         try:
             for turn, (need, name, waiting) in enumerate(turns):
-                if turn and waiting.empty():  # others have run them meanwhile
+                if turn and waiting.qsize() < (1 if need.shared else WORTH_A_BROKER):  # whoever began with them runs them
                     continue
                 for number in itertools.count(1):
                     self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)

@@ -261,6 +261,27 @@ def test_lanes_of_one_cell_have_folders_of_their_own(tmp_path: Path, monkeypatch
     assert len(folders) == len(set(folders)) >= 3
 
 
+def test_no_broker_is_started_for_the_last_cell_that_kills_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever began with such cells runs it, though others have nothing left to do."""
+    monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
+    begun: list[Deployment] = []
+    over = threading.Semaphore(0)
+    deploy = TroubledSystem.deploy
+
+    def slowly(system: TroubledSystem, need: Deployment, at: Path) -> object:
+        begun.append(need)
+        if need is Deployment.OWN:
+            for _ in range(3):
+                over.acquire(timeout=WITHIN_S)
+            threading.Event().wait(0.3)
+        return deploy(system, need, at)
+
+    monkeypatch.setattr(TroubledSystem, "deploy", slowly)
+    saved = run_troubled(broker_cells()[:4], tmp_path, lambda at, _: over.release() if at == "close" else None, jobs=3)
+    assert set(verdicts(saved).values()) == {Kind.KEPT}
+    assert begun.count(Deployment.OWN) == 1
+
+
 def test_a_launcher_may_want_fewer_deployments_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its own may be more than one program."""
     deployed: list[str] = []
