@@ -51,7 +51,6 @@ WATCH_S = 0.2
 ASIDE_NICE = 10
 """The niceness of preparing a system while the cells of the one before it run."""
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
-"""Deployments with one broker, of those that declared pipelines run on."""
 WORTH_A_BROKER = 2
 """How many cells that kill their broker must be left for one more to be started for them: that takes about as long as one."""
 OWN_LANES = 2
@@ -87,9 +86,8 @@ class RunPlan:
     """What is to be run, and where it goes.
 
     ``systems``: those the cells belong to, by name; where there is one, it runs them all.
-    ``jobs``: how many cells share a broker at once. Cells whose broker dies have brokers of their own, or share one with the
-    other semantics of their scenario, for which it dies at the same moment. Where a deployment takes one cell at a time, so many
-    cells are under way in all, each on a deployment of its own.
+    ``jobs``: how many cells share a broker at once; where a deployment takes one cell at a time, how many are under way in all.
+    Cells whose broker dies have brokers of their own, or share one with the other semantics of their scenario.
     """
 
     systems: tuple[Launcher, ...]
@@ -261,7 +259,7 @@ class _Run:
     def _plan_of_lanes(self, system: Launcher) -> Sequence[tuple[tuple[Deployment, ...], int, int]]:
         """Return kinds of lanes: which deployments a lane has in turn, how many such lanes there are, and workers in each."""
         jobs = self.plan.jobs
-        if isinstance(system, TakesOneCell) and system.one_cell:  # one lane begins with what takes longest, and the others help
+        if isinstance(system, TakesOneCell) and system.one_cell:  # one lane begins with those that kill it; the others help
             return ((OF_ONE_BROKER[::-1], 1, 1), (OF_ONE_BROKER, jobs - 1, 1))
         own = system.own_at_once if isinstance(system, LimitsDeployments) else OWN_LANES
         return (
