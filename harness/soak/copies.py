@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -9,9 +11,10 @@ import numpy as np
 from harness.audit.pages import PAGE, PAGE_BITS, decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     Page = np.ndarray[Any, np.dtype[np.uint32]]
+    Counted = tuple[int, int, int]
 
 LIVE: Final = 64
 """Pages of a partition that lie uncompressed: 8 MiB."""
@@ -98,6 +101,26 @@ def _runs(copies: Page) -> Iterator[tuple[int, int, int]]:
     starts = np.flatnonzero(np.concatenate([[True], copies[1:] != copies[:-1]])) if len(copies) else np.zeros(0, dtype=np.int64)
     counts = np.diff(np.append(starts, len(copies)))
     yield from zip(starts.tolist(), counts.tolist(), copies[starts].tolist(), strict=True)
+
+
+def beyond(now: Iterable[Counted], then: Iterable[Counted]) -> list[Counted]:
+    """Return the copies of ``now`` that ``then`` had not, as runs: first position, how many, how many copies each.
+
+    >>> beyond([(0, 10, 2), (20, 1, 1)], [(0, 5, 2), (5, 5, 1)])
+    [(5, 5, 1), (20, 1, 1)]
+    """
+    change: dict[int, int] = defaultdict(int)
+    for runs, sign in ((now, 1), (then, -1)):
+        for first, count, copies in runs:
+            change[first] += sign * copies
+            change[first + count] -= sign * copies
+    found: list[Counted] = []
+    level = 0
+    for at, after in pairwise(sorted(change)):
+        level += change[at]
+        if level > 0:
+            _join(found, (at, after - at, level))
+    return found
 
 
 def _join(found: list[Any], run: tuple[int, ...]) -> None:

@@ -46,7 +46,11 @@ class Struck:
 
 @dataclass
 class Streamed:
-    """What came of a stream so far. ``outside``: what was lost and duplicated in no window, once the stream has ended."""
+    """What came of a stream so far.
+
+    ``outside``: once the stream has ended, what was lost and duplicated in no window, and which copies were added to a window
+    after it was judged (``late``).
+    """
 
     faults: list[Struck] = field(default_factory=list)
     outside: dict[str, Any] | None = None
@@ -98,6 +102,8 @@ def as_lines(found: Streamed, records: int, folder: Path) -> list[str]:
         for word in ("lost", "duplicated"):
             if found.outside[word]:
                 lines += [f"in no fault's window: {word} {_named(found.outside[word])}"]
+        if found.outside.get("late"):
+            lines += [f"after its window was judged: duplicated {_named(found.outside['late'])}"]
         if found.outside["counts"]["phantom"]:
             lines.append(f"in no fault's window: {found.outside['counts']['phantom']:,} phantom")
     if found.stuck:

@@ -2,7 +2,8 @@
 
 The window of a fault is, for each partition, the positions from the last one that was through when it was armed, to the last one
 that was taken from the source when it was healed and records flowed again. What is lost or duplicated in it is the fault's.
-Outside of every window nothing may be. Faults strike one after the other, and their windows do not touch.
+Outside of every window nothing may be, nor may a copy be added to a window that was judged. Faults strike one after the other,
+and their windows do not overlap.
 
 ``soak.jsonl`` has a line for each beginning (a *leg*), each fault that was armed, each that was judged, and the end. A soak that
 was ended goes on with another leg, behind the last window that was judged: what is recorded beyond that is counted anew.
@@ -10,7 +11,10 @@ was ended goes on with another leg, behind the last window that was judged: what
 
 from __future__ import annotations
 
+import json
 import shutil
+import sqlite3
+import struct
 import threading
 import time
 from dataclasses import asdict, dataclass
@@ -18,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.judge.verdict import Kind
 from harness.model.history import HISTORY, HistoryError, read_history
-from harness.soak.copies import Copies
+from harness.soak.copies import Copies, beyond
 from harness.soak.drawing import MOST_HITS, drawn
 from harness.soak.found import Run, Streamed, Struck, append_line, fault_line, progress_line, read_lines
 from harness.soak.judging import Window, judge
-from harness.soak.waves import WAVES_FILE, begun
+from harness.soak.waves import WAVES_FILE, SoakError, begun
 from harness.stages.bulk.marks import Mark, Marks
+from harness.stages.bulk.results import Results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -157,6 +162,8 @@ class Streaming:
         self._armed: dict[str, Any] | None = None
         self._before_leg = 0
         """How many faults earlier legs had."""
+        self._strange_before = 0
+        """How many values of earlier legs were no records, or damaged."""
         self._marks: Marks | None = None
         self._file = asked.folder / WAVES_FILE
         self._moved: tuple[Any, float] = (None, 0.0)
@@ -201,16 +208,22 @@ class Streaming:
         return found
 
     def _resume(self) -> bool:
-        """Read what there is of it; true where it has ended already."""
+        """Read what there is of it; true where it has ended already.
+
+        Raises:
+            SoakError: a line is none that a stream writes.
+        """
         for line in read_lines(self._file):
-            if "leg" in line:
+            if {"leg", "begins"} == set(line):
                 self._legs.append(line)
-            elif "armed" in line:
+            elif {"armed", "scenario", "lows"} == set(line):
                 self._armed = line
-            elif "verdict" in line:
+            elif set(Struck.__dataclass_fields__) == set(line):
                 self.found.faults.append(Struck(**line))
-            else:
+            elif {"counts", "lost", "duplicated"} <= set(line):
                 self.found.outside = line
+            else:
+                raise SoakError(f"{self._file} is damaged: {json.dumps(line)[:80]} is no line of a stream; begin another soak")
         self._before_leg = len(self.found.faults)
         return self.found.outside is not None
 
@@ -218,7 +231,10 @@ class Streaming:
         """Let records flow, from behind the last window that was judged."""
         asked, number = self._asked, len(self._legs)
         self._copies = [Copies(0, end) for end in asked.ends]
-        begins = self._behind() if number else [0] * asked.partitions
+        try:
+            begins = self._behind() if number else [0] * asked.partitions
+        except (OSError, ValueError, struct.error, sqlite3.DatabaseError) as error:
+            raise SoakError(f"{asked.folder / LEGS} is damaged: {error}; begin another soak") from error
         folder = asked.folder / LEGS / str(number)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -240,9 +256,17 @@ class Streaming:
         untils = [*(leg["begins"] for leg in self._legs[1:]), begins]
         for folder, leg, until in zip(folders, self._legs, untils, strict=True):
             for partition, copies in enumerate(self._copies):
-                for first, count in earlier_results(folder, partition):
-                    low, high = max(first, leg["begins"][partition]), min(first + count, until[partition])
-                    copies.add(low, max(0, high - low))
+                file = folder / results_name(partition)
+                if not file.exists():
+                    if until[partition] > leg["begins"][partition]:
+                        raise ValueError(f"{file} is missing")
+                    continue
+                with Results(file) as results:
+                    self._strange_before += results.strange()
+                    for _, first, count in results.since("recorded", 0):
+                        copies.add(first, max(0, min(first + count, until[partition]) - first))
+                        never = max(first, copies.end)
+                        copies.add(never, max(0, first + count - never))
         return begins
 
     def _pump(self) -> None:
@@ -370,9 +394,10 @@ class Streaming:
         return lost, more
 
     def _close(self) -> None:
-        """Judge what lies in no window."""
+        """Judge what lies in no window, and copies that were added to a window after it was judged."""
         lost: list[Run] = []
         more: list[Run] = []
+        late: list[Run] = []
         for partition, end in enumerate(self._asked.ends):
             at = 0
             for low, high in [*(one.windows[partition] for one in self.found.faults), [end, end]]:
@@ -380,12 +405,16 @@ class Streaming:
                 lost += [[partition, *run] for run in gone]
                 more += [[partition, *run] for run in twice]
                 at = max(at, high)
-        phantom = self._flow.strange() + sum(copies.outside for copies in self._copies)
+            for one in self.found.faults:
+                _, now = self._copies[partition].anomalies(*one.windows[partition])
+                then = [(run[1], run[2], run[3]) for run in one.duplicated if run[0] == partition]
+                late += [[partition, *run] for run in beyond(now, then)]
+        phantom = self._strange_before + self._flow.strange() + sum(copies.outside for copies in self._copies)
         counts = {
-            "lost": sum(run[2] for run in lost), "duplicated": sum(run[2] * run[3] for run in more),
+            "lost": sum(run[2] for run in lost), "duplicated": sum(run[2] * run[3] for run in (*more, *late)),
             "phantom": phantom - sum(one.counts["phantom"] for one in self.found.faults), "absorbed": 0,
         }  # fmt: skip
-        self.found.outside = {"counts": counts, "lost": lost, "duplicated": more}
+        self.found.outside = {"counts": counts, "lost": lost, "duplicated": more, "late": late}
         append_line(self._file, self.found.outside)
 
     def _say(self, since: float, before: int) -> None:
@@ -404,17 +433,6 @@ def unit_of(records: int) -> int:
     (50, 20000)
     """
     return max(LEAST_UNIT, min(UNIT, records // (PARTITIONS * FEWEST_UNITS)))
-
-
-def earlier_results(leg: Path, partition: int) -> Iterable[tuple[int, int]]:
-    """Yield the runs that an earlier leg has recorded of a partition."""
-    from harness.stages.bulk.results import Results  # noqa: PLC0415
-
-    file = leg / results_name(partition)
-    if file.exists():
-        with Results(file) as results:
-            for _, first, count in results.since("recorded", 0):
-                yield first, count
 
 
 def results_name(partition: int) -> str:

@@ -21,7 +21,7 @@ from harness.stages.bulk.results import Results
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from harness.soak.drawing import Drawn
@@ -49,6 +49,8 @@ class Play:
     harms: dict[int, Harm] = field(default_factory=dict)
     beside: dict[int, Harm] = field(default_factory=dict)
     """Harm to the unit of partition 0 that begins at a position, whatever is struck."""
+    late: dict[int, Callable[[], tuple[int, int]]] = field(default_factory=dict)
+    """Before the unit of partition 0 that begins at a position: the first of the positions recorded once more, and how many."""
     ends_at: int | None = None
     """Ctrl-C is pressed when so many records were taken."""
     stops_at: int | None = None
@@ -56,6 +58,7 @@ class Play:
     struck: list[Drawn] = field(default_factory=list)
     harmed: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """Fault to the partition and the positions of the unit that it struck."""
+    _results: list[Results] = field(default_factory=list)
     _due: deque[tuple[Drawn, Harm]] = field(default_factory=deque)
 
     def begin(self, folder: Path, begins: Sequence[int]) -> None:
@@ -94,7 +97,8 @@ class Play:
         """Close the files."""
         for results in self._results:
             results.close()
-        self.marks.close()
+        if self._results:
+            self.marks.close()
 
     def _flow(self, partition: int) -> None:
         mark, end = self.marks.read(partition), self.asked.ends[partition]
@@ -117,7 +121,11 @@ class Play:
             strange = harm.strange
             self.harmed[fault.number] = (partition, mark.taken, after)
         if partition == 0 and mark.taken in self.beside:
-            lose, duplicate = lose + self.beside[mark.taken].lose, duplicate + self.beside[mark.taken].duplicate
+            harm = self.beside[mark.taken]
+            lose, duplicate, strange = lose + harm.lose, duplicate + harm.duplicate, strange + harm.strange
+        if partition == 0 and mark.taken in self.late:
+            first, count = self.late[mark.taken]()
+            self._results[0].record(np.arange(first, first + count))
         positions = np.arange(mark.taken + lose, after)
         self._results[partition].record(positions, strange)
         self._results[partition].record(positions[:duplicate])

@@ -11,7 +11,7 @@ import pytest
 from harness.judge.verdict import Kind
 from harness.model.semantics import Semantic
 from harness.soak.found import as_lines, fault_line
-from harness.soak.stream import FAULTS, LEGS, MARKS, Stream, Streaming
+from harness.soak.stream import FAULTS, LEGS, MARKS, Stream, Streaming, results_name
 from harness.soak.waves import SOAK_FILE, WAVES_FILE, SoakError
 from harness.stages.bulk.marks import Marks
 from scenarios import plain
@@ -68,7 +68,8 @@ def test_what_ends_as_it_should(tmp_path: Path) -> None:
     for before, after in zip(found.faults, found.faults[1:], strict=False):
         assert all(one[1] <= other[0] for one, other in zip(before.windows, after.windows, strict=True))
     assert not list((tmp_path / FAULTS).iterdir())
-    assert found.outside == {"counts": {"lost": 0, "duplicated": 0, "phantom": 0, "absorbed": 0}, "lost": [], "duplicated": []}
+    counts = {"lost": 0, "duplicated": 0, "phantom": 0, "absorbed": 0}
+    assert found.outside == {"counts": counts, "lost": [], "duplicated": [], "late": []}
     assert fault_line(found.faults[0]) in heard.lines
     assert as_lines(found, RECORDS, tmp_path)[-1] == "KEPT"
 
@@ -157,6 +158,68 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     again = streamed(Play(asked(tmp_path)))
     assert (again.faults, again.kind, again.recorded) == (rest.faults, rest.kind, rest.recorded)
     assert lines == (tmp_path / WAVES_FILE).read_bytes().splitlines(keepends=True)[: len(lines)]
+
+
+@pytest.mark.parametrize(("semantic", "kind"), [(Semantic.AT_MOST_ONCE, Kind.BROKEN), (Semantic.AT_LEAST_ONCE, Kind.VOID)])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_copy_that_is_added_to_a_judged_window_is_found(
+    tmp_path: Path, semantic: Semantic, kind: Kind, *, resumed: bool
+) -> None:  # fmt: skip
+    """At both edges of a window, long after its fault; also where the stream goes on in another leg."""
+    one = asked(tmp_path, semantic, scenarios=(plain.DELIVERY_LOST,), faults_per_minute=1e-9)
+    if resumed:
+        assert streamed(Play(one, ends_at=120_000)).interrupted
+    late = {150_000: lambda: (first_window(tmp_path)[0], 2), 150_500: lambda: (first_window(tmp_path)[1] - 1, 1)}
+    found = streamed(Play(one, late=late))
+    low, high = found.faults[0].windows[0]
+    assert found.outside is not None
+    assert found.outside["late"] == [[0, low, 2, 1], [0, high - 1, 1, 1]]
+    assert found.outside["duplicated"] == []
+    assert found.total("duplicated") == 3
+    assert found.kind is kind
+    told = f"after its window was judged: duplicated 0:{low:,}-{low + 1:,}, 0:{high - 1:,} (3 records)"
+    assert told in as_lines(found, RECORDS, tmp_path)
+
+
+def first_window(folder: Path) -> list[int]:
+    """Return the first fault's window in partition 0."""
+    lines = [json.loads(line) for line in (folder / WAVES_FILE).read_text().splitlines()]
+    return next(line["windows"][0] for line in lines if "windows" in line)  # type: ignore[no-any-return]
+
+
+def test_what_was_strange_before_it_went_on_is_not_forgotten(tmp_path: Path) -> None:
+    """A value that was no record, in no fault's window of the leg before."""
+    part = streamed(Play(asked(tmp_path), beside={0: Harm(strange=1)}, ends_at=60_000))
+    assert part.interrupted
+    assert not any(one.counts["phantom"] for one in part.faults)
+    found = streamed(Play(asked(tmp_path)))
+    assert found.outside is not None
+    assert found.outside["counts"]["phantom"] == 1
+    assert found.kind is Kind.BROKEN
+
+
+@pytest.mark.parametrize("line", ["{}", '{"verdict": "kept"}', '{"leg": 1}', '{"armed": 99}', '{"counts": {}}', "[]"])
+def test_a_line_that_no_stream_writes(tmp_path: Path, line: str) -> None:
+    """One sentence says so."""
+    streamed(Play(asked(tmp_path), ends_at=60_000))
+    with (tmp_path / WAVES_FILE).open("a") as opened:
+        opened.write(line + "\n")
+    with pytest.raises(SoakError, match=r"is damaged.*; begin another soak"):
+        streamed(Play(asked(tmp_path)))
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    (MARKS, None), (MARKS, b""), (MARKS, b"short"), (results_name(0), None), (results_name(0), b"no database" * 1000),
+])  # fmt: skip
+def test_a_damaged_leg(tmp_path: Path, name: str, content: bytes | None) -> None:
+    """What it recorded is not known: nothing is called lost for it."""
+    streamed(Play(asked(tmp_path), ends_at=60_000))
+    for file in (tmp_path / LEGS / "0").glob(f"{name}*"):
+        file.unlink()
+    if content is not None:
+        (tmp_path / LEGS / "0" / name).write_bytes(content)
+    with pytest.raises(SoakError, match=r"is damaged.*; begin another soak"):
+        streamed(Play(asked(tmp_path)))
 
 
 def test_another_stream_does_not_go_on(tmp_path: Path) -> None:
