@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import sys
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ from harness.model.semantics import Semantic
 from harness.pipelines.declaration import DEFAULT_LINE, InputKind, OutputKind
 from harness.pipelines.dialects import DIALECTS
 from harness.pipelines.reading import read_pipeline, schema
-from harness.pipelines.refusing import DeclarationError, choice
+from harness.pipelines.refusing import choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -147,35 +147,46 @@ def _check_text(option: str, text: str | None) -> None:
 
 
 def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
-    """Write what was drafted, and read it again. Raises DeclarationError where it does not hold, with nothing left behind."""
-    at, workflow_at = folder / FILE, folder / CI_FILE
-    before = at.read_bytes() if at.exists() else None
-    at.write_text(draft.toml(), encoding="utf-8")
-    try:
+    """Write what was drafted, and read it again. Leaves everything as it was where that fails.
+
+    Raises:
+        DeclarationError: the draft does not hold.
+        OSError: a file cannot be written.
+    """
+    at, schema_at, workflow_at = folder / FILE, folder / SCHEMA_FILE, folder / CI_FILE
+    written: list[Path] = []
+    with ExitStack() as undo:
+        _put(at, draft.toml(), undo)
+        written.append(at)
         read_pipeline(at).check_commands()
-    except DeclarationError:
-        if before is None:
-            at.unlink()
+        if not schema_at.exists() or _is_ours(schema_at):
+            _put(schema_at, json.dumps(schema(), indent=1) + "\n", undo)
+            written.append(schema_at)
         else:
-            at.write_bytes(before)
-        raise
-    written, schema_at, told = [at], folder / SCHEMA_FILE, json.dumps(schema(), indent=1) + "\n"
-    if not schema_at.exists() or _is_ours(schema_at):
-        schema_at.write_text(told, encoding="utf-8")
-        written.append(schema_at)
-    else:
-        warn(f"{schema_at} is not lostack's, and stays: lostack init --schema prints the schema of {FILE}")
-    if ci and not workflow_at.exists():
-        workflow_at.parent.mkdir(parents=True, exist_ok=True)
-        workflow_at.write_text(workflow(FILE), encoding="utf-8")
-        written.append(workflow_at)
+            warn(f"{schema_at} is not lostack's, and stays: lostack init --schema prints the schema of {FILE}")
+        if ci and workflow_at.exists():
+            warn(f"{workflow_at} is there already, and stays")
+        elif ci:
+            workflow_at.parent.mkdir(parents=True, exist_ok=True)
+            _put(workflow_at, workflow(FILE), undo)
+            written.append(workflow_at)
+        undo.pop_all()
     typer.echo(f"wrote {', '.join(map(str, written))}")
     typer.echo(f"next: lostack check --explain {shlex.quote(str(at))}")
 
 
+def _put(file: Path, text: str, undo: ExitStack) -> None:
+    """Write a file, and let ``undo`` know what was there."""
+    if file.exists():
+        undo.callback(file.write_bytes, file.read_bytes())
+    else:
+        undo.callback(file.unlink, missing_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
 def _is_ours(schema_at: Path) -> bool:
     """Whether a file is a schema that was written here, by this version or another."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
+    with suppress(OSError, ValueError, AttributeError):
         return bool(json.loads(schema_at.read_text(encoding="utf-8")).get("title") == schema()["title"])
     return False
 

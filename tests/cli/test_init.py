@@ -137,6 +137,30 @@ def test_whatever_was_there_is_put_back(orders: Path) -> None:
     assert read_pipeline(file).topics == ("orders",)
 
 
+@pytest.mark.parametrize("before", [None, "claims = 1"])
+def test_nothing_is_half_written(orders: Path, capsys: pytest.CaptureFixture[str], before: str | None) -> None:
+    """Where the last of the files cannot be: the others are as they were."""
+    (orders / ".github").write_text("a file")
+    file = orders / "pipeline.toml"
+    if before:
+        file.write_text(before)
+    assert main(["init", str(orders), *WORDS, "--force"]) == 3
+    assert ".github" in capsys.readouterr().err
+    assert (file.read_text() if file.exists() else None) == before
+    assert not (orders / "pipeline.schema.json").exists()
+    assert main(["init", str(orders), *WORDS, "--force", "--no-ci"]) == 0
+
+
+def test_a_workflow_that_is_there_stays(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And that is said."""
+    workflow = orders / ".github/workflows/lostack.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text("mine")
+    assert main(["init", str(orders), *WORDS, "--force"]) == 0
+    assert f"{workflow} is there already, and stays" in capsys.readouterr().err
+    assert workflow.read_text() == "mine"
+
+
 def test_a_folder_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     """One line."""
     assert main(["init", "no/such/folder", *WORDS]) == 2
