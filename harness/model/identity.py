@@ -70,7 +70,7 @@ class Identity:
         try:
             compiled = _compiled(self.pattern)
         except re.error as error:
-            raise IdentityError(f"{self.pattern!r} is no regular expression: {error}") from error
+            raise IdentityError(f"id: pattern: {self.pattern!r} is no regular expression: {error}") from error
         if compiled.groups > 1:
             raise IdentityError(f"{self.pattern!r} has {compiled.groups} groups: the id is the first one; make the others (?:…)")
 

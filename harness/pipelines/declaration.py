@@ -44,6 +44,7 @@ PER_KEY = "per key"
 """An order that a pipeline may claim."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+BROKERS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 JARS = re.compile(r"\{jars:([^}]*)\}")
 """In a command or its environment: the folder of a locked set of jars, which is fetched where it is not there yet."""
 PYTHON = re.compile(r"\{python:([A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*)\}")
@@ -189,7 +190,7 @@ class Input:
             raise DeclarationError(f"input: url {self.url!r} is not on this machine: http://127.0.0.1:{{port}}/...")
         if self.kind is InputKind.OWN and self.line == DEFAULT_LINE:
             raise DeclarationError("input: kind own needs line: what the id of a record looks like, e.g. order-{position}")
-        if "\n" in self.line or ("{id}" not in self.line and "{position}" not in self.line):
+        if "\n" in self.line or not {"id", "position"} & set(places(self.line)):
             raise DeclarationError(
                 "input: a line needs {id} or {position} in it, or nothing could be recognised, and no line break"
             )
@@ -300,6 +301,10 @@ class Pipeline:
         wrong = next((topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}), None)
         if wrong is not None:
             raise DeclarationError(f"topics: {wrong!r} is no name of a topic: letters, digits, '.', '_' and '-', up to 249")
+        if twice := next((topic for topic in self.topics if self.topics.count(topic) > 1), None):
+            raise DeclarationError(f"topics: {twice} is named twice: name each topic once")
+        if own := next((topic for topic in self.topics if topic in BROKERS_OWN), None):
+            raise DeclarationError(f"topics: {own} is a topic of the broker itself: choose another name")
 
     def _check_results(self) -> None:
         """Raise :class:`DeclarationError` where what is claimed of the results cannot be told of them."""

@@ -139,11 +139,18 @@ def _above_zero(where: str, value: Any) -> Any:
     return number
 
 
+def _without_null(where: str, value: Any) -> str:
+    """Return a word that a program can be given."""
+    if "\0" in _typed("text", str)(where, value):
+        raise DeclarationError(f"{where}: {value!r} has a null character, which no program can be given: take it out")
+    return str(value)
+
+
 def _command(where: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, str):
-        return tuple(_typed("text", str)(where, word) for word in _typed(COMMAND, list)(where, value))
+        return tuple(_without_null(where, word) for word in _typed(COMMAND, list)(where, value))
     try:
-        return tuple(shlex.split(value))
+        return tuple(shlex.split(_without_null(where, value)))
     except ValueError as error:
         raise DeclarationError(f"{where}: {value!r}: {error}") from error
 
@@ -154,7 +161,10 @@ def _texts(where: str, value: Any) -> tuple[str, ...]:
 
 def _mapping(where: str, value: Any) -> dict[str, str]:
     table = _typed('table: write { NAME = "value" }', dict)(where, value)
-    return {name: _typed("text", str)(f"{where}: {name}", word) for name, word in table.items()}
+    for name in table:
+        if not name or "=" in name or "\0" in name:
+            raise DeclarationError(f"{where}: {name!r} is no name of a variable: it has no = in it, and is not empty")
+    return {name: _without_null(f"{where}: {name}", word) for name, word in table.items()}
 
 
 TEXT = Field(_text, {"type": "string", "minLength": 1})
