@@ -172,6 +172,8 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
             written.append(workflow_at)
         undo.pop_all()
     typer.echo(f"wrote {', '.join(map(str, written))}")
+    if workflow_at in written:
+        typer.echo(f"in {workflow_at.name}: replace OWNER by the account whose repository of lostack you use")
     typer.echo(f"next: lostack check --explain {shlex.quote(str(at))}")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
+import yaml
 
 from harness.cli import main
 from harness.cli.drafts.compose import pointed, read_compose
@@ -24,7 +25,8 @@ from harness.pipelines.refusing import DeclarationError
 if TYPE_CHECKING:
     from harness.pipelines.fields import Schema
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 DECLARATIONS = sorted(EXAMPLES.rglob("*.toml"))
 COMPOSE = """
 services:
@@ -69,11 +71,21 @@ def test_a_declaration_is_written_of_what_the_programs_show(orders: Path, capsys
         wanted.claims, wanted.topics, wanted.stages, wanted.output, wanted.input,
     )  # fmt: skip
     assert found.name == "my-orders"
-    assert "next: lostack check --explain" in capsys.readouterr().out
-    assert (orders / ".github" / "workflows" / "lostack.yml").read_text(encoding="utf-8").count(
-        "lostack check pipeline.toml"
-    ) == 1
+    told = capsys.readouterr().out
+    assert "next: lostack check --explain" in told
+    assert "in lostack.yml: replace OWNER" in told
     assert json.loads((orders / "pipeline.schema.json").read_text(encoding="utf-8")) == schema()
+
+
+def test_the_workflow_has_the_action_that_there_is(orders: Path) -> None:
+    """By the words of docs/ci.md, with inputs that the action has; no package index has lostack."""
+    assert main(["init", str(orders), *WORDS]) == 0
+    text = (orders / ".github/workflows/lostack.yml").read_text(encoding="utf-8")
+    [step] = [step for step in yaml.safe_load(text)["jobs"]["check"]["steps"] if "lostack" in step["uses"]]
+    assert f"uses: {step['uses']} " in (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    assert step["with"] == {"pipeline": "pipeline.toml"}
+    assert step["with"].keys() <= yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"].keys()
+    assert "pip install lostack" not in text
 
 
 def test_nothing_is_written_over(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:

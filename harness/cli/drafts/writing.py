@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SCHEMA_FILE = "pipeline.schema.json"
 CI_FILE = ".github/workflows/lostack.yml"
+ACTION = "OWNER/lostack@v0"
+"""lostack as an action: docs/ci.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def _literal(value: str) -> str:
 
 
 def workflow(declaration: str) -> str:
-    """Return a workflow for GitHub that checks a declaration at every push, and keeps the report."""
+    """Return a workflow for GitHub that checks a declaration at every push, by lostack's own action, and keeps the report."""
     return f"""# Crashes the pipeline at every failure point it has; a broken promise fails the job.
 name: lostack
 on: [push, pull_request]
@@ -135,19 +137,8 @@ jobs:
     timeout-minutes: 60
     steps:
       - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
+      # what your programs need comes here, as: run: pip install -r requirements.txt
+      - uses: {ACTION}  # replace OWNER by the account whose repository of lostack you use
         with:
-          python-version: "3.11"
-      - uses: actions/cache@v4
-        with:
-          path: ~/.cache/lostack
-          key: lostack-${{{{ runner.os }}}}
-      # what your programs need comes here, as: pip install -r requirements.txt
-      - run: pip install lostack
-      - run: lostack check {declaration}
-      - uses: actions/upload-artifact@v4
-        if: always()
-        with:
-          name: lostack-report
-          path: reports
+          pipeline: {declaration}
 """
