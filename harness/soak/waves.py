@@ -223,9 +223,17 @@ def read_waves(file: Path) -> list[Wave]:
         with file.open("r+b") as opened:
             opened.truncate(file.stat().st_size - len(cut))
     try:
-        return [Wave(**json.loads(line)) for line in lines]
+        return [_read_wave(line) for line in lines]
     except (ValueError, TypeError) as error:
         raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
+
+
+def _read_wave(line: bytes) -> Wave:
+    """Return the wave of a line. Raises ValueError or TypeError where no soak writes such a line."""
+    wave = Wave(**json.loads(line))
+    if not set(COUNTED) <= set(wave.counts) or wave.verdict not in set(Kind):
+        raise ValueError(f"fault {wave.number} has a line that no soak writes")
+    return wave
 
 
 def begun(folder: Path, asked: Mapping[str, Any]) -> bool:

@@ -124,6 +124,17 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     assert "PARTIAL, " in as_lines(part, asked(tmp_path))[-1]
 
 
+@pytest.mark.parametrize("change", [{"counts": {}}, {"counts": None}, {"verdict": "good"}, {"more": 1}])
+def test_a_line_that_no_soak_writes(tmp_path: Path, change: dict[str, object]) -> None:
+    """One sentence says so."""
+    soak(asked(tmp_path, records=30), Heard())
+    file = tmp_path / WAVES_FILE
+    first, *rest = file.read_text().splitlines()
+    file.write_text("\n".join([json.dumps(json.loads(first) | change), *rest, ""]))
+    with pytest.raises(SoakError, match=r"is damaged: .*; begin another soak"):
+        soak(asked(tmp_path, records=30), Heard())
+
+
 def test_another_soak_does_not_go_on(tmp_path: Path) -> None:
     """Nor one whose lines are damaged."""
     soak(asked(tmp_path, records=30), Heard())
