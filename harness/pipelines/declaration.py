@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,7 +18,7 @@ from harness.pipelines.aggregates import Aggregate  # noqa: TC001 - likewise
 from harness.pipelines.braces import LINES, PLACES, SECRETS, SECURED, check_places, check_services, fill, places
 from harness.pipelines.dialects import DIALECTS
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
-from harness.pipelines.programs import PROCESS, STAGE, Program, Service, check_command
+from harness.pipelines.programs import PROCESS, STAGE, Program, Service, check_command, check_interpreter
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 from harness.pipelines.sought import check_password
@@ -485,10 +484,8 @@ class Pipeline:
 
     def check_commands(self) -> None:
         """Raise :class:`DeclarationError` where a command, or the schema registry's password, is not there."""
-        if self.python and not shutil.which(self.interpreter):
-            raise DeclarationError(
-                f"python: {self.interpreter} is not there, or is not executable: make the project's environment"
-            )
+        if self.python:
+            check_interpreter(self.interpreter)
         started = (
             *((f"the {each.known}'s command", () if each.image else each.command, True) for each in self.stages),
             *((f"the service {each.name}'s command", () if each.image else each.command, True) for each in self.services),
@@ -499,5 +496,4 @@ class Pipeline:
         for what, command, beside in started:
             if command:
                 check_command(what, fill(command[0], values), self.directory, self.path, beside=beside)
-        if self.id:
-            check_password(self.id)
+        check_password(self.id)

@@ -68,6 +68,12 @@ class Program:
             raise DeclarationError(f"image: {self.image!r} of the {what} is no name of an image")
 
 
+def check_interpreter(python: str) -> None:
+    """Raise :class:`DeclarationError` where the project's own interpreter is not there."""
+    if not shutil.which(python):
+        raise DeclarationError(f"python: {python} is not there, or is not executable: make the project's environment")
+
+
 def check_command(what: str, program: str, directory: Path, path: str | None, *, beside: bool) -> None:
     """Raise :class:`DeclarationError` where a program is not there.
 

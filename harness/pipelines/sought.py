@@ -84,13 +84,13 @@ class Sought:
             raise DeclarationError("id: registry_username: a name with a colon cannot log in (HTTP basic authentication)")
 
 
-def check_password(identity: Identity) -> None:
+def check_password(identity: Identity | None) -> None:
     """Make sure that the password of the schema registry, if it wants one, can be read.
 
     Raises:
         DeclarationError: it is not where the declaration says.
     """
-    if identity.schema and identity.schema.password_from:
+    if identity and identity.schema and identity.schema.password_from:
         try:
             read_secret(identity.schema.password_from)
         except SecretError as error:
