@@ -27,7 +27,7 @@ from harness.soak.waves import SOAK_FILE, Soak, SoakError, as_lines
 from harness.soak.waves import soak as run_soak
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from harness.interfaces import Launcher
     from harness.matrix.runner import Progress
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LEAST = 12
 LEAST_STREAMED = 4000
 PLAIN = "plain"
+KAFKA = "kafka"
 ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 
 
@@ -44,8 +45,8 @@ def soak(
     *,
     records: Annotated[float, typer.Option(help="How many records in all, e.g. 1e6.")] = 10_000,
     faults_per_minute: Annotated[float, typer.Option(help="How many faults a minute; the records between them follow.")] = 6.0,
-    semantic: Annotated[str, typer.Option(help="The semantic; a declaration has its own.")] = "exactly-once",
-    system: Annotated[str, typer.Option(help="The system under test.")] = "kafka",
+    semantic: Annotated[str | None, typer.Option(help="The semantic (exactly-once). A declaration has its own.")] = None,
+    system: Annotated[str, typer.Option(help="The system under test.")] = KAFKA,
     client: Annotated[list[str] | None, typer.Option(help="Only this client. May be repeated.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only faults whose cell fits. May be repeated.")] = None,
     seed: Annotated[int, typer.Option(help="Faults, and the records they hit, are drawn from it.", min=0)] = 1,
@@ -55,12 +56,16 @@ def soak(
 ) -> None:
     """Let one fault after the other happen at random exact points, account as it goes, and judge each fault and the whole."""
     _check_options(records, faults_per_minute, resume)
+    declared = Path(pipeline).suffix == ".toml"
+    if declared:
+        _check_declared(pipeline, {"--semantic": semantic, "--system": system if system != KAFKA else None, "--client": client})
+    semantic = semantic or str(Semantic.EXACTLY_ONCE)
     began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     folder = resume or reports / f"soak-{began}"
-    if (pipeline, system, client) == (PLAIN, "kafka", None):
+    if (pipeline, system, client) == (PLAIN, KAFKA, None):
         _stream(folder, int(records), faults_per_minute, semantic, only=only or (), seed=seed, as_json=as_json)
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
-        if Path(pipeline).suffix == ".toml":
+        if declared:
             cells, systems = _declared(Path(pipeline), folder, seed, only or (), progress)
         else:
             cells = _own(pipeline, semantic, system, client or (), only or ())
@@ -129,6 +134,12 @@ def _check_options(records: float, faults_per_minute: float, resume: Path | None
         raise SoakError(f"--resume {resume}: there is no such folder")
     if resume is not None and not (resume / SOAK_FILE).is_file():
         raise SoakError(f"--resume {resume}: that is no soak: it has no {SOAK_FILE}")
+
+
+def _check_declared(pipeline: str, given: Mapping[str, object]) -> None:
+    """Raise SoakError where an option says what a declaration says itself."""
+    if said := [option for option, value in given.items() if value]:
+        raise SoakError(f"{said[0]} is for pipelines of lostack's own: {pipeline} says it itself; leave it out")
 
 
 def _own(pipeline: str, semantic: str, system: str, clients: Sequence[str], only: Sequence[str]) -> tuple[Cell, ...]:

@@ -135,6 +135,14 @@ def test_a_line_that_no_soak_writes(tmp_path: Path, change: dict[str, object]) -
         soak(asked(tmp_path, records=30), Heard())
 
 
+@pytest.mark.parametrize("words", [("--semantic", "at-most-once"), ("--system", "pulsar"), ("--client", "java")])
+def test_a_declaration_says_what_is_soaked(capsys: pytest.CaptureFixture[str], words: tuple[str, str]) -> None:
+    """An option that says otherwise is refused, and not passed over."""
+    assert main(["soak", "pipeline.toml", *words]) == 2
+    told = f"lostack: {words[0]} is for pipelines of lostack's own: pipeline.toml says it itself; leave it out\n"
+    assert capsys.readouterr().err == told
+
+
 def test_another_soak_does_not_go_on(tmp_path: Path) -> None:
     """Nor one whose lines are damaged."""
     soak(asked(tmp_path, records=30), Heard())
