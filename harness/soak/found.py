@@ -69,7 +69,9 @@ class Streamed:
             counts = self.outside["counts"]
             found = {anomaly for anomaly in (Anomaly.LOST, Anomaly.DUPLICATED, Anomaly.PHANTOM) if counts[anomaly]}
             kinds += [Kind.BROKEN] if found & PROMISES[self.semantic] else [Kind.VOID] if found else []
-        return merge(kinds) if kinds and self.faults else Kind.STUCK if self.stuck else Kind.VOID
+        if not self.faults and not self.stuck:
+            kinds.append(Kind.VOID)  # nothing has struck: nothing is proved
+        return merge(kinds)
 
     def total(self, name: str) -> int:
         """Return a count over all windows, and outside of them."""

@@ -238,10 +238,11 @@ def test_another_stream_does_not_go_on(tmp_path: Path) -> None:
 def test_what_stands_still_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says how far each partition has come."""
     monkeypatch.setattr("harness.soak.stream.STILL_S", 0.05)
-    found = streamed(Play(asked(tmp_path), stops_at=30_000))
+    found = streamed(Play(asked(tmp_path / "with faults"), stops_at=30_000))
     assert found.kind is Kind.STUCK
     assert "30000 taken" in str(found.stuck)
     assert as_lines(found, RECORDS, tmp_path)[-1].endswith("STUCK")
+    assert streamed(Play(asked(tmp_path / "without", records=2000), stops_at=500)).kind is Kind.STUCK
 
 
 def test_without_a_fault_nothing_is_proved(tmp_path: Path) -> None:
@@ -250,6 +251,15 @@ def test_without_a_fault_nothing_is_proved(tmp_path: Path) -> None:
     assert found.faults == []
     assert found.recorded == 2000
     assert found.kind is Kind.VOID
+
+
+@pytest.mark.parametrize(("semantic", "kind"), [(Semantic.AT_LEAST_ONCE, Kind.BROKEN), (Semantic.AT_MOST_ONCE, Kind.VOID)])
+def test_a_loss_without_a_fault_breaks_the_promise(tmp_path: Path, semantic: Semantic, kind: Kind) -> None:
+    """Where it is forbidden."""
+    found = streamed(Play(asked(tmp_path, semantic, records=2000), beside={0: Harm(lose=1)}))
+    assert found.faults == []
+    assert found.total("lost") == 1
+    assert found.kind is kind
 
 
 def test_faults_follow_from_the_seed(tmp_path: Path) -> None:
