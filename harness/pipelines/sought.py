@@ -64,7 +64,7 @@ class Sought:
         if self.protobuf:
             schema = ValueSchema("protobuf", base64.b64encode(_described(folder / self.protobuf)).decode(), self.message)
         if self.registry:
-            place = place_of_secret(self.registry_password_from, folder) if self.registry_username else ""
+            place = self._place(folder)
             schema = ValueSchema(
                 REGISTRY, _registry(self.registry), username=self.registry_username, password_from=place,
             )  # fmt: skip
@@ -74,6 +74,14 @@ class Sought:
         except SchemaError as error:
             raise DeclarationError(f"id: {error}") from error
         return found
+
+    def _place(self, folder: Path) -> str:
+        if not self.registry_username:
+            return ""
+        try:
+            return place_of_secret(self.registry_password_from, folder)
+        except SecretError as error:
+            raise DeclarationError(f"id: registry_password_from {error}") from error
 
     def _check_login(self) -> None:
         if bool(self.registry_username) != bool(self.registry_password_from):

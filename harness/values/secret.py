@@ -16,12 +16,19 @@ class SecretError(ValueError):
 
 
 def place_of_secret(said: str, folder: Path) -> str:
-    """Return where a password is: the name of an environment variable as it is, a file by its whole path.
+    """Return where a password is: the name of an environment variable as it is, a file (its name has a /) by its whole path.
+
+    Raises:
+        SecretError: it is neither, and may be the password itself, which is not repeated.
 
     >>> place_of_secret("REGISTRY_PASSWORD", Path("/shop")), place_of_secret("./password", Path("/shop"))
     ('REGISTRY_PASSWORD', '/shop/password')
     """
-    return said if VARIABLE.fullmatch(said) else str((folder / said).absolute())
+    if VARIABLE.fullmatch(said):
+        return said
+    if "/" not in said:
+        raise SecretError("names an environment variable, or a file as ./password; a password itself does not belong here")
+    return str((folder / said).absolute())
 
 
 def read_secret(place: str) -> str:

@@ -359,6 +359,14 @@ def test_a_password_that_is_not_there_is_told_before_anything_starts(tmp_path: P
         pipeline_of(tmp_path, f'registry = "http://127.0.0.1:8081"\n{login}').check_commands()
 
 
+def test_a_password_in_the_place_of_its_name_is_not_repeated(tmp_path: Path) -> None:
+    """It would stand in the log of somebody's CI."""
+    login = 'registry_username = "me"\nregistry_password_from = "hunter2!"\n'
+    with pytest.raises(DeclarationError, match="a password itself does not belong here") as told:
+        pipeline_of(tmp_path, f'registry = "http://127.0.0.1:8081"\n{login}')
+    assert "hunter2" not in str(told.value)
+
+
 def test_the_wire_says_that_it_could_not_read_a_frame() -> None:
     """And that voids the cell: whose record it was nobody knows."""
 
