@@ -32,10 +32,10 @@ def large_run(directory: Path, cells: int = CELLS, kinds: int = 100) -> SavedRun
 def _losing(found: CellResult) -> CellResult:
     """Pretend in the account that most records were lost; the histories need not agree, for only the page is measured."""
     account = found.judgement.account
-    records = account.records.copy()
-    records.loc[records.index[:LOST_EACH], ["state", "last_hop", "recordings"]] = [State.LOST, "acked, not stored", 0]
+    lost = {"state": State.LOST, "last_hop": "acked, not stored", "recordings": 0}
+    rows = (*({**row, **lost} for row in account.rows[:LOST_EACH]), *account.rows[LOST_EACH:])
     counts = account.counts | {"lost": LOST_EACH}
-    return replace(found, judgement=replace(found.judgement, account=replace(account, records=records, counts=counts)))
+    return replace(found, judgement=replace(found.judgement, account=replace(account, rows=rows, counts=counts)))
 
 
 def _again(found: CellResult, seed: int) -> CellResult:
