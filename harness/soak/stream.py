@@ -50,7 +50,9 @@ STILL_S: Final = 120.0
 """How long nothing may be taken or done before the stream counts as stuck."""
 JOIN_S: Final = 30.0
 FEWEST_HITS: Final = 2
-"""Units that must be left of each partition for another fault."""
+"""A fault strikes, at the latest, when one in so many of the units that are left is through."""
+FEWEST_LEFT: Final = 16
+"""Units that must be left of each partition for another fault: it must not strike the end, and records flow while it is armed."""
 FIRST_AT: Final = 0.2
 """The first fault comes when this share of the records is through, if not before."""
 
@@ -316,7 +318,7 @@ class Streaming:
     def _arm(self, marks: list[Mark]) -> None:
         asked = self._asked
         left = min((end - mark.taken) // asked.unit for mark, end in zip(marks, asked.ends, strict=True))
-        if left < 2 * FEWEST_HITS:
+        if left < FEWEST_LEFT:
             return  # too few are left for a fault and the proof that records flow behind it
         fault = asked.draw(len(self.found.faults), left)
         lows = [mark.done for mark in marks]
