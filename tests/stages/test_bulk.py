@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, KafkaException, Producer, TopicPartition
 
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
+from harness.stages.bulk.consumer import saved_position
 from harness.stages.bulk.marks import Mark, Marks
 from harness.stages.bulk.records import END, decode, encode, runs
 from harness.stages.bulk.results import Results
@@ -132,3 +133,35 @@ def test_every_record_arrives_once_though_both_are_killed(tmp_path: Path, bootst
     assert lost == 0 or semantic is Semantic.AT_MOST_ONCE
     assert twice == 0 or semantic is Semantic.AT_LEAST_ONCE
     assert lost < end // 2
+
+
+class Answering:
+    """Stands for a client: each question is answered by the next of these, the code of an error or an offset."""
+
+    def __init__(self, *answers: int) -> None:
+        self.answers = list(answers)
+
+    def committed(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        """Return the offset that is next, or raise the error."""
+        assert timeout > 0
+        answer = self.answers.pop(0)
+        if answer in ERRORS:
+            raise KafkaException(KafkaError(answer))
+        return [TopicPartition(asked[0].topic, asked[0].partition, answer)]
+
+
+ERRORS = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.GROUP_AUTHORIZATION_FAILED)
+
+
+def test_a_position_is_asked_for_again_while_the_broker_starts() -> None:
+    """A broker that does not know its groups yet is asked again; what no asking changes is raised, as is one that never knows."""
+    starting = Answering(KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, 1007)
+    assert saved_position(starting, "t", 1).offset == 1007
+    assert starting.answers == []
+    assert saved_position(Answering(OFFSET_INVALID), "t", 1).offset == OFFSET_BEGINNING
+    refusing = Answering(KafkaError.GROUP_AUTHORIZATION_FAILED, 1007)
+    with pytest.raises(KafkaException):
+        saved_position(refusing, "t", 1)
+    assert refusing.answers == [1007]
+    with pytest.raises(KafkaException):
+        saved_position(Answering(*[KafkaError.NOT_COORDINATOR] * 1000), "t", 1, within_s=0.1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Consumer as RdConsumer
 
 from harness.failpoint import failpoint
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 AGAIN_S = 0.02
 ASK_S = 60.0
+PASSING: Final = frozenset({
+    KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.REQUEST_TIMED_OUT, KafkaError._WAIT_COORD, KafkaError._TRANSPORT,  # noqa: SLF001 - constants, so called by librdkafka
+})  # fmt: skip
+"""What a broker that has just started answers before it knows its groups; ``retriable()`` speaks of transactions only."""
 
 
 class BulkConsumer:
@@ -39,7 +44,7 @@ class BulkConsumer:
 
     def run(self) -> None:
         """Work on every poll, for ever."""
-        self._consumer.assign([self._begin()])
+        self._consumer.assign([saved_position(self._consumer, self._stage.topic, self._stage.partition)])
         self._ledger.write(kinds.READY, role="consumer", partitions=[self._stage.partition])
         while True:
             messages = self._consumer.consume(self._stage.unit, POLL_S)
@@ -47,17 +52,6 @@ class BulkConsumer:
                 messages = [message for message in messages if not message.error()]
             if messages:
                 self._work(messages)
-
-    def _begin(self) -> TopicPartition:
-        """Return the committed position."""
-        while True:
-            try:
-                (found,) = self._consumer.committed([TopicPartition(self._stage.topic, self._stage.partition)], timeout=ASK_S)
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    raise
-            else:
-                return found if found.offset >= 0 else TopicPartition(found.topic, found.partition, OFFSET_BEGINNING)
 
     def _work(self, messages: list[Any]) -> None:
         stage, saved_first = self._stage, self._stage.semantic is Semantic.AT_MOST_ONCE
@@ -107,6 +101,24 @@ class BulkConsumer:
             "fetch.queue.backoff.ms": 10, "fetch.error.backoff.ms": 50, "coordinator.query.interval.ms": 1000,
             "queued.min.messages": 2 * stage.unit, "queued.max.messages.kbytes": 1 << 14, "socket.timeout.ms": 15_000,
         })  # fmt: skip
+
+
+def saved_position(consumer: Any, topic: str, partition: int, within_s: float = ASK_S) -> TopicPartition:
+    """Return where a consumer's group has come to in a partition; its beginning, where it has saved no position.
+
+    Raises:
+        KafkaException: The broker has no answer within the time, or one that asking again does not change.
+    """
+    until = time.monotonic() + within_s
+    while True:
+        try:
+            (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=within_s)
+        except KafkaException as error:
+            if error.args[0].code() not in PASSING or time.monotonic() > until:
+                raise
+            time.sleep(AGAIN_S)
+        else:
+            return found if found.offset >= 0 else TopicPartition(topic, partition, OFFSET_BEGINNING)
 
 
 def consume(stage: BulkStage, ledger: HistoryWriter) -> None:
