@@ -1,7 +1,8 @@
 """What counts as load: which records, other than the target, moved before the fault struck, and which after it.
 
 A fault that strikes an idle pipeline proves nothing. A record moves when a program takes it from the source, when it is sent, and
-when it is delivered. The target's own moves do not count: what the fault strikes comes again by itself.
+when it is delivered. The target's own moves do not count, nor, behind the fault, does a move that a record had already made before
+it: what the fault strikes comes again by itself, together with what was under way beside it.
 
 Our own programs write down what they are given, and send in units that the settings fix. A program of somebody else's writes
 nothing down, and nobody but its client decides how many records go into one request. Three things count for it that do not count
@@ -44,10 +45,12 @@ def load_of(history: History, target: str, fired_at: int, hits: Sequence[Event])
     told = any(True for _ in history.of(kinds.DELIVERED, kinds.BATCH))
     seen = () if told else (kinds.FETCHED,)
     moves = [
-        e["t"] for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH, *seen)
+        (e["event"], e.get("record", e.get("batch")), e["t"])
+        for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH, *seen)
         if e.get("record") != target and e.get("reached") is not False
     ]  # fmt: skip
-    before, after = any(t < fired_at for t in moves), any(t > fired_at for t in moves)
+    moved = {(kind, what) for kind, what, t in moves if t < fired_at}
+    before, after = bool(moved), any((kind, what) not in moved for kind, what, t in moves if t > fired_at)
     if any(True for _ in history.of(*LEDGERS)):
         return Load(before, after)
     beside = frozenset() if before else _beside(target, hits)

@@ -200,3 +200,29 @@ def test_only_a_request_that_held_the_target_has_something_beside_it() -> None:
     hits = [{"records": OTHERS}, {"records": [TARGET]}, {}]
     assert not load_of(history_of(story), TARGET, struck(story), hits).before
     assert load_of(history_of(story), TARGET, struck(story), [{"records": RECORDS}]).beside == set(OTHERS)
+
+
+@pytest.mark.parametrize("kind", ["sent", "taken", "delivered"])
+def test_what_only_comes_again_is_no_load(kind: str) -> None:
+    """A program that is started again does what it did before; load is a record that makes the move for the first time."""
+    story = run()
+    at = struck(story)
+    without(story, lambda row: row["event"] in OURS | MOVES and row["t"] > at)
+    before = [row for row in story.events if row["event"] == kind and row["t"] < at and row["record"] != TARGET]
+    again = dict(before[0]) | {"t": at + 5, "seq": 10_000}
+    story.events.append(again)
+    assert not load_of(history_of(story), TARGET, at, ()).after
+    again["record"] = next(record for record in OTHERS if record not in {row["record"] for row in before})
+    assert load_of(history_of(story), TARGET, at, ()).after
+
+
+def test_a_batch_that_is_worked_on_again_is_no_load() -> None:
+    """The next one is."""
+    story = run()
+    at = struck(story)
+    without(story, lambda row: row["event"] in OURS | MOVES and row["t"] > at)
+    for number, after in ((1, -5), (1, 5)):
+        story.tell("batch", "driver-1", batch=number, phase="planned")["t"] = at + after
+    assert not load_of(history_of(story), TARGET, at, ()).after
+    story.tell("batch", "driver-1", batch=2, phase="planned")["t"] = at + 6
+    assert load_of(history_of(story), TARGET, at, ()).after
