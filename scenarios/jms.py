@@ -6,6 +6,7 @@ The pipeline is that of :mod:`harness.scenarios.activemq`: outbox â†’ producer â
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.model.pipeline import Pipeline
-    from harness.model.scenario import Fault
+    from harness.model.scenario import Expectation, Fault
     from harness.model.semantics import Semantic
     from harness.model.sign import Sign
 
@@ -79,19 +80,17 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
 
     def one(
         name: str, because: str, fault: Fault, expect: Mapping[Semantic, Predicted | NotApplicable],
-        only: tuple[str, ...] = (OPENWIRE,), **more: Any,
+        only: tuple[str, ...] = (OPENWIRE,), *, elsewhere: Mapping[str, Mapping[Semantic, Predicted]] = MappingProxyType({}),
+        **more: Any,
     ) -> Scenario:  # fmt: skip
-        nobody = {
+        nobody: dict[str, Mapping[Semantic, Expectation]] = {
             client: dict.fromkeys(expect, OTHER_JMS if client in JMS else NOT_JMS) for client in clients if client not in only
         }
+        nobody |= {client: theory for client, theory in elsewhere.items() if client in clients}
         return Scenario(pipeline=pipeline, id=name, failure_point=name.partition("+")[0], fault=fault, because=because,
                         expect=expect, by_client=nobody, group="jms", **more)  # fmt: skip
 
-    def each_mode(mode: Acknowledge) -> dict[Semantic, Predicted | NotApplicable]:
-        return {
-            ALO: told(DUPLICATES, consuming(QUEUE_AT_LEAST_ONCE, mode=mode)),
-            EOS: told(holds(ABSORBED), consuming(exactly_once, mode=mode)),
-        }
+    by_client_mode = consuming(QUEUE_AT_LEAST_ONCE, mode=Acknowledge.CLIENT)
 
     def each_transacted(theory: Predicted, exactly: Predicted) -> dict[Semantic, Predicted | NotApplicable]:
         return {
@@ -117,8 +116,12 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
             "answer. The program has the message, and works on it; the acknowledgement never arrives, and it comes again: "
             "at-most-once it is only where the acknowledgement blocks.",
             Drop(ACK), {AMO: told(replace(DUPLICATES, control=True), asynchronous)}),
-        one("commit-lost+client", "CLIENT_ACKNOWLEDGE, one message at a time: as with a mode for single messages.",
-            Kill(ACK, (Role.CONSUMER,)), each_mode(Acknowledge.CLIENT), JMS),
+        one("commit-lost+client", "CLIENT_ACKNOWLEDGE, one message at a time: as with a mode for single messages. Over AMQP "
+            "nobody answers it: the consumer may be at work on the next one when it dies, and that comes twice, too.",
+            Kill(ACK, (Role.CONSUMER,)), {
+                ALO: told(DUPLICATES, by_client_mode),
+                EOS: told(holds(ABSORBED), consuming(exactly_once, mode=Acknowledge.CLIENT)),
+            }, JMS, elsewhere={AMQP: {ALO: Predicted(duplicated=AtLeast(), settings=by_client_mode)}}),
         one("commit-lost+transacted", "What was received in a transaction of the session is acknowledged by its commit, which "
             "never arrives.", Kill(COMMIT, (Role.CONSUMER,)), each_transacted(DUPLICATES, holds(ABSORBED)), JMS),
         one("commit-ack-lost+transacted", "The commit is taken, and its consumer dies before it learns so: the work was done "
