@@ -1,8 +1,8 @@
 """What counts as load: which records, other than the target, moved before the fault struck, and which after it.
 
 A fault that strikes an idle pipeline proves nothing. A record moves when a program takes it from the source, when it is sent, and
-when it is delivered. The target's own moves do not count, nor, behind the fault, does a move that a record had already made before
-it: what the fault strikes comes again by itself, together with what was under way beside it.
+when it is delivered. The target's own moves do not count, nor, behind the fault, does a move that a record had made before it:
+what the fault strikes comes again by itself, together with what was under way beside it.
 
 Our own programs write down what they are given, and send in units that the settings fix. A program of somebody else's writes
 nothing down, and nobody but its client decides how many records go into one request. Three things count for it that do not count

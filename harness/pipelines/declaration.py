@@ -20,7 +20,7 @@ from harness.pipelines.dialects import DIALECTS
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
 from harness.pipelines.programs import PROCESS, STAGE, Program, Service, check_command, check_interpreter
 from harness.pipelines.refusals import Refusal
-from harness.pipelines.refusing import DeclarationError, choice, nearest
+from harness.pipelines.refusing import DeclarationError, check_reads, choice, nearest
 from harness.pipelines.sought import check_password
 
 if TYPE_CHECKING:
@@ -195,6 +195,10 @@ class Input:
             )
 
 
+MOST_PARTITIONS = 1000
+"""So many an embedded broker has made in some seconds; a run has some dozen records."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """Where the results land."""
@@ -225,6 +229,7 @@ class Output:
         for name in ("topic", "file", "query", "command"):
             if getattr(self, name) and name not in needs:
                 raise DeclarationError(f"output: {name} means nothing for kind {self.kind}")
+        check_reads("output: query", self.query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,8 +282,8 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         self._check_names()
-        if self.partitions < 1:
-            raise DeclarationError(f"partitions: {self.partitions}; a topic has at least one")
+        if not 1 <= self.partitions <= MOST_PARTITIONS:
+            raise DeclarationError(f"partitions: {self.partitions}; a topic has at least one, and at most {MOST_PARTITIONS} here")
         if not LEAST_RECORDS <= self.records <= MOST_RECORDS:
             raise DeclarationError(f"records: {self.records}; a run needs {LEAST_RECORDS} to {MOST_RECORDS}")
         for name in self.expects:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from harness.pipelines.refusing import DeclarationError
+from harness.pipelines.refusing import DeclarationError, check_reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class Invariant:
     def __post_init__(self) -> None:
         if bool(self.query) == bool(self.command):
             raise DeclarationError("invariant: write query (of the output's SQLite file), or command (which prints the value)")
+        check_reads("invariant: query", self.query)
 
     def check(self, *, sqlite: bool) -> None:
         """Raise :class:`DeclarationError` where nobody could be asked. ``sqlite``: the output is a SQLite file."""

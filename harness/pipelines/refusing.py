@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_READING: Final = ("SELECT", "WITH", "VALUES", "PRAGMA")
+"""How a query of SQLite begins that only reads. The file is opened for reading, too: ``WITH … DELETE`` is refused there."""
 
 
 class DeclarationError(ValueError):
@@ -34,3 +39,16 @@ def choice(where: str, value: str, names: Iterable[str]) -> str:
     if value not in names:
         raise DeclarationError(f"{where}: {value!r} is none; {nearest(str(value), names)}")
     return value
+
+
+def check_reads(where: str, query: str) -> None:
+    """Raise :class:`DeclarationError` where a query is none that only reads.
+
+    >>> check_reads("output: query", "/* all of them */ SELECT id FROM results")
+    >>> check_reads("output: query", "DELETE FROM results")
+    Traceback (most recent call last):
+    harness.pipelines.refusing.DeclarationError: output: query: begins with DELETE; write one that only reads: SELECT …
+    """
+    words = _COMMENT.sub(" ", query).split(maxsplit=1)
+    if words and (first := words[0].upper().partition("(")[0]) not in _READING:
+        raise DeclarationError(f"{where}: begins with {first}; write one that only reads: SELECT …")

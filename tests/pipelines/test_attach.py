@@ -17,7 +17,7 @@ from harness.cli.application import application
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
-from harness.model.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.history import HISTORY, read_history
 from harness.model.waiting import wait_until
 from harness.pipelines import read_pipeline
@@ -78,9 +78,9 @@ def test_a_listener_that_would_not_do_is_named(advertised: str, said: str) -> No
     ("127.0.0.1:9092,10.0.0.9:9092", "10.0.0.9 is not this machine"),
 ])  # fmt: skip
 def test_another_machine_needs_a_word(at: str, said: str) -> None:
-    """Before anything is connected to."""
+    """Before anything is connected to. It is wrong use: nothing is missing."""
     done = CliRunner().invoke(application(), ["check", str(ORDERS), "--attach", at])
-    assert done.exit_code
+    assert isinstance(done.exception, UsageError)
     assert said in str(done.exception)
 
 

@@ -101,6 +101,11 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (("[output]", 'image = "--privileged"\n[output]'), "is no name of an image"),
         (("[output]", "ready_within_s = nan\n[output]"), "is not above 0 and finite"),
         (("claims", "partitions = 0\nclaims"), "a topic has at least one"),
+        (("claims", "partitions = 100000\nclaims"), "partitions: 100000; a topic has at least one, and at most 1000 here"),
+        (
+            ("[output]", '[[invariant]]\nequals = 0\nquery = "/* x */ UPDATE t SET n = 0"\n[output]'),
+            "query: begins with UPDATE; write one",
+        ),
         (("claims", "drain_s = 0\nclaims"), "drain_s: 0 is not above 0"),
         (("claims", 'expects = ["lost"]\nclaims'), "expects: at-least-once forbids lost, with or without a fault"),
         (("claims", 'expects = ["duplicate"]\nclaims'), "expects: 'duplicate' is none; did you mean duplicated?"),

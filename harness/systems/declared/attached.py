@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError, UnknownBrokerIdError
 
-from harness.model.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.refusing import DeclarationError
 from harness.provision.certificates import make_certificates, private
@@ -185,7 +185,7 @@ class Attachment:
         """Make sure that the pipeline can be run at the address.
 
         Raises:
-            EnvironmentFailure: the address is none, or is not this machine's and that was not allowed.
+            UsageError: the address is none, or is not this machine's and that was not allowed.
             DeclarationError: the pipeline logs in, and does not say who.
         """
         if not self.pipeline.dialect.logs:
@@ -197,13 +197,13 @@ class Attachment:
         for each in self.bootstrap.split(","):
             host, _, port = each.rpartition(":")
             if not host or not port.isdigit():
-                raise EnvironmentFailure(f"--attach {each!r} is no HOST:PORT")
+                raise UsageError(f"--attach {each!r} is no HOST:PORT")
             self.allow(host)
 
     def allow(self, host: str) -> None:
-        """Raise EnvironmentFailure where a host is not this machine and that was not allowed."""
+        """Raise UsageError where a host is not this machine and that was not allowed."""
         if not self.remote and not is_loopback(host):
-            raise EnvironmentFailure(
+            raise UsageError(
                 f"{host} is not this machine, and a check creates and deletes its topics there: "
                 "say --attach-remote if that is what you want"
             )
