@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
     from harness.model.semantics import Semantic
     from harness.soak.drawing import Drawn
-    from harness.stages.bulk.marks import Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,8 @@ class Window:
     drawn: Drawn
     semantic: Semantic
     history: History
-    struck: Mark
-    """How far the partition was when the fault was healed."""
+    unheard: bool
+    """Whether the partition's producer did not hear of something that it had sent, and left it at that."""
     lost: int
     duplicated: int
     absorbed: int
@@ -146,19 +145,21 @@ def _missing_sign(seen: Window, sign: object) -> str | None:
     """Return what is not seen of a protection; ``None``: it is.
 
     Where a frame with records was discarded and none of them is missing, they were sent again; where its answer was, and no
-    record is there twice, a transaction that was aborted or the broker took care of that, or the client did not send again.
+    record is there twice, a transaction that was aborted or the broker took care of that, or the client did not send again: then
+    its producer heard nothing of it, or died and went on behind it.
     """
     partition, history = seen.drawn.partition, seen.history
     arrived_all_the_same = getattr(seen.drawn.scenario.fault.at, "direction", None) is Direction.REQUEST and not seen.lost  # type: ignore[attr-defined]
     resumed = [e for e in history.of(kinds.RESUMED) if e["partition"] == partition]
-    source = next((e["position"] for e in resumed if e["where"] == "source"), None)
+    source = next((e for e in resumed if e["where"] == "source"), None)
+    taken_again = source is not None and source["position"] < source["taken"]
     reader = next((e for e in resumed if e["where"] != "source"), None)
     again = _sent_again(seen)
     shown = {
-        TAKEN_AGAIN: source is not None and source < seen.struck.taken,
-        ABORTED: source is not None and source < seen.struck.taken,
+        TAKEN_AGAIN: taken_again,
+        ABORTED: taken_again,
         ABSORBED: seen.absorbed > 0,
-        NOT_RESENT: not seen.duplicated,
+        NOT_RESENT: (seen.unheard or (source is not None and not taken_again)) and not seen.duplicated,
         ENDED_AGAIN: again or arrived_all_the_same,
         REPEATED_REQUEST: again or arrived_all_the_same,
         RESUMED_PAST: (source is not None or reader is not None) and not seen.duplicated and not seen.absorbed,

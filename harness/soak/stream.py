@@ -129,7 +129,7 @@ class Progress(Protocol):
 
 @dataclass
 class _Open:
-    """A fault on its way: what was through when it was armed; then what was taken when it was healed, and when it was past."""
+    """A fault on its way: how far all was when it was armed; then what was taken when it was healed, and when it was past."""
 
     fault: Drawn
     folder: Path
@@ -140,7 +140,8 @@ class _Open:
     before: int
     """Absorbed so far, of all partitions."""
     strange: int
-    struck: list[Mark] | None = None
+    unheard: int
+    """How far the struck partition's producer had gone on without an answer."""
     healed: list[int] | None = None
     highs: list[int] | None = None
 
@@ -334,7 +335,8 @@ class Streaming:
                 failed.append(error)
 
         thread = threading.Thread(target=strike, name=f"fault {fault.number}", daemon=True)
-        self._open = _Open(fault, folder, lows, self._clock(), thread, failed, self._absorbed, self._flow.strange())
+        unheard = marks[fault.partition].unheard
+        self._open = _Open(fault, folder, lows, self._clock(), thread, failed, self._absorbed, self._flow.strange(), unheard)
         thread.start()
 
     def _follow(self, fault: _Open, marks: list[Mark]) -> None:
@@ -345,18 +347,17 @@ class Streaming:
             raise fault.failed[0]
         ends = self._asked.ends
         if fault.healed is None:
-            fault.struck, fault.healed = marks, [mark.taken for mark in marks]
+            fault.healed = [mark.taken for mark in marks]
         elif fault.highs is None:
             if all((mark.done >= healed and mark.taken > healed) or mark.done > end
                    for mark, healed, end in zip(marks, fault.healed, ends, strict=True)):  # fmt: skip
                 fault.highs = [mark.taken for mark in marks]
         elif all(mark.done >= high + (high == end) for mark, high, end in zip(marks, fault.highs, ends, strict=True)):
             self._pump()
-            self._judge(fault)
+            self._judge(fault, unheard=marks[fault.fault.partition].unheard > fault.unheard)
 
-    def _judge(self, fault: _Open) -> None:
+    def _judge(self, fault: _Open, *, unheard: bool) -> None:
         assert fault.highs is not None  # noqa: S101 - it is past
-        assert fault.struck is not None  # noqa: S101
         self._flow.over()
         lost, more = self._anomalies(list(zip(fault.lows, fault.highs, strict=True)))
         counts = {
@@ -367,8 +368,8 @@ class Streaming:
         asked, number = self._asked, fault.fault.number
         try:
             history = read_history(fault.folder / HISTORY)
-            window = Window(fault.fault, asked.semantic, history, fault.struck[fault.fault.partition], counts["lost"],
-                            counts["duplicated"], counts["absorbed"], counts["phantom"])  # fmt: skip
+            window = Window(fault.fault, asked.semantic, history, unheard, counts["lost"], counts["duplicated"],
+                            counts["absorbed"], counts["phantom"])  # fmt: skip
             kind, reason = judge(window)
         except HistoryError as error:
             kind, reason = Kind.VOID, str(error)

@@ -15,6 +15,7 @@ from harness.faults import Kill
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryWriter
 from harness.model.scenario import Predicted, Role
+from harness.model.semantics import Semantic
 from harness.soak.stream import MARKS, results_name
 from harness.stages.bulk.marks import Marks
 from harness.stages.bulk.results import Results
@@ -72,7 +73,7 @@ class Play:
         self.struck.append(fault)
         harm = self.harms.get(fault.number, Harm())
         with HistoryWriter(folder / HISTORY / "runner.jsonl", cell="play", by="runner") as runner:
-            FaultHistory(fault, harm, self.marks).write(runner)
+            FaultHistory(fault, harm, self.marks, self.asked.semantic).write(runner)
         if not harm.disarm:
             self._due.append((fault, harm))
 
@@ -119,6 +120,8 @@ class Play:
             assert isinstance(expected, Predicted)
             lose, duplicate = harm.lose + 2 * expected.lost.must_show(), harm.duplicate + 2 * expected.duplicated.must_show()
             strange = harm.strange
+            if self.asked.semantic is Semantic.AT_MOST_ONCE:
+                self.marks.put(partition, "unheard", after)
             self.harmed[fault.number] = (partition, mark.taken, after)
         if partition == 0 and mark.taken in self.beside:
             harm = self.beside[mark.taken]
@@ -139,6 +142,7 @@ class FaultHistory:
     fault: Drawn
     harm: Harm
     marks: Marks
+    semantic: Semantic
 
     def write(self, to: HistoryWriter) -> None:
         """Write it: the hit, the deaths, what shows that a protection has worked."""
@@ -159,7 +163,8 @@ class FaultHistory:
             to.write(kinds.NODE, node=name, role=role, incarnation=2, phase="ready", pid=8)
         taken = self.marks.get(partition, "taken")
         if Role.PRODUCER in victims:
-            to.write(kinds.RESUMED, where="source", partition=partition, position=taken - 1)
+            again = self.semantic is not Semantic.AT_MOST_ONCE
+            to.write(kinds.RESUMED, where="source", partition=partition, position=taken - again, taken=taken)
         if Role.CONSUMER in victims:
             to.write(kinds.RESUMED, where="group", partition=partition, position=taken - 1, delivered=taken)
         to.write(kinds.FAULT, phase="healed", fault=fault.id)

@@ -31,10 +31,9 @@ def window(folder: Path, scenario: Scenario, semantic: Semantic = EOS, **counts:
     """Return what was seen of a fault that did what it should."""
     drawn = Drawn(0, scenario, 1, 4)
     with Marks.create(folder / "marks", [0, 900]) as marks, HistoryWriter(folder / "h" / "a.jsonl", cell="c", by="runner") as to:
-        FaultHistory(drawn, Harm(), marks).write(to)
-        struck = marks.read(1)
+        FaultHistory(drawn, Harm(), marks, semantic).write(to)
     seen = {"lost": 0, "duplicated": 0, "absorbed": 0, "phantom": 0} | counts
-    return Window(drawn, semantic, read_history(folder / "h"), struck, **seen)
+    return Window(drawn, semantic, read_history(folder / "h"), semantic is AMO, **seen)
 
 
 def changed(seen: Window, change: Callable[[Event], Event | None]) -> Window:
@@ -126,6 +125,25 @@ def test_an_effect_that_does_not_show_is_void(
     seen = window(tmp_path, scenario, semantic)
     kind, told = judge(changed(seen, change) if change else seen)
     assert (kind, reason in told) == (Kind.VOID, True), told
+
+
+def test_who_does_not_send_again_did_not_hear_or_died(tmp_path: Path) -> None:
+    """A client that sends again by itself is told of no failure: then a count of zero shows nothing of at-most-once."""
+    seen = window(tmp_path, plain.ACK_LOST, AMO)
+    assert judge(seen)[0] is Kind.KEPT
+    assert judge(replace(seen, unheard=False)) == (Kind.VOID, "nothing shows that the protection worked: no not-resent")
+
+
+def test_a_producer_that_died_shows_it_by_going_on_behind(tmp_path: Path) -> None:
+    """Not by what it takes after its restart: the line of its restart says how far it had come."""
+    seen = replace(window(tmp_path, plain.PRODUCER_CRASH_BEFORE_ACK, AMO), unheard=False)
+    assert judge(seen)[0] is Kind.KEPT
+    again = changed(seen, put({"position": 899}, event="resumed"))
+    assert judge(again) == (Kind.VOID, "nothing shows that the protection worked: no not-resent")
+    (tmp_path / "once").mkdir()
+    taken = window(tmp_path / "once", plain.PRODUCER_CRASH_BEFORE_SEND, EOS)
+    assert judge(taken)[0] is Kind.KEPT
+    assert judge(changed(taken, put({"taken": 899}, event="resumed")))[1].endswith("no taken-again")
 
 
 @pytest.mark.parametrize(

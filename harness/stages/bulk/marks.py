@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-FIELDS: Final = ("taken", "cursor", "delivered", "done")
+FIELDS: Final = ("taken", "cursor", "unheard", "delivered", "done")
 _NUMBER: Final = struct.Struct("=q")
 _ROW: Final = _NUMBER.size * len(FIELDS)
 
@@ -21,12 +21,14 @@ _ROW: Final = _NUMBER.size * len(FIELDS)
 class Mark:
     """How far one partition is; each is the position behind the last one.
 
-    ``taken``: handed to the producer's client. ``cursor``: where the source's cursor is saved outside the topic. ``delivered``:
-    given to the consumer. ``done``: of the consumer, recorded, and its position saved; one more where it has seen the end.
+    ``taken``: handed to the producer's client. ``cursor``: where the source's cursor is saved outside the topic. ``unheard``: of
+    what was sent, what its producer never heard of and leaves at that. ``delivered``: given to the consumer. ``done``: of the
+    consumer, recorded, and its position saved; one more where it has seen the end.
     """
 
     taken: int
     cursor: int
+    unheard: int
     delivered: int
     done: int
 

@@ -71,6 +71,8 @@ class BulkProducer:
             sent = self._acts(lambda: self._send(values))
         if semantic is Semantic.AT_LEAST_ONCE:
             self._marks.put(stage.partition, "cursor", after)
+        elif not sent:
+            self._marks.advance(stage.partition, "unheard", after)
         return after
 
     def _acts(self, send: Callable[[], None]) -> bool:
@@ -128,7 +130,8 @@ class BulkProducer:
         """Return from where to go on."""
         stage = self._stage
         cursor = last_cursor(stage) if self._transactional else self._marks.get(stage.partition, "cursor")
-        self._ledger.write(kinds.RESUMED, where="source", partition=stage.partition, position=cursor)
+        taken = self._marks.get(stage.partition, "taken")
+        self._ledger.write(kinds.RESUMED, where="source", partition=stage.partition, position=cursor, taken=taken)
         return cursor
 
     def _make(self) -> Any:
