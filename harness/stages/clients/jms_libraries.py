@@ -59,7 +59,11 @@ def _openwire(stage: Stage) -> str:
         "jms.redeliveryPolicy.redeliveryDelay": 0,
     }
     if consumer.acknowledges is Acknowledge.OPTIMIZED:
-        options |= {"jms.optimizeAcknowledge": True, "jms.optimizedAckScheduledAckInterval": FLUSH_MS}
+        options |= {
+            "jms.optimizeAcknowledge": True,
+            "jms.optimizeAcknowledgeTimeOut": 0,  # else what comes 300 ms after the last one, on a slow machine each
+            "jms.optimizedAckScheduledAckInterval": FLUSH_MS,
+        }
     if producer.acks == 0:
         options["jms.useAsyncSend"] = True
     else:
