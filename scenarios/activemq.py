@@ -22,6 +22,7 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.protocols.acts import Act
 from harness.scenarios import jms
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.stages.pushing import Acknowledge
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
     QUEUE_AT_MOST_ONCE,
@@ -29,7 +30,9 @@ from harness.stages.settings import (
     QUEUE_EXACTLY_ONCE,
     queue_pipeline,
 )
+from harness.systems.activemq.faults import IndexRebuilt
 from harness.systems.activemq.selections import IN_HAND
+from harness.systems.activemq.signs import REMEMBERED
 from harness.wire.rules import After
 
 QUEUE = queue_pipeline("activemq")
@@ -189,4 +192,22 @@ REJECTED = Scenario(
     "once, and gives it to nobody again.",
     expect=_REJECTS, by_client={client: dict.fromkeys(_REJECTS, NO_WORD) for client in (OPENWIRE, AMQP)},
 )  # fmt: skip
-SCENARIOS = (*POINTS, REJECTED, *jms.scenarios(QUEUE, ("stomp.py", "openwire", "amqp")))
+_TRANSACTED = {
+    semantic: jms.consuming(recipe, mode=Acknowledge.TRANSACTED)
+    for semantic, recipe in ((AMO, ANSWERED), (ALO, QUEUE_AT_LEAST_ONCE), (EOS, QUEUE_EXACTLY_ONCE))
+}  # fmt: skip
+REBUILT = Scenario(
+    pipeline=QUEUE, id="broker-crash-after-compaction", failure_point="broker-crash-after-compaction", group="jms",
+    fault=IndexRebuilt(jms.COMMIT), deployment=Deployment.OWN, suite=Suite.NIGHT,
+    because="What a session has received is acknowledged by its commit, which the broker has answered. KahaDB compacts the file "
+    "of its journal in which that stands: it carries acknowledgements on to another file, and removes the first one. Then the "
+    "broker dies, its index is lost, and made anew from the journal. Before 5.16.2 (AMQ-8201) it does not carry on the commit of "
+    "a local transaction: the acknowledgement is forgotten, and the message comes again.",
+    expect={semantic: jms.told(holds(REMEMBERED), recipe) for semantic, recipe in _TRANSACTED.items()},
+    by_client={"stomp.py": dict.fromkeys(_TRANSACTED, jms.NOT_JMS)},
+    by_system={"activemq<5.16.2": {
+        AMO: jms.told(Predicted(duplicated=AtLeast(), control=True), _TRANSACTED[AMO]),
+        ALO: jms.told(Predicted(duplicated=AtLeast()), _TRANSACTED[ALO]), EOS: jms.told(holds(ABSORBED), _TRANSACTED[EOS]),
+    }},
+)  # fmt: skip
+SCENARIOS = (*POINTS, REJECTED, REBUILT, *jms.scenarios(QUEUE, ("stomp.py", "openwire", "amqp")))

@@ -71,6 +71,8 @@ LISTENED = "queue-by-id/producer-commit-lost+listened/at-least-once"
 
 HOLES = "subscription/broker-crash-after-ack+holes"
 
+COMPACTED = "queue/broker-crash-after-compaction/at-most-once"
+
 CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
         "KAFKA-17754", "a late EndTxn ends the next transaction: loss, resurrection, duplicates",
@@ -162,5 +164,11 @@ CORPUS: tuple[PublishedBug, ...] = (
         "https://issues.apache.org/jira/browse/ARTEMIS-5106",
         convicts=(Trial(SEND_REFUSED, "amqp", Kind.BROKEN, system="artemis==2.38.0"),),
         acquits=tuple(Trial(SEND_REFUSED, "amqp", Kind.KEPT, system=f"artemis=={v}") for v in ("2.39.0", "2.44.0")),
+    ),
+    PublishedBug(
+        "AMQ-8201", "compaction carries on no commit of a local transaction: an index that is made anew forgets acknowledgements",
+        "https://issues.apache.org/jira/browse/AMQ-8201",
+        convicts=(Trial(COMPACTED, "openwire", Kind.BROKEN, system="activemq==5.16.1"),),
+        acquits=tuple(Trial(COMPACTED, "openwire", Kind.KEPT, system=each) for each in ("activemq==5.16.2", "activemq")),
     ),
 )  # fmt: skip

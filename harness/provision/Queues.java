@@ -15,7 +15,8 @@ import lostack.ControlPort.Line;
  *
  * <p>{@code broker DATA CONTROL_PORT CONNECTOR...} runs one, each connector an address; {@code journal DATA QUEUE...} prints what
  * the journal in DATA has of queues. A broker answers the same, and how much it counts, on its control port ({@code hello},
- * {@code count QUEUE}, {@code journal QUEUE...}), and can be told to {@code refuse QUEUE}.
+ * {@code count QUEUE}, {@code journal QUEUE...}), and can be told to {@code refuse QUEUE}. One with a journal of files can be told to
+ * {@code keep} a message, to {@code rotate} and to {@code clean} it.
  */
 interface Queues {
     /** Start it; it is up when this returns. */
@@ -32,6 +33,21 @@ interface Queues {
     /** Refuse the next message that is sent to a queue. */
     default void refuse(String queue) throws Exception {
         throw new UnsupportedOperationException("this broker refuses nothing");
+    }
+
+    /** Store a message in a queue that nobody reads. */
+    default void keep() throws Exception {
+        throw new UnsupportedOperationException("this broker keeps no message for nobody");
+    }
+
+    /** Go on in another file of the journal; return the number of the one that has ended. */
+    default int rotate() throws Exception {
+        throw new UnsupportedOperationException("this broker has no files to go on in");
+    }
+
+    /** Clean the journal up, once, as it is done every now and then; return the numbers of the files that are left. */
+    default Collection<Integer> clean() throws Exception {
+        throw new UnsupportedOperationException("this broker does not clean up when it is told to");
     }
 
     /** Do what the words of a command line say, with a broker whose files are in a folder. */
@@ -52,6 +68,13 @@ interface Queues {
                 case "count" -> out.println(queues.count(names.get(0)));
                 case "refuse" -> queues.refuse(names.get(0));
                 case "journal" -> queues.journal(names, out);
+                case "keep" -> queues.keep();
+                case "rotate" -> out.println(new Line().with("file", (long) queues.rotate()));
+                case "clean" -> {
+                    for (int file : queues.clean()) {
+                        out.println(new Line().with("file", (long) file));
+                    }
+                }
                 default -> throw new IllegalArgumentException(asked.get(0));
             }
         });

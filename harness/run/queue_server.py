@@ -1,7 +1,7 @@
 """A broker of queues in a process of its own, behind its wire: a main class of ours, which answers on a control port, too.
 
-Its control port takes a line of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``, ``refuse QUEUE``), and answers
-with lines of JSON and an empty one.
+Its control port takes a line of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``; what else one can be told
+to do stands in ``Queues.java``), and answers with lines of JSON and an empty one.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Product:
     """The address that it listens to, by protocol; ``{port}`` in it is the port."""
     called: Callable[[str], str] = str
     """What the journal calls a copy, by what a client was told that it is called."""
+    abilities: Callable[[QueueServer, str], Mapping[type, object]] = lambda _broker, _queue: {}
+    """What faults can ask of a running broker about a queue."""
 
 
 class QueueServer(ServedBroker):
@@ -90,7 +92,7 @@ class QueueServer(ServedBroker):
     def spec(self) -> NodeSpec:
         """Return how its process is started, on the data that there is."""
         connectors = (self._product.connectors[name].format(port=port) for name, port in self._direct.items())
-        words = ("broker", str((self._directory / "data").absolute()), str(self._control), *connectors)
+        words = ("broker", str(self.data.absolute()), str(self._control), *connectors)
         return NodeSpec(
             name=BROKER, role=Role.BROKER, argv=(*self._install.command, *words), log=self._directory / f"{BROKER}.log"
         )
@@ -101,11 +103,16 @@ class QueueServer(ServedBroker):
         Raises:
             OSError: it cannot be asked.
         """
-        return bool(self._ask("hello"))
+        return bool(self.ask("hello"))
 
     def address(self, role: Role) -> str:
         """Return where programs of a role find it: the wire."""
         return f"{self.runtime.address('wire')}:{self._ports[role, self.protocol]}"
+
+    @property
+    def data(self) -> Path:
+        """The folder with what it keeps."""
+        return self._directory / "data"
 
     @property
     def direct(self) -> str:
@@ -120,11 +127,15 @@ class QueueServer(ServedBroker):
         """Return where its dead letters are put."""
         return self.queue(DEAD_LETTERS + queue.removeprefix(PREFIX))
 
+    def abilities(self, queue: str) -> Mapping[type, object]:
+        """Return what faults can ask of it about a queue."""
+        return self._product.abilities(self, queue.removeprefix(PREFIX))
+
     def messages(self, queue: str) -> tuple[Message, ...]:
         """Return every copy that a queue has had, as the journal says: its files, read past the broker's own store."""
         name = queue.removeprefix(PREFIX)
         aside = DEAD_LETTERS + name.removeprefix(DEAD_LETTERS)
-        return self._product.messages(self._ask("journal", name, aside), name, aside)
+        return self._product.messages(self.ask("journal", name, aside), name, aside)
 
     def called(self, name: str) -> str:
         """Return the journal's name of a message, by the name that clients are told."""
@@ -132,7 +143,7 @@ class QueueServer(ServedBroker):
 
     def count(self, queue: str) -> Count:
         """Return how many messages wait in a queue, as the broker's statistics say."""
-        [said] = self._ask("count", queue.removeprefix(PREFIX))
+        [said] = self.ask("count", queue.removeprefix(PREFIX))
         return Count(said["messages"] - said["in_flight"], said["in_flight"])
 
     def refuse_next(self, queue: str) -> None:
@@ -141,10 +152,14 @@ class QueueServer(ServedBroker):
         Raises:
             OSError: it cannot be told.
         """
-        self._ask("refuse", queue.removeprefix(PREFIX))
+        self.ask("refuse", queue.removeprefix(PREFIX))
 
-    def _ask(self, *words: str) -> list[dict[str, Any]]:
-        """Ask the broker's control port; return the objects that it answers with. Raises OSError."""
+    def ask(self, *words: str) -> list[dict[str, Any]]:
+        """Ask the broker's control port; return the objects that it answers with.
+
+        Raises:
+            OSError: it does not answer, or it cannot do that.
+        """
         with socket.create_connection((HOST, self._control), timeout=ANSWER_S) as client, client.makefile("rw") as talk:
             talk.write(" ".join(words) + "\n")
             talk.flush()

@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.abilities import Refusal
 from harness.model.cell import client_name
 from harness.protocols.amqp import steps as amqp
 from harness.protocols.core import steps as core
@@ -43,7 +42,7 @@ ACTS: Final[Mapping[str, Mapping[Act, StepName]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Refusing:
-    """Implements :class:`harness.abilities.Refusal`, where the broker does."""
+    """Implements :class:`harness.abilities.Refusal`, of a broker that can."""
 
     broker: QueueServer
     queue: str
@@ -107,7 +106,7 @@ class QueueDeployed:
         protocol = CLIENTS[client_name(cell.client)]
         return CellRun(cell, history, parts_of(
             cell, directory, history, broker=self.broker.speaking(protocol), setup=self._clients.get(cell.client),
-            words=ACTS[protocol], abilities=lambda queue: {Refusal: Refusing(self.broker, queue.name)},
+            words=ACTS[protocol], abilities=lambda queue: self.broker.abilities(queue.name),
         ))  # fmt: skip
 
     def check(self) -> None:

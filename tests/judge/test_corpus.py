@@ -59,7 +59,7 @@ def test_a_bug_of_an_engine_is_tried_where_it_is_named() -> None:
     """Nobody who tries the corpus fetches an engine that he has not asked for."""
     assert {trial.system.partition("==")[0] for bug in CORPUS if not apart(bug) for trial in bug.trials} == {"kafka"}
     assert {bug.id for bug in CORPUS if apart(bug)} == {
-        "ARTEMIS-3729", "ARTEMIS-5106", "FLINK-35749", "FLINK-40626", "KAFKA-14294", "PIP-299", "STORM-3301",
+        "AMQ-8201", "ARTEMIS-3729", "ARTEMIS-5106", "FLINK-35749", "FLINK-40626", "KAFKA-14294", "PIP-299", "STORM-3301",
     }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.zip.Adler32;
 import lostack.ControlPort.Line;
+import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.ActiveMQConnectionMetaData;
 import org.apache.activemq.broker.BrokerService;
 import org.apache.activemq.broker.region.Destination;
@@ -39,6 +40,7 @@ import org.apache.activemq.store.kahadb.data.KahaRemoveDestinationCommand;
 import org.apache.activemq.store.kahadb.data.KahaRemoveMessageCommand;
 import org.apache.activemq.store.kahadb.data.KahaRollbackCommand;
 import org.apache.activemq.store.kahadb.data.KahaTransactionInfo;
+import org.apache.activemq.store.kahadb.disk.journal.Journal;
 import org.apache.activemq.util.ByteSequence;
 import org.apache.activemq.util.DataByteArrayInputStream;
 
@@ -50,15 +52,21 @@ public final class ClassicBroker implements Queues {
     private static final String MAGIC = "WRITE BATCH";
     private static final int BATCH_HEAD = HEAD + MAGIC.length() + 4 + 8;
     private static final long NEVER_MS = 7L * 24 * 3600 * 1000;
+    private static final String NAME = "lostack";
+    private static final String KEPT = "lostack.kept";
+    private static final int AUTO_ACKNOWLEDGE = 1;
     /** A message that came by AMQP is kept as it came. */
     private static final String NATIVE = "JMS_AMQP_NATIVE";
     private static final String ATTEMPT = "lostack-attempt";
 
     private final File data;
+    /** What is cleaned up is put there. */
+    private final File archive;
     private BrokerService service;
 
     private ClassicBroker(File data) {
         this.data = data;
+        this.archive = new File(data, "archive").getAbsoluteFile();
     }
 
     public static void main(String[] words) throws Exception {
@@ -73,6 +81,8 @@ public final class ClassicBroker implements Queues {
         store.setDirectory(data);
         // what was stored is read in the journal: nothing of it may go, and nothing may be dispatched that is not there
         store.setCleanupInterval(NEVER_MS);
+        store.setArchiveDataLogs(true);
+        store.setDirectoryArchive(archive);
         store.setJournalMaxFileLength(4 << 20);
         store.setConcurrentStoreAndDispatchQueues(false);
         PolicyEntry policy = new PolicyEntry();
@@ -83,7 +93,7 @@ public final class ClassicBroker implements Queues {
         PolicyMap policies = new PolicyMap();
         policies.setDefaultEntry(policy);
         service = new BrokerService();
-        service.setBrokerName("lostack");
+        service.setBrokerName(NAME);
         service.setDataDirectoryFile(new File(data, "broker"));
         service.setUseJmx(false);
         service.setUseShutdownHook(false);
@@ -117,21 +127,60 @@ public final class ClassicBroker implements Queues {
                 .with("consumers", there.getDestinationStatistics().getConsumers().getCount());
     }
 
+    // -- what it is told to do ----------------------------------------------------------------------------------------------
+
+    @Override
+    public void keep() throws Exception {
+        // its types are of javax or of jakarta, as the broker's version has it
+        var connection = new ActiveMQConnectionFactory("vm://" + NAME + "?create=false").createConnection();
+        try {
+            var session = connection.createSession(false, AUTO_ACKNOWLEDGE);
+            session.createProducer(new ActiveMQQueue(KEPT)).send(session.createTextMessage(KEPT));
+        } finally {
+            connection.close();
+        }
+    }
+
+    @Override
+    public int rotate() throws Exception {
+        Journal journal = store().getStore().getJournal();
+        int ended = journal.getCurrentDataFileId();
+        journal.rotateWriteFile();
+        return ended;
+    }
+
+    @Override
+    public Collection<Integer> clean() throws Exception {
+        store().checkpoint(true);
+        return files(data).keySet();
+    }
+
+    private KahaDBPersistenceAdapter store() throws IOException {
+        return (KahaDBPersistenceAdapter) service.getPersistenceAdapter();
+    }
+
     // -- its journal ------------------------------------------------------------------------------------------------------
 
     @Override
     public void journal(Collection<String> queues, PrintWriter out) throws IOException {
-        TreeMap<Integer, File> files = new TreeMap<>();
-        File[] found = data.listFiles((folder, name) -> name.matches("db-\\d+\\.log"));
-        for (File file : found == null ? new File[0] : found) {
-            files.put(Integer.parseInt(file.getName().replaceAll("\\D", "")), file);
-        }
+        TreeMap<Integer, File> files = files(data);
+        files.putAll(files(archive));
         for (Map.Entry<Integer, File> each : files.entrySet()) {
             ByteBuffer bytes = read(each.getValue());
             while (batch(each.getKey(), bytes, queues, out)) {
                 // on to the next one
             }
         }
+    }
+
+    /** Return the journal's files in a folder, by their numbers: in the order in which they were begun. */
+    private static TreeMap<Integer, File> files(File folder) {
+        TreeMap<Integer, File> files = new TreeMap<>();
+        File[] found = folder.listFiles((in, name) -> name.matches("db-\\d+\\.log"));
+        for (File file : found == null ? new File[0] : found) {
+            files.put(Integer.parseInt(file.getName().replaceAll("\\D", "")), file);
+        }
+        return files;
     }
 
     /** Read a file up to where its last whole batch ends: what is being written behind that is not there yet. */

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.interfaces import PointsLine, System
 from harness.model.cell import client_name
+from harness.systems.activemq.abilities import Compaction
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -58,7 +59,7 @@ SYSTEM = System(
     launcher="harness.systems.activemq.system:launcher",
     clients=("stomp.py", "openwire", "amqp"),
     runs=runs,
-    abilities=lambda _: frozenset(),
+    abilities=lambda _: frozenset({Compaction}),
     versions=versions,
     lacks=lacks,
     scenarios="harness.scenarios.activemq:SCENARIOS",

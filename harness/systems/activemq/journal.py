@@ -17,7 +17,7 @@ from harness.run.queue_journal import StrangeJournalError, Transactions
 from harness.run.queues import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     Entry = dict[str, Any]
 
@@ -58,6 +58,23 @@ def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[M
             moved = aside.get(name) if queue != dead_letters and why is not Removal.ACK else None
             found[at] = replace(found[at], waiting=None, removed=None if moved else why, moved=moved)
     return tuple(found)
+
+
+def committed_in(entries: Iterable[Entry], file: int, there: Collection[int]) -> tuple[bytes, ...]:
+    """Return the messages that were removed in a transaction whose commit was first written in a file of the journal.
+
+    Only those that came in a file that is ``there``: a message whose file is gone comes back from nowhere. The entries are those
+    of one queue.
+    """
+    entries = list(entries)
+    commits = {entry["tx"]: _file(entry) for entry in reversed(entries) if entry["kind"] == "commit"}
+    came = {entry["id"]: entry for entry in entries if entry["kind"] == "add" and _file(entry) in there}
+    gone = {entry["id"] for entry in entries if entry["kind"] == "remove" and commits.get(entry["tx"]) == file}
+    return tuple(_body(entry) for name, entry in came.items() if name in gone)
+
+
+def _file(entry: Entry) -> int:
+    return int(entry["at"].partition(":")[0])
 
 
 def _body(entry: Entry) -> bytes:

@@ -6,6 +6,10 @@ from typing import Final
 
 from harness.judge.proof import Knowledge
 from harness.stages.settings import QUEUE, QUEUE_RECIPES
+from harness.systems.activemq.proofs import CarriedOn
 from harness.systems.activemq.selections import given_selections
+from harness.systems.activemq.signs import activemq_signs
 
-KNOWLEDGE: Final = Knowledge(selections=(given_selections,), recipes={QUEUE: QUEUE_RECIPES})
+KNOWLEDGE: Final = Knowledge(
+    proofs={CarriedOn.name: CarriedOn}, selections=(given_selections,), signs=(activemq_signs,), recipes={QUEUE: QUEUE_RECIPES}
+)  # fmt: skip

@@ -6,6 +6,8 @@ from typing import Final
 
 from harness.run.queue_server import Product
 from harness.run.queue_system import QueueSystem
+from harness.systems.activemq.abilities import Compaction
+from harness.systems.activemq.compaction import Compacting
 from harness.systems.activemq.install import RECIPE
 from harness.systems.activemq.journal import messages
 
@@ -16,7 +18,9 @@ CONNECTORS: Final = {
     "openwire": "tcp://127.0.0.1:{port}?wireFormat.tightEncodingEnabled=false&wireFormat.cacheEnabled=false",
     "amqp": "amqp://127.0.0.1:{port}?transport.tcpNoDelay=true",
 }
-CLASSIC: Final = Product("ActiveMQ", RECIPE, messages, CONNECTORS)
+CLASSIC: Final = Product(
+    "ActiveMQ", RECIPE, messages, CONNECTORS, abilities=lambda broker, queue: {Compaction: Compacting(broker, queue)}
+)  # fmt: skip
 
 
 def launcher(_runtime: str = "process", version: str | None = None) -> QueueSystem:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.abilities import Refusal
 from harness.run.queue_server import Product
-from harness.run.queue_system import QueueSystem
+from harness.run.queue_system import QueueSystem, Refusing
 from harness.systems.artemis.install import RECIPE
 from harness.systems.artemis.journal import called, messages
 
@@ -16,7 +17,9 @@ CONNECTORS: Final = {
     "openwire": "tcp://127.0.0.1:{port}?protocols=OPENWIRE&supportAdvisory=false&useEpoll=false&useKQueue=false",
     "amqp": "tcp://127.0.0.1:{port}?protocols=AMQP&useEpoll=false&useKQueue=false",
 }
-ARTEMIS: Final = Product("Artemis", RECIPE, messages, CONNECTORS, called)
+ARTEMIS: Final = Product(
+    "Artemis", RECIPE, messages, CONNECTORS, called, lambda broker, queue: {Refusal: Refusing(broker, queue)}
+)  # fmt: skip
 
 
 def launcher(_runtime: str = "process", version: str | None = None) -> QueueSystem:

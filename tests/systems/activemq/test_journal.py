@@ -9,7 +9,7 @@ import pytest
 
 from harness.model.places import Removal, Waiting
 from harness.run.queues import Message
-from harness.systems.activemq.journal import EXPIRED, POISON, StrangeJournalError, messages
+from harness.systems.activemq.journal import EXPIRED, POISON, StrangeJournalError, committed_in, messages
 from tests.protocols import amqp_frames
 
 QUEUE, ASIDE = "k.in", "DLQ.k.in"
@@ -99,3 +99,26 @@ def test_what_cannot_be_is_told(entry: dict[str, Any]) -> None:
     """A queue that was removed as a whole is nothing that a cell does; nor is a message that has no sections."""
     with pytest.raises(StrangeJournalError):
         messages([entry], QUEUE, ASIDE)
+
+
+def test_what_was_acknowledged_by_a_commit_in_a_file_of_the_journal() -> None:
+    """There first, for what is carried on is written again; and of messages whose file is there."""
+    entries = [
+        *(add(f"1:{at}", name) for at, name in enumerate("abce")), add("2:1", "d"),
+        remove("a", tx="1"), end("commit", "1") | {"at": "1:9"},
+        remove("b", tx="2"), end("commit", "2") | {"at": "2:2"},
+        remove("d", tx="3"), end("commit", "3") | {"at": "2:3"},
+        remove("c") | {"at": "2:4"},
+        remove("e", tx="4") | {"at": "2:5"}, end("rollback", "4") | {"at": "2:6"},
+        remove("b", tx="2") | {"at": "4:1"}, end("commit", "2") | {"at": "4:2"},
+    ]  # fmt: skip
+    assert committed_in(entries, 2, {1, 3, 4}) == (b"b",)
+    assert committed_in(entries, 2, {1, 2, 3, 4}) == (b"b", b"d")
+    assert committed_in(entries, 4, {1, 3}) == ()
+
+
+def test_what_is_carried_on_without_its_commit_is_removed_all_the_same() -> None:
+    """The journal is read with what was archived: what was acknowledged there stays so, whatever the broker makes of the rest."""
+    whole = [add("1:1", "a"), remove("a", tx="t"), end("commit"), remove("a", tx="t"), end("rollback")]
+    assert read(*whole) == [("1:1", None, True, Removal.ACK, None)]
+    assert read(whole[0], *whole[3:]) == [("1:1", Waiting.READY, True, None, None)], "what the broker finds in what is left"

@@ -13,7 +13,7 @@ from harness.matrix.runner import RunPlan, run
 from harness.model import events as kinds
 from harness.model.cell import expand
 from harness.model.history import HISTORY, SUFFIX
-from harness.model.places import Waiting
+from harness.model.places import Removal, Waiting
 from harness.model.scenario import Deployment, Role
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
@@ -105,6 +105,24 @@ def test_a_journal_is_read_of_a_broker_that_is_dead(broker: QueueServer, system:
     assert refused.returncode != 0
     assert "is damaged at" in refused.stderr
     broker.restart()
+
+
+def test_a_journal_is_read_with_what_was_cleaned_up(broker: QueueServer) -> None:
+    """A file that nothing needs any more goes to the archive, and what it says with it."""
+    queue = broker.queue("archived")
+    broker.ask("rotate")
+    Client(broker).send(queue, "one")
+    taker = Client(broker, Role.CONSUMER)
+    [given] = taker.take(queue, 1)
+    taker.stomp.ack(given.headers["ack"], receipt="yes")
+    taker.told("yes")
+    before = broker.messages(queue)
+    assert [message.removed for message in before] == [Removal.ACK]
+    [ended] = broker.ask("rotate")
+    broker.ask("keep")
+    wait_until(lambda: ended not in broker.ask("clean"), within_s=WITHIN_S, because="the file to go")
+    assert not (broker.data / f"db-{ended['file']}.log").exists()
+    assert broker.messages(queue) == before
 
 
 def test_sigkill_of_the_harness_leaves_no_broker(tmp_path: Path) -> None:
