@@ -23,8 +23,8 @@ WITHIN_S: Final = 60.0
 class Compacting:
     """Implements :class:`harness.systems.activemq.abilities.Compaction`.
 
-    What broker and traffic do in hours is asked for at once: files are begun before they are full, and the clean-up, which
-    KahaDB does every 30 s, is done until the file is gone. That goes to the archive, where the journal is read, too.
+    What a broker does in its time is asked for at once: files are begun before they are full, and the clean-up, which KahaDB
+    does every 30 s, is done until the file is gone. That goes to the archive, where the journal is read, too.
     """
 
     broker: QueueServer
