@@ -369,7 +369,7 @@ class Streaming:
         try:
             history = read_history(fault.folder / HISTORY)
             window = Window(fault.fault, asked.semantic, history, unheard, counts["lost"], counts["duplicated"],
-                            counts["absorbed"], counts["phantom"])  # fmt: skip
+                            counts["absorbed"], counts["phantom"], asked.unit)  # fmt: skip
             kind, reason = judge(window)
         except HistoryError as error:
             kind, reason = Kind.VOID, str(error)

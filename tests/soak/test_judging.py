@@ -33,7 +33,7 @@ def window(folder: Path, scenario: Scenario, semantic: Semantic = EOS, **counts:
     with Marks.create(folder / "marks", [0, 900]) as marks, HistoryWriter(folder / "h" / "a.jsonl", cell="c", by="runner") as to:
         FaultHistory(drawn, Harm(), marks, semantic).write(to)
     seen = {"lost": 0, "duplicated": 0, "absorbed": 0, "phantom": 0} | counts
-    return Window(drawn, semantic, read_history(folder / "h"), semantic is AMO, **seen)
+    return Window(drawn, semantic, read_history(folder / "h"), semantic is AMO, **seen, unit=20)
 
 
 def changed(seen: Window, change: Callable[[Event], Event | None]) -> Window:
@@ -152,6 +152,9 @@ def test_a_producer_that_died_shows_it_by_going_on_behind(tmp_path: Path) -> Non
         (plain.DELIVERY_LOST, EOS, {"lost": 1}, Kind.BROKEN), (plain.DELIVERY_LOST, EOS, {"duplicated": 1}, Kind.BROKEN),
         (plain.DELIVERY_LOST, ALO, {"lost": 1}, Kind.BROKEN), (plain.DELIVERY_LOST, ALO, {"duplicated": 1}, Kind.VOID),
         (plain.ACK_LOST, ALO, {"duplicated": 1}, Kind.KEPT), (plain.REQUEST_LOST, AMO, {"lost": 1}, Kind.KEPT),
+        (plain.PRODUCER_CRASH_BEFORE_ACK, AMO, {"lost": 19}, Kind.KEPT),
+        (plain.PRODUCER_CRASH_BEFORE_ACK, AMO, {"lost": 20}, Kind.VOID),
+        (plain.PRODUCER_CRASH_BEFORE_ACK, ALO, {"lost": 1, "duplicated": 1}, Kind.BROKEN),
         (plain.ACK_LOST, AMO, {"lost": 1}, Kind.VOID), (plain.REQUEST_LOST, AMO, {"lost": 1, "duplicated": 1}, Kind.BROKEN),
         (plain.BROKER_CRASH_BEFORE_APPEND, ALO, {"duplicated": 1}, Kind.KEPT),
         (plain.DELIVERY_LOST, AMO, {"phantom": 1}, Kind.BROKEN), (plain.DELIVERY_LOST, ALO, {"phantom": 1}, Kind.BROKEN),
