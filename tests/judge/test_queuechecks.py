@@ -70,6 +70,14 @@ WRONG: dict[str, tuple[str, str, Callable[[QueueStory], object], str]] = {
                                     "the broker counts 2 messages ready in q, and 0 were seen there"),
     "a message in flight that was not seen": (
         "_miscounted", "a crash", change("counted", {"in_flight": 1}), "counts 1 messages in-flight in q, and 0"),
+    "a message in flight at a living consumer that the broker counts as ready": (
+        "_miscounted", "a crash",
+        lambda s: (stays(s, TARGET, "in-flight"), first(s, "counted", queue=QUEUE).update(ready=1, in_flight=0)),
+        "the broker counts 1 messages ready in q, and 0 were seen there"),
+    "more in flight than wait at all": (
+        "_miscounted", "a crash",
+        lambda s: (stays(s, TARGET, "ready"), first(s, "counted", queue=QUEUE).update(ready=0, in_flight=2)),
+        "the broker counts 0 messages ready in q, and 1 were seen there"),
     "a scheduled message that was not seen": (
         "_miscounted", "a crash", change("counted", {"scheduled": 1}), "counts 1 messages scheduled in q, and 0"),
     "a message that is not counted": ("_miscounted", "set aside", change("counted", {"in_flight": 0}, queue="dlq"),
@@ -155,6 +163,16 @@ def test_nobody_else_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_every_check_is_tried() -> None:
     """There is a contradiction for each of them."""
     assert {check.__name__ for check in queuechecks._CHECKS} <= {check for check, *_ in WRONG.values()}
+
+
+def test_a_message_that_the_broker_keeps_for_the_dead_is_left() -> None:
+    """No journal says what is in flight: what nobody has on an open connection may be so, and then all waits for it."""
+    story = queue_run()
+    stays(story, TARGET, "ready")
+    first(story, "counted", queue=QUEUE).update(ready=0, in_flight=1)
+    first(story, "drain", phase="completed").update(phase="failed", stage="queue", because="1 in flight")
+    found = judged(story).verdict
+    assert (found.kind, found.reason) == (Kind.STUCK, "no progress until the deadline: queue: 1 in flight")
 
 
 def test_a_plan_of_version_1_promises_no_count() -> None:
