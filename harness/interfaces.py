@@ -161,6 +161,8 @@ class System:
     runtimes: tuple[str, ...] = ("process",)
     versions: Callable[[], Collection[str]] = _none
     """The versions that can be chosen, as ``name==version``, besides the default one."""
+    image: str = ""
+    """The image that it is in containers, and whose version it has there; empty: there, too, it is made of what is fetched."""
     lacks: Callable[[Cell], str | None] = _nothing
     """Why a cell does not apply here, or on this machine, though theory has nothing against it; null: it does."""
     scenarios: str = ""

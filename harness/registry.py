@@ -182,8 +182,8 @@ def _check_version(name: str, runtime: str) -> None:
         raise UnknownNameError(f"{name}: {own.name} has no versions to choose from here; what has: {having}")
     if version not in own.versions():
         raise UnknownNameError(f"{name}: the sums of its jars are not known; what there is: {', '.join(own.versions())}")
-    if runtime != "process":
-        image = f"LOSTACK_IMAGE_{own.name.upper()}"
+    if runtime != "process" and own.image:
+        image = f"LOSTACK_IMAGE_{own.image.upper()}"
         raise UnknownNameError(f"{name} runs in runtime process only; in {runtime} it is the image's ({image})")
 
 

@@ -23,9 +23,11 @@ final class ControlPort {
     private ControlPort() {
     }
 
-    /** Answer whoever asks, for ever. */
-    static void answer(int port, Answering answering) throws IOException {
-        try (ServerSocket server = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
+    /** Answer whoever asks, for ever. {@code at}: HOST:PORT. */
+    static void answer(String at, Answering answering) throws IOException {
+        int colon = at.lastIndexOf(':');
+        InetAddress host = InetAddress.getByName(at.substring(0, colon));
+        try (ServerSocket server = new ServerSocket(Integer.parseInt(at.substring(colon + 1)), 50, host)) {
             while (true) {
                 Socket client = server.accept();
                 Thread thread = new Thread(() -> converse(client, answering), "control");

@@ -13,10 +13,10 @@ import lostack.ControlPort.Line;
 /**
  * A broker of queues, and what its own files say.
  *
- * <p>{@code broker DATA CONTROL_PORT CONNECTOR...} runs one, each connector an address; {@code journal DATA QUEUE...} prints what
- * the journal in DATA has of queues. A broker answers the same, and how much it counts, on its control port ({@code hello},
- * {@code count QUEUE}, {@code journal QUEUE...}), and can be told to {@code refuse QUEUE}. One with a journal of files can be told to
- * {@code keep} a message, to {@code rotate} and to {@code clean} it.
+ * <p>{@code broker DATA CONTROL CONNECTOR...} runs one, CONTROL (HOST:PORT) and each connector an address; {@code journal DATA
+ * QUEUE...} prints what the journal in DATA has of queues. A broker answers the same, and how much it counts, on its control
+ * port ({@code hello}, {@code count QUEUE}, {@code journal QUEUE...}), and can be told to {@code refuse QUEUE}. One with a journal
+ * of files can be told to {@code keep} a message, to {@code rotate} and to {@code clean} it.
  */
 interface Queues {
     /** Start it; it is up when this returns. */
@@ -61,7 +61,7 @@ interface Queues {
             return;
         }
         queues.start(rest.subList(1, rest.size()));
-        ControlPort.answer(Integer.parseInt(rest.get(0)), (asked, out) -> {
+        ControlPort.answer(rest.get(0), (asked, out) -> {
             List<String> names = asked.subList(1, asked.size());
             switch (asked.get(0)) {
                 case "hello" -> out.println(new Line().with("version", queues.version()));

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
@@ -14,17 +14,18 @@ from harness.model.cell import client_name
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
-from harness.provision.environments import ensure_client
+from harness.provision.environments import ensure_client, packages
 from harness.provision.janino import SOURCES, ensure_compiled, janino_path
 from harness.provision.jars import LISTS, ensure_jars, read_jar_set
 from harness.provision.java import find_java
+from harness.provision.java_program import JavaProgram
 from harness.provision.kafka import VERSION, ensure_kafka
+from harness.runtimes.interface import JAVA_IMAGE, PROGRAMS_IMAGE
 from harness.stages.clients import AMQP, CORE, JAVA, OPENWIRE
 from harness.stages.clients.bridge import COMMAND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 BRIDGE: Final = SOURCES / "ClientBridge.java"
 SHARING: Final = SOURCES / "ShareBridge.java"
@@ -33,6 +34,8 @@ SHARES_SINCE: Final = Version("4.2")
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """As the brokers run, so that their class-data archive fits."""
 JAR_SET: Final = "kafka-clients-"
+OURS: Final = "/opt/lostack"
+"""Where the images of ours have this package, and what it needs."""
 JMS_BRIDGE: Final = SOURCES / "JmsBridge.java"
 CALLS: Final = SOURCES / "Calls.java"
 """What the bridges to clients of queues have in common."""
@@ -42,11 +45,34 @@ JMS: Final = {OPENWIRE: "5.18.6", AMQP: "1.11.0", CORE: "2.44.0"}
 
 @dataclass(frozen=True, slots=True)
 class ClientSetup:
-    """A client, made ready. ``python``: the interpreter of an environment of its own; null: the runtime's own."""
+    """A client, made ready. ``python``: the interpreter of an environment of its own; null: the runtime's own.
+
+    ``variables``: of the stage's environment. ``image``, ``folders``: what a container is made of that has it, and sees of this
+    machine.
+    """
 
     version: str
     python: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    jvm: JavaProgram | None = None
+    """What runs beside each stage."""
+    image: str = PROGRAMS_IMAGE
+    folders: tuple[Path, ...] = ()
+
+    @classmethod
+    def beside(cls, version: str, jvm: JavaProgram) -> ClientSetup:
+        """Return one that is a JVM beside each stage."""
+        return cls(version, variables={COMMAND: json.dumps(jvm.command())}, jvm=jvm)
+
+    def contained(self) -> ClientSetup:
+        """Return the same for stages in containers: jars and packages are seen there where they lie here."""
+        if self.jvm is not None:
+            jvm = self.jvm.contained()
+            return replace(self.beside(self.version, jvm), image=JAVA_IMAGE, folders=jvm.folders)
+        if self.python is not None:
+            own = packages(self.python)
+            return replace(self, python=None, variables={"PYTHONPATH": f"{own}:{OURS}"}, folders=(own,))
+        return self
 
 
 def prepare_client(client: str, say: Callable[[str], None]) -> ClientSetup:
@@ -83,8 +109,8 @@ def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
         jar = ensure_compiled(source, cache_root() / "clients" / "bridge", java=java, against=classpath, known=known,
                               janino=janino_path())  # fmt: skip
         classpath, known = f"{classpath}:{jar}", f"{known} {jar.stem}"
-    command = (str(java), *flags, *JVM, "-cp", classpath, f"lostack.{main.stem}")
-    return ClientSetup(version, variables={COMMAND: json.dumps(command)})
+    jars = tuple(map(Path, classpath.split(":")))
+    return ClientSetup.beside(version, JavaProgram(java, (*flags, *JVM), jars, f"lostack.{main.stem}"))
 
 
 def _jms(name: str, version: str, say: Callable[[str], None]) -> ClientSetup:
@@ -95,8 +121,7 @@ def _jms(name: str, version: str, say: Callable[[str], None]) -> ClientSetup:
     folder = ensure_jars(jar_set, cache=cache, java=java, say=say)
     jars = [folder / jar for jar in sorted(jar_set.sums)]
     bridge = compiled("jms-bridge", [CALLS, JMS_BRIDGE], [jar for jar in jars if jar.name.startswith("jakarta.jms-api-")], say)
-    command = (str(java.path), *JVM, "-cp", os.pathsep.join(map(str, (bridge, *jars))), f"lostack.{JMS_BRIDGE.stem}")
-    return ClientSetup(version, variables={COMMAND: json.dumps(command)})
+    return ClientSetup.beside(version, JavaProgram(java.path, JVM, (bridge, *jars), f"lostack.{JMS_BRIDGE.stem}"))
 
 
 def _fetched(version: str, say: Callable[[str], None]) -> tuple[Path, str]:

@@ -62,6 +62,18 @@ def installed(python: str) -> dict[str, str]:
     return _installed(Path(python).parent.parent)
 
 
+def packages(python: str) -> Path:
+    """Return the folder of an environment in which its packages are.
+
+    Raises:
+        EnvironmentFailure: there is none.
+    """
+    found = next(Path(python).parent.parent.glob("lib/python*/site-packages"), None)
+    if found is None:
+        raise EnvironmentFailure(f"the environment of {python} has no packages: remove it and try again")
+    return found
+
+
 def _installed(target: Path) -> dict[str, str]:
     packages = next(target.glob("lib/python*/site-packages"), None)
     if packages is None or not _python(target).exists():

@@ -36,7 +36,8 @@ from harness.provision.rootfs import ACCOUNTS, GROUPS, Rootfs
 from harness.provision.spark import ensure_spark, pyspark_home, pyspark_version
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
 from harness.provision.toxiproxy import ensure_toxiproxy
-from harness.runtimes.docker.engine import HARNESS, Image, me
+from harness.runtimes.docker.engine import HARNESS, Image, connect, me, same_kernel
+from harness.runtimes.interface import JAVA_IMAGE, PROGRAMS_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -52,10 +53,14 @@ OFFICIAL: Final = {
     "postgres": f"postgres:{POSTGRES}",
 }
 """What is used where no setting says otherwise."""
-OWN: Final = {"lostack": "lostack:local", "driver": "lostack-driver:local", "matrix": "lostack-matrix:local"}
-"""Always made of this installation: the programs of a cell; a driver of Spark; the whole of it, for the compose file."""
-ON_TOP: Final = {"driver": "spark"}
-"""Images that lie over a stand-in."""
+OWN: Final = {
+    PROGRAMS_IMAGE: "lostack:local", JAVA_IMAGE: "lostack-java:local", "driver": "lostack-driver:local",
+    "matrix": "lostack-matrix:local",
+}  # fmt: skip
+"""Always made of this installation: the programs of a cell; these with a Java, for whatever runs on jars; a driver of Spark; the
+whole of it, for the compose file."""
+ON_TOP: Final = {"driver": "spark", JAVA_IMAGE: PROGRAMS_IMAGE}
+"""Images that lie over another one that is made here."""
 NAMES: Final = ("kafka", "toxiproxy", "spark", *OWN, "postgres")
 """Those that can be made here."""
 FINGERPRINT: Final = "lostack.fingerprint"
@@ -69,7 +74,8 @@ TRIAL: Final = {"KAFKA_HEAP_OPTS": "-Xmx256m", "KAFKA_JVM_PERFORMANCE_OPTS": "-X
 DATABASE_PACKAGES: Final = ("psycopg", "psycopg-binary", "typing-extensions")
 """What whoever writes into PostgreSQL imports."""
 PACKAGES: Final = (
-    "kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka", "msgspec", *DATABASE_PACKAGES,
+    "kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka", "stomp.py", "websocket-client",
+    "google-crc32c", "msgspec", *DATABASE_PACKAGES,
 )  # fmt: skip
 """What the programs in containers import besides this package."""
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -123,6 +129,18 @@ def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], No
         say(f"{reference} is not here and cannot be pulled: a stand-in takes its place")
         return build_stand_in(client, name, say)
     return Image(name, reference, found.id)
+
+
+def ensure_images(names: Iterable[str], say: Callable[[str], None]) -> dict[str, Image]:
+    """Return images by their names, from the engine of this machine.
+
+    Raises:
+        EnvironmentFailure: the engine cannot be used from here, or an image can neither be pulled nor built.
+    """
+    with contextlib.closing(connect()) as client:
+        if trouble := same_kernel(client):
+            raise EnvironmentFailure(trouble)
+        return {name: ensure_image(client, name, say) for name in names}
 
 
 def users_image(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> Image:
@@ -413,6 +431,13 @@ def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]
     ]  # fmt: skip
 
 
+def _with_java(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """What lies over our own programs: a Java."""
+    rootfs = Rootfs()
+    _java(rootfs, cache, say)
+    return rootfs, ["ENV PATH=/opt/java/bin:/usr/bin:/bin", "ENV JAVA_HOME=/opt/java"]
+
+
 def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
     """The command itself with Java and Kafka's jars: it runs the cells of Kafka in runtime ``process``, where it is."""
     rootfs, changes = _lostack(cache, say)
@@ -466,6 +491,6 @@ def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
 
 RECIPES: Final[Mapping[str, Callable[[Path, Callable[[str], None]], tuple[Rootfs, list[str]]]]] = {
     "kafka": _kafka, "toxiproxy": _toxiproxy, "spark": _spark, "lostack": _lostack, "driver": _driver, "matrix": _matrix,
-    "postgres": _postgres,
+    "postgres": _postgres, JAVA_IMAGE: _with_java,
 }  # fmt: skip
 """How each stand-in is made: its files, and what its image says (as lines of a Dockerfile)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from harness.provision.cache import cache_root
 from harness.provision.compiled import compiled
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
+from harness.provision.java_program import JavaProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,15 +64,15 @@ class Recipe:
             more = read_jar_set(name, self.source.parent)
             folder = ensure_jars(replace(more, name=f"{self.name}-{name}"), cache=cache, java=java, say=say)
             jars += [folder / jar for jar in sorted(more.sums)]
-        path = os.pathsep.join(map(str, (ours, *jars)))
-        return Install((str(java.path), *JVM, "-cp", path, self.main), version, java.version, tuple(self.lists(version)))
+        program = JavaProgram(java.path, JVM, (ours, *jars), self.main)
+        return Install(program, version, java.version, tuple(self.lists(version)))
 
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """How to run it: ``*command <words of its main class>``."""
+    """What it is run by."""
 
-    command: tuple[str, ...]
+    program: JavaProgram
     version: str
     java_version: str
     beside: tuple[str, ...] = ()

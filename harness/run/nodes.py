@@ -11,7 +11,7 @@ from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.provision import environments
-from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.runtimes.interface import PROGRAMS_IMAGE, ContainerSpec, NodeSpec
 from harness.stages.clients import PRELOADS
 
 if TYPE_CHECKING:
@@ -100,7 +100,10 @@ class StageNode:
             },
             log=self.logs / f"{self.name}.log",
             cwd=Path.cwd(),
-            container=ContainerSpec(folders=(self.failpoints.parent,)),
+            container=ContainerSpec(
+                self.client.image if self.client else PROGRAMS_IMAGE,
+                folders=(self.failpoints.parent, *(self.client.folders if self.client else ())),
+            ),
             preload=() if self.client and self.client.python else PRELOADS.get(self.stage.client, ()),
         )
         self.node = self.runtime.start(spec)

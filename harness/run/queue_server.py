@@ -1,4 +1,4 @@
-"""A broker of queues in a process of its own, behind its wire: a main class of ours, which answers on a control port, too.
+"""A broker of queues in a node of its own, behind its wire: a main class of ours, which answers on a control port, too.
 
 Its control port takes a line of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``; what else one can be told
 to do stands in ``Queues.java``), and answers with lines of JSON and an empty one.
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.scenario import Role
 from harness.run.queues import BROKER, Count, Message
+from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
-from harness.runtimes.interface import NodeSpec
 from harness.stages.clients import PRELOADS, STOMP_PY
 from harness.wire.messages import Route
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.provision.server import Install, Recipe
+    from harness.run.runtimes import Runtimes
+    from harness.runtimes.interface import NodeSpec
 
 ROLES: Final = (Role.PRODUCER, Role.CONSUMER)
 ANSWER_S: Final = 20.0
@@ -43,7 +45,7 @@ class Product:
     messages: Callable[[Iterable[dict[str, Any]], str, str], tuple[Message, ...]]
     """Of the journal's entries about a queue and its dead letters, every copy that the queue has had. Raises OSError."""
     connectors: Mapping[str, str]
-    """The address that it listens to, by protocol; ``{port}`` in it is the port."""
+    """The address that it listens to, by protocol; ``{host}`` and ``{port}`` stand for where that is."""
     called: Callable[[str], str] = str
     """What the journal calls a copy, by what a client was told that it is called."""
     abilities: Callable[[QueueServer, str], Mapping[type, object]] = lambda _broker, _queue: {}
@@ -56,13 +58,13 @@ class QueueServer(ServedBroker):
     That is STOMP, unless somebody asks for another.
     """
 
-    def __init__(self, product: Product, install: Install, directory: Path) -> None:
+    def __init__(self, product: Product, install: Install, directory: Path, runtimes: Runtimes = PROCESSES) -> None:
         self._product = product
-        self._install = install
+        self._program = runtimes.fit(install.program)
         self.protocol = STOMP
         spoken = [each for each in product.connectors if each not in product.recipe.beside or each in install.beside]
         ways = [(role, protocol) for protocol in spoken for role in ROLES]
-        super().__init__(directory, 1 + len(spoken) + len(ways))
+        super().__init__(directory, 1 + len(spoken) + len(ways), runtimes)
         self._control, *others = self.ports
         self._direct = dict(zip(spoken, others, strict=False))
         self._ports = dict(zip(ways, others[len(spoken) :], strict=True))
@@ -91,11 +93,9 @@ class QueueServer(ServedBroker):
 
     def spec(self) -> NodeSpec:
         """Return how its process is started, on the data that there is."""
-        connectors = (self._product.connectors[name].format(port=port) for name, port in self._direct.items())
-        words = ("broker", str(self.data.absolute()), str(self._control), *connectors)
-        return NodeSpec(
-            name=BROKER, role=Role.BROKER, argv=(*self._install.command, *words), log=self._directory / f"{BROKER}.log"
-        )
+        host, data = self.runtime.bind, str(self.data.absolute())
+        connectors = (self._product.connectors[name].format(host=host, port=port) for name, port in self._direct.items())
+        return self.on_jars(self._program, self._control, "broker", data, f"{host}:{self._control}", *connectors)
 
     def answers(self) -> bool:
         """Say whether its control port answers.
@@ -164,8 +164,12 @@ class QueueServer(ServedBroker):
             talk.write(" ".join(words) + "\n")
             talk.flush()
             said = []
-            while line := talk.readline().strip():
+            while line := talk.readline():
+                if not line.strip():
+                    break
                 said.append(json.loads(line))
+            else:  # in a container also where nobody listens yet: the engine takes the connection
+                raise OSError(f"{BROKER}, asked for {words[0]}: it hung up")
         if said and "error" in said[0]:
             raise OSError(f"{BROKER}, asked for {words[0]}: {said[0]['error']}")
         return said

@@ -15,6 +15,7 @@ from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
 from harness.run.queue_server import Product, QueueServer
 from harness.run.queues import parts_of
+from harness.run.runtimes import PROCESSES, prepare_runtimes
 from harness.stages.clients import AMQP, CORE, OPENWIRE, STOMP_PY
 
 if TYPE_CHECKING:
@@ -53,29 +54,32 @@ class Refusing:
 
 
 class QueueSystem:
-    """A broker, as a process of this machine. Implements :class:`harness.interfaces.Launcher`."""
+    """A broker, in the runtime of that name. Implements :class:`harness.interfaces.Launcher`."""
 
-    def __init__(self, product: Product, version: str | None = None) -> None:
+    def __init__(self, product: Product, version: str | None = None, runtime: str = "process") -> None:
         """``version``: another one than the default, of those whose sums are known."""
-        self._product, self._version = product, version
+        self._product, self._version, self._runtime = product, version, runtime
         self.name = product.recipe.name if version is None else f"{product.recipe.name}=={version}"
         self._install: Install | None = None
+        self._runtimes = PROCESSES
         self._clients: dict[str, ClientSetup] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java, the jars and the compiler, and compile the broker's main class, where that is not there yet."""
+        """Fetch Java, the jars and the compiler, compile the broker's main class, build images, where they are not there yet."""
+        self._runtimes = prepare_runtimes(self._runtime, say)
         self._install = self._product.recipe.ensure(say, self._version)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch the clients that these cells are driven through."""
-        self._clients = {client: prepare_client(client, say) for client in sorted({cell.client for cell in cells})}
+        clients = sorted({cell.client for cell in cells})
+        self._clients = {client: self._runtimes.fit(prepare_client(client, say)) for client in clients}
 
     def deploy(self, need: Deployment, directory: Path) -> QueueDeployed:
         """Start a broker with its wire; ready when it has answered."""
         del need  # there is one broker in each of its deployments
         if self._install is None:
             raise RuntimeError("prepare() comes first")
-        broker = QueueServer(self._product, self._install, directory)
+        broker = QueueServer(self._product, self._install, directory, self._runtimes)
         try:
             broker.start()
         except BaseException:
@@ -88,7 +92,7 @@ class QueueSystem:
         found = {client.partition("==")[0]: setup.version for client, setup in self._clients.items()}
         if self._install is not None:
             found |= {self.name: self._install.version, "java": self._install.java_version}
-        return found | {"python": sys.version.split()[0]}
+        return found | {"python": sys.version.split()[0]} | self._runtimes.versions()
 
 
 class QueueDeployed:

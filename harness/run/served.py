@@ -1,4 +1,4 @@
-"""The life of a broker in a process of its own, behind its wire: started, killed, started again on the same data, ended."""
+"""The life of a broker in a node of its own, behind its wire: started, killed, started again on the same data, ended."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.model.failures import EnvironmentFailure
+from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.queues import BROKER
+from harness.run.runtimes import PROCESSES
 from harness.run.wire import start_wire
+from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
-from harness.runtimes.process.runtime import ProcessRuntime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from harness.provision.java_program import JavaProgram
+    from harness.run.runtimes import Runtimes
     from harness.run.wire import RunningWire
-    from harness.runtimes.interface import Exit, Node, NodeSpec
+    from harness.runtimes.interface import Exit, Node
     from harness.wire.control import WireControl
     from harness.wire.messages import Route
 
@@ -38,9 +42,9 @@ class ServedBroker(ABC):
     start_s: ClassVar[float] = 60.0
     """How long it may take until it answers."""
 
-    def __init__(self, directory: Path, ports: int) -> None:
+    def __init__(self, directory: Path, ports: int, runtimes: Runtimes = PROCESSES) -> None:
         """``ports``: how many it needs besides the one by which its wire is controlled; they are :attr:`ports`."""
-        self.runtime = ProcessRuntime(directory=directory)
+        self.runtime = runtimes.make(directory)
         self._directory = directory
         self._lease = PortLease(1 + ports)
         self._wire_control, *self.ports = self._lease.ports
@@ -65,6 +69,17 @@ class ServedBroker(ABC):
         Raises:
             OSError: it cannot be asked.
         """
+
+    def on_jars(self, program: JavaProgram, asked_at: int, *words: str, flags: tuple[str, ...] = ()) -> NodeSpec:
+        """Return a broker that is a program on jars as a node, which sees its deployment's folder.
+
+        ``asked_at``: the port by which we ask it; ``words``: the program's; ``flags``: more of its JVM.
+        """
+        folders = (self._directory.absolute(), *program.folders)
+        return NodeSpec(
+            name=BROKER, role=Role.BROKER, argv=program.command(*words, flags=flags), log=self._directory / f"{BROKER}.log",
+            container=ContainerSpec(JAVA_IMAGE, ports=(asked_at,), folders=folders, host_pids=False, keep=True),
+        )  # fmt: skip
 
     @property
     def wire(self) -> WireControl:

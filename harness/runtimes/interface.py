@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, Self, runtime_checkable
 
 from harness.model.failures import EnvironmentFailure
 
@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from types import TracebackType
+
+
+PROGRAMS_IMAGE: Final = "lostack"
+"""The image of our own programs: this package, and what it needs."""
+JAVA_IMAGE: Final = "java"
+"""The image of what runs on jars: that, and a Java. The jars are seen in it where they lie here."""
 
 
 class StartError(EnvironmentFailure):
@@ -43,7 +49,7 @@ class Room:
 class ContainerSpec:
     """What a node needs where it is a container; a runtime of processes has no use for it."""
 
-    image: str = "lostack"
+    image: str = PROGRAMS_IMAGE
     """Which of the images the runtime was given."""
     ports: tuple[int, ...] = ()
     """Published on the host's loopback, by the same numbers; they stay over restarts."""

@@ -166,7 +166,10 @@ def test_no_engine_is_one_line_and_the_machine_s_fault(
 def test_a_system_that_does_not_run_in_containers_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """One line with those that do; nothing is started."""
     assert cli.main(["run", "--runtime", "docker", "--system", "memory"]) == 2
-    assert "memory does not run in runtime docker; what does: flink, kafka, spark, streams\n" in capsys.readouterr().err
+    assert (
+        "memory does not run in runtime docker; what does: activemq, artemis, flink, kafka, pulsar, spark, streams\n"
+        in capsys.readouterr().err
+    )
     assert cli.main(["run", "--runtime", "dokcer"]) == 2
     assert "did you mean docker" in capsys.readouterr().err
 
@@ -174,14 +177,18 @@ def test_a_system_that_does_not_run_in_containers_is_refused(capsys: pytest.Capt
 IMPORTED = """
 import importlib.metadata, sys
 import harness.protocols.kafka.session, harness.protocols.postgres.session, harness.wire.__main__
+import harness.protocols.amqp.session, harness.protocols.core.session, harness.protocols.openwire.session
+import harness.protocols.pulsar.session, harness.protocols.stomp.session
+import harness.stages.producer, harness.stages.queue_consumer, harness.stages.queue_processor
+import harness.stages.clients.jms, harness.stages.clients.pulsar_java, harness.stages.clients.stomp_py
 tops = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
 found = importlib.metadata.packages_distributions()
 print(*sorted({each for top in tops for each in found.get(top, ())}))
 """
 
 
-def test_the_wire_in_a_container_finds_all_that_it_imports() -> None:
-    """The image of our own programs has every package of the wire and of the protocols that it reads there."""
+def test_programs_in_containers_find_all_that_they_import() -> None:
+    """The image of our own programs has every package of the wire, of the protocols that it reads there, and of the stages."""
     told = subprocess.run([sys.executable, "-c", IMPORTED], check=True, capture_output=True, text=True, encoding="utf-8").stdout
     needed = set(told.replace("_", "-").split()) - {"lostack", "setuptools", "editables"}
     assert "kafka-python" in needed

@@ -135,7 +135,9 @@ def assert_bound(broker: QueueServer) -> None:
 def read_alone(system: QueueSystem, data: Path, queue: str) -> subprocess.CompletedProcess[str]:
     """Read a journal by the same program, without a broker."""
     assert system._install is not None
-    return subprocess.run([*system._install.command, "journal", str(data), queue], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        system._install.program.command("journal", str(data), queue), capture_output=True, text=True, check=False
+    )
 
 
 def sent(said: str, by: str) -> list[Any]:

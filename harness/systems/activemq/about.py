@@ -58,6 +58,7 @@ SYSTEM = System(
     name="activemq",
     launcher="harness.systems.activemq.system:launcher",
     clients=("stomp.py", "openwire", "amqp"),
+    runtimes=("process", "docker"),
     runs=runs,
     abilities=lambda _: frozenset({Compaction}),
     versions=versions,

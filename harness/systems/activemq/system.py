@@ -13,16 +13,16 @@ from harness.systems.activemq.journal import messages
 
 CONNECTORS: Final = {
     # else each MESSAGE behind a RECEIPT waits 40 ms for the client to acknowledge the segment (Nagle)
-    "stomp": "stomp://127.0.0.1:{port}?transport.tcpNoDelay=true",
+    "stomp": "stomp://{host}:{port}?transport.tcpNoDelay=true",
     # what the two do not agree on is left out: the wire reads neither
-    "openwire": "tcp://127.0.0.1:{port}?wireFormat.tightEncodingEnabled=false&wireFormat.cacheEnabled=false",
-    "amqp": "amqp://127.0.0.1:{port}?transport.tcpNoDelay=true",
+    "openwire": "tcp://{host}:{port}?wireFormat.tightEncodingEnabled=false&wireFormat.cacheEnabled=false",
+    "amqp": "amqp://{host}:{port}?transport.tcpNoDelay=true",
 }
 CLASSIC: Final = Product(
     "ActiveMQ", RECIPE, messages, CONNECTORS, abilities=lambda broker, queue: {Compaction: Compacting(broker, queue)}
 )  # fmt: skip
 
 
-def launcher(_runtime: str = "process", version: str | None = None) -> QueueSystem:
+def launcher(runtime: str = "process", version: str | None = None) -> QueueSystem:
     """Return its launcher."""
-    return QueueSystem(CLASSIC, version)
+    return QueueSystem(CLASSIC, version, runtime)

@@ -51,6 +51,7 @@ SYSTEM = System(
     name="artemis",
     launcher="harness.systems.artemis.system:launcher",
     clients=("stomp.py", "core", "openwire", "amqp"),
+    runtimes=("process", "docker"),
     runs=runs,
     abilities=lambda _: frozenset({Refusal}),
     versions=versions,

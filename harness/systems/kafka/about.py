@@ -94,6 +94,7 @@ SYSTEM = System(
     knowledge="harness.systems.kafka.knowledge:KNOWLEDGE",
     clients=("kafka-python", "confluent-kafka", "java"),
     runtimes=("process", "docker"),
+    image="kafka",
     runs=runs,
     abilities=abilities,
     lacks=lacks,

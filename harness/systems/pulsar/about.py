@@ -42,6 +42,7 @@ SYSTEM = System(
     name="pulsar",
     launcher="harness.systems.pulsar.system:PulsarSystem",
     clients=("pulsar-client", "pulsar-java"),
+    runtimes=("process", "docker"),
     runs=runs,
     abilities=lambda _: frozenset(),
     versions=versions,

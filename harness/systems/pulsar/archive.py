@@ -25,7 +25,7 @@ def with_archive(install: Install, say: Callable[[str], None]) -> Install:
         install.java, install.jars, cache=cache_root(), say=say, make=lambda _, __, folder: _exercise(install, folder),
         recipe="pulsar",
     )  # fmt: skip
-    return replace(install, flags=archive.flags)
+    return replace(install, flags=archive.flags, archive=archive.path)
 
 
 def _exercise(install: Install, folder: Path) -> None:

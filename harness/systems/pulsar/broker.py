@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.scenario import Role
 from harness.run.queues import BROKER, Count, Message
+from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
-from harness.runtimes.interface import NodeSpec
 from harness.stages.pushing import SUBSCRIPTION_NAME, Cursor
 from harness.systems.pulsar.admin import Admin
 from harness.systems.pulsar.ledgers import Done, Entry, entries_of, messages, only
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from harness.run.runtimes import Runtimes
+    from harness.runtimes.interface import NodeSpec
     from harness.stages.settings import Settings
     from harness.systems.pulsar.install import Install
     from harness.systems.pulsar.ledgers import Position
@@ -39,7 +41,7 @@ it writes down what is acknowledged."""
 HOST: Final = "127.0.0.1"
 SETTINGS: Final[Mapping[str, object]] = {
     "transactionCoordinatorEnabled": "true", "clusterName": "standalone",
-    "bindAddress": HOST, "internalListenerName": "internal", "allowLoopback": "true",
+    "internalListenerName": "internal", "allowLoopback": "true",
     "managedLedgerDefaultEnsembleSize": 1, "managedLedgerDefaultWriteQuorum": 1, "managedLedgerDefaultAckQuorum": 1,
     "defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1, "brokerDeleteInactiveTopicsEnabled": "false",
     "backlogQuotaCheckEnabled": "false", "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
@@ -82,9 +84,9 @@ class PulsarBroker(ServedBroker):
 
     start_s = 90.0
 
-    def __init__(self, install: Install, directory: Path) -> None:
-        super().__init__(directory, 4 + 2 * len(ROLES))
-        self._install = install
+    def __init__(self, install: Install, directory: Path, runtimes: Runtimes = PROCESSES) -> None:
+        super().__init__(directory, 4 + 2 * len(ROLES), runtimes)
+        self._program = runtimes.fit(install.server)
         self._binary, self._http, self._bookie, self._to_itself, *others = self.ports
         self._ports = dict(zip(ROLES, others[: len(ROLES)], strict=True))
         """Where clients of a role come to: the wire."""
@@ -116,8 +118,8 @@ class PulsarBroker(ServedBroker):
         data = (self._directory / "data").absolute()
         words = ("--config", str(self._conf), "-nss", "-nfw", "--metadata-dir", str(data / "metadata"),
                  "--bookkeeper-dir", str(data / "bookkeeper"), "--bookkeeper-port", str(self._bookie))  # fmt: skip
-        command = (*self._install.command(self._scratch), *words)
-        return NodeSpec(name=BROKER, role=Role.BROKER, argv=command, log=self._directory / f"{BROKER}.log")
+        # there it unpacks its native libraries, which a JVM that is killed leaves behind
+        return self.on_jars(self._program, self._http, *words, flags=(f"-Djava.io.tmpdir={self._scratch}",))
 
     def answers(self) -> bool:
         """Say whether it has taken a message of its own and given it out, and its namespaces are there.
@@ -206,8 +208,8 @@ class PulsarBroker(ServedBroker):
     def _configure(self) -> None:
         told = ",".join(f"{role}:pulsar://{self.address(role)}" for role in ROLES)
         settings: Mapping[str, object] = dict(SETTINGS) | dict(self._told) | {
-            "brokerServicePort": self._binary, "webServicePort": self._http,
-            "bindAddresses": ",".join(f"{role}:pulsar://{HOST}:{port}" for role, port in self._behind.items()),
+            "brokerServicePort": self._binary, "webServicePort": self._http, "bindAddress": self.runtime.bind,
+            "bindAddresses": ",".join(f"{role}:pulsar://{self.runtime.bind}:{port}" for role, port in self._behind.items()),
             "advertisedListeners": f"internal:pulsar://{self.runtime.address('wire')}:{self._to_itself},{told}",
         }  # fmt: skip
         self._conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

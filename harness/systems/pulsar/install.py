@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,7 +13,7 @@ from harness.provision.clients import CALLS, ClientSetup
 from harness.provision.compiled import compiled
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
-from harness.stages.clients.bridge import COMMAND
+from harness.provision.java_program import JavaProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,17 +40,18 @@ CLIENT: Final = ("-Xmx128m", "-XX:MaxDirectMemorySize=64m")
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """How to run it: ``*command(scratch) --config …``. ``flags``: of every JVM, such as a class-data archive of the jars."""
+    """What it is run by. ``flags``: of every JVM, such as a class-data archive of the jars, which is ``archive``."""
 
     java: Java
     jars: tuple[Path, ...]
     version: str
     flags: tuple[str, ...] = ()
+    archive: Path | None = None
 
-    def command(self, scratch: Path) -> tuple[str, ...]:
-        """Return the broker's. ``scratch``: where it unpacks its native libraries, which a JVM that is killed leaves behind."""
-        temporary = f"-Djava.io.tmpdir={scratch}"
-        return (str(self.java.path), *self.flags, *JVM, *SERVER, temporary, "-cp", _path(self.jars), MAIN)
+    @property
+    def server(self) -> JavaProgram:
+        """The broker, which takes ``--config …``."""
+        return JavaProgram(self.java.path, (*self.flags, *JVM, *SERVER), self.jars, MAIN, self.archive)
 
     def client(self, say: Callable[[str], None]) -> ClientSetup:
         """Return what the Java client needs around a stage: the JVM beside it.
@@ -61,12 +60,8 @@ class Install:
             EnvironmentFailure: it can be neither fetched nor compiled.
         """
         ours = compiled("pulsar-bridge", [CALLS, BRIDGE], self.jars, say)
-        command = (str(self.java.path), *self.flags, *JVM, *CLIENT, "-cp", _path((*self.jars, ours)), BRIDGE_MAIN)
-        return ClientSetup(self.version, variables={COMMAND: json.dumps(command)})
-
-
-def _path(jars: tuple[Path, ...]) -> str:
-    return os.pathsep.join(map(str, jars))
+        jvm = JavaProgram(self.java.path, (*self.flags, *JVM, *CLIENT), (*self.jars, ours), BRIDGE_MAIN, self.archive)
+        return ClientSetup.beside(self.version, jvm)
 
 
 def versions() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from harness.model.cell import client_name
 from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
 from harness.run.queues import parts_of
+from harness.run.runtimes import PROCESSES, prepare_runtimes
 from harness.stages.clients import PULSAR_JAVA
 from harness.stages.settings import ours
 from harness.systems.pulsar.archive import with_archive
@@ -29,20 +30,22 @@ CLIENT_VERSION: Final = "3.13.0"
 
 
 class PulsarSystem:
-    """Pulsar, as a process of this machine. Implements :class:`harness.interfaces.Launcher`."""
+    """Pulsar, in the runtime of that name. Implements :class:`harness.interfaces.Launcher`."""
 
     name = "pulsar"
 
-    def __init__(self, _runtime: str = "process", version: str | None = None) -> None:
+    def __init__(self, runtime: str = "process", version: str | None = None) -> None:
         """``version``: another one than the default, of those whose sums are known."""
-        self._version = version or VERSION
+        self._runtime, self._version = runtime, version or VERSION
         if version is not None:
             self.name = f"{self.name}=={version}"
         self._install: Install | None = None
+        self._runtimes = PROCESSES
         self._clients: dict[str, ClientSetup] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java and the jars, and make their class-data archive, where that is not there yet."""
+        """Fetch Java and the jars, make their class-data archive, build images, where they are not there yet."""
+        self._runtimes = prepare_runtimes(self._runtime, say)
         self._install = with_archive(ensure(say, self._version), say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
@@ -51,14 +54,15 @@ class PulsarSystem:
             raise RuntimeError("prepare() comes first")
         for client in sorted({cell.client for cell in cells}):
             whole = client if client != client_name(client) else f"{client}=={CLIENT_VERSION}"
-            self._clients[client] = self._install.client(say) if client == PULSAR_JAVA else prepare_client(whole, say)
+            setup = self._install.client(say) if client == PULSAR_JAVA else prepare_client(whole, say)
+            self._clients[client] = self._runtimes.fit(setup)
 
     def deploy(self, need: Deployment, directory: Path) -> PulsarDeployed:
         """Start a broker with its wire; ready when it has taken a message and given it out."""
         del need  # there is one broker in each of its deployments
         if self._install is None:
             raise RuntimeError("prepare() comes first")
-        broker = PulsarBroker(self._install, directory)
+        broker = PulsarBroker(self._install, directory, self._runtimes)
         try:
             broker.start()
         except BaseException:
@@ -71,7 +75,7 @@ class PulsarSystem:
         found = {client.partition("==")[0]: setup.version for client, setup in self._clients.items()}
         if self._install is not None:
             found |= {self.name: self._install.version, "java": self._install.java.version}
-        return found | {"python": sys.version.split()[0]}
+        return found | {"python": sys.version.split()[0]} | self._runtimes.versions()
 
 
 class PulsarDeployed:

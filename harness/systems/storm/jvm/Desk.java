@@ -35,7 +35,7 @@ final class Desk {
         }, "zookeeper");
         keeper.setDaemon(true);
         keeper.start();
-        ControlPort.answer(Integer.parseInt(words[0]), Desk::reply);
+        ControlPort.answer("127.0.0.1:" + words[0], Desk::reply);
     }
 
     private static void reply(List<String> words, PrintWriter out) throws Exception {
