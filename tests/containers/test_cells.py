@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from harness import registry
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import choose, select
+from harness.model.history import HISTORY, read_history
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,21 +68,48 @@ ENGINES = {
     "flink": "flink-job/flink-crash-between-checkpoints/exactly-once",
 }
 """One cell of each engine whose records come through Kafka: its JVM is killed, by the engine's word."""
+BROKERS = {
+    "activemq": ("queue", "stomp.py"),
+    "artemis": ("queue-by-id", "core"),
+    "pulsar": ("subscription", "pulsar-client"),
+}
+"""The brokers that are made of jars, each by a client that comes into a stage's container in another way: it is in the image, a
+JVM beside the stage, or an environment of this machine."""
+FAULTS = ("broker-crash-before-ack/at-least-once", "consumer-crash-before-commit/exactly-once")
+
+
+def alone(reports: Path, system: str, *only: str, clients: Sequence[str] = ()) -> SavedRun:
+    """Run cells of one system in containers."""
+    chosen = select(registry.scenarios(), only=only, system=system, clients=clients, runtime="docker")
+    return run(RunPlan(
+        systems=chosen.systems(), cells=chosen.cells, not_applicable=(), reports=reports, jobs=2,
+        command=shlex.join(["pytest", "tests/containers"]), seeds=(1,), records=chosen.records,
+    ), _Silent())  # fmt: skip
 
 
 @pytest.mark.parametrize("system", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in ENGINES])
 def test_a_cell_of_an_engine_comes_out_as_predicted(tmp_path: Path, system: str) -> None:
     """It is a container as its broker is, and the version of what it runs is told."""
-    chosen = select(registry.scenarios(), only=[ENGINES[system]], system=system, runtime="docker")
-    plan = RunPlan(
-        systems=chosen.systems(), cells=chosen.cells, not_applicable=(), reports=tmp_path, jobs=1,
-        command=shlex.join(["pytest", "tests/containers"]), seeds=(1,), records=chosen.records,
-    )  # fmt: skip
-    saved = run(plan, _Silent())
+    saved = alone(tmp_path, system, ENGINES[system])
     [result] = saved.results
     assert result.verdict.green, result.verdict.reason
     assert result.verdict.fired == 1
-    assert {"image kafka", "image lostack"} <= set(saved.info.versions)
+    assert {"image kafka", "image lostack", "image java"} <= set(saved.info.versions)
+
+
+@pytest.mark.parametrize("system", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in BROKERS])
+def test_cells_of_a_broker_that_is_made_of_jars_come_out_as_predicted(tmp_path: Path, system: str) -> None:
+    """Broker and consumer are killed by the engine, and what is started again is the same broker, and another consumer."""
+    pipeline, client = BROKERS[system]
+    saved = alone(tmp_path, system, *(f"{pipeline}/{fault}" for fault in FAULTS), clients=(client,))
+    assert {(result.plan.scenario, result.verdict.green, result.verdict.fired) for result in saved.results} == {
+        (fault.partition("/")[0], True, 1) for fault in FAULTS
+    }  # fmt: skip
+    for result, who in zip(sorted(saved.results, key=lambda each: each.plan.id), ("broker-1", "consumer"), strict=True):
+        lives = [e for e in read_history(result.directory / HISTORY, result.plan.id).of("node") if e["node"] == who]
+        assert [e["signal"] for e in lives if e["phase"] == "exited"][:1] == [signal.SIGKILL], who
+        assert "started" in [e["phase"] for e in lives[1:]], who
+    assert {"image lostack", "image java", "java", system} <= set(saved.info.versions)
 
 
 def test_the_report_says_what_stood_in_for_what(smoke: SavedRun) -> None:

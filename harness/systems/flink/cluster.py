@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.systems.flink.install import MAIN, OPENS, SERVICES
 from harness.systems.flink.rest import Rest, RestError
-from harness.systems.kafka.launcher import JAVA_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from harness.model.scenario import Deployment, Role
 from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
+from harness.runtimes.interface import JAVA_IMAGE
 from harness.systems.flink.archive import with_archives
 from harness.systems.flink.cluster import Cluster
 from harness.systems.flink.install import CLIENT, VERSION, ensure_flink
@@ -43,6 +44,7 @@ class FlinkSystem:
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch what Kafka, Flink and its connector need, compile the job, make the class-data archives."""
         self._kafka.prepare(say)
+        self._kafka.stood_on().bring((JAVA_IMAGE,), say)
         self._bring(CLIENT, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:

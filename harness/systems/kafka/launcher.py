@@ -7,12 +7,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import cache_root
 from harness.provision.kafka import VERSION, ensure_kafka
 from harness.provision.postgres import ensure_postgres
 from harness.provision.toxiproxy import ensure_toxiproxy
-from harness.runtimes.interface import ContainerSpec, NodeSpec, SmallDisk
+from harness.runtimes.interface import PROGRAMS_IMAGE, ContainerSpec, NodeSpec, SmallDisk
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.services.postgres.program import InstalledPostgres, PostgresImage
 from harness.systems.kafka.formatted import keep_formatted, new_id, write_formatted
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from harness.provision.clients import ClientSetup
     from harness.provision.kafka import KafkaInstall
     from harness.runtimes.docker.engine import Image
     from harness.runtimes.interface import Runtime
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 HEAP = "-Xmx256m"
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-JAVA_IMAGE = "kafka"
-"""The image whose Java an engine is started by that has none of its own: its jars are seen in it where they lie here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,19 @@ class Ground(Protocol):
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
         """Fetch or build the Toxiproxy server; return what it is started by."""
 
-    def bring(self, images: Mapping[str, Image]) -> None:
-        """Let the nodes of another system be started of these images, too; processes have no use for any."""
+    def bring(self, images: Iterable[str], say: Callable[[str], None]) -> None:
+        """Let nodes be started of these images, too; processes have no use for any.
+
+        Raises:
+            EnvironmentFailure: an image can neither be pulled nor built.
+        """
+
+    def client(self, setup: ClientSetup, say: Callable[[str], None]) -> ClientSetup:
+        """Return a client as stages have it here.
+
+        Raises:
+            EnvironmentFailure: the image that it needs cannot be built.
+        """
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
         """Find or fetch PostgreSQL; return what a server is started by."""
@@ -127,8 +136,13 @@ class ProcessGround:
         """Return its program: a server found on this machine, or built."""
         return ToxiproxyProgram(ensure_toxiproxy(cache_root(), say))
 
-    def bring(self, images: Mapping[str, Image]) -> None:
+    def bring(self, images: Iterable[str], say: Callable[[str], None]) -> None:
         """Leave them."""
+
+    def client(self, setup: ClientSetup, say: Callable[[str], None]) -> ClientSetup:
+        """Return it as it is."""
+        del say
+        return setup
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
         """Return its program: a server found on this machine."""
@@ -189,25 +203,25 @@ class DockerGround:
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
         """Return its program: its image."""
-        self._ensure("toxiproxy", say)
+        self.bring(("toxiproxy",), say)
         return ToxiproxyProgram(None)
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
         """Return its program: its image."""
-        self._ensure("postgres", say)
+        self.bring(("postgres",), say)
         return PostgresImage(self._version("postgres"))
 
-    def _ensure(self, name: str, say: Callable[[str], None]) -> None:
-        from harness.provision.images import ensure_image  # noqa: PLC0415
-        from harness.runtimes.docker.engine import connect  # noqa: PLC0415
+    def bring(self, images: Iterable[str], say: Callable[[str], None]) -> None:
+        """Take those that are not there yet to one's own."""
+        from harness.provision.images import ensure_images  # noqa: PLC0415
 
-        client = connect()
-        self.images[name] = ensure_image(client, name, say)
-        client.close()
+        self.images.update(ensure_images(tuple(name for name in images if name not in self.images), say))
 
-    def bring(self, images: Mapping[str, Image]) -> None:
-        """Take them to one's own."""
-        self.images.update(images)
+    def client(self, setup: ClientSetup, say: Callable[[str], None]) -> ClientSetup:
+        """Return it as it is found in its image."""
+        found = setup.contained()
+        self.bring((found.image,), say)
+        return found
 
     def versions(self) -> dict[str, str]:
         """Kafka and the images, with what they stand in for; of an image that somebody named, only its name is known."""
@@ -230,15 +244,9 @@ def make_ground(runtime: str, say: Callable[[str], None], version: str = VERSION
     """
     if runtime == "process":
         return ProcessGround(ensure_kafka(say, version))
-    from harness.provision.images import ensure_image  # noqa: PLC0415
-    from harness.runtimes.docker.engine import connect, same_kernel  # noqa: PLC0415
+    from harness.provision.images import ensure_images  # noqa: PLC0415
 
-    client = connect()
-    if trouble := same_kernel(client):
-        raise EnvironmentFailure(trouble)
-    images = {name: ensure_image(client, name, say) for name in ("kafka", "lostack")}
-    client.close()
-    return DockerGround(images, new_cluster_id())
+    return DockerGround(ensure_images(("kafka", PROGRAMS_IMAGE), say), new_cluster_id())
 
 
 def _properties(name: str, settings: Mapping[str, str], directory: Path) -> Path:

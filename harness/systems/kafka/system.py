@@ -70,14 +70,11 @@ class Prepared:
         """Fetch or build the clients, the Toxiproxy server, and find PostgreSQL, where one of the cells needs it.
 
         Raises:
-            EnvironmentFailure: a client cannot be had in this runtime.
+            EnvironmentFailure: something can be neither fetched nor built.
         """
         cells = tuple(cells)
         clients = sorted({cell.client for cell in cells if client_name(cell.client) in ADAPTERS})
-        around = [client for client in clients if "==" in client or client == JAVA]
-        if around and self.runtime != "process":
-            raise EnvironmentFailure(f"--client {around[0]} needs more than the image of the stages has: runtime process only")
-        self.clients = {client: prepare_client(client, say) for client in clients}
+        self.clients = {client: self.stood_on().client(prepare_client(client, say), say) for client in clients}
         if any(cell.scenario.fault.evidence().proof(NetworkBad) for cell in cells):
             self.toxiproxy = self.stood_on().toxiproxy(say)
         if any(cell.scenario.pipeline.on_server for cell in cells):

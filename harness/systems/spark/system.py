@@ -72,13 +72,9 @@ class SparkSystem:
         return self._spark
 
     def _in_containers(self, say: Callable[[str], None]) -> SparkGround:
-        from harness.provision.images import driver_jars, ensure_image  # noqa: PLC0415
-        from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - brings the engine's client; processes need none
+        from harness.provision.images import driver_jars  # noqa: PLC0415 - brings the engine's client; processes need none
 
-        client = connect()
-        images = {name: ensure_image(client, name, say) for name in ("spark", "driver")}
-        client.close()
-        self._kafka.stood_on().bring(images)
+        self._kafka.stood_on().bring(("spark", "driver"), say)
         return DockerSparkGround(pyspark_version(), tuple(jar.name for jar in driver_jars(say)))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
+from harness.runtimes.interface import JAVA_IMAGE
 from harness.stages.clients import PRELOADS
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.streams.install import CLIENT, VERSION, StreamsInstall, ensure_streams
@@ -41,6 +42,7 @@ class StreamsSystem:
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Kafka and Kafka Streams, compile our topologies, make the class-data archive."""
         self._kafka.prepare(say)
+        self._kafka.stood_on().bring((JAVA_IMAGE,), say)
         self._bring(CLIENT, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
