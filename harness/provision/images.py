@@ -163,7 +163,8 @@ def describe(client: docker.DockerClient, name: str) -> str:
     for each in dict.fromkeys((reference, stand_in_reference(name))):
         if _present(client, each) is not None:
             return f"{each} is there"
-    return f"{reference} is pulled, or a stand-in made, by the first run that needs it"
+    how = "made" if reference == OWN.get(name) else "pulled, or a stand-in made,"
+    return f"{reference} is {how} by the first run that needs it"
 
 
 def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:

@@ -35,6 +35,17 @@ def test_official_images_are_the_default_and_each_is_a_setting() -> None:
         assert stand_in_reference(name).startswith("lostack")
 
 
+def test_what_a_run_would_find_of_an_image_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours are pulled from nowhere."""
+    monkeypatch.setattr(images, "_present", lambda _, reference: reference if "java" in reference else None)
+    said = {name: images.describe(None, name) for name in ("kafka", "lostack", "java")}  # type: ignore[arg-type]
+    assert said == {
+        "kafka": f"{OFFICIAL['kafka']} is pulled, or a stand-in made, by the first run that needs it",
+        "lostack": "lostack:local is made by the first run that needs it",
+        "java": "lostack-java:local is there",
+    }
+
+
 @pytest.mark.parametrize("reference", ["kafka", "mirror.example:5000/kafka", "mirror.example:5000/kafka:4.3", "kafka@sha256:0a"])
 def test_a_reference_is_pulled_as_it_was_named(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A port is no tag, and half a digest none either: the engine's client takes it apart."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import registry
+from harness.provision.java import Java
 from harness.provision.java_program import JavaProgram
 from harness.provision.server import Install
 from harness.run.queue_server import QueueServer
@@ -20,6 +21,8 @@ from harness.runtimes.interface import JAVA_IMAGE, PROGRAMS_IMAGE
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.systems.activemq.system import CLASSIC
 from harness.systems.artemis.system import ARTEMIS
+from harness.systems.pulsar.broker import PulsarBroker
+from harness.systems.pulsar.install import Install as PulsarInstall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +83,24 @@ def test_a_broker_in_a_container_listens_to_others_and_publishes_one_port(produc
         assert broker.spec() == spec, "else its restart is another container"
     finally:
         broker.close()
+
+
+@pytest.mark.parametrize(("runtimes", "bind", "wire"), [(PROCESSES, "127.0.0.1", "127.0.0.1"), (CONTAINED, EVERYWHERE, "wire")])
+def test_a_pulsar_leads_its_clients_to_the_wire(runtimes: Runtimes, bind: str, wire: str, folder: Path) -> None:
+    """Where that is found: by its name in containers."""
+    install = PulsarInstall(Java(Path("/jdk/bin/java"), 17, ""), (Path("/cache/a/1.jar"),), "1")
+    broker = PulsarBroker(install, folder, runtimes)
+    try:
+        spec = broker.spec()
+        file = Path(spec.argv[spec.argv.index("--config") + 1])
+        said = dict(line.split("=", 1) for line in file.read_text(encoding="utf-8").splitlines())
+        http = broker.ports[1]
+    finally:
+        broker.close()
+    assert (said["bindAddress"], said["webServicePort"]) == (bind, str(http))
+    assert all(f":pulsar://{bind}:" in each for each in said["bindAddresses"].split(","))
+    assert all(f":pulsar://{wire}:" in each for each in said["advertisedListeners"].split(","))
+    assert (spec.container.image, spec.container.ports) == (JAVA_IMAGE, (http,))
 
 
 def test_a_broker_that_is_a_process_listens_on_loopback(folder: Path) -> None:
