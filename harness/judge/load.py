@@ -51,10 +51,11 @@ def load_of(history: History, target: str, fired_at: int, hits: Sequence[Event])
     ]  # fmt: skip
     moved = {(kind, what) for kind, what, t in moves if t < fired_at}
     before, after = bool(moved), any((kind, what) not in moved for kind, what, t in moves if t > fired_at)
-    if any(True for _ in history.of(*LEDGERS)):
+    after = after or (not told and any(each != target for each in _finished(history, fired_at)))
+    if before or any(True for _ in history.of(*LEDGERS)):
         return Load(before, after)
-    beside = frozenset() if before else _beside(target, hits)
-    return Load(before or bool(beside), after or any(each != target for each in _finished(history, fired_at)), beside)
+    beside = _beside(target, hits)
+    return Load(bool(beside), after, beside)
 
 
 def _beside(target: str, hits: Iterable[Event]) -> frozenset[str]:

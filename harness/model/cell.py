@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DEFAULT_RECORDS = 24
 LEAST_RECORDS = 12
 MOST_RECORDS = 100_000
+MOST_PARTITIONS = 1000
+"""Of a topic: so many an embedded broker has made in some seconds, and a run has some dozen records."""
 
 
 @dataclass(frozen=True, slots=True)

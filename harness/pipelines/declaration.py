@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.model.cell import LEAST_RECORDS, MOST_RECORDS
+from harness.model.cell import LEAST_RECORDS, MOST_PARTITIONS, MOST_RECORDS
 from harness.model.identity import REGISTRY, Identity
 from harness.model.scenario import ROLES_OF_OURS, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
@@ -193,10 +193,6 @@ class Input:
             raise DeclarationError(
                 "input: a line needs {id} or {position} in it, or nothing could be recognised, and no line break"
             )
-
-
-MOST_PARTITIONS = 1000
-"""So many an embedded broker has made in some seconds; a run has some dozen records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,10 +32,12 @@ class _Stage:
     unanswered: set[str] = field(default_factory=set)
     """Requests with records, not answered yet."""
     open: set[str] = field(default_factory=set)
-    """Transactional ids with records, or positions, in a transaction that has not ended."""
+    """Records in a transaction that has not ended."""
     given: dict[tuple[str, int], int] = field(default_factory=dict)
     """By partition: behind which offset it has been given everything."""
     saved: dict[tuple[str, int], int] = field(default_factory=dict)
+    in_hand: set[tuple[str, str]] = field(default_factory=set)
+    """Of queues, connection and record: given, and not acknowledged yet."""
     joining: set[int] = field(default_factory=set)
     """Connections on which a member joins its group."""
 
@@ -44,7 +46,7 @@ class _Stage:
         behind = any(offset > self.saved.get(place, 0) for place, offset in self.given.items())
         words = {
             "in transaction": bool(self.open), "sent unanswered": bool(self.unanswered), "position behind": behind,
-            "joining": bool(self.joining),
+            "in hand": bool(self.in_hand), "joining": bool(self.joining),
         }  # fmt: skip
         return ", ".join(word for word, holds in words.items() if holds) or CALM
 
@@ -76,7 +78,7 @@ def _join(stage: _Stage, line: Event) -> None:
 def _sent(stage: _Stage, event: Event) -> None:
     stage.unanswered.add(event["request"])
     if event.get("transactional"):
-        stage.open.add(str(event.get("transactional_id")))
+        stage.open.add(str(event["record"]))
 
 
 def _answered(stage: _Stage, event: Event) -> None:
@@ -84,7 +86,9 @@ def _answered(stage: _Stage, event: Event) -> None:
 
 
 def _given(stage: _Stage, event: Event) -> None:
-    if event.get("reached"):
+    if event.get("reached") and "partition" not in event:
+        stage.in_hand.add((str(event["conn"]), str(event["record"])))
+    elif event.get("reached"):
         place = event["topic"], event["partition"]
         stage.given[place] = max(event["offset"] + 1, stage.given.get(place, 0))
 
@@ -95,14 +99,19 @@ def _saved(stage: _Stage, event: Event) -> None:
         stage.saved[place] = max(event["offset"], stage.saved.get(place, 0))
 
 
-def _ended(stage: _Stage, event: Event) -> None:
-    if event["error"] == 0:
-        stage.open.discard(str(event.get("transactional_id")))
+def _acknowledged(stage: _Stage, event: Event) -> None:
+    if event["reached"] and event["outcome"] is None:
+        stage.in_hand.discard((event["request"].partition(":")[0], str(event["record"])))
+
+
+def _ending(stage: _Stage, event: Event) -> None:
+    if event["outcome"] == "taken":
+        stage.open.discard(str(event["record"]))
 
 
 _TAKES = {
     kinds.SENT: _sent, kinds.PRODUCE_ANSWER: _answered, kinds.FETCHED: _given, kinds.COMMITTED: _saved,
-    kinds.END_TXN_ANSWER: _ended,
+    kinds.ACKNOWLEDGED: _acknowledged, kinds.ENDING: _ending,
 }  # fmt: skip
 
 

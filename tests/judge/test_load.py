@@ -183,6 +183,16 @@ def test_acknowledgements_of_a_queue_are_load_likewise(record: str, told: dict[s
     assert (verdict_of(story).kind is Kind.KEPT) is load
 
 
+def test_a_reader_of_somebody_elses_whose_source_is_ours_is_judged_by_what_it_finishes() -> None:
+    """That its source writes down what was taken says nothing of what its reader was given."""
+    story = run()
+    at = struck(story)
+    without(story, lambda row: row["event"] == "delivered" or (row["event"] in OURS | MOVES and row["t"] > at))
+    assert void(story, "after")
+    saves(story, OTHERS[-1], 5)
+    assert load_of(history_of(story), TARGET, at, ()).after
+
+
 def test_what_is_acknowledged_again_is_no_load() -> None:
     """It was done before the fault."""
     story = foreign()

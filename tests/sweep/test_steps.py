@@ -250,3 +250,26 @@ def test_a_name_means_one_frame(
     assert {name.record for name in names if name.record} <= {record for *_, records, _ in other for record in records}
     itself = steps_of([run_of(one)] * 2)
     assert itself.recurred == {known: count for known, count in itself.named.items() if count}
+
+
+def test_a_queue_has_phases_of_its_own() -> None:
+    """A message is in hand from its delivery to its acknowledgement; a transaction is open until its end is taken."""
+
+    def line(event: str, t: int, **more: object) -> dict[str, object]:
+        return {"event": event, "t": t, "by": "wire", **more}
+
+    def frame(t: int, corr: int, way: str) -> dict[str, object]:
+        return line("frame", t, conn=7, corr=corr, dir=way, role="consumer", api="ACK")
+
+    events = (
+        frame(1, -1, "response"), line("fetched", 2, record="k-1", topic="q", conn=7, redelivered=False, reached=True),
+        frame(3, 1, "request"),
+        line("acknowledged", 4, record="k-1", request="7:1", how="ack", outcome=None, reached=True),
+        frame(5, 2, "request"), line("sent", 6, record="k-1", request="7:2", topic="out", transactional=True),
+        line("produce_answer", 7, record="k-1", request="7:2", error=0, reached=True),
+        frame(8, 3, "request"), line("ending", 9, record="k-1", request="7:3", outcome=None, reached=True),
+        frame(10, 3, "response"), line("ending", 11, record="k-1", request="7:3", outcome="taken", reached=True),
+        frame(12, 4, "request"),
+    )  # fmt: skip
+    found = phases(History(tuple(events), ()))
+    assert list(found.values()) == ["calm", "in hand", "calm", "in transaction", "in transaction", "calm"]
