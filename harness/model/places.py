@@ -108,9 +108,10 @@ def placed(events: Iterable[Event]) -> list[Event]:
     """Return events as they are written today, whatever wrote them.
 
     Earlier histories say ``deleted`` where today's say ``removed``, and name no places: they are all of logs, of which a copy's
-    place follows from its offset, and what it waits for from the last stable offset and the saved position.
+    place follows from its offset, and what it waits for from the last stable offset and the saved position. Of Classic's queues
+    they say ``queue://`` where the wire read AMQP, and the broker does not.
     """
-    events = list(events)
+    events = [e | {"topic": e["topic"][len(_QUEUE) :]} if str(e.get("topic")).startswith(_QUEUE) else e for e in events]
     if all("place" in event for event in events if event["event"] in _PLACED):
         return events
     stable, saved = {}, {}
@@ -137,6 +138,7 @@ def placed(events: Iterable[Event]) -> list[Event]:
     return [now(event) for event in events]
 
 
+_QUEUE: Final = "queue://"
 _PLACED: Final = frozenset({"stored", "deleted", "recorded", "absorbed"})
 
 

@@ -39,6 +39,16 @@ def test_a_history_of_today_is_left_as_it_is() -> None:
     assert placed(once) == once
 
 
+def test_a_queue_of_classic_has_the_name_that_its_broker_counts_by() -> None:
+    """In histories of before, the wire told it with what stands before it in AMQP."""
+    lines: list[Row] = [
+        {"event": "sent", "topic": "queue://q", "t": 1},
+        {"event": "sent", "topic": "q", "t": 2},
+        {"event": "log", "t": 3},
+    ]
+    assert [row.get("topic") for row in placed(lines)] == ["q", "q", None]
+
+
 @pytest.mark.parametrize(("change", "waiting"), [
     ({}, None), ({"event": "position", "offset": 0}, "ready"), ({"event": "log", "stable": 0}, None),
 ])  # fmt: skip

@@ -79,6 +79,19 @@ def test_what_is_sent_and_settled() -> None:
     assert talk.last.id is None
 
 
+@pytest.mark.parametrize("address", ["q", "queue://q"])
+def test_a_queue_has_the_name_that_its_broker_counts_by(address: str) -> None:
+    """Classic's clients write what it is before it: the name is that of the broker's own count."""
+    talk = Talk()
+    for handle, receives in ((7, False), (8, True)):
+        talk.say(af.attach(af.CHANNEL, handle, receives=receives, address=address))
+        talk.hear(af.attach(af.BACK, handle, receives=not receives, address=address))
+    talk.tells = ("record", "topic")
+    assert talk.say(af.transfer(af.CHANNEL, 7, 5, carrying("a"))) == [("sent", "a", "q")]
+    assert talk.seen.subject.topics == {"q"}
+    assert talk.hear(af.transfer(af.BACK, 8, 0, carrying("b"))) == [("fetched", "b", "q")]
+
+
 def test_one_outcome_may_be_about_many() -> None:
     """A range of what was sent."""
     talk = Talk()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 MAX_REMEMBERED: Final = 10_000
 """Deliveries of one direction that wait to be settled."""
-
-
+QUEUE: Final = "queue://"
+"""Before the name of a queue in the addresses of Classic, which counts its messages by the name alone."""
 _REFUSALS: Final = {frames.REJECTED: "rejected", 0x26: "released", 0x27: "modified"}
 
 
@@ -197,7 +197,7 @@ class AmqpSession:
             if end.what == frames.COORDINATOR:
                 session.coordinators.add((frame.way, handle))
             elif isinstance(end.field(0), str):
-                frame.address = end.field(0)
+                frame.address = end.field(0).removeprefix(QUEUE)
         session.addresses[frame.way, handle] = frame.address
 
     def _carries(self, frame: AmqpFrame) -> None:
