@@ -147,8 +147,8 @@ COMMIT_ANSWER: Final = "commit_answer"
 """``topic, partition, error, reached``: the answer to a commit request."""
 ACKNOWLEDGED: Final = "acknowledged"
 """``record, request, how, transactional_id, outcome, reached``: a reader acknowledged a message to a queue's broker, or got the
-answer. ``how``: ack or nack; of a share group ack, release, reject or renew. ``outcome``: null for the request; taken or refused
-for the answer."""
+answer. ``how``: ack, nack, or discard (it says that it cannot read it); of a share group ack, release, reject or renew.
+``outcome``: null for the request; taken or refused for the answer."""
 SHARE_STATE: Final = "share_state"
 """``record, request, state, outcome, reached``: a broker asked the share coordinator to write down a record's state
 (``available``, ``acknowledged`` or ``archived``), or got the answer. ``outcome`` as in ``acknowledged``."""

@@ -11,6 +11,7 @@ import lz4.block
 import pytest
 import zstandard
 
+from harness.model.identity import Identity
 from harness.protocols.pulsar import frames, payload
 from harness.protocols.pulsar.protobuf import MalformedError, Message, made
 from harness.protocols.pulsar.session import Pulsar
@@ -70,9 +71,10 @@ class Talk(Conversation):
         said = {1: "p", 2: 0, 3: 1} | {int(name[1:]): each for name, each in metadata.items()}
         return self.answer(Command.MESSAGE, {1: 5, 2: place(entry), 3: again}, frames.message(said, data), reached=reached)
 
-    def ack(self, *places: bytes, kind: int = 0, **more: int) -> Told:
+    def ack(self, *places: bytes, kind: int = 0, reached: bool = True, **more: int) -> Told:
         """Let the consumer acknowledge."""
-        return self.tell(Command.ACK, {1: 5, 2: kind, 3: list(places)} | {int(name[1:]): each for name, each in more.items()})
+        said = {1: 5, 2: kind, 3: list(places)} | {int(name[1:]): each for name, each in more.items()}
+        return self.tell(Command.ACK, said, reached=reached)
 
 
 def test_types_have_their_numbers() -> None:
@@ -198,6 +200,70 @@ def test_a_last_part_that_is_sent_again_alone_is_of_the_message_that_it_was_of()
     assert again.give(0, whole[20:], **parts, f29=1) == []
 
 
+PARTS = {"f26": "u", "f27": 3}
+
+
+@pytest.mark.parametrize(("numbers", "unreached", "because"), [
+    ((2,), None, None), ((0, 2), None, None), ((1, 0, 2), None, None), ((0, 1, 2), 1, None), ((0, 1, 2), 0, None),
+    ((0, 1, 1, 2), None, "part 1 of a message again: some clients then drop the message, and some do not"),
+])  # fmt: skip
+def test_a_message_that_has_not_come_whole_has_not_come(
+    numbers: tuple[int, ...], unreached: int | None, because: str | None
+) -> None:
+    """A part is missing, out of order, did not arrive, or comes twice; wherever its records carry their ids."""
+    whole = value("k0-1") * 3
+    for identity in (None, Identity(where="header:id")):
+        talk, reasons = Talk(), []
+        talk.ledger = Pulsar().ledger("key", identity)
+        for number in numbers:
+            part = whole[20 * number : 20 * number + 20] if number < 2 else whole[40:]
+            own = {"f29": number, "f4": [made({1: "id", 2: "k0-1"})]}
+            assert talk.give(number, part, reached=number != unreached, **PARTS, **own) == []
+            reasons += [talk.seen.because] if talk.seen.because else []
+            assert talk.seen.voids is (talk.seen.because is not None)
+        assert reasons == ([] if because is None else [because])
+
+
+def test_a_message_that_is_begun_again_comes_whole() -> None:
+    """As after a new delivery of its parts; and in transit nothing else is mixed up with it."""
+    talk, whole = Talk(), value("k0-1") * 3
+    for number in (0, 1):
+        talk.give(number, whole[20 * number : 20 * number + 20], f29=number, **PARTS)
+    talk.give(5, value("k0-2")[:20], f29=0, f26="v", f27=2)
+    for number in (0, 1):
+        talk.give(number, whole[20 * number : 20 * number + 20], f29=number, **PARTS)
+    assert talk.give(2, whole[40:], f29=2, f28=len(whole), **PARTS) == [("fetched", "k0-1", None, None)]
+
+
+def test_parts_that_are_not_as_large_as_they_say_void() -> None:
+    """All together."""
+    talk, whole = Talk(), value("k0-1") * 3
+    talk.give(0, whole[:20], f26="u", f27=2, f29=0)
+    assert talk.give(1, whole[20:], f26="u", f27=2, f29=1, f28=len(whole) + 1) == []
+    assert talk.seen.voids
+
+
+def test_parts_may_be_sent_over_several_connections() -> None:
+    """What has a receipt is not sent again, and what has none is, over the next one."""
+    talk, again, whole = Talk(), Talk(), value("k0-1") * 3
+    again.ledger = talk.ledger
+    talk.send(whole[:20], f29=0, **PARTS)
+    talk.send(whole[20:40], f29=1, **PARTS)
+    assert again.send(whole[20:40], f29=1, **PARTS) == []
+    assert again.send(whole[40:], f29=2, f28=len(whole), **PARTS) == [("sent", "k0-1", "7:5", None)]
+
+
+def test_the_end_of_a_transaction_may_be_asked_for_elsewhere() -> None:
+    """Its name is the broker's: over another connection, and again where the answer to the first did not come."""
+    for reached in (False, True):
+        one, other = Talk(), Talk()
+        other.ledger = one.ledger
+        one.send(value("k0-2"), transaction=3)
+        assert one.tell(Command.END_TXN, {1: 6, 2: 3, 3: 1, 4: 0}, reached=reached)
+        assert other.tell(Command.END_TXN, {1: 7, 2: 3, 3: 1, 4: 0}) == [("ending", "k0-2", "7:4", None)]
+        assert other.answer(Command.END_TXN_RESPONSE, {1: 7, 2: 3, 3: 1}) == [("ending", "k0-2", "7:4", "taken")]
+
+
 def test_an_acknowledgement_is_about_what_was_given() -> None:
     """One, several, or all up to one; and its answer about what it was about."""
     talk = Talk()
@@ -220,7 +286,63 @@ def test_of_a_batch_some_may_be_acknowledged() -> None:
     talk = Talk()
     talk.give(0, batch("k0-1", "k0-2", "k0-3"), f11=3)
     assert talk.ack(place(0, 0b110)) == [("acknowledged", "k0-1", "7:4", None)]
-    assert [each[1] for each in talk.ack(place(0))] == ["k0-1", "k0-2", "k0-3"]
+    assert [each[1] for each in talk.ack(place(0, 0b100), reached=False)] == ["k0-2"]
+    assert [each[1] for each in talk.ack(place(0, 0b100))] == ["k0-2"]
+    assert [each[1] for each in talk.ack(place(0))] == ["k0-3"]
+    assert talk.ack(place(0)) == []
+
+
+def test_one_acknowledgement_may_name_a_batch_twice() -> None:
+    """What either of them leaves out is acknowledged."""
+    talk = Talk()
+    talk.give(0, batch("k0-1", "k0-2", "k0-3"), f11=3)
+    assert [each[1] for each in talk.ack(place(0, 0b110), place(0, 0b101))] == ["k0-1", "k0-2"]
+    assert [each[1] for each in talk.ack(place(0))] == ["k0-3"]
+
+
+def test_of_a_batch_that_comes_again_some_are_acknowledged_already() -> None:
+    """The broker says which are not; a client passes over the others."""
+    talk = Talk()
+    message = frames.message({1: "p", 2: 0, 3: 1, 11: 3}, batch("k0-1", "k0-2", "k0-3"))
+    given = talk.answer(Command.MESSAGE, {1: 5, 2: place(0), 3: 1, 4: [0b110]}, message)
+    assert given == [("fetched", "k0-2", None, None), ("fetched", "k0-3", None, None)]
+    assert talk.seen.subject.records == {"k0-2", "k0-3"}
+    assert [each[1] for each in talk.ack(place(0, 0b100))] == ["k0-2"]
+    assert [each[1] for each in talk.ack(place(0))] == ["k0-3"]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_an_acknowledgement_need_not_name_the_partition(kind: int) -> None:
+    """A message names it, and the Java client's acknowledgement of several at once does not."""
+    talk = Talk()
+    message = frames.message({1: "p", 2: 0, 3: 1}, value("k0-1"))
+    talk.answer(Command.MESSAGE, {1: 5, 2: made({1: 4, 2: 0, 3: 2})}, message)
+    assert [each[1] for each in talk.ack(place(0), kind=kind)] == ["k0-1"]
+
+
+def test_what_a_consumer_cannot_read_it_discards() -> None:
+    """That is told from what it is done with."""
+    talk = Talk()
+    talk.tells = ("record", "how")
+    talk.give(0, value("k0-1"))
+    assert talk.ack(place(0), f4=1) == [("acknowledged", "k0-1", "discard")]
+    assert talk.last.facts["discards"] is True
+
+
+@pytest.mark.parametrize("by", [TO, FROM])
+def test_a_consumer_that_is_made_again_has_nothing_of_the_one_before(by: Any) -> None:
+    """Of its number: an acknowledgement of all, or a wish for all again, is about what it was given itself."""
+    for last in ({"kind": 1}, None):
+        talk, whole = Talk(), value("k0-2") * 3
+        talk.give(0, value("k0-0"))
+        talk.give(7, whole[:20], f26="u", f27=2, f29=0)
+        (talk.tell if by is TO else talk.answer)(Command.CLOSE_CONSUMER, {1: 5, 2: 7})
+        assert talk.ack(place(0)) == []
+        talk.tell(Command.SUBSCRIBE, {1: TOPIC, 2: "s", 3: 1, 4: 5, 5: 8})
+        assert talk.give(8, whole[20:], f26="u", f27=2, f29=1) == []
+        talk.give(1, value("k0-1"))
+        lines = talk.tell(Command.REDELIVER, {1: 5}) if last is None else talk.ack(place(9), **last)
+        assert [each[1] for each in lines] == ["k0-1"]
 
 
 def test_who_does_not_want_a_message_says_so() -> None:

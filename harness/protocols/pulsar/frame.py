@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.protocols.pulsar.protobuf import Message
+from harness.protocols.pulsar.steps import Command
 from harness.wire.protocol import Frame
 from harness.wire.rules import Direction, Subject
 
@@ -30,4 +31,13 @@ class PulsarFrame(Frame):
     """Of each message in it, record and attempt: what was read."""
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
     """By the number of a message among :attr:`taken_off`: which places in its batch this leaves unacknowledged."""
+    done: frozenset[int] = frozenset()
+    """Of a delivery, the places in its batch that are acknowledged."""
+    part: bytes | None = None
+    """What it adds to a message in several parts, until its fate is known."""
     subject: Subject = field(default_factory=Subject)
+
+    @property
+    def discards(self) -> bool:
+        """Whether it acknowledges what its consumer says it cannot read (``validation_error``)."""
+        return self.step == Command.ACK and 4 in self.said  # noqa: PLR2004 - the field's number

@@ -29,7 +29,7 @@ def lines_of(conn: int, frame: PulsarFrame, error: int | str | None, *, reached:
     act = _TOLD.get(of.step)
     if act is None:
         return
-    how = "nack" if of.step == Command.REDELIVER else "ack"
+    how = "nack" if of.step == Command.REDELIVER else "discard" if of.discards else "ack"
     place = {"place": frame.facts.get("place")} if answered and act is Act.SEND else {}
     carried = of.carried if act in (Act.SEND, Act.GIVE) else [(record, None) for record in sorted(of.subject.records)]
     for record, attempt in carried:

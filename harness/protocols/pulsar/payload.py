@@ -20,7 +20,8 @@ MOST_BYTES: Final = 64 << 20
 """What one payload may come to."""
 PROPERTIES, COMPRESSION, PLAIN_SIZE, IN_BATCH, KEYS, ALGORITHM = 4, 8, 9, 11, 13, 14
 """Fields of the metadata of a message."""
-CHUNK, CHUNKS, UUID = 29, 27, 26
+CHUNK, CHUNKS, UUID, IN_ALL = 29, 27, 26, 28
+"""Which part of how many of which message, and how many bytes all of them are."""
 TRANSACTION = (22, 23)
 """The two halves of the id of its transaction."""
 OWN_PROPERTIES, OWN_SIZE = 1, 3
@@ -64,6 +65,11 @@ def is_last(metadata: Message) -> bool:
     return not is_chunk(metadata) or metadata.number(CHUNK) >= metadata.number(CHUNKS) - 1
 
 
+def is_encrypted(metadata: Message) -> bool:
+    """Say whether only who has a key can read it."""
+    return KEYS in metadata or ALGORITHM in metadata
+
+
 def singles(metadata: Message, payload: bytes) -> tuple[Single, ...]:
     """Return the messages of a payload that is whole.
 
@@ -71,7 +77,7 @@ def singles(metadata: Message, payload: bytes) -> tuple[Single, ...]:
         NotReadError: they cannot be read.
     """
     try:
-        if KEYS in metadata or ALGORITHM in metadata:
+        if is_encrypted(metadata):
             raise NotReadError("an encrypted payload: nobody but who has the key knows what it carries")
         plain = inflated(metadata.number(COMPRESSION), payload, metadata.number(PLAIN_SIZE))
         if IN_BATCH not in metadata:

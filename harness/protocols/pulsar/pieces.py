@@ -1,45 +1,79 @@
 """Messages that come in several parts (chunks), put together again.
 
-Source: PIP-37; every part names the message by ``uuid``, says which part it is, and is a frame of its own.
+Source: PIP-37; every part names the message by ``uuid``, says which part it is, and is a frame of its own. A message is whole
+where its parts have come one behind the other, and are together as large as the last one says.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.protocols.pulsar import frames, payload
+from harness.protocols.pulsar import payload
 
 if TYPE_CHECKING:
-    from harness.wire.rules import Direction
+    from harness.protocols.pulsar.protobuf import Message
 
 MOST_MESSAGES: Final = 10_000
 """Of how many messages the parts are kept; beyond that the oldest is forgotten."""
 
 
 class Pieces:
-    """What has come of messages whose last part is still to come, on one connection."""
+    """What has come of messages whose last part is still to come. A message has a name, within whatever holds its parts."""
 
     def __init__(self) -> None:
-        self._before: dict[tuple[Direction, str], bytes] = {}
+        self._came: OrderedDict[tuple[Any, ...], list[bytes]] = OrderedDict()
 
-    def whole(self, way: Direction, outlined: frames.Outline, data: bytes, *, last: bool) -> bytes | None:
-        """Return a payload that is whole, and None before the last part of one that comes in several.
+    def only_once(self, name: tuple[Any, ...], metadata: Message) -> None:
+        """Forget a message of which a part behind the first comes a second time.
 
         Raises:
-            NotReadError: the checksum is wrong, or the parts together have more bytes than are kept.
+            NotReadError: that is so.
         """
-        if not frames.is_sound(outlined, data):
-            raise payload.NotReadError("a message whose checksum is wrong")
-        metadata, part = outlined.metadata, data[outlined.payload :]
-        if not payload.is_chunk(metadata):
-            return part
-        name = (way, metadata.text(payload.UUID))
-        before = self._before.pop(name, b"") if metadata.number(payload.CHUNK) else b""
-        if len(before) + len(part) > payload.MOST_BYTES:
+        number = metadata.number(payload.CHUNK)
+        if 0 < number < len(self._came.get(name, ())):
+            del self._came[name]
+            raise payload.NotReadError(f"part {number} of a message again: some clients then drop the message, and some do not")
+
+    def whole(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> bytes | None:
+        """Return what a part makes whole, and None where it does not: more is to come, or something before it has not come.
+
+        Raises:
+            NotReadError: the parts together are not as large as they say, or have more bytes than are kept.
+        """
+        before = self._before(name, metadata)
+        if before is None:
+            return None
+        size = sum(map(len, before)) + len(part)
+        if size > payload.MOST_BYTES:
             raise payload.NotReadError(f"a message in parts, of more than {payload.MOST_BYTES} bytes")
-        if last:
-            return before + part
-        self._before[name] = before + part
-        if len(self._before) > MOST_MESSAGES:
-            self._before.pop(next(iter(self._before)))
-        return None
+        if not payload.is_last(metadata):
+            return None
+        if (
+            payload.IN_ALL in metadata
+            and (said := metadata.number(payload.IN_ALL)) != size
+            and not payload.is_encrypted(metadata)
+        ):
+            raise payload.NotReadError(f"a message in parts that says {said} bytes, and is {size}")
+        return b"".join((*before, part))
+
+    def take(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> None:
+        """Take note that a part has come. What lacks one before it is never whole."""
+        before = self._before(name, metadata)
+        if before is None or payload.is_last(metadata):
+            self._came.pop(name, None)
+            return
+        self._came[name] = [*before, part]
+        if len(self._came) > MOST_MESSAGES:
+            self._came.popitem(last=False)
+
+    def forget(self, holder: Any) -> None:
+        """Forget the messages whose names begin so."""
+        for name in [name for name in self._came if name[0] == holder]:
+            del self._came[name]
+
+    def _before(self, name: tuple[Any, ...], metadata: Message) -> list[bytes] | None:
+        """Return the parts before one, where all have come. Who sends a part again goes on from there."""
+        number = metadata.number(payload.CHUNK)
+        came = self._came.get(name, [])
+        return came[:number] if number <= len(came) else None

@@ -57,33 +57,39 @@ _ERROR_FIELD: Final[Mapping[Command, int]] = {
     Command.LOOKUP_RESPONSE: 6, Command.TC_CLIENT_CONNECT_RESPONSE: 2,
     **dict.fromkeys((answer for answer in ANSWERED_BY.values() if answer is not Command.SEND_ERROR), 4),
 }  # fmt: skip
+_OVER: Final = frozenset({Command.CLOSE_CONSUMER, Command.SUBSCRIBE})
+"""Behind these a consumer of this number has nothing that it was given before."""
 T = TypeVar("T")
 _NAMES: Final = {number: name for name, number in ERRORS.items()}
 Carried = tuple[tuple[str | None, str | None], ...]
 """Record and attempt of each message of a frame."""
-Place = tuple[int, int, int]
-"""Ledger, entry, partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """What is known of a cell: where its records carry their ids."""
-
-    identity: Identity | None
-    sent: OrderedDict[str, Carried] = field(default_factory=OrderedDict)
-    """By the id of a message that was sent in several: what it carries. Its last part may come again, over another connection."""
-
-    def record(self, single: payload.Single) -> str | None:
-        """Return the id in a message; None where it is none of ours."""
-        return decode_id(single.value) if self.identity is None else self.identity.find(None, single.value, single.properties)
+Place = tuple[int, int]
+"""Ledger and entry. The partition may be there or not: a consumer has one, and not every acknowledgement names it."""
 
 
 @dataclass(slots=True)
 class _Transaction:
-    """What was asked for in an open transaction."""
+    """What was asked for in a transaction."""
 
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of a cell: where its records carry their ids, and what goes on over another connection."""
+
+    identity: Identity | None
+    sent: OrderedDict[str, Carried] = field(default_factory=OrderedDict)
+    """By the id of a message that was sent in several: what it carries. Its last part may come again, over another connection."""
+    pieces: Pieces = field(default_factory=Pieces)
+    """Of messages that are sent."""
+    transactions: OrderedDict[str, _Transaction] = field(default_factory=OrderedDict)
+    """By the broker's names for them. The end of one is asked for again where its answer did not come."""
+
+    def record(self, single: payload.Single) -> str | None:
+        """Return the id in a message; None where it is none of ours."""
+        return decode_id(single.value) if self.identity is None else self.identity.find(None, single.value, single.properties)
 
 
 class Pulsar:
@@ -122,8 +128,8 @@ class PulsarSession:
         """By PRODUCER or SUBSCRIBE and the number of the producer or consumer."""
         self._given: defaultdict[int, OrderedDict[Place, PulsarFrame]] = defaultdict(OrderedDict)
         """By consumer: what was delivered and waits to be acknowledged."""
-        self._open: dict[str, _Transaction] = {}
         self._pieces = Pieces()
+        """Of messages that are delivered, by consumer: each consumer puts its own together."""
 
     # -- frames ---------------------------------------------------------------------------------------------------
 
@@ -219,7 +225,11 @@ class PulsarSession:
         said, number = frame.said, frame.said.number(1)
         given = self._given.get(number, OrderedDict[Place, PulsarFrame]())
         named = said.inners(3 if command is Command.ACK else 2)
-        places = {_place(each): each for each in named}
+        places: dict[Place, frozenset[int]] = {}
+        """By place: what of a batch is not acknowledged yet."""
+        for each in named:
+            left = _left(each, 5)
+            places[_place(each)] = places.get(_place(each), left) & left
         if command is Command.REDELIVER and not named:
             found = dict(given)
         elif command is Command.ACK and said.number(2) == CUMULATIVE and places:
@@ -230,10 +240,7 @@ class PulsarSession:
         frame.taken_off = tuple(found.values())
         frame.answers = tuple(str(each.id) for each in frame.taken_off) if command is Command.ACK else ()
         frame.topic = self._topics.get((Command.SUBSCRIBE, number))
-        for at, place in enumerate(found):
-            if place in places and 5 in places[place]:  # noqa: PLR2004 - ack_set: what of a batch is not acknowledged yet
-                words = places[place].numbers(5)
-                frame.kept[at] = frozenset(n for n in range(64 * len(words)) if words[n // 64] >> n % 64 & 1)
+        frame.kept = {at: places[place] for at, place in enumerate(found) if places.get(place)}
 
     def _facts(self, frame: PulsarFrame) -> dict[str, Any]:
         said, command = frame.said, frame.step
@@ -250,6 +257,8 @@ class PulsarSession:
         if command in (Command.ACK, Command.REDELIVER):
             ids = said.inners(3 if command == Command.ACK else 2)
             facts |= {"consumer": said.number(1), "places": [_written(_place(each)) for each in ids]}
+        if frame.discards:
+            facts["discards"] = True
         if command == Command.SUBSCRIBE:
             facts |= {"subscription": said.text(2), "shared": said.number(3)}
         if command == Command.PRODUCER:
@@ -271,10 +280,12 @@ class PulsarSession:
             ids = subject.transactional_ids | ({frame.transaction} if frame.transaction else set())
             frame.subject = Subject(subject.records, subject.topics, frozenset(ids))
         elif frame.step == Command.END_TXN:
-            transaction = self._open.get(frame.transaction or "", _Transaction())
+            transaction = ledger.transactions.get(frame.transaction or "", _Transaction())
             frame.subject = self._subject(frame, transaction.records, transaction.topics)
         else:
-            frame.carried = tuple(each for at, one in enumerate(frame.taken_off) for each in _done(one, frame.kept.get(at)))
+            frame.carried = tuple(
+                each for at, one in enumerate(frame.taken_off) for each in _done(one, frame.kept.get(at, frozenset()))
+            )
             frame.subject = self._subject(frame, (r for r, _ in frame.carried if r is not None), (frame.topic,))
         return Insight(frame.subject, error)
 
@@ -283,15 +294,41 @@ class PulsarSession:
             return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
         frame.subject = self._subject(frame, (), (frame.topic,))
         try:
-            whole = self._pieces.whole(frame.way, outlined, data, last=frame.last)
+            whole = self._whole(frame, outlined, data, ledger)
             found = () if whole is None else payload.singles(outlined.metadata, whole)
         except (payload.NotReadError, MalformedError) as error:
             return Insight(frame.subject, because=str(error), voids=True)
-        frame.carried = tuple((ledger.record(each), _attempt(each)) for each in found)
+        if 4 in frame.said and frame.way is Direction.RESPONSE and payload.IN_BATCH in outlined.metadata:  # noqa: PLR2004 - ack_set
+            frame.done = frozenset(range(len(found))) - _left(frame.said, 4)
+        frame.carried = tuple(
+            (None, None) if at in frame.done else (ledger.record(each), _attempt(each)) for at, each in enumerate(found)
+        )
         if frame.last and payload.is_chunk(outlined.metadata) and frame.way is Direction.REQUEST:
             frame.carried = self._known(outlined.metadata.text(payload.UUID), frame.carried, ledger)
         frame.subject = self._subject(frame, (r for r, _ in frame.carried if r is not None), (frame.topic,))
         return Insight(frame.subject)
+
+    def _whole(self, frame: PulsarFrame, outlined: frames.Outline, data: bytes, ledger: Ledger) -> bytes | None:
+        """Return the payload that a frame makes whole, if it does.
+
+        Raises:
+            NotReadError: it cannot be read, or its reader may take it or not.
+        """
+        if not frames.is_sound(outlined, data):
+            raise payload.NotReadError("a message whose checksum is wrong")
+        metadata, part = outlined.metadata, data[outlined.payload :]
+        if not payload.is_chunk(metadata):
+            return part
+        frame.part = part
+        pieces, name = self._pieces_of(frame, metadata, ledger)
+        if frame.way is Direction.RESPONSE:
+            pieces.only_once(name, metadata)
+        return pieces.whole(name, metadata, part)
+
+    def _pieces_of(self, frame: PulsarFrame, metadata: Message, ledger: Ledger) -> tuple[Pieces, tuple[Any, ...]]:
+        """Return where the other parts of a message are, and its name there."""
+        holder = None if frame.way is Direction.REQUEST else frame.said.number(1)
+        return (ledger.pieces if holder is None else self._pieces), (holder, metadata.text(payload.UUID))
 
     def _known(self, name: str, carried: Carried, ledger: Ledger) -> Carried:
         """Return what a last part carries: alone on its connection, what it carried when it came with the others."""
@@ -323,7 +360,13 @@ class PulsarSession:
         """Return what the frame carried, now that its fate is known."""
         assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         if reached:
-            self._went(frame)
+            self._went(frame, ledger)
+        if frame.step in _OVER and (
+            reached or frame.way is Direction.RESPONSE
+        ):  # what a broker has closed is, whoever hears of it
+            number = frame.said.number(4 if frame.step == Command.SUBSCRIBE else 1)
+            self._given.pop(number, None)
+            self._pieces.forget(number)
         if frame.step in (Command.SEND_RECEIPT, Command.SEND_ERROR) and frame.asked is not None:
             key = (frame.said.number(1), frame.said.number(2))
             waiting = self._sends.get(key)
@@ -335,21 +378,23 @@ class PulsarSession:
             self._asked.pop(str(frame.answers[0]), None)
         return () if ledger is None else tuple(lines_of(self._conn, frame, _error(frame), reached=reached))
 
-    def _went(self, frame: PulsarFrame) -> None:
+    def _went(self, frame: PulsarFrame, ledger: Ledger | None) -> None:
         if frame.step in (Command.ACK, Command.REDELIVER):
             given = self._given[frame.said.number(1)]
             for at, each in enumerate(frame.taken_off):
+                each.done |= _all_of(each) - frame.kept.get(at, frozenset())
                 if at not in frame.kept:
                     given.pop(_place(each.said.inner(2)), None)
-        transaction = frame.transaction
-        if transaction is None or frame.way is Direction.RESPONSE:
+        if ledger is None:
             return
-        if frame.step == Command.END_TXN:
-            self._open.pop(transaction, None)
-        else:
-            found = self._open.setdefault(transaction, _Transaction())
+        if frame.message is not None and frame.part is not None:
+            pieces, name = self._pieces_of(frame, frame.message.metadata, ledger)
+            pieces.take(name, frame.message.metadata, frame.part)
+        if frame.transaction is not None and frame.way is Direction.REQUEST and frame.step != Command.END_TXN:
+            found = ledger.transactions.get(frame.transaction, _Transaction())
             found.records |= frame.subject.records
             found.topics |= frame.subject.topics
+            _remember(ledger.transactions, frame.transaction, found)
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
         """Make the answer that refuses a request.
@@ -400,12 +445,18 @@ def _transaction(command: Command, said: Message) -> str | None:
 
 
 def _place(message_id: Message) -> Place:
-    return message_id.signed(1), message_id.signed(2), message_id.signed(3, -1)
+    return message_id.signed(1), message_id.signed(2)
+
+
+def _left(said: Message, field: int) -> frozenset[int]:
+    """Return the places of a batch that a set (``ack_set``) says are not acknowledged yet."""
+    words = said.numbers(field)
+    return frozenset(n for n in range(64 * len(words)) if words[n // 64] >> n % 64 & 1)
 
 
 def _written(place: Place) -> str | None:
     """Return a place as a text; ``None`` where a broker names none, since it has stored nothing."""
-    ledger, entry, _ = place
+    ledger, entry = place
     return None if ledger < 0 or entry < 0 else f"{ledger}:{entry}"
 
 
@@ -413,8 +464,13 @@ def _attempt(single: payload.Single) -> str | None:
     return next((value.decode("utf-8", "replace") for name, value in single.properties if name == ATTEMPT_HEADER), None)
 
 
-def _done(delivered: PulsarFrame, kept: frozenset[int] | None) -> Iterable[tuple[str | None, str | None]]:
-    return (each for at, each in enumerate(delivered.carried) if kept is None or at not in kept)
+def _all_of(delivered: PulsarFrame) -> frozenset[int]:
+    return frozenset(range(len(delivered.carried)))
+
+
+def _done(delivered: PulsarFrame, kept: frozenset[int]) -> Iterable[tuple[str | None, str | None]]:
+    """Return what of a delivery is acknowledged by what leaves ``kept``, and was not before."""
+    return (delivered.carried[at] for at in sorted(_all_of(delivered) - delivered.done - kept))
 
 
 def _error(frame: PulsarFrame) -> int | str | None:
