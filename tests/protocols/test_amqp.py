@@ -92,6 +92,39 @@ def test_a_queue_has_the_name_that_its_broker_counts_by(address: str) -> None:
     assert talk.hear(af.transfer(af.BACK, 8, 0, carrying("b"))) == [("fetched", "b", "q")]
 
 
+def test_how_much_of_a_message_has_come_is_no_outcome() -> None:
+    """It settles nothing, and acknowledges nothing; where it is said to settle, nobody can read that."""
+    talk, received = Talk(), af.described(0x23, af.number(0), b"\x80" + bytes(8))
+    talk.say(af.transfer(af.CHANNEL, SENDS, 5, carrying("a")))
+    assert talk.hear(af.disposition(af.BACK, 5, state=received, settled=False)) == []
+    assert (talk.last.answers, talk.last.because) == ((), None)
+    assert talk.hear(af.disposition(af.BACK, 5)) == [("produce_answer", "a", None)]
+    talk.given("b")
+    assert talk.say(af.disposition(af.CHANNEL, 0, state=received, settled=False)) == []
+    assert talk.say(af.disposition(af.CHANNEL, 0, state=received)) == []
+    assert talk.last.because is not None
+    assert talk.say(af.disposition(af.CHANNEL, 0)) == [("acknowledged", "b", None)]
+
+
+def test_a_transfer_that_is_aborted_carries_nothing() -> None:
+    """Nobody has its message, and nobody settles it."""
+    talk = Talk()
+    flags = (af.NULL, af.NULL, af.FALSE, af.FALSE, af.NULL, af.NULL, af.FALSE, af.TRUE)
+    said = af.described(0x14, af.number(SENDS), af.number(5), *flags)
+    assert talk.say(af.made(af.CHANNEL, said, carrying("a"))) == []
+    assert (talk.last.id, talk.seen.subject.records) == (None, frozenset())
+    assert talk.hear(af.disposition(af.BACK, 5)) == []
+
+
+def test_the_numbers_of_deliveries_go_round() -> None:
+    """Behind the last one comes 0; a range that ends before it begins is none."""
+    talk = Talk()
+    for number, record in ((0xFFFFFFFE, "a"), (0xFFFFFFFF, "b"), (0, "c"), (1, "d")):
+        talk.say(af.transfer(af.CHANNEL, SENDS, number, carrying(record)))
+    assert talk.hear(af.disposition(af.BACK, 1, 0)) == []
+    assert [each[1] for each in talk.hear(af.disposition(af.BACK, 0xFFFFFFFF, 0))] == ["b", "c"]
+
+
 def test_one_outcome_may_be_about_many() -> None:
     """A range of what was sent."""
     talk = Talk()

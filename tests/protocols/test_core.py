@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -53,6 +54,56 @@ def test_an_answer_names_what_it_answers_where_it_can() -> None:
     assert talk.hear(core.answer(5))[0][1] == "b"
     assert talk.hear(core.answer(4))[0][1] == "a"
     assert talk.hear(core.answer(4)) == []
+    talk.say(core.send(value("c")))
+    assert talk.hear(core.answer(77)) == []
+    assert talk.hear(core.answer())[0][1] == "c"
+
+
+def test_a_session_of_another_connection_voids() -> None:
+    """After it was attached again: how its packets end was said there, and whose an answer is, too."""
+    talk = Conversation(Core())
+    talk.session.feed(TO, core.GREETING)
+    talk.session.taken(TO, len(core.GREETING))
+    talk.say(core.packet(Kind.REATTACH_SESSION, core.text("a session") + struct.pack(">i", -1), core.SESSION))
+    talk.hear(core.packet(Kind.REATTACH_SESSION_RESP, struct.pack(">i?", 0, True), core.SESSION))
+    for data in (core.send(value("a"), number=4), core.acknowledge(1), core.commit(), core.rollback()):
+        talk.say(data)
+        assert "made on another connection" in talk.last.because
+    talk.hear(core.give(1, value("b")))
+    assert talk.last.because is not None
+    talk.say(core.create())
+    talk.hear(core.created())
+    talk.say(core.send(value("a"), number=4))
+    assert talk.last.because is None
+
+
+@pytest.mark.parametrize("way", [TO, FROM])
+def test_a_consumer_that_is_made_again_has_nothing_of_the_one_before(way: Any) -> None:
+    """Of its number, whoever closed it."""
+    talk = Talk()
+    talk.given("a")
+    closed = core.packet(Kind.SESS_CONSUMER_CLOSE if way is TO else Kind.DISCONNECT_CONSUMER, struct.pack(">q", core.CONSUMER))
+    (talk.say if way is TO else talk.hear)(closed)
+    assert talk.say(core.acknowledge(1, asks=False)) == []
+    talk.say(core.subscribe("q"))
+    talk.hear(core.answer())
+    talk.hear(core.give(5, value("b")))
+    assert [each[1] for each in talk.say(core.acknowledge(5, alone=False))] == ["b"]
+
+
+def test_what_is_rolled_back_may_be_acknowledged_again() -> None:
+    """By its name; all up to one is what was given since: the others may be anybody's."""
+    talk = Talk(bound=True)
+    talk.given("a", "b")
+    talk.say(core.acknowledge(1))
+    talk.say(core.rollback())
+    talk.hear(core.answer())
+    talk.hear(core.give(2, value("b")))
+    assert [each[1] for each in talk.say(core.acknowledge(2, alone=False))] == ["b"]
+    assert [each[1] for each in talk.say(core.acknowledge(1))] == ["a"]
+    assert talk.say(core.acknowledge(1)) == []
+    talk.say(core.commit())
+    assert talk.say(core.acknowledge(1)) == []
 
 
 def test_names_of_properties_may_be_javas() -> None:
@@ -234,7 +285,15 @@ def test_a_packet_that_nobody_knows_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"\0\0\0\1" + bytes(9), core.packet(Kind.SESS_SEND, b"\0\0\1\0"), core.packet(Kind.CREATESESSION)]
+    "data",
+    [
+        b"\0\0\0\1" + bytes(9),
+        core.packet(Kind.SESS_SEND, b"\0\0\1\0"),
+        core.packet(Kind.CREATESESSION),
+        core.packet(Kind.SESS_RECEIVE_MSG, b"\x7f\xff\xff\xff" + bytes(20)),
+        core.give(1, b"a"),
+        core.answer(),
+    ],
 )
 def test_what_is_no_packet_is_told(data: bytes) -> None:
     """From there on both directions pass unread."""

@@ -68,6 +68,14 @@ def test_what_an_acknowledgement_is_about(how: int, first: int | None, taken: li
     assert talk.say(ow.acknowledge(6, 2, how=how, first=first)) == []
 
 
+def test_a_range_that_begins_with_what_was_not_given_is_about_nothing() -> None:
+    """A broker looks for its beginning, and acknowledges nothing."""
+    talk = Talk()
+    talk.given("a", "b")
+    assert talk.say(ow.acknowledge(5, 2, how=2, first=99)) == []
+    assert [each[1] for each in talk.say(ow.acknowledge(6, 2, how=2, first=1))] == ["a", "b"]
+
+
 def test_what_says_only_that_it_was_delivered_takes_nothing() -> None:
     """It is a step of its own: a rule for acknowledgements does not meet it."""
     talk = Talk()

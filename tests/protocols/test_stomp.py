@@ -92,6 +92,46 @@ def test_an_ack_names_its_message_as_its_version_does(version: str, headers: dic
     assert talk.tell("ACK", headers) == [("acknowledged", "k0-1", "7:3", None)]
 
 
+def test_before_1_2_an_ack_names_its_message_and_its_subscription() -> None:
+    """Two subscriptions may have one message; and what a server says besides, for 1.2, names nothing."""
+    talk = Talk("1.1")
+    for subscription, record in (("s", "k0-1"), ("t", "k0-2")):
+        talk.tell("SUBSCRIBE", {"id": subscription, "destination": "/topic/q", "ack": "client-individual"})
+        names = {"subscription": subscription, "message-id": "m", "ack": "a"}
+        talk.answer("MESSAGE", {"destination": "/topic/q", **names}, value(record))
+    assert [each[1] for each in talk.tell("ACK", {"message-id": "m", "subscription": "t"})] == ["k0-2"]
+    assert talk.last.answers == ("t/m",)
+    assert [each[1] for each in talk.tell("ACK", {"message-id": "m", "subscription": "s"})] == ["k0-1"]
+
+
+@pytest.mark.parametrize("between", [("UNSUBSCRIBE",), ("UNSUBSCRIBE", "SUBSCRIBE"), ("SUBSCRIBE",)])
+def test_what_a_subscription_was_given_ends_with_it(between: tuple[str, ...]) -> None:
+    """One that is made by the same id acknowledges only what it was given itself, whatever transactions are aborted."""
+    talk = Talk()
+    subscribed = {"id": "s", "destination": "/queue/q", "ack": "client"}
+    talk.tell("SUBSCRIBE", subscribed)
+    talk.given("k0-0", "k0-1")
+    talk.tell("ACK", {"id": "a-k0-0", "transaction": "t"})
+    for command in between:
+        talk.tell(command, subscribed)
+    talk.tell("ABORT", {"transaction": "t"})
+    assert talk.tell("ACK", {"id": "a-k0-1"}) == []
+    talk.given("k0-2")
+    assert [each[1] for each in talk.tell("ACK", {"id": "a-k0-2"})] == ["k0-2"]
+
+
+def test_what_is_aborted_may_be_acknowledged_again() -> None:
+    """In the order in which it was given; what is committed may not."""
+    talk = Talk()
+    talk.tell("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client"})
+    talk.given("k0-1", "k0-2", "k0-3")
+    talk.tell("ACK", {"id": "a-k0-2", "transaction": "t"})
+    talk.tell("ABORT", {"transaction": "t"})
+    assert [each[1] for each in talk.tell("ACK", {"id": "a-k0-1", "transaction": "u"})] == ["k0-1"]
+    talk.tell("COMMIT", {"transaction": "u"})
+    assert [each[1] for each in talk.tell("ACK", {"id": "a-k0-3"})] == ["k0-2", "k0-3"]
+
+
 def test_the_end_of_a_transaction_is_about_all_that_was_in_it() -> None:
     """What was sent, and what was acknowledged; and about nothing of another one."""
     talk = Talk()
@@ -140,10 +180,10 @@ def test_a_body_ends_where_it_says_or_at_a_null_byte(data: bytes) -> None:
 @pytest.mark.parametrize("data", [
     b"MESSAGE\n\n\0", b"GET / HTTP/1.1\r\n\r\n", b"SEND\nno colon\n\n\0", b"SEND\ncontent-length:-1\n\n\0",
     b"SEND\ncontent-length:9999999999\n\n\0", b"SEND\na:" + b"x" * MOST_HEADER_BYTES, b"\0" * 20, b"send\n\n\0",
-    b"SEND\n\n" + b"x" * 5000,
+    b"SEND\n\n" + b"x" * 5000, b"SEND\na:b\\t\n\n\0", b"SEND\na:b\\\n\n\0",
 ])  # fmt: skip
 def test_what_cannot_be_is_opaque(data: bytes) -> None:
-    """Another direction's command, another protocol, headers without end, a body without end above the limit."""
+    """Another direction's command, another protocol, no end of headers or of a body above the limit, escapes that are none."""
     assert isinstance(Stomp().session(1, limit=1 << 12).feed(TO, data), Opaque)
 
 

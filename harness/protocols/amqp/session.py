@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_REMEMBERED: Final = 10_000
 """Deliveries of one direction that wait to be settled."""
+_SERIALS: Final = 1 << 32
+"""How many numbers deliveries have: then they begin again (RFC 1982)."""
 QUEUE: Final = "queue://"
 """Before the name of a queue in the addresses of Classic, which counts its messages by the name alone."""
 _REFUSALS: Final = {frames.REJECTED: "rejected", 0x26: "released", 0x27: "modified"}
@@ -56,6 +58,8 @@ class AmqpFrame(Frame):
     subject: Subject = field(default_factory=Subject)
     attempt: str | None = None
     redelivered: bool = False
+    aborted: bool = False
+    """Whether a transfer takes back what of its message has gone: nobody has it."""
     ends: str | None = None
     """The transaction that a discharge ends."""
     error: str | int = 0
@@ -206,11 +210,12 @@ class AmqpSession:
             return
         link = frame.way, handle
         frame.address = session.addresses.get(link)
-        frame.last = body.field(5) is not True
+        frame.aborted = body.field(9) is True
+        frame.last = frame.aborted or body.field(5) is not True
         first = session.under_way.get(link)
         frame.about = () if first is None else (first,)
         begun = (first or frame).body
-        if frame.last and isinstance(begun.field(1), int) and begun.field(4) is not True:
+        if frame.last and not frame.aborted and isinstance(begun.field(1), int) and begun.field(4) is not True:
             frame.id = _delivery(body.channel, begun.field(1))
         frame.transaction = self._named(body.field(7))
 
@@ -230,10 +235,15 @@ class AmqpSession:
             return
         there = session.deliveries[_other(frame.way) if body.field(0) is True else frame.way]
         last = last if isinstance(last, int) else first
-        frame.about = tuple(there[each] for each in there if first <= each <= last)
+        state = _outcome(body.field(4))
+        if isinstance(state, Described) and state.what == frames.RECEIVED:  # how far it has come: that settles nothing
+            if body.field(3) is True:
+                frame.because = "deliveries are settled by how much of them has come, which is no outcome"
+            return
+        among = (last - first) % _SERIALS  # numbers go round
+        frame.about = tuple(there[each] for each in there if (each - first) % _SERIALS <= among < _SERIALS // 2)
         frame.answers = tuple(each.id for each in frame.about if each.id is not None)
         frame.transaction = self._named(body.field(4))
-        state = _outcome(body.field(4))
         if isinstance(state, Described) and state.what not in (frames.ACCEPTED, frames.DECLARED):
             frame.error = _REFUSALS.get(state.what, f"{state.what}")
         if frame.about:
@@ -256,6 +266,8 @@ class AmqpSession:
         """Say which records a frame carries, settles or commits."""
         assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
         if frame.step == Performative.TRANSFER:
+            if frame.aborted:
+                return Insight()
             if frame.about:
                 frame.subject, frame.attempt = frame.about[0].subject, frame.about[0].attempt
                 return Insight(frame.subject)

@@ -35,6 +35,10 @@ NAMES: Final = "jms-client-id"
 """By what a session of an older client is told how the client is called."""
 ENDS: Final = frozenset({Packet.COMMIT, Packet.ROLLBACK, Packet.XA_COMMIT, Packet.XA_ROLLBACK})
 """Which end a transaction."""
+_OF_SESSIONS: Final = ENDS | {Packet.SEND, Packet.RECEIVE, Packet.ACKNOWLEDGE, Packet.XA_PREPARE}
+"""Which say what they are about by what was asked for with their session."""
+_OVER: Final = frozenset({Kind.SESS_CONSUMER_CLOSE, Kind.DISCONNECT_CONSUMER, Kind.SESS_CREATECONSUMER})
+"""Behind these a consumer of this number has nothing that it was given before."""
 REFUSES: Final = 0
 """The code of an error that says no more."""
 
@@ -81,6 +85,7 @@ class _Bound:
 
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
+    taken_off: tuple[CoreFrame, ...] = ()
 
 
 @dataclass(slots=True)
@@ -137,6 +142,8 @@ class CoreSession:
         self._asked: OrderedDict[str, CoreFrame] = OrderedDict()
         self._given: defaultdict[str, OrderedDict[int, CoreFrame]] = defaultdict(OrderedDict)
         """By channel and consumer: what was given and waits to be acknowledged, in order."""
+        self._returned: defaultdict[str, OrderedDict[int, CoreFrame]] = defaultdict(OrderedDict)
+        """Likewise what a rollback has put back into its queue. Its acknowledgement is about that message alone."""
         self._bound: defaultdict[str, _Bound] = defaultdict(_Bound)
         """By the names of transactions, of sessions' own and distributed ones."""
 
@@ -185,7 +192,11 @@ class CoreSession:
         channel = reading.Reader(whole, LENGTH + 1).one(">q")
         self._numbers[way] += 1
         frame = CoreFrame(_step(kind), len(whole), way=way, kind=kind, channel=channel, number=self._numbers[way])
+        if (frame.step, way) not in STEPS and any((frame.step, each) in STEPS for each in Direction):
+            raise reading.NotAPacketError(f"{frame.step} as a {way}")
         open_ = self._channels.get(channel)
+        if open_ is None and frame.step in _OF_SESSIONS:
+            frame.because = f"{frame.step} in a session that was made on another connection: how it is written was said there"
         if way is Direction.REQUEST:
             sends = kind == Kind.SESS_SEND and open_ is not None and not open_.asked.sends_bound
             frame.transaction = open_.transaction(channel) if open_ and not sends else None
@@ -196,7 +207,6 @@ class CoreSession:
         elif kind in ANSWERS:
             correlation = reading.Reader(whole, len(whole) - 8).one(">q") if _is_numbered(kind, len(whole), whole) else UNNUMBERED
             name = _name(channel, correlation)
-            name = name if name in self._asked else _name(channel, UNNUMBERED)
             frame.asked, frame.answers = self._asked.get(name), (name,)
             frame.number = frame.asked.number if frame.asked else -frame.number
             frame.error = _error(kind, whole)
@@ -206,6 +216,8 @@ class CoreSession:
             frame.number, frame.act = -frame.number, _act(frame.step, open_)
             if kind == Kind.SESS_RECEIVE_MSG:
                 self._receives(frame, whole, open_)
+            elif kind == Kind.DISCONNECT_CONSUMER:
+                frame.consumer = reading.Reader(whole, reading.HEAD).one(">q")
         told = {"version": str(open_.asked.version) if open_ else "?", "corr": frame.number, "channel": channel}
         about = {
             "destination": frame.topic,
@@ -247,6 +259,8 @@ class CoreSession:
             reader = reading.Reader(whole, reading.HEAD)
             frame.consumer, frame.topic = reader.one(">q"), reader.simple()
             asks = True
+        elif kind == Kind.SESS_CONSUMER_CLOSE:
+            frame.consumer = reading.Reader(whole, reading.HEAD).one(">q")
         if self._owner is None and frame.topic is not None:
             self._owner = frame.topic
         frame.id = _name(frame.channel, correlation) if asks else None
@@ -263,7 +277,8 @@ class CoreSession:
         """Return the deliveries that an acknowledgement is about: one, or all up to it."""
         given = self._given.get(_consumer(frame))
         if given is None or frame.message is None or frame.message not in given:
-            return ()
+            returned = self._returned[_consumer(frame)].get(frame.message or 0)
+            return () if returned is None else (returned,)
         if frame.kind == Kind.SESS_INDIVIDUAL_ACKNOWLEDGE:
             return (given[frame.message],)
         upto = list(given)
@@ -304,12 +319,18 @@ class CoreSession:
             _remember(self._asked, str(frame.id), frame)
         elif frame.message is not None:
             _remember(self._given[_consumer(frame)], frame.message, frame)
+            self._returned[_consumer(frame)].pop(frame.message, None)
 
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         """Return what the packet carried, now that its fate is known."""
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if reached and frame.way is Direction.REQUEST:
             self._went(frame)
+        if frame.kind in _OVER and (
+            reached or frame.way is Direction.RESPONSE
+        ):  # what a broker has closed is, whoever hears of it
+            self._given.pop(_consumer(frame), None)
+            self._returned.pop(_consumer(frame), None)
         if frame.asked is not None:
             self._asked.pop(str(frame.answers[0]), None)
         return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
@@ -317,18 +338,33 @@ class CoreSession:
     def _went(self, frame: CoreFrame) -> None:
         for each in frame.taken_off:
             self._given[_consumer(each)].pop(each.message or 0, None)
+            self._returned[_consumer(each)].pop(each.message or 0, None)
         open_ = self._channels.get(frame.channel)
         if open_ is None or frame.transaction is None:
             return
         if frame.step in (Packet.XA_START, Packet.XA_END):
             open_.branch = frame.transaction if frame.step == Packet.XA_START else None
         elif frame.step in ENDS:
-            self._bound.pop(frame.transaction, None)
+            bound = self._bound.pop(frame.transaction, _Bound())
+            if frame.step in (Packet.ROLLBACK, Packet.XA_ROLLBACK):
+                self._give_back(frame, bound.taken_off)
             open_.ends += frame.step in (Packet.COMMIT, Packet.ROLLBACK)
         elif frame.step in (Packet.SEND, Packet.ACKNOWLEDGE):
             bound = self._bound[frame.transaction]
             bound.records |= frame.subject.records
             bound.topics |= frame.subject.topics
+            bound.taken_off += frame.taken_off
+
+    def _give_back(self, frame: CoreFrame, taken_off: Iterable[CoreFrame]) -> None:
+        """Take note of what a rollback puts back: what was acknowledged in it; that of a session also what its consumers have."""
+        back = list(taken_off)
+        if frame.step == Packet.ROLLBACK:
+            for consumer, given in self._given.items():
+                if consumer.startswith(f"{frame.channel}."):
+                    back += given.values()
+                    given.clear()
+        for each in back:
+            _remember(self._returned[_consumer(each)], each.message or 0, each)
 
     # -- what can be done to it ---------------------------------------------------------------------------------------
 

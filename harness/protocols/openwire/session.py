@@ -188,7 +188,9 @@ class OpenWireSession:
         if said.how == INDIVIDUAL:
             return (given[said.message],)
         upto = list(given)
-        first = upto.index(said.first) if said.first is not None and said.first in given else 0
+        if said.first is not None and said.first not in given:
+            return ()  # a broker looks for where the range begins, and finds none
+        first = 0 if said.first is None else upto.index(said.first)
         return tuple(given[each] for each in upto[first : upto.index(said.message) + 1])
 
     # -- what they are about ----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ MOST_BODY_BYTES: Final = 1 << 30
 MOST_COMMAND_BYTES: Final = 16
 _HEADER_ENDS: Final = re.compile(rb"\r?\n\r?\n")
 _ESCAPES: Final = {b"\\r": b"\r", b"\\n": b"\n", b"\\c": b":", b"\\\\": b"\\"}
-_ESCAPE: Final = re.compile(rb"\\.", re.DOTALL)
+_ESCAPE: Final = re.compile(rb"\\.?", re.DOTALL)
 
 
 class NotAFrameError(ValueError):
@@ -69,7 +69,9 @@ def head(data: Data, *, escaped: bool) -> Head | None:
 
 def _text(raw: bytes, *, escaped: bool) -> str:
     if escaped and b"\\" in raw:
-        raw = _ESCAPE.sub(lambda found: _ESCAPES.get(found[0], found[0]), raw)
+        if undefined := set(_ESCAPE.findall(raw)) - _ESCAPES.keys():
+            raise NotAFrameError(f"an escape {min(undefined).decode('ascii', 'replace')!r} that is none")
+        raw = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], raw)
     return raw.decode("utf-8", "replace")
 
 

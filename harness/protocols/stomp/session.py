@@ -63,6 +63,7 @@ class _Transaction:
 
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
+    taken_off: tuple[StompFrame, ...] = ()
 
 
 class Stomp:
@@ -170,7 +171,7 @@ class StompSession:
                 self._modes[_subscription(headers)] = headers.get("ack", "auto")
             case Command.MESSAGE:
                 waits = self._modes.get(_subscription(headers), "auto") != "auto"
-                name = _delivery(headers) if waits else None
+                name = self._delivery(headers) if waits else None
             case Command.ACK | Command.NACK:
                 taken_off = self._about(headers)
                 answers = tuple(str(each.id) for each in taken_off)
@@ -192,15 +193,25 @@ class StompSession:
                 self._beats[way] = max(gives, wants) / 1000
 
     def _about(self, headers: Mapping[str, str]) -> tuple[StompFrame, ...]:
-        """Return the deliveries that an ACK is about: one, or all up to it."""
+        """Return the deliveries that an ACK is about: one, or all up to it. Before 1.2 it names its subscription, too."""
         name = headers.get("id" if self._version == "1.2" else "message-id", "")
         for subscription, given in self._given.items():
-            if name in given:
-                if self._modes.get(subscription) == "client-individual":
-                    return (given[name],)
-                upto = list(given)
-                return tuple(given[each] for each in upto[: upto.index(name) + 1])
+            if headers.get("subscription", subscription) != subscription and self._version != "1.2":
+                continue
+            names = [self._name(each.headers) for each in given.values()]
+            if name in names:
+                upto = list(given.values())[: names.index(name) + 1]
+                return tuple(upto[-1:] if self._modes.get(subscription) == "client-individual" else upto)
         return ()
+
+    def _name(self, headers: Mapping[str, str]) -> str | None:
+        """Return by which name a MESSAGE is acknowledged."""
+        return (headers.get("ack") if self._version == "1.2" else None) or headers.get("message-id")
+
+    def _delivery(self, headers: Mapping[str, str]) -> str | None:
+        """Return that name as one of the whole connection."""
+        name = self._name(headers)
+        return name if name is None or self._version == "1.2" else f"{_subscription(headers)}/{name}"
 
     # -- what they are about ----------------------------------------------------------------------------------------
 
@@ -251,15 +262,31 @@ class StompSession:
     def _went(self, frame: StompFrame) -> None:
         for each in frame.taken_off:
             self._given[_subscription(each.headers)].pop(str(each.id), None)
+        if frame.step in (Command.SUBSCRIBE, Command.UNSUBSCRIBE):  # what a subscription was given ends with it
+            over = _subscription(frame.headers)
+            self._given.pop(over, None)
+            for open_ in self._open.values():
+                open_.taken_off = tuple(each for each in open_.taken_off if _subscription(each.headers) != over)
         transaction = frame.headers.get("transaction")
         if transaction is None:
             return
         if frame.step in (Command.COMMIT, Command.ABORT):
-            self._open.pop(transaction, None)
+            ended = self._open.pop(transaction, _Transaction())
+            if frame.step == Command.ABORT:
+                self._give_back(ended.taken_off)
         else:
             found = self._open.setdefault(transaction, _Transaction())
             found.records |= frame.subject.records
             found.topics |= frame.subject.topics
+            found.taken_off += frame.taken_off
+
+    def _give_back(self, taken_off: Iterable[StompFrame]) -> None:
+        """Let deliveries wait for an acknowledgement again, in the order that they came."""
+        for each in taken_off:
+            subscription = _subscription(each.headers)
+            _remember(self._given[subscription], str(each.id), each)
+            came = sorted(self._given[subscription].items(), key=lambda item: -item[1].number)  # the broker's count down
+            self._given[subscription] = OrderedDict(came)
 
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
@@ -300,10 +327,6 @@ class StompSession:
 def _subscription(headers: Mapping[str, str]) -> str:
     """Return what a subscription is known by; of version 1.0 its destination may do."""
     return headers.get("subscription") or headers.get("id") or headers.get("destination", "")
-
-
-def _delivery(headers: Mapping[str, str]) -> str | None:
-    return headers.get("ack") or headers.get("message-id")
 
 
 def _remember(where: OrderedDict[str, StompFrame], name: str, frame: StompFrame) -> None:
