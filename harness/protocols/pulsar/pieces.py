@@ -1,7 +1,8 @@
 """Messages that come in several parts (chunks), put together again.
 
 Source: PIP-37; every part names the message by ``uuid``, says which part it is, and is a frame of its own. A message is whole
-where its parts have come one behind the other, and are together as large as the last one says.
+where its parts have come one behind the other, and are together as large as the last one says. A part that has come before is
+passed over, as the Java client does: who sends the rest of a message again may begin with one that the broker has.
 """
 
 from __future__ import annotations
@@ -23,17 +24,6 @@ class Pieces:
 
     def __init__(self) -> None:
         self._came: OrderedDict[tuple[Any, ...], list[bytes]] = OrderedDict()
-
-    def only_once(self, name: tuple[Any, ...], metadata: Message) -> None:
-        """Forget a message of which a part behind the first comes a second time.
-
-        Raises:
-            NotReadError: that is so.
-        """
-        number = metadata.number(payload.CHUNK)
-        if 0 < number < len(self._came.get(name, ())):
-            del self._came[name]
-            raise payload.NotReadError(f"part {number} of a message again: some clients then drop the message, and some do not")
 
     def whole(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> bytes | None:
         """Return what a part makes whole, and None where it does not: more is to come, or something before it has not come.
@@ -58,14 +48,15 @@ class Pieces:
         return b"".join((*before, part))
 
     def take(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> None:
-        """Take note that a part has come. What lacks one before it is never whole."""
+        """Take note that a part has come. What lacks one before it is never whole; one that comes again is passed over."""
+        number = metadata.number(payload.CHUNK)
         before = self._before(name, metadata)
-        if before is None or payload.is_last(metadata):
+        if before is not None and not payload.is_last(metadata):
+            self._came[name] = [*before, part]
+            if len(self._came) > MOST_MESSAGES:
+                self._came.popitem(last=False)
+        elif number >= len(self._came.get(name, ())):
             self._came.pop(name, None)
-            return
-        self._came[name] = [*before, part]
-        if len(self._came) > MOST_MESSAGES:
-            self._came.popitem(last=False)
 
     def forget(self, holder: Any) -> None:
         """Forget the messages whose names begin so."""
@@ -73,7 +64,7 @@ class Pieces:
             del self._came[name]
 
     def _before(self, name: tuple[Any, ...], metadata: Message) -> list[bytes] | None:
-        """Return the parts before one, where all have come. Who sends a part again goes on from there."""
+        """Return the parts before one, where it is the next one, or the first."""
         number = metadata.number(payload.CHUNK)
         came = self._came.get(name, [])
-        return came[:number] if number <= len(came) else None
+        return [] if number == 0 else came if number == len(came) else None

@@ -321,8 +321,6 @@ class PulsarSession:
             return part
         frame.part = part
         pieces, name = self._pieces_of(frame, metadata, ledger)
-        if frame.way is Direction.RESPONSE:
-            pieces.only_once(name, metadata)
         return pieces.whole(name, metadata, part)
 
     def _pieces_of(self, frame: PulsarFrame, metadata: Message, ledger: Ledger) -> tuple[Pieces, tuple[Any, ...]]:
