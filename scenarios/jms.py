@@ -26,6 +26,7 @@ from harness.stages.settings import (
     SavePosition,
     Settings,
 )
+from harness.systems.activemq.selections import IN_HAND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +122,7 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
             Kill(ACK, (Role.CONSUMER,)), {
                 ALO: told(DUPLICATES, by_client_mode),
                 EOS: told(holds(ABSORBED), consuming(exactly_once, mode=Acknowledge.CLIENT)),
-            }, JMS, elsewhere={AMQP: {ALO: Predicted(duplicated=AtLeast(), settings=by_client_mode)}}),
+            }, JMS, elsewhere={AMQP: {ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=by_client_mode)}}),
         one("commit-lost+transacted", "What was received in a transaction of the session is acknowledged by its commit, which "
             "never arrives.", Kill(COMMIT, (Role.CONSUMER,)), each_transacted(DUPLICATES, holds(ABSORBED)), JMS),
         one("commit-ack-lost+transacted", "The commit is taken, and its consumer dies before it learns so: the work was done "
@@ -133,7 +134,7 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
         one("consumer-crash-before-commit+optimized", "optimizeAcknowledge: the library acknowledges two thirds of a window at "
             "once, so everything that was worked on since comes again, and not the target alone.",
             Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-            {ALO: Predicted(duplicated=AtLeast(), settings=consuming(QUEUE_AT_LEAST_ONCE, **many)),
+            {ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=consuming(QUEUE_AT_LEAST_ONCE, **many)),
              EOS: told(holds(ABSORBED), consuming(exactly_once, **many))}),
         one("consumer-crash-before-commit+prefetch", "Eight messages are the consumer's own when it dies: one is worked on and "
             "not acknowledged, and comes twice; the others come to its successor.",

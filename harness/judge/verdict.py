@@ -24,7 +24,7 @@ from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
 from harness.model.history import History
 from harness.model.places import Removal
-from harness.model.prediction import Permitted, Prediction, Select, examples
+from harness.model.prediction import SELECTS, Permitted, Prediction, Select, examples
 from harness.model.semantics import PROMISES, Anomaly
 from harness.model.states import Hop, State
 
@@ -297,8 +297,7 @@ def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, froz
 
 def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]) -> str | None:
     """Say how the records seen contradict a prediction; so does a set that the history does not have."""
-    about = getattr(prediction, "select", None)
-    if about is not None and about not in select:
+    if {getattr(prediction, name, None) for name in SELECTS} - {None, *select}:
         return f"predicted {prediction.text()}, and nothing says which records those are"
     return prediction.contradiction(seen, select)
 

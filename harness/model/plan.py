@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.failures import why_damaged
 from harness.model.older import plan_of_before
-from harness.model.prediction import AtLeast, AtMost, Exactly, Permitted, Prediction, Select, Some, Zero
+from harness.model.prediction import SELECTS, AtLeast, AtMost, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.model.scenario import Evidence, Predicted, RefusedByClient, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 
@@ -226,15 +226,14 @@ _PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Ze
 
 
 def _prediction_to_json(prediction: Prediction) -> dict[str, Any]:
-    return {"kind": type(prediction).__name__, **dataclasses.asdict(prediction)}
+    words = {name: value for name, value in dataclasses.asdict(prediction).items() if value is not None}
+    return {"kind": type(prediction).__name__, **words}
 
 
 def _prediction_from_json(data: dict[str, Any]) -> Prediction:
     words = dict(data)
     kind = _PREDICTIONS[words.pop("kind")]
-    if "select" in words:
-        words["select"] = Select(words["select"])
-    return kind(**words)
+    return kind(**words | {name: Select(words[name]) for name in SELECTS if name in words})
 
 
 def plan_of(cell: Cell) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from harness.model.names import Name
 
@@ -94,13 +94,14 @@ class Exactly:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """Theory says: these records, and perhaps more."""
+    """Theory says: these records, and perhaps more: any, or only those of ``most``."""
 
     select: Select = Select.TARGET
+    most: Select | None = None
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
-        return f"at least {self.select}"
+        return f"at least {self.select}{_bound(self.most)}"
 
     def must_show(self) -> bool:
         """Say whether a count of zero means that the fault had no effect."""
@@ -108,27 +109,32 @@ class AtLeast:
 
     def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
         """Say how the records seen contradict the prediction, or ``None``."""
-        missing = resolve[self.select] - seen
-        return f"predicted at least {examples(resolve[self.select])}, saw {examples(seen)}" if missing else None
+        want = resolve[self.select]
+        if want - seen:
+            return f"predicted at least {examples(want)}, saw {examples(seen)}"
+        return _beyond(seen - want, self.most, resolve)
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Theory says: at least ``count`` records, and cannot say which."""
+    """Theory says: at least ``count`` records, and cannot say which: any, or only of ``most``."""
 
     count: int = 1
+    most: Select | None = None
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
-        return f"at least {self.count}"
+        return f"at least {self.count}{_bound(self.most)}"
 
     def must_show(self) -> bool:
         """Say whether a count of zero means that the fault had no effect."""
         return True
 
-    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
         """Say how the records seen contradict the prediction, or ``None``."""
-        return f"predicted at least {self.count}, saw {len(seen)}" if len(seen) < self.count else None
+        if len(seen) < self.count:
+            return f"predicted at least {self.count}, saw {len(seen)}"
+        return _beyond(seen, self.most, resolve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +174,18 @@ class Permitted:
         return None
 
 
+def _bound(most: Select | None) -> str:
+    return "" if most is None else f", besides at most {most}"
+
+
+def _beyond(seen: AbstractSet[str], most: Select | None, resolve: dict[Select, frozenset[str]]) -> str | None:
+    """Say which of the records seen no bound allows."""
+    others = seen - resolve[most] if most is not None else frozenset()
+    return f"predicted besides at most {most} ({examples(resolve[most])}), saw {examples(others)}" if most and others else None
+
+
+SELECTS: Final = ("select", "most")
+"""The fields of a prediction that name a selection."""
 Prediction: TypeAlias = Zero | Exactly | AtLeast | AtMost | Some | Permitted
 
 

@@ -22,6 +22,9 @@ AGREES: list[tuple[Prediction, list[set[str]], list[set[str]]]] = [
     (AtMost(Select.UNIT), [NONE, TARGET, UNIT], [OTHER, MORE]),
     (Some(), [TARGET, OTHER, MORE], [NONE]),
     (Some(2), [UNIT, MORE], [NONE, TARGET]),
+    (AtLeast(most=Select.UNIT), [TARGET, UNIT], [NONE, OTHER, MORE]),
+    (AtLeast(Select.UNIT, most=Select.TARGET), [UNIT], [NONE, TARGET, OTHER, MORE]),
+    (Some(most=Select.UNIT), [TARGET, UNIT], [NONE, OTHER, MORE]),
     (Permitted(), [NONE, TARGET, OTHER, MORE], []),
 ]
 
@@ -40,6 +43,7 @@ def test_a_prediction_agrees_with_what_it_says(prediction: Prediction, agree: li
 
 @pytest.mark.parametrize(("prediction", "shows"), [
     (Zero(), False), (Permitted(), False), (AtMost(Select.TARGET), False), (Exactly(), True), (AtLeast(), True), (Some(), True),
+    (AtLeast(most=Select.UNIT), True), (Some(most=Select.UNIT), True),
 ])  # fmt: skip
 def test_only_an_effect_must_show(prediction: Prediction, shows: bool) -> None:
     """A count of zero voids a run exactly where theory says that the fault must bite."""

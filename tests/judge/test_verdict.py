@@ -1306,6 +1306,7 @@ def test_verdicts_merge_by_worst() -> None:
 @pytest.mark.parametrize("changes", [
     {}, {"dead_letters": True}, {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
     {"lost": Some(3), "duplicated": Permitted(), "sign": None, "control": True, "stops": "OutOfRange"},
+    {"lost": Some(2, Select.UNIT), "duplicated": AtLeast(most=Select.THROUGH_TARGET)},
     {"control": True, "left": Exactly(Select.ADDED), "evidence": Evidence("failpoint"),
      "proofs": {"grown": {}, "rolled": {"count": 3}}},
     {"evidence": Evidence("failpoint", killed=(Role.BROKER, Role.CONSUMER), paused=(Role.PROCESSOR,), forgotten=True,

@@ -1,4 +1,4 @@
-"""What a consumer had in hand when its connection ended: what it was given there, and does not know to be acknowledged."""
+"""What was in hand, or on its way, when a connection ended: the bounds of what a fault may have given again, or lost."""
 
 from __future__ import annotations
 
@@ -6,17 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import History
-from harness.systems.activemq.selections import IN_HAND, given_selections
+from harness.model.prediction import AtLeast, AtMost, Permitted, Some
+from harness.model.scenario import Predicted
+from harness.model.semantics import Semantic
+from harness.scenarios import activemq, artemis
+from harness.systems.activemq.selections import IN_HAND, ON_THE_WAY, UNREAD_NS, given_selections
+from tests.judge.queue_runs import deliver, judged, place, queue_run
+from tests.judge.runs import RECORDS, TARGET, first, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.model.history import Event
+    from harness.model.scenario import Scenario
+    from tests.judge.queues import QueueStory
 
 COUNTED: Event = {"event": kinds.COUNTED, "queue": "q", "ready": 0}
-GONE: Event = {"event": kinds.CONN, "phase": "close", "conn": 1}
+GONE: Event = {"event": kinds.CONN, "phase": "close", "conn": 1, "role": "consumer", "t": 10}
+RESTED: Event = {"event": kinds.DRAIN, "phase": "completed", "t": 9}
+DIED: Event = {"event": kinds.NODE, "phase": "exited", "role": "broker", "t": UNREAD_NS}
+OTHER = RECORDS[0]
 
 
 def given(record: str | None, conn: int = 1, *, reached: bool = True) -> Event:
@@ -26,7 +38,7 @@ def given(record: str | None, conn: int = 1, *, reached: bool = True) -> Event:
 
 def said(record: str, outcome: str | None = None, *, conn: int = 1, reached: bool = True) -> Event:
     """It was acknowledged, or that was answered."""
-    answer = {"outcome": outcome, "reached": reached}
+    answer = {"outcome": outcome, "reached": reached, "t": 1}
     return {"event": kinds.ACKNOWLEDGED, "record": record, "request": f"{conn}:7", "how": "ack", **answer}
 
 
@@ -48,6 +60,11 @@ def test_of_what_has_no_queue_nothing_is_said() -> None:
 @pytest.mark.parametrize(("events", "found"), [
     ([given("a"), GONE], ["a"]),  # not acknowledged
     ([given("a")], []),  # its connection lives
+    ([given("a"), RESTED, GONE], []),  # it lived while anything was given
+    ([given("a"), said("a"), GONE, DIED], ["a"]),  # it may lie unread at a broker that dies
+    ([given("a"), said("a"), GONE, DIED | {"t": UNREAD_NS + 1}], []),  # too long ago for that
+    ([given("a"), said("a"), GONE, DIED | {"role": "consumer"}], []),
+    ([given("a"), said("a"), said("a", "taken"), GONE, DIED], []),  # it was read, and that was said
     ([given("a", reached=False), GONE], []),  # it never arrived
     ([given(None), GONE], []),  # nobody's
     ([given("a"), said("a"), said("a", "taken"), GONE], []),
@@ -63,3 +80,118 @@ def test_of_what_has_no_queue_nothing_is_said() -> None:
 def test_what_is_in_hand(events: list[Any], found: list[str]) -> None:
     """It is what one connection gave, for which that connection has brought no answer, where there are answers."""
     assert in_hand(*events) == found
+
+
+# --- what may be lost with a connection --------------------------------------------------------------------------
+
+
+def offered(*records: str) -> list[Event]:
+    """The source has these, in order."""
+    return [{"event": kinds.OFFERED, "record": record, "position": at} for at, record in enumerate(records, start=1)]
+
+
+def sent(record: str, conn: int = 1, t: int = 1) -> Event:
+    """A message has gone to the broker."""
+    return {"event": kinds.SENT, "record": record, "request": f"{conn}:3", "t": t}
+
+
+def answered(record: str, error: int = 0) -> Event:
+    """The broker has said what became of it."""
+    return {"event": kinds.PRODUCE_ANSWER, "record": record, "error": error}
+
+
+def stored(record: str) -> Event:
+    """The journal has it."""
+    return {"event": kinds.STORED, "record": record, "hop": "topic"}
+
+
+def removed(record: str, why: str = "ack") -> Event:
+    """The journal says that it was taken off."""
+    return {"event": kinds.REMOVED, "record": record, "why": why}
+
+
+def had(record: str, t: int) -> Event:
+    """A program has it."""
+    return {"event": kinds.DELIVERED, "record": record, "t": t}
+
+
+@pytest.mark.parametrize(("events", "found"), [
+    ([*offered("a")], ["a"]),  # it never left its program
+    ([*offered("a"), sent("a")], ["a"]),  # it left, and did not arrive
+    ([*offered("a"), sent("a"), stored("a")], []),
+    ([*offered("a"), sent("a"), answered("a")], []),  # the broker has said that it has it
+    ([*offered("a"), sent("a"), answered("a", 1)], ["a"]),
+    ([*offered("a", "b"), sent("a"), sent("b"), stored("b")], []),  # what was sent behind it has arrived
+    ([*offered("a", "b"), sent("a"), sent("b", 2), stored("b")], ["a"]),  # by another connection
+    ([*offered("a", "b"), sent("a"), sent("b"), stored("a")], ["b"]),
+    ([*offered("a"), sent("a"), stored("a"), removed("a"), GONE], ["a"]),  # taken off, and come to nobody
+    ([*offered("a"), sent("a"), stored("a"), removed("a", "expiry"), GONE], []),
+    ([*offered("a"), sent("a"), stored("a"), removed("a"), had("a", 5), GONE], []),
+    ([*offered("a"), sent("a"), stored("a"), removed("a")], []),  # no connection has ended
+    ([*offered("a"), sent("a"), stored("a"), removed("a"), GONE | {"role": "producer"}], []),
+    ([*offered("a"), sent("a"), stored("a"), removed("a"), RESTED, GONE], []),
+    ([*offered("a"), sent("a", t=11), stored("a"), removed("a"), GONE], []),  # it was sent when that had ended
+    ([*offered("a", "b"), sent("a"), stored("a"), removed("a"), had("b", 5), GONE, stored("b")], []),  # not the end
+    ([*offered("a", "b"), sent("a"), stored("a"), removed("a"), had("b", 15), GONE, stored("b")], ["a"]),  # only later
+])  # fmt: skip
+def test_what_is_on_the_way(events: list[Any], found: list[str]) -> None:
+    """It is the end of what a connection carried, and nothing before."""
+    assert sorted(given_selections(History((COUNTED, *events)), "")[ON_THE_WAY]) == found
+
+
+# --- a broker that lies ------------------------------------------------------------------------------------------
+
+
+def gives_again(story: QueueStory) -> None:
+    """The broker has forgotten an acknowledgement that it had answered."""
+    for row in (story.tell("conn", "wire", phase="open", conn=1, role="consumer"),
+                story.tell("conn", "wire", phase="close", conn=1, role="consumer")):  # fmt: skip
+        row["t"] = first(story, "drain")["t"] - 5
+    story.tell("acknowledged", "wire", record=OTHER, request="1:9", how="ack", outcome="taken", reached=True)
+    deliver(story, OTHER, again=True)
+    for row in story.events[-3:]:
+        row["t"] = first(story, "drain")["t"] - 4
+    story.result(OTHER, 9, place(OTHER))
+
+
+def loses(story: QueueStory) -> None:
+    """The broker has lost what it had answered."""
+    story.tell("produce_answer", "wire", record=OTHER, request="1:1", error=0, reached=True)
+    without(story, lambda row: row.get("record") == OTHER and row["event"] in {"recorded", "stored", "removed", "delivered"})
+
+
+ANY = {"sign": None}
+
+
+def test_a_broker_that_forgets_an_answered_acknowledgement_is_not_kept() -> None:
+    """A crash explains what was in hand, and no more."""
+    story = queue_run()
+    gives_again(story)
+    assert judged(story, **ANY, duplicated=Permitted()).verdict.kind is Kind.KEPT
+    found = judged(story, **ANY, duplicated=AtMost(IN_HAND)).verdict
+    assert found.kind is Kind.VOID
+    assert found.reason.endswith(f"saw {OTHER}")
+
+
+@pytest.mark.parametrize("bound", [IN_HAND, ON_THE_WAY])
+def test_a_broker_that_loses_what_it_had_answered_is_not_kept(bound: Any) -> None:
+    """At-most-once permits the loss; nothing that happened explains it."""
+    story = queue_run()
+    loses(story)
+    once = {**ANY, "semantic": Semantic.AT_MOST_ONCE}
+    assert judged(story, **once, lost=Permitted()).verdict.kind is Kind.KEPT
+    found = judged(story, **once, lost=AtMost(bound)).verdict
+    assert found.kind is Kind.VOID
+    assert found.reason.endswith(f"saw {OTHER}")
+    besides = judged(story, **once, lost=AtLeast(most=bound), duplicated=Permitted()).verdict
+    assert TARGET not in besides.reason.rpartition("saw")[2]
+
+
+@pytest.mark.parametrize("scenario", [*activemq.SCENARIOS, *artemis.SCENARIOS], ids=lambda scenario: str(scenario.id))
+def test_every_prediction_has_an_upper_bound(scenario: Scenario) -> None:
+    """What may be lost or come twice is named, but where a broker's own bug decides how much."""
+    told = [scenario.expect, *scenario.by_client.values()]
+    found = [each for expect in told for each in expect.values() if isinstance(each, Predicted)]
+    for prediction in (each for theory in found for each in (theory.lost, theory.duplicated)):
+        assert not isinstance(prediction, Permitted)
+        assert not isinstance(prediction, AtLeast | Some) or prediction.most is not None
