@@ -205,9 +205,13 @@ def _speechless(told: _Told) -> str | None:
     """A producer's requests and copies in the log, but no line about what any request carried."""
     if not told.known & told.offered.keys() or any(True for _ in told.history.of(kinds.SENT, kinds.UNSENT)):
         return None
-    asked = (e for e in told.history.of(kinds.FRAME) if e["api"] == PRODUCE and e["dir"] == "request")
-    count = sum(e["role"] == Role.PRODUCER for e in asked)
-    return f"the wire saw {count} Produce requests of the producer, and says of none what it carried" if count else None
+    asked = (e for e in told.history.of(kinds.FRAME) if e["dir"] == "request" and e["role"] == Role.PRODUCER)
+    count = Counter(e["api"] for e in asked)
+    if not count:
+        return None
+    apis = "Produce" if count[PRODUCE] else ", ".join(sorted(count)[:4])
+    number = count[PRODUCE] or count.total()
+    return f"the wire saw {number} {apis} requests of the producer, and says of none what it carried"
 
 
 def _not_given(told: _Told) -> str | None:

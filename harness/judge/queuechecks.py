@@ -51,6 +51,19 @@ def _uncounted(told: _Told) -> str | None:
     return None
 
 
+def _elsewhere(told: _Told) -> str | None:
+    """Deliveries of offered records that the wire saw, none of them of a queue that its broker has counted.
+
+    One of the two gives the queue another name. So nothing compares what was delivered with what is in the queue.
+    """
+    queues = sorted(queue for queue, count in told.counted.items() if count["hop"] == Hop.TOPIC)
+    offered = {e["record"] for e in told.history.of(kinds.OFFERED)}
+    named = {str(e["topic"]) for e in told.history.of(kinds.FETCHED) if e["record"] in offered}
+    if not queues or not named or named & set(queues):
+        return None
+    return f"the wire saw deliveries of {min(named)}, and the broker was asked how many messages wait in {queues[0]}"
+
+
 def _miscounted(told: _Told) -> str | None:
     """A broker's count that differs from the messages that its observer saw waiting.
 
@@ -123,5 +136,5 @@ def _homeless(told: _Told) -> str | None:
 
 
 _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
-    _uncounted, _miscounted, _copied_twice, _parted, _waits_and_does_not, _homeless,
+    _uncounted, _elsewhere, _miscounted, _copied_twice, _parted, _waits_and_does_not, _homeless,
 )  # fmt: skip

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +15,6 @@ from tests.docs.tables import BY_HAND, Notes, Table, WrongNoteError
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
-    from pathlib import Path
 
 STORM = Table("storm", "storm-kafka-client", "storm-topology", "storm")
 EMITTED = "storm/storm-kafka-client/storm-topology/storm-crash-after-emit/at-most-once"
@@ -176,3 +176,36 @@ def test_what_stands_by_hand_says_so_and_its_notes_are_ready(page: Path, mark: r
     assert (BY_HAND in mark[3]) == (table is not None and table.waits()), page
     if table is not None:
         assert table.text(mark[2] or "")
+
+
+def unproved(marks: dict[str, dict[str, bool]], published: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Return the marks of an engine with a file of counts that no committed sound run explains."""
+    sound = {(cell["name"], str(cell["seed"])) for cells in published.values() for cell in cells if cell["outcome"] != "void"}
+    files = set(published)
+    return [
+        f"{name}/s{seed}" for name, seeds in marks.items() for seed in seeds
+        if "-".join(name.split("/")[:2]) in files and (name, seed) not in sound
+    ]  # fmt: skip
+
+
+def test_a_mark_without_a_sound_run_is_found() -> None:
+    """Of an engine that has a file; a void run proves nothing."""
+    cells = [{"name": EMITTED, "seed": 1, "outcome": "kept"}, {"name": EMITTED, "seed": 2, "outcome": "void"}]
+    marks = {EMITTED: {"1": True, "2": True, "3": False}, "kafka/x/plain/none/at-least-once": {"1": True}}
+    assert unproved(marks, {"storm-storm-kafka-client": cells}) == [f"{EMITTED}/s2", f"{EMITTED}/s3"]
+
+
+def test_every_mark_of_the_common_points_has_its_run() -> None:
+    """What ``docs/points.json`` says of an engine stands in ``reports/published``."""
+    root = Path(__file__).parents[2]
+    published = {
+        file.stem: json.loads(file.read_text(encoding="utf-8"))["cells"]
+        for file in (root / "reports" / "published" / "engines").glob("*.json")
+    }  # fmt: skip
+    marks = json.loads((root / "docs" / "points.json").read_text(encoding="utf-8"))
+    for folder in ("", "clients"):
+        report = json.loads((root / "reports" / "published" / folder / "report.json").read_text(encoding="utf-8"))
+        for cell in report["cells"]:
+            name = "/".join(cell[part] for part in ("system", "client", "pipeline", "scenario", "semantic"))
+            published.setdefault("-".join(name.split("/")[:2]), []).append({**cell, "name": name})
+    assert unproved(marks, published) == []

@@ -219,6 +219,9 @@ WRONG: dict[str, tuple[str, str, Callable[[Story], object], str]] = {
     "requests of which nobody knows what they carried": (
         "_speechless", "a crash", both(drop("sent"), drop("unsent"), lambda s: frame(s, "Produce", "1:3")),
         "the wire saw 1 Produce requests of the producer, and says of none what it carried"),
+    "requests of another protocol, of which nobody knows what they carried": (
+        "_speechless", "a crash", both(drop("sent"), drop("unsent"), lambda s: frame(s, "SEND", "1:3")),
+        "the wire saw 1 SEND requests of the producer, and says of none what it carried"),
     "a result that was given to nobody": (
         "_not_given", "a crash", change("fetched", {"reached": False}, record=TARGET), "k1-3 is recorded, and the wire"),
     "a position that was kept from the broker": (

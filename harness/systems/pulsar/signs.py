@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from harness.judge.rows import Rows
+from harness.judge.signs import ABORTED, common_signs
 from harness.model import events as kinds
 from harness.model.sign import Sign
 from harness.protocols.pulsar.steps import Command
@@ -26,6 +28,10 @@ HELD_BACK: Final = Sign(
 
 PART_AGAIN: Final = Sign("part-again", "a part of this record's message went over the wire again, the same way")
 
+ABORTED_OR_ASKED: Final = Sign(
+    "aborted-or-asked", "this record's transaction was aborted, or the client asked for its end again, over another connection"
+)
+
 _TOLD: Final = {Command.END_TXN_ON_PARTITION, Command.END_TXN_ON_SUBSCRIPTION}
 TOLD_AGAIN: Final = Sign("told-again", "the coordinator told somebody again how this record's transaction has ended")
 
@@ -41,7 +47,19 @@ def pulsar_signs(history: History) -> dict[Sign, set[str]]:
         HELD_BACK: _held_back(history),
         PART_AGAIN: _part_again(history),
         TOLD_AGAIN: _told_again(history),
+        ABORTED_OR_ASKED: _asked_again(history) | common_signs(Rows(history.events))[ABORTED],
     }
+
+
+def _asked_again(history: History) -> set[str]:
+    """Return the records of whose transaction the end was asked for by two connections: the first names them."""
+    asked: dict[str, set[int]] = {}
+    records: dict[str, list[str]] = {}
+    for event in history.of(kinds.FRAME):
+        if event.get("api") == Command.END_TXN and event["dir"] == "request":
+            asked.setdefault(event["transaction"], set()).add(event.get("conn", 0))
+            records.setdefault(event["transaction"], []).extend(event.get("records", ()))
+    return {record for transaction, by in asked.items() if len(by) > 1 for record in records[transaction]}
 
 
 def _told_again(history: History) -> set[str]:
@@ -69,10 +87,14 @@ def _part_again(history: History) -> set[str]:
 
 
 def _held_back(history: History) -> set[str]:
-    """Return the records that were stored when a hole was filled, and given out for the first time behind that."""
+    """Return the records that were stored when a hole was about to be filled, and given out for the first time behind that.
+
+    What is stored while that request is on its way may come behind it by chance.
+    """
     stored: set[str] = set()
     given: dict[str, int] = {}
     last = -1
+    taken = {(e["request"], e["record"]) for e in history.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken"}
     waiting: set[str] = set()
     held: set[str] = set()
     for event in history.of(kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.ACKNOWLEDGED):
@@ -82,8 +104,9 @@ def _held_back(history: History) -> set[str]:
         elif event["event"] == kinds.FETCHED and event["reached"] and record not in given:
             given[record] = len(given)
             held |= {record} & waiting
-        elif event["event"] == kinds.ACKNOWLEDGED and event["outcome"] == "taken" and record in given:
-            if given[record] < last:  # one that was given later is acknowledged already: here was a hole
+        elif event["event"] == kinds.ACKNOWLEDGED and record in given:
+            asks = event["outcome"] is None and (event["request"], record) in taken
+            if asks and given[record] < last:  # one that was given later is acknowledged already: here was a hole
                 waiting |= stored - given.keys()
-            last = max(last, given[record])
+            last = max(last, given[record]) if event["outcome"] == "taken" else last
     return held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +18,9 @@ from harness.provision.jars import read_jar_set
 from harness.stages.settings import ours
 from harness.systems.artemis.install import RECIPE
 from harness.systems.artemis.signs import KEPT_ONCE, artemis_signs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MOST_CORE_CELLS, XA_POINTS = 6, 7
 CLIENTS = ("stomp.py", "core", "openwire", "amqp")
@@ -82,6 +86,17 @@ def test_two_phases_are_of_core_and_openwire() -> None:
         assert {type(each) for each in told} == {Predicted if client in {"core", "openwire"} else NotApplicable}
 
 
+COUNTED = {"t": 3, "event": kinds.COUNTED, "hop": Hop.TOPIC, "queue": "q"}
+
+
+def asked_and_answered(*answers: object, transactional: bool = False, **more: object) -> Iterator[dict[str, Any]]:
+    """Yield what the wire says of a message that is sent several times."""
+    for number, error in enumerate(answers):
+        about = {"t": 1, "record": "k-1", "request": f"{number}:1"}
+        yield {**about, "event": kinds.SENT, "transactional": transactional}
+        yield {**about, "event": kinds.PRODUCE_ANSWER, "error": error, "reached": False, **more}
+
+
 @pytest.mark.parametrize(
     ("answers", "copies", "shown"),
     [((0, 0), 1, True), ((0,), 1, False), ((0, 0), 2, False), ((0, "refused"), 1, False), ((0, 0), 0, False)],
@@ -89,9 +104,21 @@ def test_two_phases_are_of_core_and_openwire() -> None:
 )
 def test_kept_once_is_what_was_taken_twice_and_is_there_once(answers: tuple[object, ...], copies: int, *, shown: bool) -> None:
     """By what the broker answered, whether that arrived or not, and by its journal."""
-    told = [{"t": 1, "event": kinds.PRODUCE_ANSWER, "record": "k-1", "error": each, "reached": False} for each in answers]
+    told = list(asked_and_answered(*answers))
     kept = [{"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": True} for _ in range(copies)]
     aside = {"t": 2, "event": kinds.STORED, "hop": Hop.ASIDE, "record": "k-1", "visible": True}
     undone = {"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": False}
-    found = artemis_signs(History((*told, *kept, aside, undone), ()))
+    found = artemis_signs(History((COUNTED, *told, *kept, aside, undone), ()))
     assert found == {KEPT_ONCE: {"k-1"} if shown else set()}
+
+
+@pytest.mark.parametrize(("events", "shown"), [
+    ([COUNTED, *asked_and_answered(0, 0)], True),
+    ([COUNTED, *asked_and_answered(0, 0, transactional=True)], False),  # one is aborted, the other committed
+    ([COUNTED, *asked_and_answered(0, 0, place="3:1")], False),  # Pulsar's
+    ([*asked_and_answered(0, 0)], False),  # a log's
+])  # fmt: skip
+def test_only_a_queue_that_is_sent_single_messages_shows_that_it_kept_one(events: list[Any], *, shown: bool) -> None:
+    """Elsewhere one copy of two has another cause."""
+    kept = {"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": True}
+    assert bool(artemis_signs(History((*events, kept), ())).get(KEPT_ONCE)) is shown

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from harness.model.history import History
-from harness.systems.pulsar.signs import DEDUPLICATED, ENDED_UNHEARD, HELD_BACK, PART_AGAIN, TOLD_AGAIN, pulsar_signs
+from harness.systems.pulsar.signs import (
+    ABORTED_OR_ASKED,
+    DEDUPLICATED,
+    ENDED_UNHEARD,
+    HELD_BACK,
+    PART_AGAIN,
+    TOLD_AGAIN,
+    pulsar_signs,
+)
 
 
 def told(*events: dict[str, Any]) -> History:
@@ -48,20 +56,29 @@ def test_an_end_is_unheard_where_its_answer_was_lost_and_nobody_was_given_the_re
     assert found[ENDED_UNHEARD] == {"a"}
 
 
-def acked(record: str, outcome: str = "taken") -> dict[str, Any]:
-    """Return the answer to an acknowledgement."""
-    return {"event": "acknowledged", "record": record, "request": "2:1", "outcome": outcome, "reached": True}
+def acked(record: str, outcome: str | None = "taken") -> dict[str, Any]:
+    """Return an acknowledgement (no outcome), or the answer to one."""
+    return {"event": "acknowledged", "record": record, "request": f"2:{record}", "outcome": outcome, "reached": True}
+
+
+def both(record: str, outcome: str = "taken") -> list[dict[str, Any]]:
+    """Return an acknowledgement and its answer."""
+    return [acked(record, None), acked(record, outcome)]
 
 
 def test_a_record_is_held_back_that_is_stored_and_given_only_when_a_hole_was_filled() -> None:
     """Not one that was given before, or was not stored yet; an acknowledgement in order, or refused, fills no hole."""
-    found = pulsar_signs(told(
-        *map(answer, "abcd"), given("a"), given("b"), acked("b"), given("c"), acked("a"), answer("e"), given("d"), given("e"),
-    ))  # fmt: skip
-    assert found[HELD_BACK] == {"d"}
-    for second in (acked("a", "refused"), acked("c")):
-        again = pulsar_signs(told(*map(answer, "abcd"), given("a"), given("b"), acked("b"), given("c"), second, given("d")))
-        assert again[HELD_BACK] == set()
+    first = [*map(answer, "abcd"), given("a"), given("b"), *both("b"), given("c")]
+    assert pulsar_signs(told(*first, *both("a"), answer("e"), given("d"), given("e")))[HELD_BACK] == {"d"}
+    for second in (both("a", "refused"), both("c")):
+        assert pulsar_signs(told(*first, *second, given("d")))[HELD_BACK] == set()
+
+
+def test_what_is_stored_while_a_hole_is_being_filled_is_not_held_back() -> None:
+    """It is given behind that by chance: nothing kept it."""
+    first = [*map(answer, "ab"), given("a"), given("b"), *both("b")]
+    assert pulsar_signs(told(*first, answer("c"), acked("a", None), acked("a"), given("c")))[HELD_BACK] == {"c"}
+    assert pulsar_signs(told(*first, acked("a", None), answer("c"), acked("a"), given("c")))[HELD_BACK] == set()
 
 
 def frame(api: str, way: str = "request", **more: Any) -> dict[str, Any]:
@@ -86,3 +103,23 @@ def test_somebody_is_told_again_how_a_transaction_ended(whom: str) -> None:
     assert pulsar_signs(told(end, asks, other, frame(f"{whom}_RESPONSE", "response", transaction="1:2")))[TOLD_AGAIN] == set()
     assert pulsar_signs(told(end, asks, asks))[TOLD_AGAIN] == {"a"}
     assert pulsar_signs(told(end, other, other))[TOLD_AGAIN] == set()
+
+
+def end_of(conn: int, *records: str, way: str = "request") -> dict[str, Any]:
+    """Return a request for the end of a transaction: the wire knows its records from the connection on which they went."""
+    return frame("END_TXN", way, transaction="0:3", conn=conn) | ({"records": list(records)} if records else {})
+
+
+def test_an_end_is_asked_for_again_by_another_connection() -> None:
+    """The second one names no records; one connection that asks twice has been seen to, and an answer is no question."""
+    assert pulsar_signs(told(end_of(1, "a"), end_of(2)))[ABORTED_OR_ASKED] == {"a"}
+    for other in (end_of(1), end_of(2, way="response"), end_of(2) | {"transaction": "0:4"}):
+        assert pulsar_signs(told(end_of(1, "a"), other))[ABORTED_OR_ASKED] == set()
+
+
+def test_what_is_aborted_needs_no_second_question() -> None:
+    """As the common sign has it."""
+    copy = {"event": "stored", "hop": "sink", "record": "a", "waiting": None, "place": "3:1", "attempt": "t.1.1", "intact": True}
+    there = {"event": "offered", "record": "a", "key": "k", "position": 1}
+    assert pulsar_signs(told(there, copy | {"visible": False}))[ABORTED_OR_ASKED] == {"a"}
+    assert pulsar_signs(told(there, copy | {"visible": True}))[ABORTED_OR_ASKED] == set()

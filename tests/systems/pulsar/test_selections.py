@@ -1,0 +1,74 @@
+"""What a broker of Pulsar's that dies may give again: what is in hand, what its cursor has not, what is under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.model.history import History
+from harness.model.prediction import AtLeast, Permitted, Some
+from harness.model.scenario import Predicted
+from harness.scenarios import pulsar
+from harness.systems.pulsar.selections import UNWRITTEN, WRITES_NS, cursor_selections
+
+DEATH = 10 * WRITES_NS
+COUNTED = {"event": "counted", "queue": "q", "t": DEATH + 9}
+DIED = {"event": "node", "phase": "exited", "role": "broker", "t": DEATH}
+GONE = {"event": "conn", "phase": "close", "conn": 1, "role": "consumer", "t": DEATH - 1}
+
+
+def given(record: str) -> dict[str, Any]:
+    """A message has arrived."""
+    return {"event": "fetched", "record": record, "conn": 1, "reached": True, "t": 1}
+
+
+def acked(record: str, t: int, *, reached: bool = True) -> dict[str, Any]:
+    """An acknowledgement went to the broker, which answers none."""
+    return {"event": "acknowledged", "record": record, "request": "1:2", "outcome": None, "reached": reached, "t": t}
+
+
+def sent(record: str, t: int) -> dict[str, Any]:
+    """A message went to the broker."""
+    return {"event": "sent", "record": record, "request": "3:1", "t": t}
+
+
+def receipt(record: str, *, reached: bool) -> dict[str, Any]:
+    """The broker has said that it has it."""
+    return {"event": "produce_answer", "record": record, "request": "3:1", "error": 0, "reached": reached, "t": 2}
+
+
+LAST = DEATH - WRITES_NS
+OLD = LAST - WRITES_NS
+
+
+@pytest.mark.parametrize(("events", "found"), [
+    ([given("a"), GONE], {"a"}),  # in hand
+    ([given("a"), acked("a", LAST), GONE], {"a"}),  # the last one, however long ago that was
+    ([given("a"), given("b"), acked("a", OLD), acked("b", LAST), GONE], {"b"}),  # the second has written down the first
+    ([given("a"), given("b"), acked("a", OLD + 1), acked("b", LAST), GONE], {"a", "b"}),
+    ([given("a"), acked("a", LAST, reached=False), GONE], {"a"}),
+    ([acked("a", OLD), acked("b", LAST), acked("a", DEATH + 5)], {"b"}),  # what was acknowledged when it was back
+    ([sent("a", 1), receipt("a", reached=True)], set()),
+    ([sent("a", 1), receipt("a", reached=False)], {"a"}),  # its library sends it again
+    ([sent("a", DEATH + 1)], set()),
+])  # fmt: skip
+def test_what_a_broker_had_not_written_down(events: list[Any], found: set[str]) -> None:
+    """By its last acknowledgement, and not by its death."""
+    assert cursor_selections(History((COUNTED, *events, DIED), ()), "") == {UNWRITTEN: found}
+
+
+def test_of_a_broker_that_lives_nothing_is_said() -> None:
+    """A prediction that asks for it is void there."""
+    assert cursor_selections(History((COUNTED, given("a"), GONE), ()), "") == {}
+
+
+def test_every_prediction_has_an_upper_bound() -> None:
+    """But that of a broker with more ranges than it can write down: all behind the third may come again."""
+    open_ended = set()
+    for scenario in pulsar.SCENARIOS:
+        told = [*scenario.expect.values(), *(each for expect in scenario.by_client.values() for each in expect.values())]
+        for prediction in (one for each in told if isinstance(each, Predicted) for one in (each.lost, each.duplicated)):
+            if isinstance(prediction, Permitted) or (isinstance(prediction, AtLeast | Some) and prediction.most is None):
+                open_ended.add(scenario.id)
+    assert open_ended == {"broker-crash-after-ack+holes"}
