@@ -57,8 +57,14 @@ PUSHED = (OPENWIRE, AMQP)
 """Whose libraries are given several messages at a time, and give up one that fails too often."""
 DISTRIBUTED = (OPENWIRE, CORE)
 """Whose libraries can be one resource of a distributed transaction."""
-OTHER_JMS = NotApplicable("the library that speaks this protocol has no such setting, or its protocol no such step")
-NOT_JMS = NotApplicable("this client is none of JMS: it has no such setting")
+NOT_JMS = NotApplicable("a scenario of JMS' modes and transactions: what this client's protocol has of its own is no cell here")
+NO_XA = NotApplicable("the library that speaks this protocol has no distributed transactions")
+AUTO_ELSEWHERE = NotApplicable("over AMQP at-most-once is presettled, and nobody acknowledges: no cell here")
+DUPS_OK_ELSEWHERE = NotApplicable("its library has DUPS_OK_ACKNOWLEDGE, too: no cell here, and not run")
+OPTIMIZED_ELSEWHERE = NotApplicable("optimizeAcknowledge is OpenWire's; what Core gathers (ackBatchSize) is no cell here")
+WINDOW_ELSEWHERE = NotApplicable("Core's library has a window in bytes (consumerWindowSize): no cell here")
+LIMIT_ELSEWHERE = NotApplicable("over Core the broker counts deliveries (max-delivery-attempts): no cell here")
+FAILOVER_ELSEWHERE = NotApplicable("its library has a fail-over of its own: no cell here, and not run")
 
 
 def consuming(recipe: Settings, **more: Any) -> Settings:
@@ -81,11 +87,12 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
 
     def one(
         name: str, because: str, fault: Fault, expect: Mapping[Semantic, Predicted | NotApplicable],
-        only: tuple[str, ...] = (OPENWIRE,), *, elsewhere: Mapping[str, Mapping[Semantic, Predicted]] = MappingProxyType({}),
+        only: tuple[str, ...] = (OPENWIRE,), *, otherwise: NotApplicable = NOT_JMS,
+        elsewhere: Mapping[str, Mapping[Semantic, Predicted]] = MappingProxyType({}),
         **more: Any,
     ) -> Scenario:  # fmt: skip
         nobody: dict[str, Mapping[Semantic, Expectation]] = {
-            client: dict.fromkeys(expect, OTHER_JMS if client in JMS else NOT_JMS) for client in clients if client not in only
+            client: dict.fromkeys(expect, otherwise if client in JMS else NOT_JMS) for client in clients if client not in only
         }
         nobody |= {client: theory for client, theory in elsewhere.items() if client in clients}
         return Scenario(pipeline=pipeline, id=name, failure_point=name.partition("+")[0], fault=fault, because=because,
@@ -112,11 +119,11 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
     return (
         one("ack-cut+auto", "AUTO_ACKNOWLEDGE, and the library waits for the answer: its acknowledgement never arrives, so it "
             "hands nothing over. The message comes again, to a program that has not seen it.",
-            Drop(ACK), {AMO: holds(DELIVERED_AGAIN)}),
+            Drop(ACK), {AMO: holds(DELIVERED_AGAIN)}, otherwise=AUTO_ELSEWHERE),
         one("ack-cut+auto-unanswered", "Control: AUTO_ACKNOWLEDGE as the library does it by default, without waiting for an "
             "answer. The program has the message, and works on it; the acknowledgement never arrives, and it comes again: "
             "at-most-once it is only where the acknowledgement blocks.",
-            Drop(ACK), {AMO: told(replace(DUPLICATES, control=True), asynchronous)}),
+            Drop(ACK), {AMO: told(replace(DUPLICATES, control=True), asynchronous)}, otherwise=AUTO_ELSEWHERE),
         one("commit-lost+client", "CLIENT_ACKNOWLEDGE, one message at a time: as with a mode for single messages. Over AMQP "
             "nobody answers it: the consumer may be at work on the next one when it dies, and that comes twice, too.",
             Kill(ACK, (Role.CONSUMER,)), {
@@ -130,24 +137,24 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
         one("consumer-crash-before-recording+dups-ok", "Control: DUPS_OK_ACKNOWLEDGE, by which duplicates are allowed, and "
             "losses not. Of a queue this library acknowledges as with AUTO, before it hands a message over: the work is undone, "
             "and the message is gone.", Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-            {ALO: told(replace(LOSES, control=True), consuming(QUEUE_AT_LEAST_ONCE, **lazily))}),
+            {ALO: told(replace(LOSES, control=True), consuming(QUEUE_AT_LEAST_ONCE, **lazily))}, otherwise=DUPS_OK_ELSEWHERE),
         one("consumer-crash-before-commit+optimized", "optimizeAcknowledge: the library acknowledges two thirds of a window at "
             "once, so everything that was worked on since comes again, and not the target alone.",
             Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
             {ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=consuming(QUEUE_AT_LEAST_ONCE, **many)),
-             EOS: told(holds(ABSORBED), consuming(exactly_once, **many))}),
+             EOS: told(holds(ABSORBED), consuming(exactly_once, **many))}, otherwise=OPTIMIZED_ELSEWHERE),
         one("consumer-crash-before-commit+prefetch", "Eight messages are the consumer's own when it dies: one is worked on and "
             "not acknowledged, and comes twice; the others come to its successor.",
             Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
             {ALO: told(DUPLICATES, consuming(QUEUE_AT_LEAST_ONCE, unit=BATCH)),
-             EOS: told(holds(ABSORBED), consuming(exactly_once, unit=BATCH))}, PUSHED),
+             EOS: told(holds(ABSORBED), consuming(exactly_once, unit=BATCH))}, PUSHED, otherwise=WINDOW_ELSEWHERE),
         one("work-fails", "The work fails once, and the program asks for the message again (recover): the library has it still. "
             "At-most-once has acknowledged it.", FAILS,
             {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)}, JMS),
         one("work-fails+limit", "Control: the work fails always. When the library has given the message as often as may be, it "
             "refuses it, and the broker sets it aside among its dead letters, of which nobody is told.", FAILS,
             {ALO: told(replace(LOSES, control=True), consuming(QUEUE_AT_LEAST_ONCE, **limited)),
-             EOS: told(replace(LOSES, control=True), consuming(exactly_once, **limited))}, PUSHED),
+             EOS: told(replace(LOSES, control=True), consuming(exactly_once, **limited))}, PUSHED, otherwise=LIMIT_ELSEWHERE),
         one("producer-commit-lost", "A message is sent in a transaction of the session, whose commit never arrives: it ends with "
             "its connection, and the message is taken again.",
             Kill(OnWire(Role.PRODUCER, Act.COMMIT, REQUEST), (Role.PRODUCER,)), {ALO: told(holds(TAKEN_AGAIN), LOCAL)}, JMS),
@@ -156,32 +163,34 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
             {ALO: told(DUPLICATES, LOCAL)}, JMS),
         one("ack-lost+failover", "The message is stored and its answer is lost with the connection. The library makes another "
             "one and sends it again, by the same name. It says that it has come back, and this broker looks up the last name of "
-            "its producer: it answers, and stores nothing.", Drop(SENT), each_failing_over(REPEATED_REQUEST)),
+            "its producer: it answers, and stores nothing.", Drop(SENT), each_failing_over(REPEATED_REQUEST),
+            otherwise=FAILOVER_ELSEWHERE),
         one("broker-crash-before-ack+failover", "The same, and the broker has died in between: what it stored of each producer "
             "it knows from its journal.", Kill(SENT, (Role.BROKER,)), each_failing_over(REPEATED_REQUEST),
-            deployment=Deployment.OWN),
+            otherwise=FAILOVER_ELSEWHERE, deployment=Deployment.OWN),
         one("xa-prepare-lost", "Two phases. The broker is never asked to prepare: what was sent ends with the connection.",
             Kill(OnWire(Role.PRODUCER, Act.PREPARE, REQUEST), (Role.PRODUCER,)),
-            {EOS: told(holds(TAKEN_AGAIN), TWO_PHASES)}, DISTRIBUTED),
+            {EOS: told(holds(TAKEN_AGAIN), TWO_PHASES)}, DISTRIBUTED, otherwise=NO_XA),
         one("xa-prepare-answer-lost", "The broker has prepared, and nobody has decided: the next program finds the transaction, "
             "rolls it back and sends again.", Kill(OnWire(Role.PRODUCER, Act.PREPARED, RESPONSE), (Role.PRODUCER,)),
-            {EOS: told(holds(TAKEN_AGAIN), TWO_PHASES)}, DISTRIBUTED),
+            {EOS: told(holds(TAKEN_AGAIN), TWO_PHASES)}, DISTRIBUTED, otherwise=NO_XA),
         one("xa-between-prepare-and-commit", "Prepared and decided, the coordinator dies: the next program finds the transaction "
             "and commits it.", Kill(InProgram(Role.PRODUCER, "between-phases"), (Role.PRODUCER,)),
-            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED),
+            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED, otherwise=NO_XA),
         one("xa-blocked", "Control: prepared and decided, the coordinator dies, and who comes next does not look for what it has "
             "left. The broker keeps it prepared: no time-out ends it, nobody gets it, and it is not lost. Two phases block.",
             Kill(InProgram(Role.PRODUCER, "between-phases"), (Role.PRODUCER,)),
             {EOS: Predicted(left=Exactly(), control=True, settings=replace(TWO_PHASES, producer=replace(
-                TWO_PHASES.producer, recovers=False)))}, DISTRIBUTED),
+                TWO_PHASES.producer, recovers=False)))}, DISTRIBUTED, otherwise=NO_XA),
         one("xa-commit-lost", "The second phase never arrives: the next program asks for it again.",
             Kill(OnWire(Role.PRODUCER, Act.DECIDE, REQUEST), (Role.PRODUCER,)),
-            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED),
+            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED, otherwise=NO_XA),
         one("xa-commit-answer-lost", "Committed, and the coordinator dies before it learns so: the next program finds nothing "
             "that is prepared.", Kill(OnWire(Role.PRODUCER, Act.DECIDED, RESPONSE), (Role.PRODUCER,)),
-            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED),
+            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED, otherwise=NO_XA),
         one("xa-broker-crash-between-phases", "The broker dies with what is prepared: it is prepared still when it is back, and "
             "committed as was decided. What its consumer has in hand comes again: here it absorbs that.",
             Kill(OnWire(Role.PRODUCER, Act.DECIDE, REQUEST), (Role.BROKER,)),
-            {EOS: told(holds(RESUMED_PAST), consuming(TWO_PHASES, idempotent=True))}, DISTRIBUTED, deployment=Deployment.OWN),
+            {EOS: told(holds(RESUMED_PAST), consuming(TWO_PHASES, idempotent=True))}, DISTRIBUTED, otherwise=NO_XA,
+            deployment=Deployment.OWN),
     )  # fmt: skip

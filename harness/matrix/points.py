@@ -44,7 +44,8 @@ NOTHING, UNTRIED, OTHERWISE, BREAKS = "n/a", "?", "✗", "⚖"
 LEGEND: Final = (
     "Each cell: at-most-once, at-least-once, exactly-once. **L** the record must be lost, **L+** with others, **D** it must be "
     "duplicated, (L) and (D) may be; **S** all stands still; 0 nothing is lost and nothing is duplicated, and a sign shows what "
-    f"protected it; {NOTHING} the point does not exist there; ¹ by other settings than the semantic's own; "
+    f"protected it; {NOTHING} the point does not exist there, or a library's clock decides what comes of it (the system's page "
+    "says which); ¹ by other settings than the semantic's own; "
     f"{BREAKS} the promise must be seen broken there. "
     f"{UNTRIED} predicted, and not yet run; {OTHERWISE} came out otherwise."
 )

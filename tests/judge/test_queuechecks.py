@@ -54,7 +54,7 @@ def named_otherwise(story: QueueStory) -> None:
     """The wire gives the queue another name than its broker does."""
     for row in story.events:
         if row["event"] == "fetched":
-            row["topic"] = f"queue://{QUEUE}"
+            row["topic"] = f"other/{QUEUE}"
 
 
 RIGHT: dict[str, tuple[Callable[[QueueStory], object], Changes]] = {
@@ -75,7 +75,7 @@ WRONG: dict[str, tuple[str, str, Callable[[QueueStory], object], str]] = {
     "a queue not asked for": ("_uncounted", "set aside", drop("counted", hop="aside"), "messages wait in dlq, and nobody asked"),
     "deliveries of another queue": (
         "_elsewhere", "a crash", named_otherwise,
-        "the wire saw deliveries of queue://q, and the broker was asked how many messages wait in q"),
+        "the wire saw deliveries of other/q, and the broker was asked how many messages wait in q"),
     "a message that was not seen": ("_miscounted", "a crash", change("counted", {"ready": 2}),
                                     "the broker counts 2 messages ready in q, and 0 were seen there"),
     "a message in flight that was not seen": (

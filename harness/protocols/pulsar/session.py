@@ -172,7 +172,7 @@ class PulsarSession:
             self._owner = head.said.text(_TOPIC_FIELD[command]).rpartition("/")[2]
         self._numbers[way] += 1
         corr = frame.number = frame.asked.number if frame.asked else self._numbers[way] * (1 if way is Direction.REQUEST else -1)
-        frame.facts = {"version": self._version, "corr": corr, **self._facts(frame)}
+        frame.facts = {"version": self._version, "corr": corr, **_facts(frame)}
         frame.head = 0 if frame.keepalive else frame.size
         return frame
 
@@ -241,31 +241,6 @@ class PulsarSession:
         frame.answers = tuple(str(each.id) for each in frame.taken_off) if command is Command.ACK else ()
         frame.topic = self._topics.get((Command.SUBSCRIBE, number))
         frame.kept = {at: places[place] for at, place in enumerate(found) if places.get(place)}
-
-    def _facts(self, frame: PulsarFrame) -> dict[str, Any]:
-        said, command = frame.said, frame.step
-        facts: dict[str, Any] = {"topic": frame.topic, "transaction": frame.transaction}
-        if command in (Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR):
-            facts |= {"producer": said.number(1), "sequence": said.number(2)}
-        if frame.message is not None and payload.is_chunk(frame.message.metadata):
-            metadata = frame.message.metadata
-            facts |= {"message": metadata.text(payload.UUID), "part": metadata.number(payload.CHUNK)}
-        if command == Command.SEND_RECEIPT and 3 in said:  # noqa: PLR2004 - message_id
-            facts["place"] = _written(_place(said.inner(3)))
-        if command == Command.MESSAGE:
-            facts |= {"consumer": said.number(1), "place": _written(_place(said.inner(2))), "redelivered": said.number(3)}
-        if command in (Command.ACK, Command.REDELIVER):
-            ids = said.inners(3 if command == Command.ACK else 2)
-            facts |= {"consumer": said.number(1), "places": [_written(_place(each)) for each in ids]}
-        if frame.discards:
-            facts["discards"] = True
-        if command == Command.SUBSCRIBE:
-            facts |= {"subscription": said.text(2), "shared": said.number(3)}
-        if command == Command.PRODUCER:
-            facts["producer"] = said.text(4)
-        if command == Command.END_TXN:
-            facts["commit"] = said.number(4) == COMMITS
-        return {name: value for name, value in facts.items() if value is not None}
 
     # -- what they are about ----------------------------------------------------------------------------------------
 
@@ -427,6 +402,33 @@ class PulsarSession:
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
         return ()
+
+
+def _facts(frame: PulsarFrame) -> dict[str, Any]:
+    """Return what a command says of itself: what rules select by, and what its line in the history has."""
+    said, command = frame.said, frame.step
+    facts: dict[str, Any] = {"topic": frame.topic, "transaction": frame.transaction}
+    if command in (Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR):
+        facts |= {"producer": said.number(1), "sequence": said.number(2)}
+    if frame.message is not None and payload.is_chunk(frame.message.metadata):
+        metadata = frame.message.metadata
+        facts |= {"message": metadata.text(payload.UUID), "part": metadata.number(payload.CHUNK)}
+    if command == Command.SEND_RECEIPT and 3 in said:  # noqa: PLR2004 - message_id
+        facts["place"] = _written(_place(said.inner(3)))
+    if command == Command.MESSAGE:
+        facts |= {"consumer": said.number(1), "place": _written(_place(said.inner(2))), "redelivered": said.number(3)}
+    if command in (Command.ACK, Command.REDELIVER):
+        ids = said.inners(3 if command == Command.ACK else 2)
+        facts |= {"consumer": said.number(1), "places": [_written(_place(each)) for each in ids]}
+    if frame.discards:
+        facts["discards"] = True
+    if command == Command.SUBSCRIBE:
+        facts |= {"subscription": said.text(2), "shared": said.number(3)}
+    if command == Command.PRODUCER:
+        facts["producer"] = said.text(4)
+    if command == Command.END_TXN:
+        facts["commit"] = said.number(4) == COMMITS
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _name(connect: Message) -> str | None:

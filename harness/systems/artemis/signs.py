@@ -24,7 +24,7 @@ def artemis_signs(history: History) -> dict[Sign, set[str]]:
     place is another system's.
     """
     if not any(True for _ in history.of(kinds.COUNTED)):
-        return {}
+        return {KEPT_ONCE: set()}
     alone = {(event["request"], event["record"]) for event in history.of(kinds.SENT) if not event.get("transactional")}
     taken = Counter(
         event["record"] for event in history.of(kinds.PRODUCE_ANSWER)

@@ -47,8 +47,14 @@ def pulsar_signs(history: History) -> dict[Sign, set[str]]:
         HELD_BACK: _held_back(history),
         PART_AGAIN: _part_again(history),
         TOLD_AGAIN: _told_again(history),
-        ABORTED_OR_ASKED: _asked_again(history) | common_signs(Rows(history.events))[ABORTED],
+        ABORTED_OR_ASKED: _asked_again(history) | _aborted(history),
     }
+
+
+def _aborted(history: History) -> set[str]:
+    """Return what shows the common sign, of a broker of Pulsar: where the wire saw that somebody began a transaction there."""
+    begun = any(event.get("api") == Command.NEW_TXN for event in history.of(kinds.FRAME))
+    return common_signs(Rows(history.events))[ABORTED] if begun else set()
 
 
 def _asked_again(history: History) -> set[str]:
@@ -94,7 +100,7 @@ def _held_back(history: History) -> set[str]:
     stored: set[str] = set()
     given: dict[str, int] = {}
     last = -1
-    taken = {(e["request"], e["record"]) for e in history.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken"}
+    taken = {(e.get("request"), e["record"]) for e in history.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken"}
     waiting: set[str] = set()
     held: set[str] = set()
     for event in history.of(kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.ACKNOWLEDGED):
@@ -105,7 +111,7 @@ def _held_back(history: History) -> set[str]:
             given[record] = len(given)
             held |= {record} & waiting
         elif event["event"] == kinds.ACKNOWLEDGED and record in given:
-            asks = event["outcome"] is None and (event["request"], record) in taken
+            asks = event["outcome"] is None and (event.get("request"), record) in taken
             if asks and given[record] < last:  # one that was given later is acknowledged already: here was a hole
                 waiting |= stored - given.keys()
             last = max(last, given[record]) if event["outcome"] == "taken" else last

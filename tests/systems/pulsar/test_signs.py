@@ -121,5 +121,7 @@ def test_what_is_aborted_needs_no_second_question() -> None:
     """As the common sign has it."""
     copy = {"event": "stored", "hop": "sink", "record": "a", "waiting": None, "place": "3:1", "attempt": "t.1.1", "intact": True}
     there = {"event": "offered", "record": "a", "key": "k", "position": 1}
-    assert pulsar_signs(told(there, copy | {"visible": False}))[ABORTED_OR_ASKED] == {"a"}
-    assert pulsar_signs(told(there, copy | {"visible": True}))[ABORTED_OR_ASKED] == set()
+    begun = frame("NEW_TXN", "request", conn=1)
+    assert pulsar_signs(told(begun, there, copy | {"visible": False}))[ABORTED_OR_ASKED] == {"a"}
+    assert pulsar_signs(told(begun, there, copy | {"visible": True}))[ABORTED_OR_ASKED] == set()
+    assert pulsar_signs(told(there, copy | {"visible": False}))[ABORTED_OR_ASKED] == set(), "of another broker"
