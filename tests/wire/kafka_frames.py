@@ -297,8 +297,8 @@ def metadata_answer(corr: int, *, version: int = 12) -> bytes:
 def join(corr: int, client: str, *, version: int = 9) -> bytes:
     """Make a JoinGroup request."""
     request = JoinGroupRequest(
-        version=version, group_id="g", session_timeout_ms=1, rebalance_timeout_ms=1, member_id="m", protocol_type="consumer",
-        protocols=[],
+        version=version, group_id="g", session_timeout_ms=6000, rebalance_timeout_ms=1, member_id="m", protocol_type="consumer",
+        protocols=[JoinGroupRequest.JoinGroupRequestProtocol(version=version, name="range", metadata=b"")],
     )  # fmt: skip
     return encoded(request, corr, client)
 

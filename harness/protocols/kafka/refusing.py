@@ -158,13 +158,19 @@ def _add_partitions(asked: Any, version: int, error: int) -> Any:
     ])  # fmt: skip
 
 
+NO_PROTOCOL_SINCE: Final = 7
+"""From this version of JoinGroup on a broker that refuses names no protocol; before, an empty one."""
+
+
 def _join(asked: Any, version: int, error: int) -> Any:
-    return JoinGroupResponse(version=version, error_code=error, generation_id=-1, protocol_type="", protocol_name="", leader="",
-                             skip_assignment=False, member_id=asked.member_id, members=[])  # fmt: skip
+    return JoinGroupResponse(
+        version=version, error_code=error, generation_id=-1, protocol_name=None if version >= NO_PROTOCOL_SINCE else "",
+        protocol_type=None, leader="", skip_assignment=False, member_id=asked.member_id, members=[],
+    )  # fmt: skip
 
 
 def _sync(_asked: Any, version: int, error: int) -> Any:
-    return SyncGroupResponse(version=version, error_code=error, protocol_type="", protocol_name="", assignment=b"")
+    return SyncGroupResponse(version=version, error_code=error, protocol_type=None, protocol_name=None, assignment=b"")
 
 
 def _init(_asked: Any, version: int, error: int) -> Any:

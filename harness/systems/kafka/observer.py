@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, MemberToRemove
 from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
     InvalidPartitionsError,
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
@@ -115,6 +117,8 @@ class WholeLog:
 
 PUT_OUT = (MetadataEmptyBrokerList, InvalidReplicationFactorError, InvalidReplicationAssignmentError)
 """What is said where a broker is not registered yet, or not any more: there is none, or there are not as many as copies."""
+NOT_YET = (CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
+"""What is said where the log of all positions is being made, for the first group of a broker, or is being read."""
 OUTDATED = (UnknownBrokerIdError, NotCoordinatorError)
 """What is said where a client would ask a broker that it knows from before: that broker is gone, or its part is another's now."""
 
@@ -132,7 +136,7 @@ def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable
         def once() -> bool:
             try:
                 seen.append(look(self, *args, **kwargs))
-            except PUT_OUT:
+            except (*PUT_OUT, *NOT_YET):
                 return False
             except OUTDATED:
                 self.close()
@@ -301,12 +305,13 @@ class Observer:
         """Save positions of a group that has no members, as an administrator does."""
         wanted = {TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1) for p, offset in positions.items()}
 
-        def saved() -> dict[Any, Any] | None:
+        def saved() -> dict[Any, Any] | None:  # of the first group of a broker, the log of its positions is being made
             try:
                 with self._lock:
-                    return dict(self._admin_client().alter_group_offsets(group, wanted))
-            except RetriableError:  # the first group of a broker: the log of its positions is being made
+                    told = dict(self._admin_client().alter_group_offsets(group, wanted))
+            except RetriableError:
                 return None
+            return None if any(issubclass(error, RetriableError) for error in told.values()) else told
 
         told = wait_until(saved, within_s=READY_S, because=f"the positions of {group} to be saved", poll_s=0.05)
         if refused := {error.__name__ for error in told.values()} - {"NoError"}:
