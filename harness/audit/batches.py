@@ -47,6 +47,11 @@ WORTH_IT: Final = 16
 PATIENCE_MOST: Final = 64
 IN_STEP: Final = 64
 """Batches side by side from which on it pays to walk through all of them at once."""
+SMALL: Final = 512
+"""Records a batch, on average, below which it pays to look for records alike in all batches at once."""
+LOOKS: Final = (8, 64, 64, 1 << 31, 1 << 31)
+"""How many records a batch are looked at in each turn: few, to learn whether any are alike; from the 65th on an offset takes
+a byte more, and so its record does."""
 PADDING: Final = bytes(64)
 """Behind the last record, so that reading on never leaves the array: what is read there is thrown away, or found out."""
 
@@ -270,7 +275,7 @@ def _decompressed(body: bytes, kind: int, base: int) -> Octets:
 def _records(data: Octets, batches: list[_Batch]) -> Records:
     """Find every record, then work out its parts for all of them at once."""
     starts, counts = [batch.at for batch in batches], [batch.records for batch in batches]
-    find = _in_step if sum(counts) >= IN_STEP * max(counts, default=1) else _one_by_one
+    find = _in_runs if sum(counts) < SMALL * len(counts) else _one_by_one
     places, ends, reached = find(data, starts, counts)
     for batch, at in zip(batches, reached, strict=True):
         if at != batch.end:
@@ -282,6 +287,66 @@ def _records(data: Octets, batches: list[_Batch]) -> Records:
         raise DamagedBatchError("a record's parts are longer than it")
     offsets = np.repeat(np.array([batch.base for batch in batches], dtype=np.int64), counts) + deltas
     return Records(data, offsets, key_at, key_length, value_at, value_length, headers_at)
+
+
+def _in_runs(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
+    """Find what :func:`_one_by_one` finds: in all batches at once the records that are as long as the first of those left.
+
+    It goes on for as long as that is worth it; what is left of the batches then is walked through.
+    """
+    view = _view(data)
+    at, left = np.array(starts, dtype=np.int64), np.array(counts, dtype=np.int64)
+    rows = np.cumsum(left) - left
+    places = np.empty(int(left.sum()), dtype=np.int64)
+    ends = np.empty_like(places)
+    for most in LOOKS:
+        some = np.flatnonzero((left > 0) & (at <= len(view) - VARINT_BYTES))
+        if not len(some):
+            break
+        run = _run(view, at[some], np.minimum(left[some], most), rows[some], (places, ends))
+        some, run = some[run > 0], run[run > 0]
+        rows[some] += run
+        left[some] -= run
+        at[some] = ends[rows[some] - 1]
+        if run.sum() < 2 * len(run):
+            break
+    rest = np.flatnonzero(left > 0)
+    if len(rest):
+        walked = left[rest].tolist()
+        find = _in_step if sum(walked) >= IN_STEP * max(walked) else _one_by_one
+        where = _counted_up(rows[rest], left[rest])
+        places[where], ends[where], at[rest] = find(data, _inside(view, at[rest]).tolist(), walked)
+    return places, ends, at.tolist()
+
+
+def _run(view: Bytes, at: Ints, most: Ints, rows: Ints, found: tuple[Ints, Ints]) -> Ints:
+    """Note from each place on the records that begin with the same bytes, and so are of one size; return how many they are."""
+    length, behind = _varints(view, at)
+    width = behind - at
+    size = np.maximum(width + length, 1)
+    many = np.where(length < 0, 0, np.minimum(most, (len(view) - VARINT_BYTES - at) // size + 1))
+    step = _counted_up(np.zeros_like(many), many)
+    position = np.repeat(at, many) + step * np.repeat(size, many)
+    same = view[position] == np.repeat(view[at], many)
+    for place in range(1, int(width.max())):
+        same &= (view[position + place] == np.repeat(view[at + place], many)) | np.repeat(width <= place, many)
+    odd = np.flatnonzero(~same)
+    begin = np.cumsum(many) - many
+    first = np.append(odd, len(same))[np.searchsorted(odd, begin)]
+    run: Ints = np.minimum(first - begin, many)
+    good = step < np.repeat(run, many)
+    where, position = _counted_up(rows, run), position[good]
+    places, ends = found
+    places[where] = position + np.repeat(width, run)
+    ends[where] = position + np.repeat(size, run)
+    return run
+
+
+def _counted_up(first: Ints, many: Ints) -> Ints:
+    """Return for each item ``many`` numbers, from ``first`` on, one after the other."""
+    before = np.cumsum(many) - many
+    numbers: Ints = np.arange(int(many.sum()), dtype=np.int64) + np.repeat(first - before, many)
+    return numbers
 
 
 def _one_by_one(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:

@@ -105,6 +105,35 @@ def test_many_small_batches_are_walked_in_step() -> None:
     assert column(found.value()) == expected
 
 
+@pytest.mark.parametrize("odd_every", [0, 7, 150])
+def test_records_alike_are_found_in_all_batches_at_once(odd_every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One batch is far longer than the others, as a producer's first one is; nothing is walked but behind odd records."""
+    walked: list[int] = []
+    for name in ("_one_by_one", "_in_step"):
+        monkeypatch.setattr(batches, name, _noting(getattr(batches, name), walked))
+    data = b""
+    expected: list[bytes | None] = []
+    rng = random.Random(5)
+    for size in [900, *(rng.randint(1, 120) for _ in range(60))]:
+        numbers = range(len(expected), len(expected) + size)
+        values = [b"%018d" % n * (3 if odd_every and n % odd_every == 1 else 1) for n in numbers]
+        data += batch(len(expected), [(None, value, []) for value in values])
+        expected += values
+    found = read(data, [])
+    assert found.offsets.tolist() == list(range(len(expected)))
+    assert column(found.value()) == expected
+    assert bool(walked) == bool(odd_every)
+    assert sum(walked) < len(expected)
+
+
+def _noting(find: Any, walked: list[int]) -> Any:
+    def noted(data: Any, starts: list[int], counts: list[int]) -> Any:
+        walked.extend(counts)
+        return find(data, starts, counts)
+
+    return noted
+
+
 def test_aborted_transactions_and_markers_are_not_read() -> None:
     """Two producers: one aborts and then commits, the other commits; a plain batch of the first one's id is read."""
 
