@@ -77,7 +77,7 @@ def _join(stage: _Stage, line: Event) -> None:
 
 def _sent(stage: _Stage, event: Event) -> None:
     stage.unanswered.add(event["request"])
-    if event.get("transactional"):
+    if event.get("transactional") and event.get("record"):  # of what has no id, nobody says when its transaction ends
         stage.open.add(str(event["record"]))
 
 

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, KafkaException, Producer, TopicPartition
 
 from harness.model.semantics import Semantic
-from harness.model.waiting import wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.bulk.consumer import saved_position
 from harness.stages.bulk.marks import Mark, Marks
 from harness.stages.bulk.records import END, decode, encode, runs
@@ -163,5 +163,5 @@ def test_a_position_is_asked_for_again_while_the_broker_starts() -> None:
     with pytest.raises(KafkaException):
         saved_position(refusing, "t", 1)
     assert refusing.answers == [1007]
-    with pytest.raises(KafkaException):
+    with pytest.raises(WaitTimeoutError, match="the broker to know the position in t/1"):
         saved_position(Answering(*[KafkaError.NOT_COORDINATOR] * 1000), "t", 1, within_s=0.1)

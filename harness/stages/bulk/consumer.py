@@ -12,6 +12,7 @@ from confluent_kafka import Consumer as RdConsumer
 from harness.failpoint import failpoint
 from harness.model import events as kinds
 from harness.model.semantics import Semantic
+from harness.model.waiting import wait_until
 from harness.stages.bulk.marks import Marks
 from harness.stages.bulk.records import Came, decode
 from harness.stages.bulk.results import Results
@@ -107,18 +108,20 @@ def saved_position(consumer: Any, topic: str, partition: int, within_s: float = 
     """Return where a consumer's group has come to in a partition; its beginning, where it has saved no position.
 
     Raises:
-        KafkaException: The broker has no answer within the time, or one that asking again does not change.
+        KafkaException: the broker's answer is one that asking again does not change.
+        WaitTimeoutError: the broker has no answer within the time.
     """
-    until = time.monotonic() + within_s
-    while True:
+
+    def asked() -> TopicPartition | None:
         try:
             (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=within_s)
         except KafkaException as error:
-            if error.args[0].code() not in PASSING or time.monotonic() > until:
+            if error.args[0].code() not in PASSING:
                 raise
-            time.sleep(AGAIN_S)
-        else:
-            return found if found.offset >= 0 else TopicPartition(topic, partition, OFFSET_BEGINNING)
+            return None
+        return found if found.offset >= 0 else TopicPartition(topic, partition, OFFSET_BEGINNING)
+
+    return wait_until(asked, within_s=within_s, because=f"the broker to know the position in {topic}/{partition}", poll_s=AGAIN_S)
 
 
 def consume(stage: BulkStage, ledger: HistoryWriter) -> None:
