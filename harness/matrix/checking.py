@@ -323,7 +323,7 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
         if one.written.made:
             yield f"    durable writes behind the record: {_asked(one.written.counts)}"
     if short:
-        yield f"  a fault may strike many records at once, and find no load behind it (the cell is void then): {short}"
+        yield f"  a fault may strike many records at once; a cell in which no other record moves after it is void: {short}"
     yield "failure points; each fault strikes at one record of the middle third:"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]

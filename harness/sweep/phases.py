@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Name: TypeAlias = tuple[int | None, int | None, str | None]
 """A frame in its history: connection, what tells it from others there, direction."""
 CALM = "calm"
-"""Nothing is under way."""
+"""The stage is idle: it has no request, record or transaction in progress."""
 
 
 def name_of(line: Event) -> Name:

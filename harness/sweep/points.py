@@ -69,7 +69,7 @@ class Happening:
         return self._of_frame(self.at)
 
     def _of_frame(self, at: OnWire) -> Any:
-        """Return what does something to a frame, and kills nobody there."""
+        """Return the fault that acts on the frame alone and kills no process."""
         if self.act.startswith(f"{REFUSE_DONE}-"):
             return Answer(at, self.act.removeprefix(f"{REFUSE_DONE}-"), forward=True)
         if self.act.startswith(f"{REFUSE}-"):
@@ -260,7 +260,7 @@ def _begin(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _After:
-    """What comes behind a step in the dry run, by which it is known when a request that was held has been asked again."""
+    """The frames behind a step in the dry run. They show when a program has repeated a request that is held."""
 
     later: Sequence[tuple[Step, Passed]]
     frame: Passed
@@ -270,7 +270,7 @@ class _After:
     """Whether its process asks again."""
 
     def happenings(self, step: Step) -> Iterator[tuple[Happening, str]]:
-        """Yield what may happen to a request that arrives late: when its sender has asked again, and in what it does next.
+        """Yield when a late request may arrive: after its sender has repeated it, and during what the sender does next.
 
         And to a producer's last answer about a record: a reader may be given the record before that arrives.
         """

@@ -1,4 +1,4 @@
-"""Crashes during recovery: what a single fault has brought about is the run in which a second one is placed.
+"""Crashes during recovery: a second fault is placed in the run that a first fault has produced.
 
 The second fault goes only on steps that the dry runs do not have: requests about a record that come once more, and requests that
 nobody makes without a fault. And on the first step of each kind that a killed program's successor takes with a record, whatever
@@ -32,7 +32,7 @@ ACTS = frozenset({KILL, KILL_BROKER, LOSE})
 
 
 def base_of(act: str) -> str:
-    """Return what an act is a case of: all refusals are.
+    """Return the kind of an act. All refusals are of one kind.
 
     >>> base_of("refuse-done-NOT_COORDINATOR"), base_of("late-next")
     ('refuse', 'late-next')

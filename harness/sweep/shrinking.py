@@ -86,7 +86,7 @@ def smaller(found: Found, partitions: int) -> Iterator[tuple[str, Found]]:
 def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Progress) -> Found:
     """Return the smallest scenario that a finding was seen in: what can be left out is tried, each alone, then all together.
 
-    Where they do not bear each other, the first of them counts.
+    If they do not work together, only the first of them is left out.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed.
@@ -105,7 +105,7 @@ def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Prog
 
 
 def _merged(best: Found, other: Found, whole: Found) -> Found:
-    """Return a scenario with what another one leaves out of the whole, besides."""
+    """Return a scenario that also leaves out what another one leaves out."""
     names = ("then", "records", "partitions", "fault")
     return replace(best, **{name: getattr(other, name) for name in names if getattr(other, name) != getattr(whole, name)})
 

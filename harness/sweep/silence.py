@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
 
 TWICE = 2.0
-"""So many times the longest silence after which something still moved is waited for."""
+"""A cell waits this many times the longest silence after which something still moved."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Silence:
             return max(least_s, TWICE * self.longest_s)
 
     def learn(self, cell: Cell, still_s: float, *, moved: bool) -> None:
-        """Take in that everything stood still for so long in a cell, and then moved again, or was given up."""
+        """Record that nothing moved in a cell for so long, and whether it then moved again or was given up."""
         with self._lock:
             if moved:
                 self.longest_s = max(self.longest_s, still_s)

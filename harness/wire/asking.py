@@ -1,4 +1,4 @@
-"""TLS that does not begin with the connection: a client asks for it, and the server grants it, or does not."""
+"""TLS that begins later than its connection: the client asks for it, and the server grants or denies it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def answer(conn: Connection, direction: Direction) -> None:
-    """Take note that a server spoke, or left: either answers a client that has asked for TLS."""
+    """Note that the server has spoken or closed. Either one answers a client that has asked for TLS."""
     if direction is Direction.RESPONSE:
         conn.answer_to_tls()
 
 
 async def secure(conn: Connection, direction: Direction, inlet: Inlet, target: Stream, on: Callable[[], Awaitable[bool]]) -> bool:
-    """Let TLS be asked for, or granted, by what ``on`` passes on; whether there may be more.
+    """Follow a request for TLS, or its answer, among what ``on`` passes on. Return whether more bytes may come.
 
-    Who asks waits for what it is told; behind a server's word TLS begins on both sides.
+    The client waits for the server's answer. Where that grants TLS, it begins on both sides.
 
     Raises:
         TlsError: the other side has sent something in the clear before that.

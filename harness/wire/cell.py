@@ -1,4 +1,4 @@
-"""A cell on the wire: its history, its rules, its bookkeeping."""
+"""What the wire keeps of one cell: its history, its rules, and the bookkeeping of its protocols."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Carried:
 
 
 class WireCell:
-    """One cell. All its history lines of the wire go through here."""
+    """One cell. Each line that the wire writes to the cell's history goes through here."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class WireCell:
     # -- rules ----------------------------------------------------------------------------------------------------
 
     def arm(self, rule: Rule) -> None:
-        """Put a rule to work.
+        """Arm a rule.
 
         Raises:
             WireError: the cell has a rule of that id already, none that it counts from, or does not read what it needs.
@@ -160,9 +160,9 @@ class WireCell:
         return [armed for armed in self.rules.values() if armed.fits(header)]
 
     def judge(self, carried: Carried, candidates: list[ArmedRule]) -> ArmedRule | None:
-        """Count the frame for every rule and return the first that is due. A rule that could not look says so.
+        """Count the frame for every rule and return the first rule that must act. A frame that cannot be read is noted.
 
-        Whatever fires here is behind this frame for those that count since.
+        For a rule that counts since another one, counting begins behind the frame at which that one fires.
         """
         chosen: ArmedRule | None = None
         fired: list[ArmedRule] = []
@@ -189,7 +189,7 @@ class WireCell:
         return chosen
 
     def _counts(self, rule: Rule, carried: Carried) -> bool:
-        """Whether what the rule counts from is past, and was of the same process where it is of the same role."""
+        """Whether the rule that this one counts from has fired; of two rules of one role, in the same process."""
         if rule.since is None:
             return True
         mark = self._fired.get(rule.since)
@@ -219,7 +219,7 @@ class WireCell:
         self.write(kinds.FRAME, **carried.fields(), **about, **extra)
 
     def hit(self, rule: Rule, carried: Carried, held: str | None) -> None:
-        """Write that a rule fired. What is ``held`` must be held before, for others act on this line."""
+        """Write that a rule fired. A frame that is ``held`` must be held before that: other processes act on this line."""
         self.phase(rule, "hit", carried, action=rule.action, held=held)
 
     def phase(self, rule: Rule, phase: str, carried: Carried, **more: object) -> None:
@@ -231,12 +231,12 @@ class WireCell:
         self.write(kinds.RULE, rule=rule.id, phase=phase, **carried.fields(), **about, **more)
 
     def settle(self, carried: Carried, *, reached: bool) -> None:
-        """Write what the frame carried, now that its fate is known."""
+        """Write what the frame carried, when it is known whether it arrived."""
         self.write_all(carried.session.settled(carried.frame, carried.ledger, reached=reached))
 
 
 def _spelled(rule: Rule) -> dict[str, Any]:
-    """Return the rule's own selectors, without what is unset; no limit is one."""
+    """Return the selectors that a rule sets. A rule without a limit says so."""
 
     def pairs() -> Iterator[tuple[str, Any]]:
         for name, value in rule.to_json().items():

@@ -1,4 +1,4 @@
-"""The cells that are open, and whose a client is."""
+"""The open cells, and which of them a client belongs to."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Cells:
     def process_of(self, client: str, route: Route | None = None) -> str:
         """Return what names the process behind a client id; of a foreign client that is the whole of it.
 
-        Over a route that a cell has claimed it is the route: a foreign program may have several clients, which die together.
+        On a route that a cell has claimed, the name is the route's: a program may have several clients, which die together.
         """
         if route is not None and route.name in self._by_route:
             return f"route {route.name}"

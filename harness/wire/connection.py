@@ -1,4 +1,4 @@
-"""One connection through the wire: whose it is, what stands still on it, what was asked on it and is not answered."""
+"""One connection through the wire: its client, the frames held on it, and the requests that have no answer yet."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Pending:
 
 @dataclass(slots=True, eq=False)
 class Hold:
-    """A frame that stands still until somebody says what becomes of it."""
+    """A frame that the wire keeps until a verb of the control connection resolves it."""
 
     id: str
     carried: Carried
@@ -66,7 +66,7 @@ class Hold:
 
     @property
     def attached(self) -> bool:
-        """Whether its connection still lives and waits for it."""
+        """Whether the frame's connection is open and still waits for the frame."""
         return self.conn.alive and not self.detached
 
 
@@ -82,7 +82,7 @@ class Hub(Interface):
         """Return what names the process behind a client id."""
 
     def freeze_newcomer(self, conn: Connection) -> None:
-        """Let a connection that has just become known share the freezes it falls under."""
+        """Apply to a connection, whose client has just become known, the freezes that cover it."""
 
     def note(self, cell: WireCell | None, kind: str, **fields: object) -> None:
         """Write to the cell's history, or to the wire's own where there is none."""
@@ -94,7 +94,7 @@ class Hub(Interface):
         """Return the standing delay of a direction, in seconds."""
 
     def hold(self, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
-        """Register a held frame, and freeze what its rule says, in this very instant."""
+        """Register a held frame and apply the freeze of its rule, with nothing in between."""
 
     def scratch(self) -> AbstractContextManager[memoryview]:
         """Lend a block of memory for bytes that only pass through."""
@@ -170,7 +170,7 @@ class Connection:
         return {"conn": self.id, "role": self.route.role, "node": self.route.node, "client": self.client}
 
     def carry(self, direction: Direction, frame: Frame) -> Carried:
-        """Make the record of a frame that is at hand. An answer belongs to whoever asked."""
+        """Return what is known of the frame that has just been read. An answer belongs to the cell of its request."""
         asked = self.asked(direction, frame)
         cell, client, insight = self.cell, self.client, NOTHING
         if asked is not None:
@@ -192,7 +192,7 @@ class Connection:
         )
 
     def go_opaque(self, because: str) -> None:
-        """From here on bytes pass untouched and unread."""
+        """Pass all further bytes on without reading them."""
         if not self.opaque.is_set():
             self.opaque.set()
             self.answer_to_tls()
@@ -208,21 +208,21 @@ class Connection:
     # -- what was asked ---------------------------------------------------------------------------------------------
 
     def asked(self, direction: Direction, frame: Frame) -> Carried | None:
-        """Return what a frame answers; of several the last one."""
+        """Return the request that a frame answers; if it answers several, the last one."""
         questions = self.pending[_OTHER[direction]]
         found = next((questions[each] for each in reversed(frame.answers) if each in questions), None)
         return found.carried if found else None
 
     def answered(self, direction: Direction, frame: Frame) -> list[Pending]:
-        """Forget what a frame answers, and return it."""
+        """Remove the requests that a frame answers, and return them."""
         questions = self.pending[_OTHER[direction]]
         self._told.set()
         return [questions.pop(each) for each in frame.answers if each in questions]
 
     async def until_told(self) -> bool:
-        """Wait until all that the client has asked is being answered: what the wire says comes in its turn behind that.
+        """Wait until every earlier request of the client is being answered, so that the wire's own answer comes in its turn.
 
-        False where nothing is said any more.
+        Return false if no more answers come.
         """
         while self.pending[Direction.REQUEST] and not self._has_said_all:
             self._told.clear()
@@ -230,12 +230,12 @@ class Connection:
         return not self._has_said_all
 
     def said_all(self) -> None:
-        """Take note that the broker says no more."""
+        """Note that no more bytes come from the broker."""
         self._has_said_all = True
         self._told.set()
 
     def expect(self, pending: Pending) -> None:
-        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        """Remember a request that will be answered. If there are too many, the oldest is forgotten."""
         carried = pending.carried
         assert carried.frame.id is not None  # noqa: S101 - only such are answered
         questions = self.pending[carried.direction]
@@ -252,12 +252,12 @@ class Connection:
     # -- TLS that is asked for --------------------------------------------------------------------------------------
 
     def ask_for_tls(self) -> asyncio.Event:
-        """Take note that the client asks; what is returned is set when it was answered."""
+        """Note that the client asks for TLS. Return an event that is set at the answer."""
         self._granted.clear()
         return self._granted
 
     def answer_to_tls(self) -> None:
-        """Take note that the server has said something; if that was a yes, TLS has begun."""
+        """Note that the server has answered the request for TLS; if it granted it, TLS has begun."""
         self._granted.set()
 
     # -- standing still -------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class Connection:
             await self._open_gate.wait()
 
     def freeze(self, name: str) -> None:
-        """Let nothing pass in either direction."""
+        """Stop both directions of the connection."""
         self.frozen_by.add(name)
         self._open_gate.clear()
 
@@ -281,7 +281,7 @@ class Connection:
     # -- life -----------------------------------------------------------------------------------------------------
 
     def over(self, by: str) -> None:
-        """Take note that both sockets are closed, which ``by`` client, broker or wire has brought about."""
+        """Note that both sockets are closed. ``by``: who closed first, the client, the broker or the wire."""
         self._ended.set()
         self._over.set()
         for pending in self.unanswered():
@@ -304,7 +304,7 @@ class Connection:
             meter.waited(pending.since, now, waits=pending.carried.known.waits)
 
     def ended_by(self) -> str:
-        """Say whose end of the connection went first: the client's or the broker's (or of the network before it)."""
+        """Return which side closed first: the client's, or the broker's (or the network on that side)."""
         up, down = self.flows[Direction.REQUEST], self.flows[Direction.RESPONSE]
         ends = (
             ("client", up.ended_at),
@@ -320,7 +320,7 @@ class Connection:
         self._ended.set()
 
     async def until_closed(self) -> None:
-        """Wait for the end of the connection to be near."""
+        """Wait until the connection begins to close."""
         await self._ended.wait()
 
     async def until_over(self) -> None:

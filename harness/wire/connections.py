@@ -1,4 +1,4 @@
-"""All connections that there are: what stands still, what is silent, what waits, and what is cut."""
+"""All open connections, and the verbs for many of them: freeze, black hole, delay, cut."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """What stands still: everything of one client incarnation, or what a cell has to do with one broker node.
+    """A freeze: it covers all connections of one client incarnation, or those of a cell to one broker node.
 
-    Without a ``cell`` it is everything that anybody has to do with the node.
+    Without a ``cell`` it covers every connection to the node.
     """
 
     id: str
@@ -29,7 +29,7 @@ class Freeze:
     cell: WireCell | None = None
 
     def covers(self, conn: Connection) -> bool:
-        """Say whether a connection stands still under this."""
+        """Return whether the freeze covers a connection."""
         if self.scope is FreezeScope.NODE:
             return conn.route.node == self.target and self.cell in (None, conn.cell)
         return bool(conn.process) and conn.process == self.target
@@ -57,7 +57,7 @@ class Selection:
 
 
 class Connections:
-    """Those that live, by number. What one begins here names it by a number of ``numbers``."""
+    """The open connections, by number. Each new freeze gets a number of ``numbers``."""
 
     def __init__(self, numbers: Iterator[int]) -> None:
         self._numbers = numbers
@@ -70,7 +70,7 @@ class Connections:
         return iter(self._live.values())
 
     def add(self, conn: Connection) -> None:
-        """Take in a connection, which shares the freezes that it falls under."""
+        """Add a connection, and apply the freezes that cover it."""
         self._live[conn.id] = conn
         self.freeze_newcomer(conn)
 
@@ -89,13 +89,13 @@ class Connections:
         return sum(s for (which, way), s in self._delays.items() if way is direction and which.covers(conn))
 
     def freeze_newcomer(self, conn: Connection) -> None:
-        """Let a connection that has just become known share the freezes it falls under."""
+        """Apply to a connection, whose client has just become known, the freezes that cover it."""
         for freeze in self._freezes.values():
             if freeze.covers(conn):
                 conn.freeze(freeze.id)
 
     def freeze(self, scope: FreezeScope, target: str) -> Frozen:
-        """Let the connections of a process, or to a broker, stand still until :meth:`thaw`."""
+        """Stop the connections of a process, or to a broker, until :meth:`thaw`."""
         freeze = self.start_freeze(f"f{next(self._numbers)}", scope, target)
         return Frozen(freeze.id, sum(freeze.id in conn.frozen_by for conn in self))
 
@@ -112,7 +112,7 @@ class Connections:
         return Frozen(freeze, count)
 
     def start_freeze(self, name: str, scope: FreezeScope, target: str, cell: WireCell | None = None) -> Freeze:
-        """Let them stand still, and who comes later, too."""
+        """Stop the connections that the freeze covers, and those that are opened later."""
         freeze = self._freezes[name] = Freeze(name, scope, target, cell)
         for conn in self:
             if freeze.covers(conn):
@@ -120,7 +120,7 @@ class Connections:
         return freeze
 
     def end_freeze(self, name: str | None) -> None:
-        """Let them go on."""
+        """End the freeze."""
         if name is None:
             return
         self._freezes.pop(name, None)
@@ -141,7 +141,7 @@ class Connections:
         return len(meant)
 
     async def black_hole(self, which: Selection, direction: Direction, *, on: bool) -> int:
-        """Let a direction go silent, or end that and cut connections that lost bytes to it. Return how many.
+        """Discard all bytes of a direction, or stop doing so and cut the connections that lost bytes. Return how many.
 
         Raises:
             WireError: one is to end that is not there.
@@ -154,7 +154,7 @@ class Connections:
         return await self.end(conn for conn in self if which.covers(conn) and conn.flows[direction].swallowed)
 
     def delay(self, which: Selection, direction: Direction, seconds: float) -> None:
-        """Let every frame wait in this direction; 0 ends it."""
+        """Delay every frame of a direction; 0 ends the delay."""
         if seconds > 0:
             self._delays[which, direction] = seconds
         else:

@@ -63,7 +63,7 @@ class WireControl:
         return cls(sock)
 
     def close(self) -> None:
-        """Leave the wire alone; it goes on."""
+        """Close the control connection. The wire goes on."""
         with contextlib.suppress(OSError):  # it may have closed first
             self._sock.shutdown(socket.SHUT_RDWR)
         self._reader.join(REPLY_WITHIN_S)
@@ -76,7 +76,7 @@ class WireControl:
         self.close()
 
     def check(self) -> None:
-        """Raise :class:`WireError` where the wire is gone, or has said that it failed; asks nobody."""
+        """Raise :class:`WireError` if the wire has ended or has reported a failure. Sends nothing."""
         with self._condition:
             self._check()
 
@@ -135,7 +135,7 @@ class WireControl:
         return CellSummary(reply["cell"], reply["frames"], tuple(reply["discarded"]))
 
     def arm(self, cell_id: str, rule: Rule) -> None:
-        """Put a rule to work."""
+        """Arm a rule."""
         self._call("arm", {"cell_id": cell_id, "rule": rule.to_json()})
 
     def disarm(self, cell_id: str, rule_id: str) -> RuleCounts:
@@ -147,7 +147,7 @@ class WireControl:
         return RuleCounts(**self._call("counts", {"cell_id": cell_id, "rule_id": rule_id}))
 
     def detour(self, cell_id: str, route: str, upstream_port: int | None, upstream_host: str = LOOPBACK) -> None:
-        """Let a cell's new connections over a route reach the broker through another port; None ends that."""
+        """Send a cell's new connections on a route to the broker by another port; None ends that."""
         args = {"cell_id": cell_id, "route": route, "upstream_port": upstream_port, "upstream_host": upstream_host}
         self._call("detour", args)
 
@@ -174,7 +174,7 @@ class WireControl:
     # -- direct verbs -----------------------------------------------------------------------------------------------
 
     def freeze(self, scope: FreezeScope, target: str) -> Frozen:
-        """Let a client incarnation's or a node's connections stand still."""
+        """Stop the connections of a client incarnation, or to a node."""
         return Frozen(**self._call("freeze", {"scope": scope, "target": target}))
 
     def thaw(self, freeze: str) -> Frozen:
@@ -194,7 +194,7 @@ class WireControl:
         role: str | None = None,
         node: str | None = None,
     ) -> int:
-        """Let a direction go silent; return how many connections that is. Turned off, it cuts those that lost bytes."""
+        """Discard all bytes of a direction; return how many connections that is. Turned off, it cuts those that lost bytes."""
         args = {"direction": direction, "on": on, "client": client, "role": role, "node": node}
         return int(self._call("black_hole", args))
 
@@ -207,7 +207,7 @@ class WireControl:
         role: str | None = None,
         node: str | None = None,
     ) -> None:
-        """Let every frame wait in this direction; 0 ends it."""
+        """Delay every frame of a direction; 0 ends the delay."""
         args = {"direction": direction, "seconds": seconds, "client": client, "role": role, "node": node}
         self._call("delay", args)
 

@@ -1,4 +1,4 @@
-"""Sending a held frame over a fresh connection, after what its protocol says before it, and swallowing its answer."""
+"""Send a held frame over a new connection, after the protocol's greeting, and keep its answer from the client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Talk:
         self._came = bytearray()
 
     async def say(self, data: bytes) -> None:
-        """Send what goes before, and let the session know."""
+        """Send the frames that the protocol needs first, and tell the session."""
         at = 0
         while at < len(data):
             fed = self.session.feed(Direction.REQUEST, data[at:])
@@ -66,7 +66,7 @@ class _Talk:
         raise DeliveryError(f"the broker left instead of saying {expected.step}")
 
     async def next_frame(self) -> tuple[Frame, bytes] | None:
-        """Return the next frame, and the whole of it where it is below the limit; None where no other comes."""
+        """Return the next frame, with all its bytes if it is below the limit; None if no other frame comes."""
         while True:
             fed: Fed = self.session.feed(Direction.RESPONSE, self._came) if self._came else Need(1)
             if isinstance(fed, Opaque):

@@ -1,4 +1,4 @@
-"""What is held, and what becomes of it."""
+"""The held frames, and how each is resolved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Holds:
-    """The frames that stand still. Each is named by a number of ``numbers``."""
+    """The held frames. Each has a number of ``numbers``."""
 
     def __init__(self, conns: Connections, numbers: Iterator[int], *, decode_limit: int) -> None:
         self._conns = conns
@@ -31,7 +31,7 @@ class Holds:
         self._holds: dict[str, Hold] = {}
 
     def hold(self, carried: Carried, cell: WireCell, rule: Rule, conn: Connection) -> Hold:
-        """Register a held frame, and freeze what its rule says, in this very instant."""
+        """Register a held frame and apply the freeze of its rule, with nothing in between."""
         name = f"h{next(self._numbers)}"
         freeze = None
         if rule.freeze is not None:
@@ -42,7 +42,7 @@ class Holds:
         return hold
 
     def of(self, cell: WireCell) -> list[str]:
-        """Return the names of what is held of a cell."""
+        """Return the numbers of a cell's held frames."""
         return [hold.id for hold in self._holds.values() if hold.cell is cell]
 
     def told(self) -> list[Held]:
@@ -63,7 +63,7 @@ class Holds:
         ]
 
     async def resolve(self, held: str, how: How, *, cut: bool = True, within_s: float = 10.0) -> Resolved:
-        """Say what becomes of a held frame (see :class:`~harness.wire.rules.How`).
+        """Release, discard or deliver a held frame (see :class:`~harness.wire.rules.How`).
 
         ``cut`` belongs to ``release-later``: whether the connection ends or goes on without the frame. ``within_s``
         bounds the wait for forwarding, and for the answer of a delivery.
@@ -85,7 +85,7 @@ class Holds:
                 return await self._detach(hold, cut=cut)
 
     async def resolve_all(self, how: How = How.RELEASE, *, within_s: float = 10.0) -> list[Resolved]:
-        """Resolve whatever is still held; what has no connection to be released on is discarded."""
+        """Resolve every frame that is still held. A frame whose connection has ended is discarded."""
         results = []
         for hold in tuple(self._holds.values()):
             way = How.DISCARD if how is How.RELEASE and not hold.attached else how

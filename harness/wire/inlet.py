@@ -1,4 +1,4 @@
-"""Reading one end of a connection, holding only what is needed."""
+"""Reads one end of a connection, and keeps no more bytes than are needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Flow:
 
 
 class Inlet:
-    """Reads one end of a connection, holding only what is needed."""
+    """Reads one end of a connection, and keeps no more bytes than are needed."""
 
     def __init__(self, stream: Stream, flow: Flow) -> None:
         self.stream = stream
@@ -108,11 +108,11 @@ class Inlet:
         return not self.ended
 
     def drop(self, count: int) -> None:
-        """Forget the first ``count`` bytes at hand."""
+        """Drop the first ``count`` bytes of the buffer."""
         del self.buffer[:count]
 
     def take(self, count: int) -> bytes:
-        """Return and forget the first ``count`` bytes at hand (or what there is)."""
+        """Remove and return the first ``count`` bytes of the buffer, or as many as there are."""
         with memoryview(self.buffer) as view:
             taken = bytes(view[:count])
         del self.buffer[:count]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 LEAST_LIMIT = 1 << 20
-"""So many bytes are kept wherever a protocol needs them to tell what they are, or as many as are read of a frame."""
+"""At least so many bytes are kept where a protocol needs them to recognise a frame; or as many as are read of a frame."""
 
 
 class CutError(Exception):
@@ -66,13 +66,13 @@ class Lane:
             self._conn.said_all()
 
     def close(self) -> None:
-        """Let go of the source."""
+        """Stop reading the source."""
         self._inlet.close()
 
     # -- frames ---------------------------------------------------------------------------------------------------
 
     async def _next(self) -> bool:
-        """Take the next frame, or what else stands there, to its end; false where nothing is read any more."""
+        """Carry the next frame, or the bytes between frames, to its end. Return false if nothing more is read."""
         if not (self._inlet.buffer or await self._pipe.fill(1)):
             return False
         if self._conn.opaque.is_set():
@@ -100,7 +100,7 @@ class Lane:
         return going_on
 
     async def _need(self, count: int) -> bool:
-        """Have so many bytes at hand, and more than there were; false where they do not come, or nobody should keep so many."""
+        """Read until the buffer has grown to so many bytes. Return false if they do not come, or exceed what may be kept."""
         if count > max(self._hub.decode_limit, LEAST_LIMIT) + 1:
             self._conn.go_opaque(f"{count} bytes are needed to tell what they are")
             return False
@@ -122,7 +122,7 @@ class Lane:
         return await self._treat(carried, next((each for each in answered if each.swallow), None))
 
     async def _look(self, carried: Carried, cell: WireCell) -> bool:
-        """Read what must be known of the frame; false where the stream ends inside it."""
+        """Read as much of the frame as is needed. Return false if the stream ends inside it."""
         frame = carried.frame
         candidates, wanted = cell.candidates(carried.header), frame.head and cell.reads
         if frame.size <= self._hub.decode_limit and (wanted or candidates):
@@ -138,7 +138,7 @@ class Lane:
         return True
 
     async def _treat(self, carried: Carried, asked: Pending | None) -> bool:
-        """Do to the frame what the rules say; false where the stream has ended. ``asked``: its answer is to be swallowed."""
+        """Do to the frame what the rules say. Return false at the stream's end. ``asked``: keep its answer from the client."""
         cell, frame = carried.cell, carried.frame
         delay_s = self._hub.delay_of(self._conn, self._direction)
         if delay_s:
@@ -187,7 +187,7 @@ class Lane:
         raise CutError(f"rule {armed.rule.id}")
 
     async def _answer(self, carried: Carried, cell: WireCell, rule: Rule) -> bool:
-        """Refuse a request in the broker's name; it never gets there, or what it gets there for an answer is swallowed."""
+        """Refuse a request in the broker's name. The request is not forwarded, or its real answer is kept from the client."""
         try:
             refusal = carried.session.refuse(carried.frame, carried.payload or b"", str(rule.error))
         except UnableError as error:
@@ -207,7 +207,7 @@ class Lane:
         return going_on
 
     async def _instead(self, carried: Carried, cell: WireCell, asked: Carried, swallow: Swallow) -> bool:
-        """Keep an answer from its client: the connection ends, or the client is told something else."""
+        """Keep an answer from its client. The connection ends, or the client gets the wire's own answer."""
         cell.settle(carried, reached=False)
         if swallow.refusal is None:
             cell.phase(swallow.rule, "cut", carried)
@@ -254,11 +254,11 @@ class Lane:
 
     @property
     def _goes_on(self) -> bool:
-        """Whether there may be more."""
+        """Whether more frames may come."""
         return not self._inlet.ended or bool(self._inlet.buffer)
 
     async def _on(self, size: int, *, keep: bool = True) -> bool:
-        """Pass on (or throw away) so many bytes that are not waited for; false where the stream has ended."""
+        """Pass on, or discard, so many bytes as they come. Return false if the stream has ended."""
         await self._pipe.pass_on(size, keep=keep)
         return self._goes_on
 
@@ -286,7 +286,7 @@ def _meter(pending: Pending, now: float) -> None:
 
 
 def _whose(hub: Hub, conn: Connection, error: OSError) -> WireCell | None:
-    """Return the cell that must hear of an error, though nobody has said yet who comes: that TLS cannot be."""
+    """Return the cell whose history gets an error of TLS, which comes before the client has named itself."""
     return hub.cell_of(conn.client, conn.route) if isinstance(error, TlsError) else None
 
 

@@ -31,7 +31,7 @@ class Pipe:
         """How many bytes of the frame at hand have not yet been given to anybody."""
 
     async def fill(self, count: int) -> bool:
-        """Have ``count`` bytes at hand; false where the stream ends before, or is opaque."""
+        """Read until ``count`` bytes are in the buffer. Return false if the stream ends before that, or is opaque."""
         inlet, opaque = self.inlet, self._conn.opaque
         while len(inlet.buffer) < count and not opaque.is_set():
             if not await (inlet.read_unless(opaque) if inlet.buffer else inlet.read()):
@@ -40,7 +40,7 @@ class Pipe:
 
     @property
     def silent(self) -> bool:
-        """Whether nobody gets what is sent."""
+        """Whether a black hole discards what is sent."""
         return self.dark or self._hub.is_dark(self._conn, self._direction)
 
     @property
