@@ -128,6 +128,7 @@ STOPPED: Final = "stopped"
 FRAME: Final = "frame"
 """``conn, role, node, client, dir, api, version, corr, size``: the header of one frame. Where the wire has read the frame also
 ``records``, the records that it is about (no field: none), and of an answer ``error``, its error code (0: none).
+``answered``: false where a request asks for no answer, or its frame alone does not say that it does (no field: it does).
 ``software``: the name that the client's library gives itself, in the request that says it."""
 SENT: Final = "sent"
 """``record, topic, partition, request, producer_id, producer_epoch, sequence, transactional, transactional_id, attempt``: in a

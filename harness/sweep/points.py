@@ -134,6 +134,8 @@ class Can:
     failpoints: tuple[tuple[str, str], ...] = ()
     resends: bool = True
     """Whether a producer sends again what was not answered: else nothing of it comes late."""
+    reconnects: bool = True
+    """Whether its programs are known to connect anew and go on where the library of their protocol does not."""
     writes: tuple[tuple[str, WritePoint], ...] = ()
     """Durable writes, by role, that count from when a record is given to it."""
 
@@ -168,9 +170,10 @@ def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
         if not nameable(step) or step.at not in records:
             continue
         after = _After(
-            steps.found[place + 1 :], frame, records, records[step.at], again=can.resends or step.role != Role.PRODUCER
-        )
-        for happens, because in (*happenings(step, trigger(step), can), *after.happenings(step)):
+            steps.found[place + 1 :], frame, records, records[step.at], again=can.resends or step.role != Role.PRODUCER,
+            reconnects=can.reconnects,
+        )  # fmt: skip
+        for happens, because in (*happenings(step, frame, trigger(step), can), *after.happenings(step)):
             yield Point(step, happens, place, because)
 
 
@@ -226,8 +229,8 @@ def words(step: Step) -> str:
     return f"the {way}{times} next after {words(step.anchor)}"
 
 
-def happenings(step: Step, at: OnWire, can: Can) -> Iterator[tuple[Happening, str]]:
-    """Yield what may happen at a step by itself, with a sentence each."""
+def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tuple[Happening, str]]:
+    """Yield what may happen at a step by itself, with a sentence each. ``passed``: its frame in the run that it is found in."""
     asks, frame, whom = step.direction == REQUEST, words(step), f"the {step.role}"
     known = known_steps().get((step.api, str(step.direction)), PLAIN)
     if step.role != Role.BROKER:
@@ -239,7 +242,8 @@ def happenings(step: Step, at: OnWire, can: Can) -> Iterator[tuple[Happening, st
     yield Happening(LOSE, at), f"{_begin(frame)} is lost, and its connection is cut."
     if not asks and step.role in READERS:
         yield Happening(HOLD, at), f"{_begin(frame)} is on its way until the source is exhausted; then it arrives."
-    for error, may_be_done in known.errors.items() if asks else ():
+    answered = asks and passed.line.get("answered", True)
+    for error, may_be_done in known.errors.items() if answered else ():
         yield Happening(f"{REFUSE}-{error}", at), f"{_begin(frame)} never arrives, and is refused by {error}."
         if may_be_done:
             yield Happening(f"{REFUSE_DONE}-{error}", at), f"{_begin(frame)} is done, and refused by {error} all the same."
@@ -268,6 +272,8 @@ class _After:
     here: Record
     again: bool
     """Whether its process asks again."""
+    reconnects: bool
+    """Whether its process goes on over another connection whatever its library does."""
 
     def happenings(self, step: Step) -> Iterator[tuple[Happening, str]]:
         """Yield when a late request may arrive: after its sender has repeated it, and during what the sender does next.
@@ -278,7 +284,7 @@ class _After:
         if step.direction == RESPONSE and (given := self._given(step)) is not None:
             told = f"{_begin(words(step))} is on its way until the {given.role} is given the record; then it arrives."
             yield Happening(HOLD, trigger(step), given), told
-        if step.direction != REQUEST or not known.movable or not known.durable:
+        if step.direction != REQUEST or not known.movable or not known.durable or not (known.again or self.reconnects):
             return
         at, frame = trigger(step), _begin(words(step))
         if self.again and (own := next(self._answers(beyond=False), None)) is not None:

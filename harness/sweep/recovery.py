@@ -64,7 +64,7 @@ def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load:
     for step, frame in _steps(first.point, frames[at:], before, known, usual):
         if not nameable(step) or not any(record.id == step.at for record in load.records):
             continue
-        for happens, because in happenings(step, _at(step, first.point, load), can):
+        for happens, because in happenings(step, frame, _at(step, first.point, load), can):
             if happens.act in ACTS:
                 told = f"{first.point.because} Then: {because[:1].lower()}{because[1:]}"
                 yield replace(first.point, second=(step, happens), because=told), phase.get(name_of(frame.line), "")

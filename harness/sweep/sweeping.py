@@ -285,7 +285,9 @@ class Sweep:
         members = frozenset(role for role, found in processes.items() if len(found) > 1)
         declared = isinstance(self.base, DeclaredCell)
         resends = declared or ours(self.base.settings).producer.retries
-        return Can(self.kills_brokers, declared, members, self.failpoints, resends, self._writes())
+        return Can(
+            self.kills_brokers, declared, members, self.failpoints, resends, reconnects=not declared, writes=self._writes()
+        )
 
     def _applicable(self, found: Iterable[Point]) -> tuple[list[Point], tuple[tuple[Point, str], ...]]:
         able, unable = [], []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.wire.messages import WireError
 from harness.wire.protocol import Insight
-from harness.wire.rules import Action, ArmedRule, Header
+from harness.wire.rules import Action, ArmedRule, Direction, Header
 from harness.wire.traffic import Meter
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.model.identity import Identity
     from harness.wire.protocol import Frame, Line, Protocol, Session, Step
-    from harness.wire.rules import Direction, Rule
+    from harness.wire.rules import Rule
 
 NOTHING = Insight()
 
@@ -58,6 +58,7 @@ class Carried:
             "dir": self.direction,
             "api": self.frame.step,
             "size": self.frame.size,
+            **({"answered": False} if self.direction is Direction.REQUEST and self.frame.id is None else {}),
             **self.frame.facts,
         }
 

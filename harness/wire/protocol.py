@@ -176,7 +176,7 @@ class Step:
     waits say nothing of the network. ``movable``: it may go over another connection. ``removable``: it may vanish while its
     connection lives on. ``durable``: who gets it changes durable state. ``errors``: legal refusals of it, and whether what was
     asked may be done all the same: only such a one may be given where the request was forwarded. ``hangs_up``: who refuses it
-    ends the connection.
+    ends the connection. ``again``: the client's library itself connects anew and asks again where no answer came.
     """
 
     selects: frozenset[str] = frozenset()
@@ -186,6 +186,7 @@ class Step:
     durable: bool = False
     errors: Mapping[str, bool] = field(default_factory=dict)
     hangs_up: bool = False
+    again: bool = False
 
 
 PLAIN = Step()

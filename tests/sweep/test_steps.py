@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,9 @@ from harness.sweep.points import HOLD, LATE_NEXT, LATE_NEXT_KILL, Can, at_writes
 from harness.sweep.steps import Step, Steps, intersected, process_of, trace
 from harness.wire.rules import Direction
 from tests.sweep.stepping import asked
+
+if TYPE_CHECKING:
+    from harness.model.cell import Load
 
 SAVED = Path(__file__).with_name("dry.tar.xz")
 """What the wire wrote in three runs of the plain pipeline without a fault, under each semantic: Kafka, kafka-python, seed 1."""
@@ -172,6 +176,49 @@ def test_who_sends_nothing_again_is_late_for_nothing() -> None:
 
     assert late(Can()) - late(Can(resends=False)) == {("producer", "late")}
     assert ("consumer", "late") in late(Can(resends=False))
+
+
+def played(frames: list[tuple[str, str, int, bool]], load: Load) -> Steps:
+    """Return the steps of a producer's frames, each by API, direction, at which record of a load, and whether it is answered."""
+    lines = [
+        frame(at, api, way, (load.records[one].id,)) | ({} if answered or way == "response" else {"answered": False})
+        for at, (api, way, one, answered) in enumerate(frames, 1)
+    ]
+    return steps_of([(History(tuple(lines)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
+
+
+def acts_of(steps: Steps, load: Load, can: Can) -> dict[str, set[str]]:
+    """Return what may happen to the requests, by their API."""
+    found: dict[str, set[str]] = {}
+    for point in points(steps, load, can):
+        if point.step.direction == Direction.REQUEST:
+            found.setdefault(point.step.api, set()).add(point.act)
+    return found
+
+
+def test_what_asks_for_no_answer_is_not_refused() -> None:
+    """Its own frame says whether it does: of an ACK that asks for a receipt, and of one that does not, only the first is."""
+    load = swept(["queue/at-least-once"], asked(system="activemq", records=24))[0].load()
+    for api in ("SEND", "ACK", "MESSAGE", "TRANSFER"):  # STOMP, OpenWire, AMQP
+        acts = [acts_of(played([(api, "request", 1, answered)], load), load, Can()) for answered in (True, False)]
+        assert acts[0].get(api, set()) - acts[1].get(api, set()) == (
+            {"refuse-refused"} if api in {"SEND", "ACK", "MESSAGE"} else set()
+        )
+        assert not any(act.startswith("refuse") for act in acts[1].get(api, set()))
+
+
+def test_who_loses_its_connection_for_good_is_late_for_nothing() -> None:
+    """Kafka's libraries connect anew by themselves. STOMP's do not: whether its program does is known of lostack's own only."""
+    load = swept(["queue/at-least-once"], asked(system="activemq", records=24))[0].load()
+    stomp = [(api, way, one, True) for one in (1, 2) for api, way in (("SEND", "request"), ("RECEIPT", "response"))]
+    kafka = [("Produce", way, one, True) for one in (1, 2) for way in ("request", "response")]
+
+    def late(frames: list[tuple[str, str, int, bool]], *, reconnects: bool) -> set[str]:
+        acts = acts_of(played(frames, load), load, Can(resends=False, reconnects=reconnects))
+        return {act for each in acts.values() for act in each if act.startswith("late")}
+
+    assert late(stomp, reconnects=False) == set()
+    assert late(stomp, reconnects=True) == late(kafka, reconnects=False) == {LATE_NEXT, LATE_NEXT_KILL}
 
 
 def test_durable_writes_are_points_at_every_record() -> None:

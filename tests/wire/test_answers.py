@@ -165,6 +165,9 @@ def test_what_asks_for_no_answer_is_not_refused_and_voids(bench: Bench) -> None:
     bench.broker.wait_corrs(7)
     assert "asks for no answer" in bench.wait_event(kinds.UNDECODABLE)["because"]
     assert "answered" not in bench.phases("r")
+    client.send(produce(bench, 8))
+    bench.broker.wait_corrs(7, 8)
+    assert [frame.get("answered") for frame in bench.events(kinds.FRAME) if frame["dir"] == "request"] == [False, None]
 
 
 @pytest.mark.parametrize(

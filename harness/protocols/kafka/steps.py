@@ -180,8 +180,9 @@ def error_name(code: int) -> str:
 def _step(api: Api, way: Direction) -> Step:
     asks = way is Direction.REQUEST
     errors = {error: error in AFTER_ALL.get(api, ()) for error in _REFUSALS.get(api, ())} if asks else {}
-    return Step(selects=api.selects(way), waits=api in KEPT_WAITING, movable=asks and api not in LOGIN,
-                durable=asks and api in DURABLE, errors=errors)  # fmt: skip
+    movable = asks and api not in LOGIN
+    return Step(selects=api.selects(way), waits=api in KEPT_WAITING, movable=movable,
+                durable=asks and api in DURABLE, errors=errors, again=movable)  # fmt: skip
 
 
 STEPS: Final = {(str(api), way): _step(api, way) for api in _BY_NUMBER.values() for way in Direction}
