@@ -193,8 +193,13 @@ _ANSWERED = (
     ),
     _by_java(
         "delivery-lost+answered", "delivery-lost", Drop(MESSAGE),
-        "The message never reaches the consumer, and the connection is cut. It is given again, and nothing else is.",
-        {AMO: holds(DELIVERED_AGAIN), ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+        "The message never reaches the consumer, and the connection is cut. It is given again, and so may be what the consumer "
+        "has in hand: what it acknowledges into the lost connection it takes for not acknowledged, whatever the broker knows.",
+        {
+            AMO: Predicted(lost=AtMost(IN_HAND), sign=DELIVERED_AGAIN),
+            ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN),
+            EOS: holds(DELIVERED_AGAIN),
+        },
     ),
     _by_java(
         "commit-lost+answered", "commit-lost", Kill(ACK, (Role.CONSUMER,)),
@@ -397,17 +402,18 @@ _AFTER_ACK = (
 )  # fmt: skip
 
 
-def _with_holes(cursor: Cursor) -> Mapping[Semantic, Settings]:
-    return {semantic: with_cursor(each, cursor, puts_off=True) for semantic, each in _ANSWERED_RECIPES.items()}
+def _with_holes(cursor: Cursor, up_to: int) -> Mapping[Semantic, Settings]:
+    return {semantic: with_cursor(each, cursor, puts_off=up_to) for semantic, each in _ANSWERED_RECIPES.items()}
 
 
-_FEW, _PAUSING = _with_holes(Cursor.FEW), _with_holes(Cursor.PAUSING)
+_FIRST_THIRD, _ALL_OF_THEM = 8, 24
+_FEW, _PAUSING = _with_holes(Cursor.FEW, _FIRST_THIRD), _with_holes(Cursor.PAUSING, _ALL_OF_THEM)
 _HOLES = (
     _by_java(
         "broker-crash-after-ack+holes", "broker-crash-after-ack", _BROKER,
-        "Every second message is put off, so what is acknowledged is in ranges with holes between them, and the broker, which "
-        "writes down three ranges here, has more of them. It answers all the same: what is behind the third it knows until it "
-        "dies, and gives it again.",
+        "Every second of the first eight messages is put off, so what is acknowledged is in ranges with holes between them, and "
+        "the broker, which writes down three ranges here, has a fourth. It answers all the same: what is in the fourth it knows "
+        "until it dies, and gives it again.",
         {
             AMO: Predicted(lost=AtMost(Select.TARGET), duplicated=Some(), settings=_FEW[AMO], control=True),
             ALO: Predicted(duplicated=Some(), settings=_FEW[ALO]),
@@ -415,11 +421,12 @@ _HOLES = (
     ),
     _by_java(
         "broker-crash-after-ack+holes+pausing", "broker-crash-after-ack", _BROKER,
-        "The same with PIP-299: a broker that has more ranges than it can write down gives nothing more out until a hole is "
-        "filled. So all that it had answered is written down. Whoever acknowledges first has never worked on the target.",
+        "The same with PIP-299, and every second of all messages put off: a broker that has more ranges than it can write down "
+        "gives nothing more out until a hole is filled. So only what it answered just before its death is given again, for it "
+        "answers before it has written down (seen once in ten runs: 0.3 s before).",
         {
-            AMO: Predicted(lost=Exactly(), sign=HELD_BACK, settings=_PAUSING[AMO]),
-            ALO: Predicted(duplicated=AtMost(IN_HAND), sign=HELD_BACK, settings=_PAUSING[ALO]),
+            AMO: Predicted(lost=AtMost(Select.TARGET), duplicated=AtMost(UNWRITTEN), sign=HELD_BACK, settings=_PAUSING[AMO]),
+            ALO: Predicted(duplicated=AtMost(UNWRITTEN), sign=HELD_BACK, settings=_PAUSING[ALO]),
         }, deployment=Deployment.OWN, suite=Suite.NIGHT,
     ),
 )  # fmt: skip

@@ -71,5 +71,6 @@ class PushSettings:
     """An acknowledgement goes at once, and is waited for until the broker has answered it. Else it is said to a library that
     sends it within 100 ms, with others, and hears nothing."""
     cursor: Cursor = Cursor.LAZY
-    puts_off: bool = False
-    """Every second message is put aside and worked on, and acknowledged, when nothing else comes: its place is a hole."""
+    puts_off: int = 0
+    """Up to which record of the source every second message is put aside: it is worked on, and acknowledged, when nothing else
+    comes. Its place is a hole among what is acknowledged. 0: none is."""

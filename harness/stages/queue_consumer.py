@@ -36,7 +36,7 @@ class Work:
 
     def on(self, given: Given) -> None:
         """Work on a message, or put it off."""
-        if self._settings.push.puts_off and _is_odd(given):
+        if _is_odd(given, self._settings.push.puts_off):
             self._aside[given.name] = given
         else:
             self._work(given)
@@ -110,9 +110,9 @@ def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Given) -
     return problem is None
 
 
-def _is_odd(given: Given) -> bool:
+def _is_odd(given: Given, up_to: int) -> bool:
     payload = decode(given.value)
-    return payload is not None and payload.position % 2 == 1
+    return payload is not None and payload.position <= up_to and payload.position % 2 == 1
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def client() -> Client:
 def work(tmp_path: Path, client: Client) -> Iterator[Work]:
     """Return what is tested, acknowledging before the work."""
     create_sink(str(tmp_path / "sink.sqlite"))
-    consumer = replace(QUEUE_AT_LEAST_ONCE.consumer, position=SavePosition.BEFORE_WORK, push=PushSettings(puts_off=True))
+    consumer = replace(QUEUE_AT_LEAST_ONCE.consumer, position=SavePosition.BEFORE_WORK, push=PushSettings(puts_off=24))
     stage: Any = type("Stage", (), {
         "settings": replace(QUEUE_AT_LEAST_ONCE, consumer=consumer), "sink": str(tmp_path / "sink.sqlite"),
         "client_id": "c.consumer.1",

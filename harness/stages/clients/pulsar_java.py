@@ -57,6 +57,7 @@ class Program:
         except WaitTimeoutError as error:
             raise ClientError("TimeoutException", f"{error}; {self._refused}") from error
         self.transaction = NOTHING
+        self._in_hand: dict[str, str] = {}
 
     def _made(self, stage: Stage) -> str | None:
         """Return a client; one with transactions waits for their coordinator, whatever that says."""
@@ -78,6 +79,20 @@ class Program:
         """End it; where that is not known, the broker does when its time is over."""
         ended, self.transaction = self.transaction, NOTHING
         self.bridge.call(how, ended, milliseconds(ANSWER_S))
+
+    def given(self, consumer: str, message: str) -> None:
+        """Note that a consumer was given a message."""
+        self._in_hand[message] = consumer
+
+    def acknowledged(self, message: str) -> None:
+        """Note that a message is acknowledged: how its transaction ends decides whether it comes again."""
+        self._in_hand.pop(message, None)
+
+    def give_back(self) -> None:
+        """Refuse what was given and not acknowledged: no transaction has it, and while the program lives nobody is given it."""
+        for message, consumer in self._in_hand.items():
+            self.bridge.call("refuse", consumer, message)
+        self._in_hand.clear()
 
 
 @cache
@@ -132,11 +147,12 @@ class PulsarProducer:
         self._program.end("commit")
 
     def abort(self) -> None:
-        """Abort the transaction.
+        """Abort the transaction, and let what was not acknowledged in it be given again.
 
         Raises:
             ClientError: nobody knows how the transaction has ended.
         """
+        self._program.give_back()
         if self._program.transaction == NOTHING:
             raise ClientError("InvalidTxnStatus", "nobody knows how it has ended")
         self._program.end("abort")
@@ -213,6 +229,7 @@ class PulsarConsumer:
         if not found:
             return None
         token, name, times, key, value = found
+        self._program.given(self._consumer, token)
         return Given(name, decoded(value) or b"", int(times) > 0, token, decoded(key))
 
     def acknowledge(self, given: Given) -> None:
@@ -221,6 +238,7 @@ class PulsarConsumer:
             "ack", self._consumer, given.token, self._program.transaction, str(self._settings.push.cumulative).lower(),
             milliseconds(ANSWER_S),
         )  # fmt: skip
+        self._program.acknowledged(given.token)
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
         """Let the message be given again, to whomever; nobody can refuse one for good.
@@ -230,6 +248,7 @@ class PulsarConsumer:
         """
         if for_good:
             raise ClientError("UnsupportedOperationException", "a subscription gives again what is refused")
+        self._program.acknowledged(given.token)
         self._program.bridge.call("refuse", self._consumer, given.token)
 
 

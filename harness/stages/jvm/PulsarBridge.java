@@ -129,7 +129,7 @@ public final class PulsarBridge extends Calls {
     /** {@code ack CONSUMER MESSAGE TRANSACTION CUMULATIVE WITHIN}. */
     private String acknowledge(String[] words) throws Exception {
         Consumer<?> consumer = (Consumer<?>) things.get(words[1]);
-        MessageId id = ((Message<?>) things.remove(words[2])).getMessageId();
+        MessageId id = ((Message<?>) things.get(words[2])).getMessageId();
         Transaction transaction = words[3].equals("-") ? null : (Transaction) things.get(words[3]);
         CompletableFuture<Void> done;
         if (Boolean.parseBoolean(words[4])) {
@@ -138,7 +138,9 @@ public final class PulsarBridge extends Calls {
         } else {
             done = transaction == null ? consumer.acknowledgeAsync(id) : consumer.acknowledgeAsync(id, transaction);
         }
-        return waited(done, words[5]);
+        waited(done, words[5]);
+        things.remove(words[2]); // one that is not acknowledged can be refused
+        return "";
     }
 
     private static String place(MessageId id) {

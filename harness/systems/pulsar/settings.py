@@ -32,7 +32,7 @@ def answered(settings: Settings) -> Settings:
     return _pushed(settings, receipts=True)
 
 
-def with_cursor(settings: Settings, cursor: Cursor, *, puts_off: bool = False) -> Settings:
+def with_cursor(settings: Settings, cursor: Cursor, *, puts_off: int = 0) -> Settings:
     """Return settings for a subscription whose acknowledgements are written down otherwise; its producer is deduplicated."""
     deduplicated = replace(settings, producer=replace(settings.producer, idempotence=True))
     return _pushed(deduplicated, cursor=cursor, puts_off=puts_off)
