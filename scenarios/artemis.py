@@ -30,7 +30,7 @@ from harness.stages.settings import (
     queue_pipeline,
 )
 from harness.systems.activemq.selections import IN_HAND
-from harness.systems.artemis.signs import KEPT_ONCE
+from harness.systems.artemis.signs import KEPT_ONCE, UNBOUND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,8 +164,24 @@ _LEFT_BY_AMQP = (
 )
 
 
+_TRAP = (
+    " Over STOMP this broker does an ACK at once, whatever becomes of the transaction in which it is: control, where that loses."
+)
+_UNBOUND = {
+    "commit-lost+transacted": holds(UNBOUND),
+    "consumer-crash-before-recording+transacted": replace(LOSES, control=True),
+}
+"""What comes of an acknowledgement that is bound to no transaction."""
+
+
 def _of_any(scenario: Scenario) -> Scenario:
     """Return what any client of JMS can be told as it is here."""
+    if scenario.id in _UNBOUND:
+        unbound = {
+            semantic: replace(_UNBOUND[scenario.id], settings=theory.settings)
+            for semantic, theory in scenario.expect.items() if isinstance(theory, Predicted)
+        }  # fmt: skip
+        return replace(scenario, because=scenario.because + _TRAP, by_client={**scenario.by_client, STOMP: unbound})
     if scenario.id != "work-fails+limit":
         return scenario
     left = {

@@ -51,8 +51,10 @@ LOCAL = replace(
 TWO_PHASES = replace(LOCAL, producer=replace(LOCAL.producer, cursor=SaveCursor.BETWEEN_PHASES))
 """Two resources, the outbox and the queue, and the producer as their coordinator: prepare at the queue, save the cursor, commit.
 Its consumer absorbs nothing."""
-OPENWIRE, AMQP, CORE = "openwire", "amqp", "core"
+OPENWIRE, AMQP, CORE, STOMP = "openwire", "amqp", "core", "stomp.py"
 JMS = (OPENWIRE, AMQP, CORE)
+ANY = (*JMS, STOMP)
+"""STOMP has two of these modes of its own: ``ack:client``, and an ACK, or a SEND, in a transaction."""
 PUSHED = (OPENWIRE, AMQP)
 """Whose libraries are given several messages at a time, and give up one that fails too often."""
 DISTRIBUTED = (OPENWIRE, CORE)
@@ -60,7 +62,9 @@ DISTRIBUTED = (OPENWIRE, CORE)
 NOT_JMS = NotApplicable("a scenario of JMS' modes and transactions: what this client's protocol has of its own is no cell here")
 NO_XA = NotApplicable("the library that speaks this protocol has no distributed transactions")
 AUTO_ELSEWHERE = NotApplicable("over AMQP at-most-once is presettled, and nobody acknowledges: no cell here")
-DUPS_OK_ELSEWHERE = NotApplicable("its library has DUPS_OK_ACKNOWLEDGE, too: no cell here, and not run")
+DUPS_OK_GATHERS = NotApplicable("its library gathers what it acknowledges so: see consumer-crash-before-commit+dups-ok")
+DUPS_OK_AT_ONCE = NotApplicable("of a queue its library acknowledges as with AUTO: see consumer-crash-before-recording+dups-ok")
+SETTLED_LATER = NotApplicable("it settles nothing when it is sent: see ack-cut+auto-unanswered")
 OPTIMIZED_ELSEWHERE = NotApplicable("optimizeAcknowledge is OpenWire's; what Core gathers (ackBatchSize) is no cell here")
 WINDOW_ELSEWHERE = NotApplicable("Core's library has a window in bytes (consumerWindowSize): no cell here")
 LIMIT_ELSEWHERE = NotApplicable("over Core the broker counts deliveries (max-delivery-attempts): no cell here")
@@ -124,20 +128,35 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
             "answer. The program has the message, and works on it; the acknowledgement never arrives, and it comes again: "
             "at-most-once it is only where the acknowledgement blocks.",
             Drop(ACK), {AMO: told(replace(DUPLICATES, control=True), asynchronous)}, otherwise=AUTO_ELSEWHERE),
+        one("ack-cut+auto-unsettled", "Control: AUTO_ACKNOWLEDGE over AMQP, where a message is not settled when it is sent. "
+            "Nobody answers its acknowledgement, so the library cannot wait: the program works on the message, the "
+            "acknowledgement never arrives, and it comes again.",
+            Drop(ACK), {AMO: Predicted(duplicated=AtLeast(most=IN_HAND), control=True, settings=asynchronous)}, (AMQP,),
+            otherwise=SETTLED_LATER),
         one("commit-lost+client", "CLIENT_ACKNOWLEDGE, one message at a time: as with a mode for single messages. Over AMQP "
             "nobody answers it: the consumer may be at work on the next one when it dies, and that comes twice, too.",
             Kill(ACK, (Role.CONSUMER,)), {
                 ALO: told(DUPLICATES, by_client_mode),
                 EOS: told(holds(ABSORBED), consuming(exactly_once, mode=Acknowledge.CLIENT)),
-            }, JMS, elsewhere={AMQP: {ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=by_client_mode)}}),
+            }, ANY, elsewhere={AMQP: {ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=by_client_mode)}}),
         one("commit-lost+transacted", "What was received in a transaction of the session is acknowledged by its commit, which "
-            "never arrives.", Kill(COMMIT, (Role.CONSUMER,)), each_transacted(DUPLICATES, holds(ABSORBED)), JMS),
+            "never arrives.", Kill(COMMIT, (Role.CONSUMER,)), each_transacted(DUPLICATES, holds(ABSORBED)), ANY),
         one("commit-ack-lost+transacted", "The commit is taken, and its consumer dies before it learns so: the work was done "
-            "before.", Kill(COMMITTED, (Role.CONSUMER,)), each_transacted(holds(NOT_GIVEN_AGAIN), holds(NOT_GIVEN_AGAIN)), JMS),
+            "before.", Kill(COMMITTED, (Role.CONSUMER,)), each_transacted(holds(NOT_GIVEN_AGAIN), holds(NOT_GIVEN_AGAIN)), ANY),
+        one("consumer-crash-before-recording+transacted", "A message is acknowledged in a transaction when it is received, and "
+            "its consumer dies before its work: the transaction ends with the connection, and the message is given again.",
+            Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
+            each_transacted(holds(DELIVERED_AGAIN), holds(DELIVERED_AGAIN)), ANY),
         one("consumer-crash-before-recording+dups-ok", "Control: DUPS_OK_ACKNOWLEDGE, by which duplicates are allowed, and "
-            "losses not. Of a queue this library acknowledges as with AUTO, before it hands a message over: the work is undone, "
-            "and the message is gone.", Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-            {ALO: told(replace(LOSES, control=True), consuming(QUEUE_AT_LEAST_ONCE, **lazily))}, otherwise=DUPS_OK_ELSEWHERE),
+            "losses not. Of a queue these libraries acknowledge as with AUTO, before they hand a message over: the work is "
+            "undone, and the message is gone.", Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
+            {ALO: told(replace(LOSES, control=True), consuming(QUEUE_AT_LEAST_ONCE, **lazily))}, PUSHED,
+            otherwise=DUPS_OK_GATHERS),
+        one("consumer-crash-before-commit+dups-ok", "DUPS_OK_ACKNOWLEDGE over Core: the library gathers what it acknowledges "
+            "until that is a megabyte, or its consumer is closed. So everything that was worked on since comes again.",
+            Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+            {ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=consuming(QUEUE_AT_LEAST_ONCE, **lazily)),
+             EOS: told(holds(ABSORBED), consuming(exactly_once, **lazily))}, (CORE,), otherwise=DUPS_OK_AT_ONCE),
         one("consumer-crash-before-commit+optimized", "optimizeAcknowledge: the library acknowledges two thirds of a window at "
             "once, so everything that was worked on since comes again, and not the target alone.",
             Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
@@ -157,10 +176,10 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
              EOS: told(replace(LOSES, control=True), consuming(exactly_once, **limited))}, PUSHED, otherwise=LIMIT_ELSEWHERE),
         one("producer-commit-lost", "A message is sent in a transaction of the session, whose commit never arrives: it ends with "
             "its connection, and the message is taken again.",
-            Kill(OnWire(Role.PRODUCER, Act.COMMIT, REQUEST), (Role.PRODUCER,)), {ALO: told(holds(TAKEN_AGAIN), LOCAL)}, JMS),
+            Kill(OnWire(Role.PRODUCER, Act.COMMIT, REQUEST), (Role.PRODUCER,)), {ALO: told(holds(TAKEN_AGAIN), LOCAL)}, ANY),
         one("producer-commit-answer-lost", "The transaction is committed, and its producer dies before it learns so: in doubt "
             "it sends again.", Kill(OnWire(Role.PRODUCER, Act.COMMITTED, RESPONSE), (Role.PRODUCER,)),
-            {ALO: told(DUPLICATES, LOCAL)}, JMS),
+            {ALO: told(DUPLICATES, LOCAL)}, ANY),
         one("ack-lost+failover", "The message is stored and its answer is lost with the connection. The library makes another "
             "one and sends it again, by the same name. It says that it has come back, and this broker looks up the last name of "
             "its producer: it answers, and stores nothing.", Drop(SENT), each_failing_over(REPEATED_REQUEST),

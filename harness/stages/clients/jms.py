@@ -253,6 +253,7 @@ class JmsConsumer:
     def __init__(self, stage: Stage) -> None:
         self._mode = stage.settings.consumer.acknowledges
         self._by_library = self._mode in BY_LIBRARY
+        self._gathers = self._mode in LIBRARIES[stage.client].gathers
         self._connected = Connected(stage)
         self._queue = ""
         self._session = self._consumer = ""
@@ -264,13 +265,22 @@ class JmsConsumer:
 
     def _opened(self, number: str) -> None:
         self._session = self._connected.session(number, self._mode)
+        self._listen(number)
+
+    def _listen(self, number: str) -> None:
         [self._consumer] = _bridge().call("consumer", number, self._session, self._queue)
 
     def receive(self, within_s: float) -> Given | None:
-        """Return the next message. What a lost connection had given and nobody has received is given again."""
+        """Return the next message. What a lost connection had given and nobody has received is given again.
+
+        Where nothing comes, and the library has gathered acknowledgements, its consumer is closed for them, and made anew.
+        """
         number = self._connected.there(self._opened)
         try:
             found = _bridge().call("receive", number, self._consumer, milliseconds(within_s))
+            if not found and self._gathers:
+                _bridge().call("close-consumer", self._consumer)
+                self._listen(number)
         except ClientError:
             self._connected.leave()
             return None

@@ -43,6 +43,8 @@ class Library:
     distributed: str = ""
     in_java: bool = False
     """Whether it takes properties only whose names could be Java's: without a dash."""
+    gathers: frozenset[Acknowledge] = frozenset()
+    """By which modes it acknowledges so lazily that it says the last of it only when its consumer is closed."""
 
 
 def _openwire(stage: Stage) -> str:
@@ -76,7 +78,7 @@ def _openwire(stage: Stage) -> str:
 
 
 def _amqp(stage: Stage) -> str:
-    """At most once, both sides settle what they send when they send it."""
+    """At most once, both sides settle what they send when they send it; else nobody can wait for what settles it."""
     producer, consumer = stage.settings.producer, stage.settings.consumer
     options: dict[str, Any] = {
         "jms.validatePropertyNames": False,
@@ -84,7 +86,7 @@ def _amqp(stage: Stage) -> str:
         "jms.requestTimeout": ANSWER_MS,
         "jms.prefetchPolicy.queuePrefetch": consumer.unit,
         "jms.redeliveryPolicy.maxRedeliveries": consumer.share.limit - 1,
-        "jms.presettlePolicy.presettleConsumers": consumer.acknowledges is Acknowledge.AUTO,
+        "jms.presettlePolicy.presettleConsumers": consumer.acknowledges is Acknowledge.AUTO and consumer.blocking,
         "jms.presettlePolicy.presettleProducers": producer.acks == 0,
         "transport.useEpoll": False,
         "transport.useKQueue": False,
@@ -142,5 +144,6 @@ LIBRARIES: Final = {
             Acknowledge.TRANSACTED: 0, Acknowledge.AUTO: 1, Acknowledge.CLIENT: 2, Acknowledge.DUPS_OK: 3,
             Acknowledge.BEFORE: 100, Acknowledge.INDIVIDUAL: 101,
         }, "org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory", in_java=True,
+        gathers=frozenset({Acknowledge.DUPS_OK}),
     ),
 }  # fmt: skip

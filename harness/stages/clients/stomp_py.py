@@ -21,7 +21,7 @@ from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError
 from harness.stages.clients.queues import DUPLICATE_ID, Given
-from harness.stages.settings import SavePosition
+from harness.stages.pushing import Acknowledge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +35,13 @@ ANSWER_S: Final = 10.0
 """How long it may take to answer a greeting, or a subscription."""
 SUBSCRIPTION: Final = "1"
 _NUMBERS: Final = itertools.count(1)
-"""Of the connections of this process: a broker wants each client id once, and may not know yet that the last one is gone."""
+"""Of the connections of this process, and of its transactions: a broker wants each client id once, and may not know yet that the
+last one is gone."""
+_MODES: Final = {
+    Acknowledge.AUTO: "auto", Acknowledge.CLIENT: "client", Acknowledge.INDIVIDUAL: "client-individual",
+    Acknowledge.TRANSACTED: "client-individual",
+}  # fmt: skip
+"""How a subscription is told by which acknowledgements it goes: ``client`` is cumulative."""
 logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
 
 
@@ -151,6 +157,11 @@ class Connected:
         self._stage = stage
         self._connection: Connection | None = None
 
+    @property
+    def lives(self) -> bool:
+        """Whether there is one that is not lost."""
+        return self._connection is not None and not self._connection.gone
+
     def there(self, opened: Callable[[Connection], None] = lambda _: None) -> Connection:
         """Return the connection, made where there is none; of a new one, ``opened``.
 
@@ -200,29 +211,63 @@ class StompProducer:
         settings = stage.settings.producer
         self._connected = Connected(stage)
         self._receipt_s = settings.request_timeout_ms / 1000 if settings.acks != 0 else None
-        self._by_id = settings.idempotence
+        self._transacted = settings.transactional
+        self._by_id = settings.idempotence and not self._transacted
+        self._transaction: str | None = None
+        """The one that was begun on the connection, and is not ended."""
 
     def init_transactions(self) -> None:
         """Do nothing. A transaction is its connection's: what was left open ended with that."""
 
     def begin(self) -> None:
-        """Refuse: nobody asks for transactions yet."""
-        raise NotImplementedError("the stages on queues have no transactions")
+        """Forget what an earlier transaction was called: the next message begins another."""
+        self._transaction = None
 
-    commit = abort = begin
+    def commit(self) -> None:
+        """Commit what was sent since, and wait for the receipt.
+
+        Raises:
+            ClientError: the broker has not confirmed it.
+        """
+        transaction, self._transaction = self._transaction, None
+        self._ask(stomp.Connection12.commit, transaction, within_s=self._receipt_s)
+
+    def abort(self) -> None:
+        """Take back what was sent since; what was asked on a connection that is gone nobody can.
+
+        Raises:
+            GoneError: the connection is gone, and the transaction with it.
+        """
+        transaction, self._transaction = self._transaction, None
+        if transaction is None or not self._connected.lives:
+            raise GoneError("the transaction ended with its connection")
+        self._ask(stomp.Connection12.abort, transaction, within_s=self._receipt_s)
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
         """Refuse: a queue has no positions."""
         raise NotImplementedError("a queue has no positions")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
-        """Send a message that the broker is to keep. Where no receipt is asked for, nobody learns what became of it."""
+        """Send a message that the broker is to keep. Where no receipt is asked for, nobody learns what became of it.
+
+        In a transaction the commit alone is answered.
+        """
         del key
         named = {"persistent": "true"} | {name: text.decode() for name, text in headers}
+        if self._transacted:
+            named["transaction"] = self._in_transaction()
         if self._by_id:
             named[DUPLICATE_ID] = decode_id(value) or ""
-        self._ask(stomp.Connection12.send, topic, value, headers=named, within_s=self._receipt_s)
+        self._ask(stomp.Connection12.send, topic, value, headers=named, within_s=None if self._transacted else self._receipt_s)
         return Sent()
+
+    def _in_transaction(self) -> str:
+        """Return the transaction that is begun, or begin one."""
+        if self._transaction is None:
+            name = f"t{next(_NUMBERS)}"
+            self._ask(stomp.Connection12.begin, name, within_s=None)
+            self._transaction = name
+        return self._transaction
 
     def close(self, within_s: float) -> None:
         """Say goodbye, and wait until the broker has read everything up to there. Who is not answered asks for nothing more."""
@@ -247,7 +292,7 @@ def _goodbye(connection: stomp.Connection12, receipt: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """By what a message is acknowledged, and where."""
+    """By what a message is acknowledged, or the transaction in which it is, and where."""
 
     connection: Connection
     name: str
@@ -258,6 +303,7 @@ class StompConsumer:
 
     def __init__(self, stage: Stage) -> None:
         self._settings = stage.settings.consumer
+        self._mode = stage.settings.consumer.acknowledges
         self._connected = Connected(stage)
         self._receipt_s = stage.settings.producer.request_timeout_ms / 1000
         self._queue = ""
@@ -266,7 +312,7 @@ class StompConsumer:
 
     @property
     def _auto(self) -> bool:
-        return self._settings.position is SavePosition.AUTO
+        return self._mode is Acknowledge.AUTO
 
     def subscribe(self, queue: str) -> None:
         """Let messages come, as many at a time as the settings say."""
@@ -274,14 +320,18 @@ class StompConsumer:
         self._inbox = self._connected.there(self._opened)
 
     def _opened(self, connection: Connection) -> None:
-        mode = "auto" if self._auto else "client-individual"
         headers = {"activemq.prefetchSize": str(self._settings.unit)}
         if self._auto:  # to Artemis the size is one of bytes, and nothing that is acknowledged by itself gives any back
             headers["consumer-window-size"] = "-1"
-        connection.ask(stomp.Connection12.subscribe, self._queue, SUBSCRIPTION, ack=mode, headers=headers, within_s=ANSWER_S)
+        connection.ask(
+            stomp.Connection12.subscribe, self._queue, SUBSCRIPTION, ack=_MODES[self._mode], headers=headers, within_s=ANSWER_S
+        )
 
     def receive(self, within_s: float) -> Given | None:
-        """Return the next message. What a lost connection had given is worked on only where it will not come again."""
+        """Return the next message. What a lost connection had given is worked on only where it will not come again.
+
+        In a transaction it is acknowledged at once, as by a session of JMS: that is bound to the commit, if the broker binds it.
+        """
         if self._inbox is None or (self._inbox.gone and not self._auto):
             self._inbox = self._connected.there(self._opened)
         try:
@@ -291,14 +341,19 @@ class StompConsumer:
         if frame is None:
             self._inbox = None
             return None
-        headers = frame.headers
-        token = Token(self._inbox, headers.get("ack", ""))
-        return Given(headers["message-id"], frame.body, headers.get("redelivered") == "true", token)
+        headers, name = frame.headers, frame.headers.get("ack", "")
+        if self._mode is Acknowledge.TRANSACTED:
+            try:
+                name = _bound(self._inbox, name)
+            except GoneError:
+                return None
+        return Given(headers["message-id"], frame.body, headers.get("redelivered") == "true", Token(self._inbox, name))
 
     def acknowledge(self, given: Given) -> None:
-        """Send the acknowledgement, over the connection that brought the message, and wait for its receipt."""
+        """Send the acknowledgement, or the commit, over the connection that brought the message, and wait for its receipt."""
         if not self._auto:
-            self._say(stomp.Connection12.ack, given.token)
+            transacted = self._mode is Acknowledge.TRANSACTED
+            self._say(stomp.Connection12.commit if transacted else stomp.Connection12.ack, given.token)
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
         """Send that it is not; by this protocol a message cannot be asked for once more but by the end of the connection."""
@@ -313,6 +368,18 @@ class StompConsumer:
         except ClientError:
             self._connected.close()
             raise
+
+
+def _bound(connection: Connection, name: str) -> str:
+    """Begin a transaction, acknowledge a message in it, and return what it is called; its commit alone is answered.
+
+    Raises:
+        GoneError: the connection is gone.
+    """
+    transaction = f"t{next(_NUMBERS)}"
+    connection.ask(stomp.Connection12.begin, transaction, within_s=None)
+    connection.ask(stomp.Connection12.ack, name, transaction=transaction, within_s=None)
+    return transaction
 
 
 def make_producer(stage: Stage, *, transactional_id: str) -> StompProducer:  # noqa: ARG001 - a transaction is its connection's

@@ -57,6 +57,9 @@ public final class JmsBridge extends Calls {
             case "acknowledge":
                 ((Message) things.remove(words[1])).acknowledge();
                 return "";
+            case "close-consumer":
+                ((MessageConsumer) things.remove(words[1])).close();
+                return "";
             case "commit":
                 ((Session) things.get(words[1])).commit();
                 return "";

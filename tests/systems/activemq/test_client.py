@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.protocols.stomp.frames import head, made
+from harness.scenarios.jms import LOCAL
 from harness.stages.clients import stomp_py
 from harness.stages.clients.interface import ClientError
+from harness.stages.pushing import Acknowledge
 from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, QUEUE_AT_MOST_ONCE_ANSWERED, Settings
 from harness.stages.stage import Stage
 
@@ -194,6 +196,7 @@ def giving(*names: str) -> Play:
         (QUEUE_AT_LEAST_ONCE, "client-individual"),
         (QUEUE_AT_MOST_ONCE_ANSWERED, "client-individual"),
         (QUEUE_AT_MOST_ONCE, "auto"),
+        (replace(QUEUE_AT_LEAST_ONCE, consumer=replace(QUEUE_AT_LEAST_ONCE.consumer, mode=Acknowledge.CLIENT)), "client"),
     ],
 )
 def test_messages_come_as_the_settings_say(servers: Callable[[Play], Server], settings: Settings, mode: str) -> None:
@@ -209,6 +212,70 @@ def test_messages_come_as_the_settings_say(servers: Callable[[Play], Server], se
     consumer.acknowledge(given)
     assert [headers["id"] for command, headers, _ in server.heard if command == "ACK"] == ([] if mode == "auto" else ["ack-m-1"])
     assert consumer.receive(0.01) is None
+
+
+def test_a_message_is_acknowledged_in_a_transaction_when_it_comes(servers: Callable[[Play], Server]) -> None:
+    """What the program says of it commits that, and is answered; nothing else is."""
+    consuming = replace(QUEUE_AT_LEAST_ONCE.consumer, mode=Acknowledge.TRANSACTED)
+    server = servers(giving("m-1"))
+    consumer = stomp_py.make_consumer(stage(server, replace(QUEUE_AT_LEAST_ONCE, consumer=consuming)))
+    consumer.subscribe(QUEUE)
+    given = consumer.receive(2)
+    assert given is not None
+    consumer.acknowledge(given)
+    begun, acked, committed = (headers for command, headers, _ in server.heard if command in {"BEGIN", "ACK", "COMMIT"})
+    assert acked["id"] == "ack-m-1"
+    assert begun["transaction"] == acked["transaction"] == committed["transaction"]
+    assert ["receipt" in headers for headers in (begun, acked, committed)] == [False, False, True]
+
+
+def transacted(server: Server) -> stomp_py.StompProducer:
+    """Return a producer that sends in transactions."""
+    return stomp_py.make_producer(stage(server, LOCAL), transactional_id="")
+
+
+def test_a_transaction_is_committed_by_its_name_and_its_commit_is_answered(servers: Callable[[Play], Server]) -> None:
+    """The next one has another name."""
+    server = servers(polite)
+    producer = transacted(server)
+    for _ in range(2):
+        producer.begin()
+        producer.send(QUEUE, b"one", b"k", []).wait(1)
+        producer.commit()
+    assert server.commands() == ["STOMP", *["BEGIN", "SEND", "COMMIT"] * 2]
+    names = [headers["transaction"] for _, headers, _ in server.heard[1:]]
+    assert names[:3] == [names[0]] * 3
+    assert names[3:] == [names[3]] * 3
+    assert names[0] != names[3]
+    assert ["receipt" in headers for _, headers, _ in server.heard[1:4]] == [False, False, True]
+
+
+def test_a_commit_that_is_refused_is_no_commit(servers: Callable[[Play], Server]) -> None:
+    """Nor can be taken back what ended with its connection."""
+
+    def play(server: Server, frame: Frame) -> list[bytes] | None:
+        if frame[0] != "COMMIT":
+            return polite(server, frame)
+        return [made("ERROR", {"receipt-id": frame[1]["receipt"], "message": "duplicate"})]
+
+    producer = transacted(servers(play))
+    producer.begin()
+    producer.send(QUEUE, b"one", b"k", []).wait(1)
+    with pytest.raises(ClientError, match="duplicate"):
+        producer.commit()
+    with pytest.raises(ClientError, match="Disconnected"):
+        producer.abort()
+
+
+def test_a_transaction_is_taken_back_on_its_connection(servers: Callable[[Play], Server]) -> None:
+    """By its name."""
+    server = servers(polite)
+    producer = transacted(server)
+    producer.begin()
+    producer.send(QUEUE, b"one", b"k", []).wait(1)
+    producer.abort()
+    assert server.commands() == ["STOMP", "BEGIN", "SEND", "ABORT"]
+    assert server.heard[3][1]["transaction"] == server.heard[1][1]["transaction"]
 
 
 def test_an_acknowledgement_belongs_to_the_connection_that_gave_the_message(servers: Callable[[Play], Server]) -> None:

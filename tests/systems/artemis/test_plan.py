@@ -11,13 +11,14 @@ from harness import registry
 from harness.model import events as kinds
 from harness.model.cell import Cell, expand
 from harness.model.history import History
+from harness.model.places import Removal
 from harness.model.scenario import NotApplicable, Predicted, Suite
 from harness.model.semantics import Semantic
 from harness.model.states import Hop
 from harness.provision.jars import read_jar_set
 from harness.stages.settings import ours
 from harness.systems.artemis.install import RECIPE
-from harness.systems.artemis.signs import KEPT_ONCE, artemis_signs
+from harness.systems.artemis.signs import KEPT_ONCE, UNBOUND, artemis_signs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +110,28 @@ def test_kept_once_is_what_was_taken_twice_and_is_there_once(answers: tuple[obje
     aside = {"t": 2, "event": kinds.STORED, "hop": Hop.ASIDE, "record": "k-1", "visible": True}
     undone = {"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": False}
     found = artemis_signs(History((COUNTED, *told, *kept, aside, undone), ()))
-    assert found == {KEPT_ONCE: {"k-1"} if shown else set()}
+    assert found[KEPT_ONCE] == ({"k-1"} if shown else set())
+
+
+ACKED = {"t": 1, "event": kinds.ACKNOWLEDGED, "record": "k-1", "request": "1:1", "how": "ack", "outcome": None, "reached": True}
+BOUND = ACKED | {"transactional_id": "t1"}
+GIVEN = {"t": 1, "event": kinds.FETCHED, "record": "k-1", "conn": 1, "reached": True}
+TAKEN_OFF = {"t": 2, "event": kinds.REMOVED, "record": "k-1", "why": Removal.ACK}
+ENDED = {"t": 2, "event": kinds.ENDING, "record": "k-1", "request": "1:2", "outcome": "taken", "reached": True}
+
+
+@pytest.mark.parametrize(("events", "shown"), [
+    ([GIVEN, BOUND, TAKEN_OFF], True),
+    ([GIVEN, BOUND, TAKEN_OFF, ENDED], False),  # the commit took it off
+    ([GIVEN, BOUND, TAKEN_OFF, ENDED | {"outcome": None}], True),  # the commit was asked for, and never answered
+    ([GIVEN, ACKED | {"transactional_id": None}, TAKEN_OFF], False),  # in no transaction
+    ([GIVEN, BOUND | {"reached": False}, TAKEN_OFF], False),
+    ([GIVEN, BOUND], False),
+    ([GIVEN, GIVEN, BOUND, TAKEN_OFF], False),  # taken off when it was given again
+])  # fmt: skip
+def test_unbound_is_what_an_open_transaction_has_taken_off(events: list[Any], *, shown: bool) -> None:
+    """By the wire's acknowledgement and the journal."""
+    assert artemis_signs(History((COUNTED, *events), ()))[UNBOUND] == ({"k-1"} if shown else set())
 
 
 @pytest.mark.parametrize(("events", "shown"), [
