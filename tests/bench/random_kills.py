@@ -134,10 +134,14 @@ def _ran(sweep: Sweep) -> list[CellResult]:
     return [one for one in sweep.results(BESIDE) if one.ended and one.plan.scenario.startswith(f"{NAME}-")]
 
 
+def _per_100(side: dict[str, Any]) -> str:
+    void = f", {side['void']} void" if side.get("void") else ""
+    return f"{100 * side['hits'] / side['runs']:.0f} ({side['hits']} of {side['runs']}{void})"
+
+
 def line_of(told: dict[str, Any]) -> str:
     """Return what is told of both sides, as a row of Markdown."""
-    per = [f"{100 * one['hits'] / one['runs']:.0f} ({one['hits']} of {one['runs']})" if one and one["runs"] else "none run"
-           for one in (told["sweep"], told["random"])]  # fmt: skip
+    per = [_per_100(one) if one and one["runs"] else "none run" for one in (told["sweep"], told["random"])]
     what = f"{told['what']} {told['like']}".strip()
     return f"| {what} | {told['client']} | {per[0]} | {per[1]} |"
 

@@ -35,6 +35,8 @@ def test_hits_are_told_per_hundred_runs(tmp_path: Path) -> None:
     assert sweep == {"runs": 4, "hits": 2, "findings": 1}
     told = {"what": "plain/exactly-once", "like": "x", "client": "java", "sweep": sweep, "random": {"runs": 50, "hits": 1}}
     assert line_of(told) == "| plain/exactly-once x | java | 50 (2 of 4) | 2 (1 of 50) |"
+    told["random"]["void"] = 40
+    assert line_of(told).endswith("| 2 (1 of 50, 40 void) |")
 
 
 def test_what_a_random_kill_breaks_is_a_hit(tmp_path: Path) -> None:
