@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Node
     from harness.systems.kafka.transport import KafkaTransport
 
-RECORDS = 200_000
+RECORDS = 1_000_000
 RECORD_BYTES = 200
 IN_A_CELL = 200_000
 ASKS = 2000

@@ -25,6 +25,7 @@
   const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
   const s = (tag, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
   const name = (outcome) => outcome.replaceAll(" ", "-");
+  const counted = (count) => `${count} cell${count === 1 ? "" : "s"}`;
   const shown = (count) => (count === null ? "?" : String(count));
   const seconds = (t) => `${(t / 10000).toFixed(t < 100000 ? 3 : 2)} s`;
 
@@ -66,7 +67,7 @@
     const rest = found.length - state.rows;
     $("more").hidden = rest <= 0;
     $("more").textContent = `${Math.min(rest, ROWS)} more of ${rest}`;
-    $("matches").textContent = all ? `${cells.length} cells` : `${found.length} of ${cells.length} cells`;
+    $("matches").textContent = all ? counted(cells.length) : `${found.length} of ${counted(cells.length)}`;
   };
 
   const chips = () => {
