@@ -1,1 +1,1 @@
-"""Servers that stand beside a system."""
+"""Servers that run beside the system under test: PostgreSQL and Toxiproxy."""

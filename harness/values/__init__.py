@@ -1,7 +1,7 @@
-"""Values that are no text: Avro and Protobuf, read by a schema, as JSON in which an id can be found.
+"""Binary values (Avro and Protobuf): read by their schema into JSON, in which a record's id can be found.
 
-Importing it is what lets :class:`harness.model.identity.Identity` read them. The libraries are an extra, ``lostack[values]``, and
-are loaded when a schema asks for them.
+Import this package so that :class:`harness.model.identity.Identity` can read them. The libraries are an extra,
+``lostack[values]``, and are loaded when a schema needs them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Avro values, with or without the five bytes that a schema registry's clients put in front."""
+"""Read Avro values, with or without the five bytes that a schema registry's clients put in front of a value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from harness.model.identity import ValueSchema
 
 MOST_SHOWN = 120
-"""Characters of what a library says that are shown."""
+"""How many characters of a library's message are shown."""
 
 
 def avro_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
-    """Return what reads a value as JSON, or returns ``None`` where it is none.
+    """Return a function that decodes an Avro value to JSON text; it returns ``None`` for bytes that are not such a value.
 
     Raises:
         SchemaError: the schema cannot be used.
@@ -33,12 +33,12 @@ def avro_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
 
 
 def whole_reader(text: str, references: Sequence[str] = ()) -> Callable[[bytes], str | None]:
-    """Return what reads a value without a head, all of it, as JSON, or returns ``None``.
+    """Return a function that decodes a whole Avro value, without the registry's five bytes, to JSON text or ``None``.
 
-    ``references``: schemas whose types the schema names, each behind those that it names itself.
+    ``references``: the schemas that ``text`` refers to. A schema comes after those that it refers to itself.
 
     Raises:
-        SchemaError: one of them is no Avro schema.
+        SchemaError: ``text`` or a reference is not an Avro schema.
     """
     fastavro = library("fastavro", "avro")
     named: dict[str, Any] = {}
@@ -59,23 +59,23 @@ def _parsed(fastavro: Any, text: str, named: dict[str, Any]) -> Any:
     try:
         schema = json.loads(text)
     except ValueError as error:
-        raise SchemaError(f"avro: the schema is no JSON: {error}") from error
+        raise SchemaError(f"avro: the schema is not JSON: {error}") from error
     if schema == []:
-        raise SchemaError("avro: the schema is a union of no types: name its types")
+        raise SchemaError("avro: the schema is an empty union: name its types")
     if isinstance(schema, dict) and schema.get("type") == "record" and not isinstance(schema.get("fields"), list):
-        raise SchemaError("avro: this is no Avro schema: a record has a list of fields")
+        raise SchemaError("avro: this is not an Avro schema: a record needs a list of fields")
     try:
         return fastavro.parse_schema(schema, named)
     except KeyError as error:
-        raise SchemaError(f"avro: this is no Avro schema: {error} is missing in it") from error
+        raise SchemaError(f"avro: this is not an Avro schema: {error} is missing") from error
     except fastavro.schema.UnknownType as error:
         told = f"the schema names the type {str(error.name)[:MOST_SHOWN]}, which is neither Avro's nor declared in it"
         raise SchemaError(f"avro: {told}") from error
     except fastavro.schema.SchemaParseException as error:
-        raise SchemaError(f"avro: this is no Avro schema: {str(error)[:MOST_SHOWN]}") from error
+        raise SchemaError(f"avro: this is not an Avro schema: {str(error)[:MOST_SHOWN]}") from error
     except Exception as error:
         told = f'{" ".join(text.split())[:40]}; write {{"type": "record", "name": …, "fields": […]}}'
-        raise SchemaError(f"avro: this is no Avro schema: {told}") from error
+        raise SchemaError(f"avro: this is not an Avro schema: {told}") from error
 
 
 def _text(value: Any) -> str:

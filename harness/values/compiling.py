@@ -1,4 +1,4 @@
-"""The sources of Protobuf messages, made into descriptor sets by the compiler."""
+"""Compile Protobuf sources (.proto) into descriptor sets."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
 
 
 def described(file: Path) -> bytes:
-    """Return the descriptor set of a .proto file and of all that it imports: from beside it, or Google's own.
+    """Return the descriptor set of a .proto file and of its imports (files in the same folder, or Google's own).
 
     Raises:
         SchemaError: the compiler is not installed, or the file does not compile.
     """
     if (found := _compiled(file)) is None:
-        raise SchemaError(f"{file} does not compile: protoc says why above")
+        raise SchemaError(f"{file} does not compile: see protoc's message above")
     return found
 
 
 def described_texts(name: str, texts: Mapping[str, str]) -> bytes:
-    """Return the descriptor set of one of several sources, which import each other by these names.
+    """Return the descriptor set of the source ``name``. ``texts``: all sources by the names under which they import each other.
 
     Raises:
-        SchemaError: the compiler is not installed, or they do not compile.
+        SchemaError: the compiler is not installed, a name is not a file's name, or the sources do not compile.
     """
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made).resolve()
         for each, text in texts.items():
             file = (folder / each).resolve()
             if not file.is_relative_to(folder):
-                raise SchemaError(f"protobuf: {each!r} is no name that a source is imported by")
+                raise SchemaError(f"protobuf: a source cannot be imported by the name {each!r}")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         if (found := _compiled(folder / name)) is None:
-            raise SchemaError("protobuf: it does not compile")
+            raise SchemaError("protobuf: the schema does not compile")
         return found
 
 

@@ -1,4 +1,4 @@
-"""What clients of a schema registry put in front of a value: a zero, the schema's id, and of Protobuf which message it is."""
+"""The header that a schema registry's clients put in front of a value: a zero, the schema's id and, for Protobuf, the message."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HEAD = 5
-"""Bytes: a zero, and the id of a schema."""
+"""Length of the header in bytes: one zero byte and the schema's id in four."""
 MORE = 0x80
-"""Of a byte of a number: there is another one."""
+"""This bit of a number's byte says that another byte follows."""
 
 
 def unframed(value: bytes) -> Iterator[bytes]:
-    r"""Yield what a value may hold: without its head, where it looks like one, then the value itself.
+    r"""Yield the candidates for the payload: the value without its header (if it seems to have one), then the whole value.
 
     >>> list(unframed(b"\0\0\0\0\7x")), list(unframed(b"x"))
     ([b'x', b'\x00\x00\x00\x00\x07x'], [b'x'])
@@ -25,7 +25,7 @@ def unframed(value: bytes) -> Iterator[bytes]:
 
 
 def schema_id(value: bytes) -> int | None:
-    r"""Return the schema's id in a value's head, or ``None`` where the value has no head.
+    r"""Return the schema's id from a value's header, or ``None`` if the value has no header.
 
     >>> schema_id(b"\0\0\0\1\7x"), schema_id(b'{"id": 1}'), schema_id(b"\0\0")
     (263, None, None)
@@ -34,9 +34,9 @@ def schema_id(value: bytes) -> int | None:
 
 
 def indexes(data: bytes) -> tuple[tuple[int, ...], bytes]:
-    r"""Return which message of its schema a Protobuf message is, and the message itself.
+    r"""Split a Protobuf payload into the indexes of its message type in the schema, and the message's bytes.
 
-    ``(2, 0)`` is the first message inside the third one. A lone zero stands for the first message.
+    ``(2, 0)`` is the first type inside the third one. A single zero byte stands for the first type.
 
     >>> indexes(b"\0abc"), indexes(b"\4\4\0abc")
     (((0,), b'abc'), ((2, 0), b'abc'))
@@ -50,7 +50,7 @@ def indexes(data: bytes) -> tuple[tuple[int, ...], bytes]:
 
 
 def without_indexes(data: bytes) -> bytes:
-    r"""Return a Protobuf message without the list of numbers in front that says which message of its schema it is.
+    r"""Return a Protobuf message without the indexes of its message type in front.
 
     >>> without_indexes(b"\0abc"), without_indexes(b"\4\2\0abc")
     (b'abc', b'abc')
@@ -59,7 +59,7 @@ def without_indexes(data: bytes) -> bytes:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return a zigzag number, and where what follows begins; 0 where there is none."""
+    """Return the zigzag number at ``at`` and the offset behind it; the number 0 if the data ends before."""
     raw = shift = 0
     while at < len(data):
         byte = data[at]

@@ -1,4 +1,4 @@
-"""Libraries that a schema needs, and that may not be there."""
+"""Import the optional libraries that a schema needs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class SchemaError(ValueError):
-    """Values cannot be read by a schema; one line."""
+    """A schema cannot be used to read values. The message is one line."""
 
 
 def library(name: str, what: str) -> Any:
-    """Return a library.
+    """Import the library ``name`` for the format ``what`` and return it.
 
     Raises:
-        SchemaError: it is not installed; the line says how to install it.
+        SchemaError: the library is not installed. The message says how to install it.
     """
     try:
         return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Protobuf values, by a descriptor set; framed by a schema registry's clients or not."""
+"""Read Protobuf values by a descriptor set, with or without the header of a schema registry's clients."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Messages:
-    """The messages of a descriptor set."""
+    """The message types of a descriptor set."""
 
     def __init__(self, described: bytes) -> None:
         """Read a descriptor set.
 
         Raises:
-            SchemaError: it is no descriptor set.
+            SchemaError: the bytes are not a descriptor set.
         """
         sets = library("google.protobuf.descriptor_pb2", "protobuf")
         pools = library("google.protobuf.descriptor_pool", "protobuf")
@@ -33,15 +33,15 @@ class Messages:
             for file in self._set.file:
                 self._pool.Add(file)
         except Exception as error:
-            raise SchemaError(f"protobuf: no descriptor set: {type(error).__name__}: {str(error)[:120]}") from error
+            raise SchemaError(f"protobuf: not a descriptor set: {type(error).__name__}: {str(error)[:120]}") from error
 
     @property
     def names(self) -> list[str]:
-        """The full names of the messages that stand inside no other."""
+        """The full names of the top-level message types."""
         return [_full(file.package, each.name) for file in self._set.file for each in file.message_type]
 
     def name_at(self, file: str, at: Sequence[int]) -> str:
-        """Return the full name of the message at these indexes of a file.
+        """Return the full name of the message type at the indexes ``at`` of the source ``file``.
 
         Raises:
             SchemaError: there is no such message.
@@ -55,7 +55,7 @@ class Messages:
         return str(name)
 
     def reader(self, name: str) -> Callable[[bytes], str | None]:
-        """Return what reads a message without a head as JSON, or returns ``None``.
+        """Return a function that decodes a message without a header to JSON text, or returns ``None`` if it cannot.
 
         Raises:
             SchemaError: there is no such message.
@@ -77,9 +77,10 @@ class Messages:
 
 
 def protobuf_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
-    """Return what reads a message as JSON, or returns ``None`` where it is none.
+    """Return a function that decodes a Protobuf value to JSON text, or returns ``None`` if it is not such a message.
 
-    ``schema.text``: a FileDescriptorSet in base 64; ``schema.message``: the full name of the message, or of the only one.
+    ``schema.text``: a FileDescriptorSet in base 64. ``schema.message``: the full name of the message type; empty if the set has
+    only one.
 
     Raises:
         SchemaError: the schema cannot be used.
@@ -100,7 +101,7 @@ def _full(package: str, name: str) -> str:
 
 
 def _possible(value: bytes) -> Iterator[bytes]:
-    """Yield what may be the message: no message begins with a zero."""
+    """Yield the candidates for the message's bytes. No message begins with a zero byte."""
     for data in unframed(value):
         if data is not value:
             yield without_indexes(data)

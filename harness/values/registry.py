@@ -1,7 +1,7 @@
-"""Values by the schemas of a registry: each is fetched by the id in front of a value, once, and kept.
+"""Read values by the schemas of a schema registry. Each schema is fetched once, by the id in front of the value.
 
-``GET /schemas/ids/{id}`` gives a schema, ``GET /subjects/{subject}/versions/{version}`` one that it references. Whoever asks
-waits for :data:`WHOLE_S` at most.
+``GET /schemas/ids/{id}`` gives a schema, ``GET /subjects/{subject}/versions/{version}`` one that it references. A caller waits
+at most :data:`WHOLE_S`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from harness.model.identity import ValueSchema
 
 ANSWER_S: Final = 2.0
-"""How long the registry may be silent."""
+"""Time-out in seconds for each read from the registry."""
 WHOLE_S: Final = 5.0
-"""How long a schema, with all that it references, may take."""
+"""Time-out in seconds for fetching one schema with all that it references."""
 MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of one schema."""
+"""The limit for one schema."""
 MOST_REFERENCES: Final = 100
 MAIN: Final = "lostack-main.proto"
-"""What a Protobuf schema that has no name is called among the sources that it imports."""
+"""The file name that a Protobuf schema gets when it is compiled: the registry names only the schemas that it imports."""
 NOT_FOUND: Final = 404
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
@@ -47,12 +47,12 @@ ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 class NoSchemaError(Exception):
-    """A value cannot be read by the registry's schemas, for good; one line that says why."""
+    """The registry has no schema by which a value can be read; asking again does not help. The message is one line."""
 
 
 @dataclass
 class Registry:
-    """The schemas of one registry, as far as they were asked for. Safe to use from several threads.
+    """The schemas of one registry, each fetched when it is first needed. Safe to use from several threads.
 
     ``username`` and ``password_from`` are those of :class:`~harness.model.identity.ValueSchema`.
     """
@@ -64,7 +64,7 @@ class Registry:
     _readers: dict[int, Callable[[bytes], str | None] | NoSchemaError] = field(default_factory=dict)
 
     def read(self, value: bytes) -> str | None:
-        """Return a value as JSON, one without a head as text; ``None`` where no schema of the registry fits.
+        """Return a value as JSON text, or as plain text if it has no header; ``None`` if no schema of the registry fits.
 
         Raises:
             UnreadValueError: the registry does not answer.
@@ -76,7 +76,7 @@ class Registry:
         return None if isinstance(found, NoSchemaError) else found(value[HEAD:])
 
     def why_unread(self, value: bytes) -> str | None:
-        """Say why a value cannot be read, or return ``None``.
+        """Say why a value cannot be read; return ``None`` if it can.
 
         Raises:
             UnreadValueError: the registry does not answer.
@@ -87,7 +87,7 @@ class Registry:
         found = self._reader(number)
         if isinstance(found, NoSchemaError):
             return str(found)
-        return None if found(value[HEAD:]) is not None else f"it names schema {number} of {self.url}, and is not made by that"
+        return None if found(value[HEAD:]) is not None else f"it names schema {number} of {self.url}, but does not fit it"
 
     def _reader(self, number: int) -> Callable[[bytes], str | None] | NoSchemaError:
         with self._lock:
@@ -108,7 +108,7 @@ class Registry:
 
 @dataclass
 class _Fetching:
-    """The fetching of one schema, with all that it references, until a moment of the monotonic clock."""
+    """Fetches one schema, with all that it references, before a deadline of the monotonic clock."""
 
     url: str
     until: float
@@ -150,12 +150,12 @@ class _Fetching:
         return read
 
     def _references(self, answer: dict[str, Any]) -> list[tuple[str, str]]:
-        """Return name and text of all that a schema references, each behind those that it references itself."""
+        """Return name and text of every schema that a schema references. A schema comes after those that it references itself."""
         found: list[tuple[str, str]] = []
         try:
             wanted = [(str(each["name"]), str(each["subject"]), int(each["version"])) for each in answer.get("references") or ()]
         except (KeyError, TypeError, ValueError) as error:
-            raise SchemaError("its references have no name, subject and version") from error
+            raise SchemaError("a reference lacks its name, subject or version") from error
         for name, subject, version in wanted:
             if (subject, version) in self._fetched:
                 continue
@@ -170,8 +170,8 @@ class _Fetching:
     def _schema(self, path: str, what: str) -> dict[str, Any]:
         answer = self._get(path, what)
         if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
-            told = f"what answers at {self.url} is no schema registry: {path} gives no schema"
-            raise UnreadValueError(f"{told}; see registry in [id]")
+            told = f"the server at {self.url} is not a schema registry: {path} returned no schema"
+            raise UnreadValueError(f"{told}; correct registry in [id]")
         return answer
 
     def _get(self, path: str, what: str) -> Any:
@@ -185,28 +185,28 @@ class _Fetching:
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == NOT_FOUND:
-                raise NoSchemaError(f"there is no {what}: was it registered elsewhere? registry in [id] says where") from error
+                raise NoSchemaError(f"there is no {what}; if it was registered elsewhere, correct registry in [id]") from error
             if error.code in {UNAUTHORIZED, FORBIDDEN}:
                 raise UnreadValueError(self._refusal(error.code)) from error
             raise UnreadValueError(f"the schema registry at {self.url} answers {error.code} {error.reason} to {path}") from error
         except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error
             told = f"the schema registry at {self.url} does not answer ({str(why) or type(why).__name__})"
-            raise UnreadValueError(f"{told}: is it up? registry in [id] says where it is") from error
+            raise UnreadValueError(f"{told}: start it, or correct registry in [id]") from error
         except ValueError as error:
-            told = f"what answers at {self.url} is no schema registry: {path} gives no JSON"
-            raise UnreadValueError(f"{told}; see registry in [id]") from error
+            told = f"the server at {self.url} is not a schema registry: {path} returned no JSON"
+            raise UnreadValueError(f"{told}; correct registry in [id]") from error
 
     def _refusal(self, code: int) -> str:
-        """Say that the registry lets nobody in, or not whoever logged in."""
+        """Return the message for a refused request: a log-in is missing, is wrong, or may not read the schemas."""
         if not self.username:
-            said = "say registry_username and registry_password_from in [id]"
+            said = "give registry_username and registry_password_from in [id]"
             return f"the schema registry at {self.url} asks for a log-in ({code}): {said}"
         if code == FORBIDDEN:
-            return f"the schema registry at {self.url} lets {self.username} in, but not to its schemas ({code})"
+            return f"the schema registry at {self.url} does not let {self.username} read its schemas ({code})"
         return (
             f"the schema registry at {self.url} refuses the log-in of {self.username} ({code}): "
-            "is the password right that registry_password_from in [id] names?"
+            "check registry_username, and the password that registry_password_from in [id] names"
         )
 
     def _body(self, answer: Any) -> bytes:
@@ -214,31 +214,31 @@ class _Fetching:
         while piece := answer.read1(65536):
             found += piece
             if time.monotonic() > self.until:
-                raise TimeoutError(f"no whole answer in {WHOLE_S:g} s")
+                raise TimeoutError(f"the answer was incomplete after {WHOLE_S:g} s")
             if len(found) > MOST_BYTES:
                 raise OSError(f"its answer has more than {MOST_BYTES} bytes")
         if time.monotonic() > self.until:
-            raise TimeoutError(f"no whole schema in {WHOLE_S:g} s")
+            raise TimeoutError(f"the schema was incomplete after {WHOLE_S:g} s")
         return found
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
-    """Return what opens it: past any proxy where it is on this machine."""
+    """Return an opener for the registry's URL. It ignores configured proxies if the registry is on this machine."""
     here = urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
     return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if here else []))
 
 
 def registry_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
-    """Return what reads a value by a registry's schemas. ``schema.text``: where that is."""
+    """Return a function that reads a value by a registry's schemas. ``schema.text``: the registry's URL."""
     return _registry(schema).read
 
 
 def why_unread(schema: ValueSchema, value: bytes) -> str | None:
-    """Say why a value cannot be read by a registry's schemas, or return ``None``."""
+    """Say why a value cannot be read by a registry's schemas; return ``None`` if it can."""
     return _registry(schema).why_unread(value)
 
 
 @lru_cache(maxsize=64)
 def _registry(schema: ValueSchema) -> Registry:
-    """Return the registry of a cell: one for each ``schema.cell``, so that the next one's is asked anew."""
+    """Return the registry of a cell. Each ``schema.cell`` has its own, so the next cell fetches its schemas again."""
     return Registry(schema.text, schema.username, schema.password_from)

@@ -1,4 +1,4 @@
-"""Passwords that a declaration only names: each is in an environment variable, or in a file of its own."""
+"""Read the passwords that a declaration refers to. A password is in an environment variable, or in a file of its own."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Final
 
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""The name of an environment variable. Whatever else a password is said to be in is a file."""
+"""The name of an environment variable. Every other place is a file."""
 
 
 class SecretError(ValueError):
-    """A password is not where it is said to be; one line that says what to do, without the password."""
+    """A password cannot be read. The message is one line, says what to do, and never holds the password."""
 
 
 def place_of_secret(said: str, folder: Path) -> str:
-    """Return where a password is: the name of an environment variable as it is, a file (its name has a /) by its whole path.
+    """Return the place of a password: an environment variable's name unchanged, or a file's absolute path (the name has a /).
 
     Raises:
-        SecretError: it is neither, and may be the password itself, which is not repeated.
+        SecretError: ``said`` is neither. It may be the password itself, so the message does not repeat it.
 
     >>> place_of_secret("REGISTRY_PASSWORD", Path("/shop")), place_of_secret("./password", Path("/shop"))
     ('REGISTRY_PASSWORD', '/shop/password')
@@ -27,20 +27,20 @@ def place_of_secret(said: str, folder: Path) -> str:
     if VARIABLE.fullmatch(said):
         return said
     if "/" not in said:
-        raise SecretError("names an environment variable, or a file as ./password; a password itself does not belong here")
+        raise SecretError("write the name of an environment variable, or a file as ./password, and never the password itself")
     return str((folder / said).absolute())
 
 
 def read_secret(place: str) -> str:
-    """Return the password that is in a place: all of an environment variable, or the first line of a file.
+    """Return the password from its place: the value of an environment variable, or the first line of a file.
 
     Raises:
-        SecretError: the variable is not set, the file cannot be read, or there is nothing in it.
+        SecretError: the variable is not set, the file cannot be read, or it is empty.
     """
     if VARIABLE.fullmatch(place):
         what, found = f"the environment variable {place}", os.environ.get(place)
         if found is None:
-            raise SecretError(f"{what} is not set (the name of a file begins with ./)")
+            raise SecretError(f"{what} is not set: set it, or name a file, which begins with ./")
     else:
         what = place
         try:
@@ -48,7 +48,7 @@ def read_secret(place: str) -> str:
         except OSError as error:
             raise SecretError(f"cannot read {place}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise SecretError(f"{place} is no UTF-8") from error
+            raise SecretError(f"{place} is not UTF-8 text") from error
     if not found:
         raise SecretError(f"{what} is empty")
     return found

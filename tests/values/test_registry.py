@@ -228,14 +228,14 @@ def test_a_value_without_a_head_is_text(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("value", "said"), [
-    (framed(42, PLAIN_VALUE), "there is no schema 42 of {url}: was it registered elsewhere? registry in [id] says where"),
-    (framed(1, b"\xff"), "it names schema 1 of {url}, and is not made by that"),
-    (framed(1, PLAIN_VALUE + b"x"), "it names schema 1 of {url}, and is not made by that"),
-    (framed(5, b"x"), "schema 5 of {url} cannot be used: avro: this is no Avro schema: 'type' is missing in it"),
+    (framed(42, PLAIN_VALUE), "there is no schema 42 of {url}; if it was registered elsewhere, correct registry in [id]"),
+    (framed(1, b"\xff"), "it names schema 1 of {url}, but does not fit it"),
+    (framed(1, PLAIN_VALUE + b"x"), "it names schema 1 of {url}, but does not fit it"),
+    (framed(5, b"x"), "schema 5 of {url} cannot be used: avro: this is not an Avro schema: 'type' is missing"),
     (framed(6, b"x"), "schema 6 of {url} is of type 'THRIFT': lostack reads AVRO, PROTOBUF and JSON"),
-    (framed(7, b"\0x"), "schema 7 of {url} cannot be used: protobuf: it does not compile"),
-    (framed(8, b"x"), "there is no version 1 of gone in {url}: was it registered elsewhere? registry in [id] says where"),
-    (framed(3, b"\x02\x40x"), "it names schema 3 of {url}, and is not made by that"),
+    (framed(7, b"\0x"), "schema 7 of {url} cannot be used: protobuf: the schema does not compile"),
+    (framed(8, b"x"), "there is no version 1 of gone in {url}; if it was registered elsewhere, correct registry in [id]"),
+    (framed(3, b"\x02\x40x"), "it names schema 3 of {url}, but does not fit it"),
 ])  # fmt: skip
 def test_a_value_that_no_schema_fits_has_no_id(server: Server, value: bytes, said: str) -> None:
     """It may be of somebody else's topic; why it could not be read is told where it should have been."""
@@ -252,7 +252,7 @@ def test_a_registry_that_is_down_is_told_and_asked_again(server: Server) -> None
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(UnreadValueError, match=rf"registry at {url} does not answer \(.*refused\): is it up\?"):
+        with pytest.raises(UnreadValueError, match=rf"registry at {url} does not answer \(.*refused\): start it"):
             identity_of(url).find(None, framed(1, PLAIN_VALUE))
     with pytest.raises(UnreadValueError, match="answers 500 Internal Server Error to /schemas/ids/9"):
         identity_of(server.url).find(None, framed(9, b"x"))
@@ -287,7 +287,7 @@ def test_what_is_no_registry_is_told(body: bytes) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        with pytest.raises(UnreadValueError, match=f"what answers at {url} is no schema registry"):
+        with pytest.raises(UnreadValueError, match=f"the server at {url} is not a schema registry"):
             identity_of(url).find(None, framed(1, PLAIN_VALUE))
         thread.join()
 
@@ -311,16 +311,16 @@ def test_a_refused_log_in_is_told_in_one_line(server: Server, tmp_path: Path, mo
     monkeypatch.setenv("SCHEMAS_PASSWORD", "secret-and-wrong")
     login = 'registry_username = "me"\nregistry_password_from = "SCHEMAS_PASSWORD"\n'
     named = declared(tmp_path, f'registry = "{server.url}"\n{login}')
-    with pytest.raises(UnreadValueError, match=r"refuses the log-in of me \(401\): is the password right") as told:
+    with pytest.raises(UnreadValueError, match=r"refuses the log-in of me \(401\): check registry_username") as told:
         named.find(None, value)
     assert "secret-and-wrong" not in str(told.value)
     assert "\n" not in str(told.value)
-    with pytest.raises(UnreadValueError, match=r"asks for a log-in \(401\): say registry_username and registry_password_from"):
+    with pytest.raises(UnreadValueError, match=r"asks for a log-in \(401\): give registry_username and registry_password_from"):
         declared(tmp_path, f'registry = "{server.url}"\n').find(None, value)
     monkeypatch.setenv("SCHEMAS_PASSWORD", "right")  # and who was refused may come again
     assert named.find(None, value) == "k-1"
     server.forbidden = True
-    with pytest.raises(UnreadValueError, match=r"lets me in, but not to its schemas \(403\)"):
+    with pytest.raises(UnreadValueError, match=r"does not let me read its schemas \(403\)"):
         named.find(None, framed(4, b'{"id": "k-2"}'))
     monkeypatch.delenv("SCHEMAS_PASSWORD")
     with pytest.raises(UnreadValueError, match="the environment variable SCHEMAS_PASSWORD is not set"):
@@ -348,7 +348,7 @@ def test_a_password_goes_to_no_other_host(server: Server, tmp_path: Path, monkey
     ("SCHEMAS_PASSWORD", r"id: registry_password_from: the environment variable SCHEMAS_PASSWORD is not set"),
     ("./gone", r"id: registry_password_from: cannot read .*/gone: No such file"),
     ("./empty", r"id: registry_password_from: .*/empty is empty"),
-    ("./latin", r"id: registry_password_from: .*/latin is no UTF-8"),
+    ("./latin", r"id: registry_password_from: .*/latin is not UTF-8 text"),
 ])  # fmt: skip
 def test_a_password_that_is_not_there_is_told_before_anything_starts(tmp_path: Path, said: str, problem: str) -> None:
     """As a command that is not there is."""
@@ -362,7 +362,7 @@ def test_a_password_that_is_not_there_is_told_before_anything_starts(tmp_path: P
 def test_a_password_in_the_place_of_its_name_is_not_repeated(tmp_path: Path) -> None:
     """It would stand in the log of somebody's CI."""
     login = 'registry_username = "me"\nregistry_password_from = "hunter2!"\n'
-    with pytest.raises(DeclarationError, match="a password itself does not belong here") as told:
+    with pytest.raises(DeclarationError, match="never the password itself") as told:
         pipeline_of(tmp_path, f'registry = "http://127.0.0.1:8081"\n{login}')
     assert "hunter2" not in str(told.value)
 
@@ -400,18 +400,18 @@ def test_a_declaration_names_the_registry(tmp_path: Path, said: str, url: str) -
 
 
 @pytest.mark.parametrize(("said", "problem"), [
-    ('registry = "http://127.0.0.1:8081"\navro = "x.avsc"', "avro and registry: a value is read by one of the two"),
-    ('registry = "http://me:secret@host"', "registry_username says who logs in"),
+    ('registry = "http://127.0.0.1:8081"\navro = "x.avsc"', "avro and registry: give only one of them"),
+    ('registry = "http://me:secret@host"', "registry_username gives the user"),
     ('registry = "ftp://host"', "is neither a URL .* nor a service's name"),
     ('registry = "127.0.0.1:8081"', "is neither a URL"),
     ('registry = "store"', r"\{store.port\}: there is no service store; did you mean schemas|there are: schemas"),
-    ('registry = "http://127.0.0.1:{port}"', r"id: registry: nothing is put in for \{port\}"),
+    ('registry = "http://127.0.0.1:{port}"', r"id: registry: \{port\} has no value"),
     ('registry = ""', "registry"),
-    ('registry = "schemas"\nmessage = "x"', "message means nothing without protobuf"),
+    ('registry = "schemas"\nmessage = "x"', "message needs protobuf"),
     ('registry = "schemas"\nregistry_username = "me"', "registry_username and registry_password_from belong together"),
     ('registry = "schemas"\nregistry_password_from = "PASSWORD"', "belong together"),
-    ('registry_username = "me"\nregistry_password_from = "PASSWORD"', "registry_username means nothing without registry"),
-    ('registry = "schemas"\nregistry_username = "a:b"\nregistry_password_from = "PASSWORD"', "a name with a colon"),
+    ('registry_username = "me"\nregistry_password_from = "PASSWORD"', "registry_username needs registry"),
+    ('registry = "schemas"\nregistry_username = "a:b"\nregistry_password_from = "PASSWORD"', "must not hold a colon"),
 ])  # fmt: skip
 def test_registries_that_cannot_be(tmp_path: Path, said: str, problem: str) -> None:
     """Each is one line that says what to do."""

@@ -127,12 +127,12 @@ def test_a_declaration_names_the_schema(folder: Path) -> None:
 
 @pytest.mark.parametrize(("said", "problem"), [
     ('avro = "none.avsc"', "cannot read .*none.avsc: No such file"),
-    ('avro = "order.proto"', r"avro: the schema is no JSON: .*line 2 column 1"),
-    ('avro = "order.avsc"\nprotobuf = "order.proto"', "a value is read by one of the two"),
-    ('message = "shop.Order"', "message means nothing without protobuf"),
+    ('avro = "order.proto"', r"avro: the schema is not JSON: .*line 2 column 1"),
+    ('avro = "order.avsc"\nprotobuf = "order.proto"', "give only one of them"),
+    ('message = "shop.Order"', "message needs protobuf"),
     ('protobuf = "order.proto"', r"say which message a value is .*there are: shop.Line, shop.Order"),
     ('protobuf = "order.proto"\nmessage = "shop.Bill"', "no message is called shop.Bill; there are: shop.Line"),
-    ('protobuf = "order.avsc"\nmessage = "x"', "protobuf: no descriptor set"),
+    ('protobuf = "order.avsc"\nmessage = "x"', "protobuf: not a descriptor set"),
     ('protobuf = "wrong.proto"\nmessage = "x"', "wrong.proto does not compile"),
 ])  # fmt: skip
 def test_schemas_that_cannot_be_used(folder: Path, said: str, problem: str) -> None:
@@ -145,16 +145,16 @@ def test_schemas_that_cannot_be_used(folder: Path, said: str, problem: str) -> N
 
 
 @pytest.mark.parametrize(("text", "problem"), [
-    ("{}", "this is no Avro schema: 'type' is missing in it"),
-    ("[]", "a union of no types"),
-    ("7", "this is no Avro schema: 7; write"),
-    ("null", "this is no Avro schema: null; write"),
+    ("{}", "this is not an Avro schema: 'type' is missing"),
+    ("[]", "an empty union"),
+    ("7", "this is not an Avro schema: 7; write"),
+    ("null", "this is not an Avro schema: null; write"),
     ('"order"', "the schema names the type order, which is neither Avro's nor declared in it"),
     ('{"type": 7}', "the schema names the type"),
-    ('{"type": "record", "name": "Order"}', "a record has a list of fields"),
+    ('{"type": "record", "name": "Order"}', "a record needs a list of fields"),
     ('{"type": "record", "name": "Order", "fields": [{"name": "id"}]}', "Record field 'id' is missing 'type'"),
-    ('{"type": "record", "name": 7, "fields": []}', "this is no Avro schema: .*; write"),
-    ('{"type": "enum", "name": "e"}', "this is no Avro schema: 'symbols' is missing in it"),
+    ('{"type": "record", "name": 7, "fields": []}', "this is not an Avro schema: .*; write"),
+    ('{"type": "enum", "name": "e"}', "this is not an Avro schema: 'symbols' is missing"),
 ])  # fmt: skip
 def test_json_that_is_no_avro_schema(folder: Path, text: str, problem: str) -> None:
     """It is said in Avro's words, in one line."""

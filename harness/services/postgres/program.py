@@ -1,4 +1,4 @@
-"""What a PostgreSQL server is started from: programs of this machine, or an image. Here, and nowhere else, the two differ."""
+"""How a PostgreSQL server is started: by installed programs or from an image. All differences between the two are here."""
 
 from __future__ import annotations
 
@@ -30,43 +30,43 @@ SETTINGS = {
     "wal_writer_delay": "10s",
     "log_line_prefix": "%m %p %a ",
 }
-"""Beside the defaults: ``fsync`` and ``synchronous_commit`` are on."""
+"""Settings that differ from PostgreSQL's defaults. ``fsync`` and ``synchronous_commit`` stay on."""
 GONE_S = 10.0
 
 
 class PostgresProgram(Protocol):
-    """How a server is started."""
+    """A way to start a PostgreSQL server."""
 
     def initialise(self, directory: Path) -> NodeSpec | None:
-        """Return the node that makes an empty cluster in ``directory``; ``None`` where the server does it itself."""
+        """Return the node that makes an empty database cluster in ``directory``; ``None`` if the server makes it itself."""
 
     def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
         """Return the server as a node, listening on ``bind``:``port``."""
 
     def kill(self, node: Node) -> Exit:
-        """SIGKILL the server and every process it has, and wait until they are gone."""
+        """Send SIGKILL to the server and all its processes, and wait until they are gone."""
 
     def forget(self, directory: Path) -> None:
-        """Remove what it has outside of ``directory``, once it is over."""
+        """Remove the server's files outside of ``directory``, after the server has ended."""
 
     @property
     def version(self) -> str:
-        """What is known of its version."""
+        """The server's version, for the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledPostgres:
-    """Programs of this machine."""
+    """A server started by the programs installed on this machine."""
 
     install: PostgresInstall
 
     @property
     def version(self) -> str:
-        """What it says of itself."""
+        """The version that the programs print."""
         return self.install.version
 
     def initialise(self, directory: Path) -> NodeSpec:
-        """``initdb``: no password, for it listens on loopback alone."""
+        """Return the ``initdb`` node. The cluster has no password, because the server listens only on loopback."""
         home = self.install.own(directory)
         words = ("-D", str(home / "data"), "-U", USER, "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync",
                  "--no-instructions")  # fmt: skip
@@ -74,7 +74,7 @@ class InstalledPostgres:
                         log=directory.parent / f"{NODE}.log", cwd=home)  # fmt: skip
 
     def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
-        """``postgres``, in the foreground, without a socket file."""
+        """Return the ``postgres`` node: in the foreground, without a Unix socket."""
         settings = {**SETTINGS, "port": str(port), "listen_addresses": bind, "unix_socket_directories": ""}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         home = self.install.home(directory)
@@ -82,11 +82,11 @@ class InstalledPostgres:
                         log=directory.parent / f"{NODE}.log", cwd=home)  # fmt: skip
 
     def forget(self, directory: Path) -> None:
-        """Remove its files, where they had to lie elsewhere."""
+        """Remove the server's files if they had to be outside of ``directory``."""
         self.install.forget(directory)
 
     def kill(self, node: Node) -> Exit:
-        """Each of its processes has a group of its own: the postmaster stands still, so no more come, then all die."""
+        """Stop the postmaster, so that it starts no more processes, then kill all of them (each has its own process group)."""
         if node.exit is not None:
             return node.exit
         node.pause()
@@ -101,15 +101,15 @@ class InstalledPostgres:
 
 @dataclass(frozen=True, slots=True)
 class PostgresImage:
-    """An image, configured as the official one is: a volume of its own, which outlives what kills the container."""
+    """A server from an image that is configured like the official one. Its volume survives the container's death."""
 
     version: str
 
     def initialise(self, directory: Path) -> None:
-        """Leave it to the image, which makes a cluster in an empty volume."""
+        """Return ``None``: the image makes a cluster in an empty volume by itself."""
 
     def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
-        """Return the image's own entrypoint."""
+        """Return the server as a node that runs the image's own entrypoint."""
         settings = {**SETTINGS, "port": str(port), "listen_addresses": bind}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return NodeSpec(
@@ -119,11 +119,11 @@ class PostgresImage:
         )  # fmt: skip
 
     def kill(self, node: Node) -> Exit:
-        """Kill the container, which dies whole."""
+        """Kill the container with all its processes."""
         return node.kill()
 
     def forget(self, directory: Path) -> None:
-        """Do nothing: the volume goes with the container."""
+        """Do nothing: the runtime removes the volume with the container."""
 
 
 def _kill(pid: int) -> None:

@@ -1,4 +1,4 @@
-"""Signs that the connection to a database shows: what it was asked to commit, how often, and what came of it."""
+"""Signs from the connection to a database: how often a program asked it to commit a record's result, and the outcome."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 COMMITTED_AGAIN: Final = Sign("committed-again", "a program asked the database more than once to commit a result of this record")
 NOT_REPEATED: Final = Sign(
-    "not-repeated", "the database's answer to the commit of this record never came, and nobody asked again"
+    "not-repeated", "the database's answer to the commit of this record never arrived, and no program asked for the commit again"
 )
-DURABLE: Final = Sign("durable", "the database had answered the one commit of this record, and nobody asked for it again")
-"""Whatever died later."""
+DURABLE: Final = Sign("durable", "the database answered the only commit of this record, and no program asked for it again")
+"""The result was durable before anything died."""
 
 
 def database_signs(history: History) -> dict[Sign, set[str]]:

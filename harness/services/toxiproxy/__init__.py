@@ -1,4 +1,4 @@
-"""Toxiproxy: a real server for byte-level faults, behind one typed adapter."""
+"""Toxiproxy: a real proxy server that damages a network connection (latency, bandwidth, resets), behind a typed adapter."""
 
 from __future__ import annotations
 

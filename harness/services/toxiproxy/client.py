@@ -1,9 +1,9 @@
-"""The one typed adapter over toxiproxy-python.
+"""The typed adapter over the library toxiproxy-python.
 
-What it mends of version 0.1.1: the server's address is a class attribute, so that a process knows one server; nothing
-has a time-out; an HTTP 500 surfaces as ``KeyError: 'name'``; a toxic cannot be changed; a proxy of the environment
-(``HTTP_PROXY``) is asked for loopback addresses; and the server takes an attribute it does not know without a word, so
-every toxic is read back and compared.
+It works around these faults of version 0.1.1: the server's address is a class attribute, so a process can use only one server;
+no request has a time-out; an HTTP 500 becomes ``KeyError: 'name'``; a toxic cannot be changed; and requests to loopback go
+through a proxy of the environment (``HTTP_PROXY``). The server itself silently ignores unknown attributes, so every toxic is
+read back and compared.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _address: ContextVar[str] = ContextVar("toxiproxy")
 
 
 class ToxiproxyError(Exception):
-    """The server did not do what was asked; the message is one line."""
+    """The Toxiproxy server did not do what it was asked. The message is one line."""
 
 
 class _Api(APIConsumer):  # type: ignore[misc]
-    """The library's transport, with an address per call, a time-out, and every error an error."""
+    """The library's transport, with an address per call, a time-out, and an exception for every HTTP error."""
 
     @classmethod
     def get(cls, url: str, params: Any = None, **kwargs: Any) -> requests.Response:
@@ -77,7 +77,7 @@ class Toxiproxy:
         self._server = toxiproxy.server.Toxiproxy()
 
     def ready(self) -> bool:
-        """Say whether it answers."""
+        """Return whether the server answers."""
         try:
             self.names()
         except ToxiproxyError:
@@ -96,18 +96,18 @@ class Toxiproxy:
             return int(made.listen.rsplit(":", 1)[1])
 
     def destroy(self, name: str) -> None:
-        """End a proxy, with its connections."""
+        """Remove a proxy and close its connections."""
         with self._call():
             self._proxy(name).destroy()
 
     def enable(self, name: str, *, on: bool) -> None:
-        """Let a proxy listen, or end its connections and refuse new ones."""
+        """Switch a proxy on, or off: then it closes its connections and refuses new ones."""
         with self._call():
             proxy = self._proxy(name)
             (proxy.enable if on else proxy.disable)()
 
     def put_on(self, name: str, toxics: Iterable[Toxic]) -> None:
-        """Put toxics on a proxy, and see that they are there as asked."""
+        """Add toxics to a proxy, and read them back to make sure that the server took every attribute."""
         for toxic in toxics:
             with self._call():
                 self._proxy(name).add_toxic(type=toxic.type, stream=str(toxic.stream), name=name_of(toxic),
@@ -115,19 +115,19 @@ class Toxiproxy:
             self._see(name, toxic)
 
     def change(self, name: str, toxic: Toxic) -> None:
-        """Give a toxic that is on (same type and stream) other attributes."""
+        """Change the attributes of the toxic with the same type and stream."""
         with self._call():
             _Api.post(f"/proxies/{name}/toxics/{name_of(toxic)}", json={"attributes": toxic.attributes})
         self._see(name, toxic)
 
     def take_off(self, name: str, toxics: Iterable[Toxic]) -> None:
-        """Take toxics off a proxy."""
+        """Remove toxics from a proxy."""
         for toxic in toxics:
             with self._call():
                 self._proxy(name).destroy_toxic(name_of(toxic))
 
     def toxics(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return what is on a proxy: type, stream, toxicity and attributes by name."""
+        """Return the toxics on a proxy by name, each with its type, stream, toxicity and attributes."""
         with self._call():
             found = self._proxy(name).toxics()
         return {
@@ -149,7 +149,7 @@ class Toxiproxy:
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """Ask this server, and make one error of whatever goes wrong."""
+        """Direct requests to this server, and turn every exception into a :class:`ToxiproxyError`."""
         token = _address.set(self._host_port)
         try:
             yield

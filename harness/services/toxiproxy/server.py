@@ -1,4 +1,4 @@
-"""A Toxiproxy server as a node: started by the runtime, so that it dies with the harness."""
+"""A Toxiproxy server as a node. The runtime starts it, so it ends when the harness ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ START_S = 20.0
 
 
 class ToxiproxyServer:
-    """A running server on a loopback port of its own. ``program``: ``None`` where an image brings it."""
+    """A running server on its own loopback port. ``program``: its executable; ``None`` if a container image has it."""
 
     def __init__(self, runtime: Runtime, program: Path | None, port: int, log: Path, *, seed: int = 1) -> None:
         self.client = Toxiproxy(port)
@@ -31,7 +31,7 @@ class ToxiproxyServer:
         self.node: Node = runtime.start(spec)
 
     def await_ready(self) -> None:
-        """Wait until it answers.
+        """Wait until the server answers.
 
         Raises:
             EnvironmentFailure: the server does not start.
@@ -39,10 +39,14 @@ class ToxiproxyServer:
         try:
             wait_until(self._answers_or_died, within_s=START_S, because="Toxiproxy to answer", poll_s=0.02)
         except WaitTimeoutError as error:
-            raise EnvironmentFailure(f"Toxiproxy did not come up: {error}; its log: {self.log}") from error
+            raise EnvironmentFailure(f"Toxiproxy did not start: {error}; its log: {self.log}") from error
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where it has died."""
+        """Make sure that the server still runs.
+
+        Raises:
+            EnvironmentFailure: the server has ended.
+        """
         if self.node.exit is not None:
             raise EnvironmentFailure(f"Toxiproxy ended ({self.node.exit}): {self.node.log_tail(3)}")
 

@@ -1,4 +1,4 @@
-"""Toxics: what a network can do to bytes. Declarations only; the server does it."""
+"""Toxics: what Toxiproxy can do to a connection's bytes. These are declarations; the server carries them out."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import ClassVar, TypeAlias
 
 
 class Stream(StrEnum):
-    """Which way the bytes go: towards the broker, or back to the client."""
+    """The direction of the bytes: towards the broker, or back to the client."""
 
     UPSTREAM = "upstream"
     DOWNSTREAM = "downstream"
 
 
 class ToxicError(ValueError):
-    """A toxic that would do nothing, or that the server would silently take for another."""
+    """A toxic's values would have no effect, or the server would silently read them as others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Every chunk of bytes is late by ``latency_ms``, give or take ``jitter_ms``."""
+    """Delays every chunk of bytes by ``latency_ms``, plus or minus ``jitter_ms``."""
 
     type: ClassVar[str] = "latency"
 
@@ -31,7 +31,7 @@ class Latency:
     def __post_init__(self) -> None:
         _above(0, latency_ms=self.latency_ms)
         if not 0 <= self.jitter_ms <= self.latency_ms:
-            raise ToxicError(f"a jitter of {self.jitter_ms} ms does not fit a latency of {self.latency_ms} ms")
+            raise ToxicError(f"the jitter must be between 0 and the latency of {self.latency_ms} ms, not {self.jitter_ms} ms")
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -41,7 +41,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """No more than ``kb_per_s`` thousand bytes a second pass; what is on its way when it is taken off goes on at once."""
+    """Lets at most ``kb_per_s`` thousand bytes pass in a second. When it is removed, bytes on their way arrive at once."""
 
     type: ClassVar[str] = "bandwidth"
 
@@ -59,7 +59,7 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class Slicer:
-    """Bytes come in slices of ``average_bytes``, give or take ``variation_bytes``, ``delay_us`` apart."""
+    """Cuts the bytes into slices of ``average_bytes``, plus or minus ``variation_bytes``, ``delay_us`` apart."""
 
     type: ClassVar[str] = "slicer"
 
@@ -71,7 +71,7 @@ class Slicer:
     def __post_init__(self) -> None:
         _above(0, average_bytes=self.average_bytes)
         if not 0 <= self.variation_bytes < self.average_bytes:
-            raise ToxicError(f"slices of {self.average_bytes} bytes cannot vary by {self.variation_bytes}")
+            raise ToxicError(f"slices of {self.average_bytes} bytes cannot vary by {self.variation_bytes} bytes: give less")
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -81,7 +81,7 @@ class Slicer:
 
 @dataclass(frozen=True, slots=True)
 class Timeout:
-    """Bytes vanish. After ``timeout_ms`` the connection ends; 0: it stays until the toxic is taken off, and ends then."""
+    """Drops all bytes, and closes the connection after ``timeout_ms``; 0: closes it when the toxic is removed."""
 
     type: ClassVar[str] = "timeout"
 
@@ -96,9 +96,10 @@ class Timeout:
 
 @dataclass(frozen=True, slots=True)
 class ResetPeer:
-    """The first bytes vanish, and ``timeout_ms`` later the connection is reset.
+    """Drops all bytes, and resets the connection ``timeout_ms`` after the first.
 
-    A connection that stood before the toxic ends in an orderly way (FIN): the server sets its reset at the beginning.
+    A connection that was open before the toxic is closed in order (FIN), because the server prepares the reset when a connection
+    begins.
     """
 
     type: ClassVar[str] = "reset_peer"
@@ -116,7 +117,7 @@ Toxic: TypeAlias = Latency | Bandwidth | Slicer | Timeout | ResetPeer
 
 
 def name_of(toxic: Toxic) -> str:
-    """Return the name a toxic has on its proxy; one of each type and stream fits.
+    """Return the name of a toxic on its proxy. A proxy can have one toxic of each type and stream.
 
     >>> name_of(Timeout(Stream.UPSTREAM))
     'timeout-upstream'
