@@ -1,6 +1,6 @@
-"""Abilities: what only some systems can do to a running cell. A fault names them in ``needs``.
+"""Abilities: what only some systems can do to a running cell. A fault names in ``needs`` those that it uses.
 
-If a system lacks an ability that a cell's fault needs, the cell does not apply, which is said when the plan is made.
+If a system lacks an ability that a cell's fault needs, the cell does not apply. The plan says so before the run.
 """
 
 from __future__ import annotations
@@ -24,288 +24,291 @@ class NeedsAbilities(Protocol):
     """A fault that does more than the eight verbs of :class:`~harness.controls.Controls`."""
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it asks for."""
+        """Return the abilities that the fault uses."""
 
 
 def needs_of(fault: object) -> tuple[type, ...]:
-    """Return the abilities that a fault needs; none where it names none."""
+    """Return the abilities that a fault needs; an empty tuple if it names none."""
     return fault.needs() if isinstance(fault, NeedsAbilities) else ()
 
 
 class PowerLoss(Protocol):
-    """Files of a dead server can be reverted to what was flushed."""
+    """Revert the files of a dead broker to what it had flushed to disk."""
 
     def await_flush_known(self) -> None:
-        """Wait until the broker has written down how far it has flushed everything that is stored now."""
+        """Wait until the broker has flushed everything that is stored now, and has recorded its flush positions."""
 
     def forget_unflushed(self, *, internal_topics: bool) -> None:
-        """Revert the topic's files to their flushed state, while the broker is down; ``internal_topics`` too."""
+        """Revert the topic's files to their flushed state, while the broker is down.
+
+        ``internal_topics``: revert those of the broker's internal topics, too.
+        """
 
 
 class Replication(Protocol):
-    """Followers copy from their leader, and can be kept from it."""
+    """Keep followers from replicating their leader's log."""
 
     def stall(self) -> None:
-        """Let no follower copy anything, from the target on until the controls are disarmed."""
+        """Keep every follower from replicating anything, from the target record on, until the controls are disarmed."""
 
     def await_shrunk(self) -> None:
-        """Wait until a replica of the target's partition is no longer counted as in sync."""
+        """Wait until a replica of the target's partition has left the in-sync replicas (ISR)."""
 
 
 class Leadership(Protocol):
-    """An administrator can say which replica leads."""
+    """Choose which replica leads a partition, as an administrator does."""
 
     def move(self) -> None:
-        """Let another replica, in sync, lead the target's partition, and wait until it does."""
+        """Make another in-sync replica the leader of the target's partition, and wait until it leads."""
 
     def prefer_another(self) -> None:
-        """Make another replica the preferred leader of each partition. The present leaders go on leading."""
+        """Make another replica the preferred leader of each partition. The current leaders stay."""
 
     def elect_preferred(self) -> None:
-        """Let the preferred replica lead the target's partition, and wait until it does."""
+        """Make the preferred replica the leader of the target's partition, and wait until it leads."""
 
 
 class Server(Target, Protocol):
-    """A server that can be ended in order."""
+    """A broker that can be shut down in order."""
 
     def end(self) -> None:
-        """Send SIGTERM, and wait until it has handed over its work and has ended."""
+        """Send SIGTERM, and wait until the broker has handed over its partitions and has ended."""
 
 
 class RestartInTurn(Protocol):
-    """Brokers can be restarted in order, one after the other, while the others serve."""
+    """Restart the brokers one after the other while the others serve (a rolling restart)."""
 
     def next_broker(self) -> Server:
-        """Return the broker whose turn it is: the target's leader first, the coordinators last."""
+        """Return the next broker to restart: the target's leader comes first, the coordinators last."""
 
 
 class Checkpoint(Protocol):
-    """A query keeps a checkpoint, and it can be lost."""
+    """Delete the checkpoint of a streaming query."""
 
     def lose(self) -> None:
-        """Remove the checkpoint of the query, while its driver is down."""
+        """Delete the query's checkpoint while its driver is down."""
 
 
 class Retention(Protocol):
-    """Records that a query is about to read can be deleted."""
+    """Delete records that a streaming query is about to read."""
 
     def expire(self) -> None:
-        """Delete from the topic what the query has planned to read, and all before it, as retention would."""
+        """Delete the records that the query has planned to read, and all before them, as the topic's retention does."""
 
 
 class RecordLocks(Protocol):
-    """Records are locked for one reader for a while."""
+    """Wait for the locks by which a broker lends records to one reader for a limited time."""
 
     def await_expired(self) -> None:
-        """Wait until the lock of the reader that had a record when the fault fired has expired."""
+        """Wait until the lock on the record that a reader held when the fault fired has expired."""
 
     def await_gone_on(self, node: Target) -> None:
-        """Wait until a program that was kept busy asks for more records, and so has finished those that it had."""
+        """Wait until a program that was kept busy asks for more records, which shows that it has finished those it had."""
 
 
 class SavedPositions(Protocol):
-    """A group saves positions with the broker."""
+    """Delete, or wait for, the positions that a consumer group has saved with the broker."""
 
     def forget(self) -> None:
-        """Delete the reader's group with all positions that it has saved, while no member of it lives."""
+        """Delete the reader's group with all its saved positions, while no member of the group lives."""
 
     def await_reading(self, node: Target, *, anew: bool = False) -> None:
-        """Wait until a restarted reader asks for records, and so knows its position, or has ended.
+        """Wait until a restarted reader asks for records (so it knows its position), or has ended.
 
-        ``anew``: the reader was not restarted. Wait for two requests from now on, for the first of them was answered then.
+        ``anew``: the reader was not restarted. Wait for two requests from now on: the second shows that the first was answered.
         """
 
 
 class Membership(Protocol):
-    """Readers are members of a group, which removes silent ones."""
+    """Wait until a consumer group removes a silent member."""
 
     def await_expired(self, role: Role) -> None:
-        """Wait until the group has removed the paused, or cut off, member of a role."""
+        """Wait until the group has removed the role's member that was paused or cut off."""
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until a process that was paused on the wire, and woken, has been told that the group has put it out."""
+        """Wait until a process whose frames were held, and released, has been told that its group has removed it."""
 
 
 class Rebalance(Protocol):
-    """A group rebalances when a member joins or leaves."""
+    """Make a consumer group rebalance by another member."""
 
     def join(self, role: Role) -> None:
-        """Start one more process of a role, and wait until its group knows of it (it has no place there yet)."""
+        """Start one more process of a role, and wait until its group knows of it (it has no partitions yet)."""
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
-        """Wait until another process of the role than the paused one has asked for saved positions, after the fault."""
+        """Wait until another process of the role than the paused ``sleeper`` has asked for saved positions after the fault."""
 
 
 class SessionClock(Protocol):
-    """Readers count by their own clock how long they have not been answered."""
+    """Wait out the session time-out that a reader measures by its own clock."""
 
     def outlast(self) -> None:
-        """Wait for as long as a consumer's session lasts by the consumer's own clock, which cannot be observed."""
+        """Wait for the length of a consumer's session. The consumer measures it by its own clock, which cannot be observed."""
 
 
 class Transactions(Protocol):
-    """A coordinator aborts what a process has left open."""
+    """Wait for the coordinator to abort a transaction that a dead process left open."""
 
     def await_aborted(self, node: Target) -> None:
-        """Wait until the coordinator has aborted the transaction that a stopped process has left open."""
+        """Wait until the coordinator has aborted the open transaction of a stopped process."""
 
 
 class Supervision(Protocol):
-    """Programs that end by an error are restarted."""
+    """Restart programs that end by an error, as a supervisor does."""
 
     def supervise(self, node: Target) -> None:
-        """Wait until a process has ended or has done all of its work. If it ended by an error, restart it."""
+        """Wait until a process has ended or has finished its work. If it ended by an error, restart it."""
 
 
 class Succession(Protocol):
-    """Another process can take the place of one that is paused."""
+    """Start another process in place of a paused one, which becomes a zombie when it wakes."""
 
     def stand_in(self, role: Role) -> None:
         """Start another process of the role in place of the paused one, and wait until it is ready."""
 
     def await_zombie(self, node: Target) -> None:
-        """Wait until a process that was replaced and woken has gone on, or has ended."""
+        """Wait until a process that was replaced, and then woken, has gone on working or has ended."""
 
 
 class BadNetwork(Protocol):
-    """The network between a client and its broker can be made bad."""
+    """Make the network between clients and their broker slow or lossy."""
 
     def worsen(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
-        """Add toxics between the cell's clients of these roles and the broker, and count what passes from then on."""
+        """Add toxics between these roles' clients and the broker, and count the traffic from then on."""
 
     def mend(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
-        """Remove the toxics, and write down what passed meanwhile."""
+        """Remove the toxics, and write the traffic that passed meanwhile into the history."""
 
     def await_traffic(self, role: Role, enough: Callable[[Traffic], bool], because: str) -> None:
-        """Wait until what has passed since the network was made bad is ``enough``."""
+        """Wait until ``enough`` returns true for the traffic since the toxics were added. ``because``: what is awaited."""
 
 
 class Ledger(Protocol):
-    """Programs write down what they are told."""
+    """Wait for what programs record about the outcomes of their sends."""
 
     def await_told_unknown(self) -> None:
-        """Wait until a program was told that the outcome of the target is unknown."""
+        """Wait until a program has recorded that the outcome of sending the target is unknown (a time-out, a cut connection)."""
 
 
 class Partitions(Protocol):
-    """A topic can be given more partitions."""
+    """Add partitions to a topic."""
 
     def add(self) -> None:
-        """Add partitions to the topic, as an administrator does: as many as put the target into a new one."""
+        """Add partitions to the topic, as an administrator does: as many as are needed for the target to go into a new one."""
 
     def await_known(self, node: Target) -> None:
         """Wait until the client of a process knows how many partitions the topic has now."""
 
     def await_shared_out(self) -> None:
-        """Wait until the members of the group, as they say, have been given all the partitions that were added."""
+        """Wait until the group's members report that all the added partitions are assigned to them."""
 
 
 class Harm(StrEnum):
-    """A fault that only a container can have."""
+    """A fault that needs containers."""
 
     MEMORY = "memory"
-    """It hits a limit of its memory; the kernel ends it. It is started again, with more."""
+    """The container exceeds its memory limit and the kernel kills it. It is started again with more memory."""
     CONTAINER = "container"
-    """SIGKILL; another container takes its place on the same volume."""
+    """The container is killed (SIGKILL). Another container takes its place on the same volume."""
     VOLUME = "volume"
-    """SIGKILL; its volume is lost; another container begins with an empty one, and an operator makes the topics again."""
+    """The container is killed (SIGKILL) and its volume is lost. Another one starts on an empty volume; topics are made anew."""
     NETWORK = "network"
-    """It is taken from the network, until it has given up its connections; then it is given back."""
+    """The container is disconnected from the network until it has given up its connections, and is then connected again."""
     DISK = "disk"
-    """Its disk is full: it ends by itself, and is started again when there is room. (``Deployment.SMALL``)"""
+    """The disk fills up and the broker ends by itself. It is started again when there is room. (``Deployment.SMALL``)"""
 
 
 class Containers(Protocol):
-    """Nodes are containers."""
+    """Apply faults that need containers."""
 
     def apply(self, harm: Harm, role: Role) -> str:
-        """Apply the fault to a container; return its node's name."""
+        """Apply the fault to a role's container; return the node's name."""
 
     def mend(self, harm: Harm, role: Role) -> None:
-        """Heal the fault, and wait until the node is ready."""
+        """Heal the fault, and wait until the container is ready."""
 
 
 class Stage(Target, Protocol):
     """A stage of a pipeline, with all its processes."""
 
     def tell_to_end(self) -> None:
-        """Send SIGTERM to all of its processes. Do not wait."""
+        """Send SIGTERM to all processes of the stage, without waiting."""
 
     def await_end(self) -> object:
-        """Wait until it has ended. After the usual grace period of an orchestrator, kill it."""
+        """Wait until the stage has ended; kill it after the usual grace period of an orchestrator."""
 
 
 class Termination(Protocol):
-    """A stage can be asked to end by SIGTERM, as orchestrators do."""
+    """Stop a stage by SIGTERM, as orchestrators do."""
 
     def stage(self, role: Role, node: str | None = None) -> Stage:
-        """Return the stage of a role, whole."""
+        """Return the stage of a role, with all its processes."""
 
 
 class LocalState(Protocol):
-    """A process keeps state on its local disk, and can restore it from a log."""
+    """Delete the local state of a process that can restore it from a log."""
 
     def lose(self, node: Target) -> None:
         """Delete the local state of a dead process."""
 
     def hold_restoring(self, node: Target) -> None:
-        """Hold the first answer with state that a dead process asks for after its restart."""
+        """Prepare to hold the first answer that carries state to a dead process after its restart."""
 
     def restart_into(self, node: Target) -> str:
-        """Start the process, and wait until that answer is held; return the hold's name."""
+        """Start the process, and wait until its first answer with state is held; return the hold's name."""
 
     def await_sent(self, node: Target) -> None:
-        """Wait until a process has sent what its state had of the target when it was started."""
+        """Wait until a process has sent what its state held about the target when the process was started."""
 
 
 class Input(Protocol):
-    """The producer's input can be ended."""
+    """End the producer's input."""
 
     def end(self) -> None:
-        """Give the producer all records that are left, and the end of its input; wait until it has them."""
+        """Give the producer all remaining records and the end of its input; wait until it has read them."""
 
 
 class DurableWrites(Protocol):
-    """A stage can be held at its durable writes."""
+    """Hold a stage at one of its durable writes (fsync, rename, ...)."""
 
     def arm(self, trigger: AtWrite) -> None:
-        """Arm the trigger from which durable writes are counted. When it has fired, they are counted, and one is held."""
+        """Arm the trigger from which durable writes are counted. The write that ``trigger`` names is then held."""
 
 
 class Refusal(Protocol):
-    """A broker can be told to refuse a message."""
+    """Make the broker refuse a message."""
 
     def refuse_next(self) -> None:
-        """Let the broker refuse the next message that is sent to the cell's queue, once.
+        """Make the broker refuse the next message that is sent to the cell's queue, once.
 
         Raises:
-            OSError: the broker cannot be told.
+            OSError: the broker cannot be reached.
         """
 
 
 ABILITIES: dict[type, str] = {
     PowerLoss: "loses what was not flushed",
     Replication: "has followers that can be kept from copying",
-    Leadership: "lets another replica lead when it is told to",
+    Leadership: "can be told which replica leads",
     RestartInTurn: "has brokers that are restarted in turn",
     Checkpoint: "keeps a checkpoint that can be lost",
     Retention: "deletes what a query is about to read",
-    RecordLocks: "lends records to readers, for a while",
+    RecordLocks: "lends records to readers for a limited time",
     SavedPositions: "saves the positions of a group",
-    Membership: "has groups whose silent members are put out",
-    Rebalance: "has groups that share their work anew",
-    SessionClock: "has readers with a session of their own",
+    Membership: "has consumer groups that remove silent members",
+    Rebalance: "has consumer groups that rebalance",
+    SessionClock: "has readers that measure their session by their own clock",
     Transactions: "aborts a transaction that was left open",
-    Supervision: "starts a program again that ended by an error",
-    Succession: "lets another process take the place of one that sleeps",
-    BadNetwork: "can be led through a bad network",
-    Ledger: "has programs that write down what they are told",
+    Supervision: "restarts programs that end by an error",
+    Succession: "starts another process in place of a paused one",
+    BadNetwork: "can be reached through a slow or lossy network",
+    Ledger: "has programs that record what they are told about each send",
     Partitions: "gives a topic more partitions",
     Containers: "runs in containers",
     Termination: "tells a stage to end",
-    LocalState: "keeps a state on a local disk, and can make it anew",
-    Input: "ends the input of a producer of somebody else's",
+    LocalState: "keeps state on a local disk and can restore it",
+    Input: "can end the input of a user's own producer",
     Refusal: "has a broker that refuses a message when it is told to",
-    DurableWrites: "holds a stage of somebody else's at its durable writes",
+    DurableWrites: "can hold a user's own stage at its durable writes",
 }
-"""Every ability, with the words for what a system without it lacks."""
+"""Every ability, with what a system that has it does. Messages about a missing ability use these words."""

@@ -1,6 +1,6 @@
-"""The controls of a running cell: eight verbs that every system has, and the triggers.
+"""The controls of a running cell: eight verbs that every system has, and the triggers that start a fault.
 
-A fault uses only this module and :mod:`harness.abilities`; it knows no system.
+A fault uses only this module and :mod:`harness.abilities`, so it works with every system.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class OnWire:
     """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named by ``offset``.
 
     ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it). ``since`` is
-    for frames that name no record, such as a heartbeat: they are counted from another trigger on. If that is a frame, the wire
-    counts from the frame behind it. If it is a failpoint, the process stands still there until the rule is armed. If both
-    triggers have the same role, they mean the same process.
+    for frames that name no record, such as a heartbeat: they are counted after another trigger has fired. If ``since`` is a
+    frame, counting starts with the next frame. If it is a failpoint, the process waits there until this trigger is armed. If
+    both triggers have the same role, they are about the same process.
     """
 
     role: Role
@@ -38,7 +38,7 @@ class OnWire:
 
     @property
     def at_target(self) -> bool:
-        """Whether the frame, or what it is counted from, is about the target itself."""
+        """Whether the frame, and the trigger that it is counted from, are about the target itself."""
         return not self.offset and not (isinstance(self.since, OnWire) and self.since.offset)
 
 
@@ -55,7 +55,7 @@ Trigger: TypeAlias = OnWire | InProgram
 
 @dataclass(frozen=True, slots=True)
 class AtWrite:
-    """A trigger at a durable write of a stage: a thread reaches ``point``, counted from when ``since`` has fired."""
+    """A trigger at a durable write of a stage: a thread reaches ``point``. Writes are counted after ``since`` has fired."""
 
     role: Role
     point: Point
@@ -66,18 +66,18 @@ class Stop(StrEnum):
     """How a program stops at a failpoint."""
 
     KILL = "kill"
-    """It kills itself."""
+    """The program kills itself (SIGKILL)."""
     PAUSE = "pause"
-    """It stops itself."""
+    """The program stops itself (SIGSTOP)."""
     HOLD = "hold"
-    """The program stands still; its client library goes on."""
+    """The calling thread waits; the threads of the client library go on."""
     FAIL = "fail"
-    """It goes on, and the work on the record fails."""
+    """The program goes on, and its work on the record fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A trigger that fired: the record, the process, and what is held there now (null: nothing)."""
+    """A trigger that fired: the record, the process's node, and the name of the hold if a frame is held there."""
 
     record: str | None
     node: str | None
@@ -89,18 +89,18 @@ class NotFiredError(Exception):
 
 
 class Target(Protocol):
-    """A node that can be crashed."""
+    """A node that can be killed, paused and restarted."""
 
     @property
     def name(self) -> str:
-        """Its name in the cell."""
+        """The node's name in the cell."""
 
     @property
     def role(self) -> Role:
-        """What it does."""
+        """The node's role."""
 
     def kill(self) -> None:
-        """Send SIGKILL, and wait until the process is reaped. If it has died already, only wait."""
+        """Send SIGKILL, and wait until the process is reaped. A process that has died already is only waited for."""
 
     def pause(self) -> None:
         """Send SIGSTOP."""
@@ -109,7 +109,7 @@ class Target(Protocol):
         """Send SIGCONT."""
 
     def restart(self) -> None:
-        """Start it again and wait until it is ready."""
+        """Start the node again and wait until it is ready."""
 
 
 class Controls(Protocol):
@@ -118,9 +118,9 @@ class Controls(Protocol):
     load: Load
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
-        """Arm a trigger: on the wire with a rule, in a program with how it stops.
+        """Arm a trigger: one on the wire with a rule, one in a program with the way in which it stops.
 
-        The rule has everything but client and record, which come from the trigger.
+        Client and record of the rule are filled in from the trigger.
         """
 
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
@@ -131,28 +131,28 @@ class Controls(Protocol):
         """
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Release or discard what is held. Return whether it arrived (its client may have hung up)."""
+        """Release or discard a held frame. Return whether it arrived (its client may have closed the connection)."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
-        """Return the node of a role (``node`` says which, where there are several)."""
+        """Return the node of a role. ``node``: its name, if the role has several."""
 
     def say(self, phase: str, **fields: Any) -> None:
-        """Write a ``fault`` event: armed, fired, applied, forgot or healed."""
+        """Write a ``fault`` event with its phase (armed, fired, applied, forgot or healed) into the history."""
 
     def settle(self) -> None:
-        """Wait until everything that is acknowledged has been recorded, and its position saved."""
+        """Wait until every acknowledged record has been recorded in the sink, and its position saved."""
 
     def await_exhausted(self) -> None:
-        """Wait until the source has nothing left to give."""
+        """Wait until the producer has taken every record from the source."""
 
     def disarm(self) -> None:
-        """Disarm what has not fired, and discard what is still held."""
+        """Disarm the triggers that have not fired, and discard the frames that are still held."""
 
     def ability(self, kind: type[A]) -> A:
         """Return an ability of :mod:`harness.abilities` that the fault needs.
 
         Raises:
-            LookupError: the system does not have it.
+            LookupError: the system lacks this ability.
         """
 
 

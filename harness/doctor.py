@@ -1,4 +1,4 @@
-"""The doctor: what lostack needs of a machine, what of it is there, and how to get the rest. Changes nothing."""
+"""``lostack doctor``: checks whether this machine has what lostack needs, and says how to get the rest. It changes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FILES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. ``remedy`` is one command or sentence; empty where all is well."""
+    """The result of one check. ``remedy``: one command or sentence that says what to do; empty if all is well."""
 
     name: str
     ok: bool
@@ -50,7 +50,7 @@ class Finding:
 
 
 def diagnose() -> list[Finding]:
-    """Look at everything (about a second: every jar's sha256 is compared, and a program is held)."""
+    """Run every check (about a second: each jar's sha256 is compared, and one program is traced)."""
     checks: tuple[Callable[[], Finding], ...] = (
         _packages, _cache, _java, _jars, _archive, _connector, _toxiproxy, _postgres, _tracing, _disk, _memory, _ports,
         _open_files, _engine, _systems,
@@ -78,7 +78,7 @@ def _cache() -> Finding:
         with tempfile.TemporaryFile(dir=root):
             pass
     except OSError as error:
-        return Finding("cache", ok=False, detail=f"{root}: {error.strerror}", remedy="set LOSTACK_CACHE to a folder of yours")
+        return Finding("cache", ok=False, detail=f"{root}: {error.strerror}", remedy="set LOSTACK_CACHE to a writable folder")
     return Finding("cache", ok=True, detail=str(root))
 
 
@@ -93,7 +93,7 @@ def _found_java() -> Java | None:
 def _java() -> Finding:
     java = _found_java()
     if java is None:
-        return Finding("java", ok=False, detail="no Java 17 or 21 here; a run fetches one into the cache", remedy=INSTALL)
+        return Finding("java", ok=False, detail="no Java 17 or 21 found; a run fetches one into the cache", remedy=INSTALL)
     return Finding("java", ok=True, detail=f"Java {java.version} at {java.path}")
 
 
@@ -105,7 +105,7 @@ def _jars() -> Finding:
     check = check_jars(directory, jar_set)
     if check:
         return Finding("jars", ok=False, detail=str(check), remedy=f"remove {directory}; the next run fetches it again")
-    return Finding("jars", ok=True, detail=f"Kafka {VERSION}: {len(jar_set.sums)} jars, every sha256 right")
+    return Finding("jars", ok=True, detail=f"Kafka {VERSION}: {len(jar_set.sums)} jars, every sha256 correct")
 
 
 def _connector() -> Finding:
@@ -118,7 +118,7 @@ def _connector() -> Finding:
         return Finding(
             "spark connector", ok=False, detail=str(check), remedy=f"remove {directory}; the next run fetches it again"
         )
-    return Finding("spark connector", ok=True, detail=f"PySpark {pyspark_version()}, connector to Kafka sound")
+    return Finding("spark connector", ok=True, detail=f"PySpark {pyspark_version()}, connector to Kafka: every sha256 correct")
 
 
 def _jar_directory() -> Path:
@@ -132,7 +132,7 @@ def _archive() -> Finding:
     jars = [directory / name for name in sorted(read_jar_set(f"kafka-{VERSION}").sums)]
     archive = find_archive(java, jars, cache=cache_root())
     if archive is None:
-        return Finding("class-data archive", ok=True, detail="made by the next run (some ten seconds, once)")
+        return Finding("class-data archive", ok=True, detail="made by the next run (about ten seconds, once)")
     return Finding("class-data archive", ok=True, detail="ready" if archive.flags else "could not be made: starts are slower")
 
 
@@ -141,7 +141,7 @@ def _toxiproxy() -> Finding:
     if found is not None:
         return Finding("toxiproxy", ok=True, detail=f"server at {found}")
     go = next((path for path in go_candidates(cache_root(), os.environ) if path.exists()), None)
-    how = f"by {go}" if go else "by a Go that is fetched for it"
+    how = f"by {go}" if go else "by a Go compiler that is fetched for it"
     return Finding("toxiproxy", ok=True, detail=f"{TOXIPROXY} is built {how}, by the first run that needs it")
 
 
@@ -166,7 +166,7 @@ def _disk() -> Finding:
 
 def _memory() -> Finding:
     free = psutil.virtual_memory().available >> 20
-    remedy = "" if free >= MEMORY_MB else f"{MEMORY_MB} MB are needed for three brokers and the programs"
+    remedy = "" if free >= MEMORY_MB else f"free {MEMORY_MB} MB: three brokers and their programs need that much"
     return Finding("memory", free >= MEMORY_MB, f"{free} MB available", remedy)
 
 

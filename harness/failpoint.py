@@ -1,20 +1,21 @@
-"""In-process failpoints: for the places that no wire can see.
+"""In-process failpoints: named places inside a program, which the wire cannot see, where lostack can kill it.
 
-A program calls ``failpoint("after-record", record_id)`` at a place worth crashing. Unless a harness has armed that name,
-the call does nothing. Armed, the program reports the hit into its cell's history *first*, and then kills (SIGKILL) or
-pauses (SIGSTOP) itself, or is told to fail, so the trigger is exact and counted. Standard library only: any Python program can
-use it.
+A program calls ``failpoint("after-record", record_id)`` at such a place. Unless the harness has armed that name, the call does
+nothing. If it is armed, the program *first* writes the hit into its cell's history, and then kills (SIGKILL) or pauses (SIGSTOP)
+itself, or is told to fail. So the trigger is exact and counted. The module needs only the standard library: any Python program
+can use it.
 
-The harness arms a name by a file ``<name>.json`` in the folder named by the environment variable
-``LOSTACK_FAILPOINTS``::
+The harness arms a name by writing a file ``<name>.json`` into the folder that the environment variable ``LOSTACK_FAILPOINTS``
+names::
 
     {"record": "k1-7" | null, "hit": 1, "action": "kill" | "pause" | "hold" | "fail", "history": "<file>", "cell": "<cell id>",
      "called": "k1-7" | null}
 
-``hold`` is for a program of several processes: it stands still, for the harness to kill or pause all of them, until a
-file ``<name>.go`` appears. ``fail`` is for a program that can fail at the work at hand, and go on.
+``hold`` is for a program of several processes: the caller waits until a file ``<name>.go`` appears, so that the harness can
+kill or pause all of them. ``fail`` is for a program whose work on one record can fail while the program goes on.
 
-The file is claimed by an atomic rename, so of several processes, and over any number of restarts, exactly one fires.
+A process claims the file by an atomic rename. So exactly one call fires, among several processes and after any number of
+restarts.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ VARIABLE = "LOSTACK_FAILPOINTS"
 FAIL = "fail"
 _ACTIONS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "hold": None, FAIL: None}
 HELD_S = 600.0
-"""Longer than a harness that lives lets anybody be held."""
+"""Seconds after which a held program gives up. A living harness releases it sooner."""
 _hits: dict[str, int] = {}
 
 
 def failpoint(name: str, record: str | None = None) -> bool:
-    """Crash or pause this process here, if the harness says so for this name and record.
+    """Kill, pause or hold this process here, if the harness has armed this name (for this record).
 
-    ``record`` is the id of the record in hand. Where the arming names a record, only calls with it count as hits. Returns true
-    where the work at hand is to fail.
+    ``record`` is the id of the record that the program works on. If the armed file names a record, only calls with that record
+    count as hits. Returns true if the program must let its work on the record fail.
     """
     folder = os.environ.get(VARIABLE)
     file = Path(folder, f"{name}.json") if folder else None
@@ -61,7 +62,7 @@ def failpoint(name: str, record: str | None = None) -> bool:
 
 
 def _due(file: Path, name: str, record: str | None) -> dict[str, Any] | None:
-    """Return what is armed, where this call hits it; then it is this process's, and no other's."""
+    """Return the armed order if this call hits it, and claim it, so that no other process fires."""
     try:
         order: dict[str, Any] = json.loads(file.read_text())
     except FileNotFoundError:
@@ -80,13 +81,13 @@ def _due(file: Path, name: str, record: str | None) -> dict[str, Any] | None:
 
 def arm(folder: Path, name: str, *, record: str | None, action: str, history: Path, cell: str, hit: int = 1,
         place: tuple[int, int] | None = None, called: str | None = None) -> None:  # fmt: skip
-    """Arm ``name`` in ``folder`` (the harness's side). ``action``: ``kill``, ``pause``, ``hold`` or ``fail``.
+    """Arm the failpoint ``name`` in ``folder`` (the harness calls this). ``action``: ``kill``, ``pause``, ``hold`` or ``fail``.
 
-    ``called`` is the name of the record in the history, where that is not the id that the program has.
-    ``place`` is the record's partition and offset, for a program that knows batches of offsets and no records.
+    ``called`` is the record's name in the history, if the program knows the record by another id.
+    ``place`` is the record's partition and offset, for a program that knows batches of offsets instead of single records.
 
     Raises:
-        ValueError: there is no such action.
+        ValueError: ``action`` is none of the four.
     """
     if action not in _ACTIONS:
         raise ValueError(f"a failpoint can {' or '.join(_ACTIONS)}, not {action}")
@@ -101,10 +102,10 @@ def arm(folder: Path, name: str, *, record: str | None, action: str, history: Pa
 
 
 def release(folder: Path, name: str) -> None:
-    """Let a program go on that is held."""
+    """Let a program that is held at ``name`` go on."""
     (folder / f"{name}.go").touch()
 
 
 def disarm(folder: Path, name: str) -> None:
-    """Take an arming back; does nothing where it has fired."""
+    """Disarm ``name``; does nothing if it has fired."""
     (folder / f"{name}.json").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a system declares of itself, and the interfaces by which the runner drives it. One page; all else is behind it."""
+"""The declaration of a system under test, and the interfaces through which the runner drives it."""
 
 from __future__ import annotations
 
@@ -17,62 +17,69 @@ if TYPE_CHECKING:
 
 
 class CellRun(Protocol):
-    """One cell on its way. The runner calls the steps in this order, and ``close`` whatever happens."""
+    """The run of one cell. The runner calls the steps in this order, and ``close`` whatever happens."""
 
     def prepare(self) -> None:
-        """Make topics, source and sink, start what must be up before there is load, arm the fault."""
+        """Create topics, source and sink, start what must run before the load, and arm the fault."""
 
     def load(self) -> None:
-        """Let the records flow."""
+        """Start the load: let the producer send the records."""
 
     def inject(self) -> None:
-        """Wait (bounded) for the trigger, apply the fault, heal it. Returns where it never fires; the judge will see."""
+        """Wait (bounded) for the trigger, apply the fault and heal it.
+
+        If the trigger never fires, the method returns as well, and the judge finds the cell void.
+        """
 
     def drain(self) -> None:
-        """Wait until everything is at rest, and write ``drain`` events: begun, then completed or failed with the stage."""
+        """Wait until everything is at rest, and write ``drain`` events: begun, then completed, or failed with the stuck stage."""
 
     def observe(self) -> None:
         """Write what the authorities say: offered, cursor, stored, log, counted, position, recorded, absorbed.
 
-        Cursor and positions are asked first, then the sink, the log last. Of each log that :meth:`Cell.logs` names, every
-        partition has its ``log`` line and every copy its ``stored`` one; each partition's position is written, -1 where none is.
-        A queue has neither positions nor ends: each has its ``counted`` line, and what is gone a ``removed`` or ``moved`` one.
-        To look changes nothing: asked again, they say the same.
+        The cursor and the positions are read first, then the sink, and the logs last. For each log that :meth:`Cell.logs` names,
+        every partition has a ``log`` event and every copy of a record a ``stored`` event. Each partition has a ``position``
+        event, with -1 if none is saved. A queue has neither positions nor ends: it has a ``counted`` event, and each message that
+        the broker removed or moved elsewhere has a ``removed`` or ``moved`` event. A second call writes the same again.
         """
 
     def close(self) -> None:
-        """End this cell's processes and free what it holds. Safe to call twice, and after any step or failure.
+        """End this cell's processes and free its resources. Safe to call twice, and after any step or failure.
 
-        What fails here keeps nothing else from its end; it is raised behind it.
+        If one part fails to close, the others are closed all the same, and the exception is raised at the end.
         """
 
 
 class Deployed(Protocol):
-    """A running system: brokers up, wire in place."""
+    """A running system, with its brokers up and the wire in place."""
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Take note of cells that come next, all at once.
+        """Announce the cells that run next, at the same time.
 
-        Their fault kills what they share once, when all are at their trigger.
+        If their fault kills something that they share, it is killed once, when all of them have reached their trigger.
         """
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell, which keeps its files below ``directory``."""
+        """Return the run of one cell. Its files go below ``directory``."""
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where the ground under the cells has broken (a guardian or a wire has died)."""
+        """Make sure that what the cells stand on still works.
+
+        Raises:
+            EnvironmentFailure: a guardian, a wire or a service has died.
+        """
 
     def close(self) -> None:
-        """Stop it, and all that was started for it. Safe to call twice."""
+        """Stop the system and everything that was started for it. Safe to call twice."""
 
 
 class Launcher(Protocol):
-    """A system under test in one runtime, as it is prepared and deployed."""
+    """Prepares and deploys a system under test in one runtime."""
 
     name: str
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what is needed, once, however often it is called; ``say`` shows progress, a line each.
+        """Fetch what the system needs. Later calls do nothing. ``say`` shows progress, one line for each call.
 
         Raises:
             EnvironmentFailure: something cannot be fetched.
@@ -86,15 +93,15 @@ class Launcher(Protocol):
         """
 
     def versions(self) -> dict[str, str]:
-        """Versions of everything that takes part, for the report; of what is not prepared yet, none."""
+        """Return the versions of all programs that take part, for the report. What is not prepared yet is left out."""
 
 
 @runtime_checkable
 class PreparesForCells(Protocol):
-    """An ability of a launcher: to fetch what only some cells need."""
+    """A launcher that can fetch what only some cells need."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch what these cells need, once, after ``prepare``.
+        """Fetch what these cells need. Called after ``prepare``.
 
         Raises:
             EnvironmentFailure: something cannot be fetched.
@@ -103,21 +110,21 @@ class PreparesForCells(Protocol):
 
 @runtime_checkable
 class LimitsDeployments(Protocol):
-    """An ability of a launcher: to say how many deployments are up at once for cells that have one to themselves."""
+    """A launcher that limits how many deployments run at once for cells that each need their own."""
 
     own_at_once: int
-    """Each is several programs that are busy when they start, and a machine has no use for more."""
+    """The limit. A deployment is several programs that use much CPU when they start, so more of them at once save no time."""
 
 
 @runtime_checkable
 class TakesOneCell(Protocol):
-    """An ability of a launcher: to say that its deployments take one cell at a time. Cells side by side have one each.
+    """A launcher whose deployments may take one cell at a time. Cells that run at once then have a deployment each.
 
-    It may be asked to deploy by several threads at once.
+    Several threads may call ``deploy`` at once.
     """
 
     one_cell: bool
-    """Whether it is so."""
+    """Whether each deployment takes one cell at a time."""
 
 
 def _none() -> Collection[str]:
@@ -130,54 +137,54 @@ def _nothing(_cell: Cell) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PointsLine:
-    """A line of the table in which each system has the same failure points (:mod:`harness.matrix.points`)."""
+    """A line of the table that compares all systems at the same failure points (:mod:`harness.matrix.points`)."""
 
     title: str
-    """Which system, over which protocol."""
+    """The system and its protocol, as shown in the table."""
     pipeline: str
     client: str
     semantics: tuple[str, str, str]
-    """What at-most-once, at-least-once and exactly-once are made of there."""
+    """The settings that make at-most-once, at-least-once and exactly-once there, in this order."""
     scenarios: Mapping[str, str] = field(default_factory=dict)
-    """The scenario at a point, where it is not called like the point."""
+    """The scenario of each point whose scenario has another name than the point."""
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A system under test, as its package declares it (``about.py``): all that is known of it before anything is fetched.
+    """A system under test, as its package declares it (``about.py``): everything that is known before anything is fetched.
 
-    It must be cheap to import: what is heavy is named by :attr:`launcher`, or imported when it is called.
+    The declaration must be quick to import. Heavy modules are named by :attr:`launcher`, or imported inside functions.
     """
 
     name: str
     launcher: str
-    """``module:callable``: called with a runtime and a version (null: the default one), it returns a :class:`Launcher`."""
+    """``module:callable``: takes a runtime and a version (``None``: the default one) and returns a :class:`Launcher`."""
     clients: tuple[str, ...]
-    """The clients it can be driven through; the first one is used where none is named."""
+    """The client libraries that can talk to it. The first one is the default."""
     runs: Callable[[Scenario], bool]
-    """Whether it can run a scenario's pipeline, on what that needs under it."""
+    """Whether the system can run a scenario's pipeline in the deployment that the scenario needs."""
     abilities: Callable[[Cell], Collection[type]]
-    """What a fault can ask of a cell beyond the eight verbs: members of :data:`harness.abilities.ABILITIES`."""
+    """The abilities that a cell of this system has for its fault: members of :data:`harness.abilities.ABILITIES`."""
     runtimes: tuple[str, ...] = ("process",)
     versions: Callable[[], Collection[str]] = _none
     """The versions that can be chosen, as ``name==version``, besides the default one."""
     image: str = ""
-    """The image that it is in containers, and whose version it has there; empty: there, too, it is made of what is fetched."""
+    """The image that containers of this system use, which also sets the version; empty: containers use the fetched files."""
     lacks: Callable[[Cell], str | None] = _nothing
-    """Why a cell does not apply here, or on this machine, though theory has nothing against it; null: it does."""
+    """Why this system, or this machine, cannot run a cell that theory allows; ``None`` if it can."""
     scenarios: str = ""
-    """``module:tuple``: the scenarios of its own."""
+    """``module:tuple``: the system's own scenarios."""
     knowledge: str = ""
-    """``module:object``: what only it tells the judge of its histories (:class:`~harness.judge.proof.Knowledge`)."""
+    """``module:object``: what the judge must know about this system's histories (:class:`~harness.judge.proof.Knowledge`)."""
     points: tuple[PointsLine, ...] = ()
-    """Its lines in the table of the points that all have."""
+    """The system's lines in the table that compares all systems at the same failure points."""
     transport: str | None = None
-    """The system that its records come through, where it has none of its own: that one is needed, too."""
+    """The system that carries its records (such as ``kafka``), if it has no broker of its own. That system is started, too."""
     by_default: bool = False
-    """Whether it is run where no system is named."""
+    """Whether the system runs if the user names none."""
     simulated: bool = False
-    """Whether it is a play, that says nothing about any real system."""
+    """Whether the system is a simulation. Its results say nothing about any real system."""
 
     def launch(self, runtime: str, version: str | None = None) -> Launcher:
-        """Return its launcher in a runtime, which it must have."""
+        """Return the system's launcher in a runtime. The runtime must be among :attr:`runtimes`."""
         return cast("Launcher", load(self.launcher)(runtime, version))

@@ -1,4 +1,4 @@
-"""What the judge is told: what faults and services know of histories, and what each system adds (``System.knowledge``)."""
+"""Collects what the judge must know: the proofs and signs of faults and services, and each system's (``System.knowledge``)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ COMMON: Final = Knowledge(
     signs=(database_signs, answer_signs),
     recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )
-"""What is known whatever the system."""
+"""What the judge knows for every system."""
 
 
 def knowledge() -> Knowledge:
-    """Return all that is known.
+    """Return the knowledge of all systems together.
 
     Raises:
-        EnvironmentFailure: two systems declare different things by one name, or a third-party package fails.
+        EnvironmentFailure: two systems declare different things under one name, or a third-party package fails.
     """
     return _merged(tuple(listed().items()))
 
@@ -69,7 +69,7 @@ def _merged(systems: tuple[tuple[str, str], ...]) -> Knowledge:
 
 
 def _in_turn(parts: Iterable[Mapping[str, Detail]]) -> dict[str, Detail]:
-    """Let several tell one thing, each of its own histories: what the first says that says anything."""
+    """Merge the details of several systems: under each name, the first function that returns something gives the value."""
     told: dict[str, list[Detail]] = {}
     for part in parts:
         for name, tell in part.items():
@@ -86,5 +86,5 @@ def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for part in parts:
         for name, known in part.items():
             if united.setdefault(name, known) is not known:
-                raise EnvironmentFailure(f"two systems tell the judge something by the name {name}: have one of them renamed")
+                raise EnvironmentFailure(f"two systems tell the judge different things by the name {name}: rename one of them")
     return united

@@ -1,4 +1,4 @@
-"""``latest`` beside the runs: the run that was started last, from the moment at which its cells begin."""
+"""The link ``latest`` beside the runs. It points to the run that was started last, as soon as its cells begin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATEST = "latest"
 
 
 def is_newest(directory: Path, info: RunInfo) -> bool:
-    """Say whether ``latest`` points to no run that was started after this one."""
+    """Return whether no run that was started after this one is the ``latest``."""
     try:
         latest = RunInfo.load(run_directory(directory.parent / LATEST))
     except (SavedRunError, OSError, ValueError):  # whatever it points to, it is no run
@@ -23,15 +23,15 @@ def is_newest(directory: Path, info: RunInfo) -> bool:
 
 
 def _age(info: RunInfo) -> tuple[str, int, str]:
-    """Order runs by their start; those of one second are numbered by their ids (``...``, ``...-2``, ``...-10``)."""
+    """Return a sort key: the start, then the number at the end of the id for runs of one second (``...-2``, ``...-10``)."""
     return info.started, len(info.id), info.id
 
 
 def point_latest(directory: Path, info: RunInfo) -> str | None:
-    """Make ``latest``, beside the run's folder, point to it, unless it points to a newer run; atomic.
+    """Make ``latest`` point to this run's folder, atomically, unless it points to a newer run.
 
-    Returns a warning where that cannot be done. A symbolic link; where the file system has none, a file that holds the
-    folder's name.
+    ``latest`` lies beside the folder. It is a symbolic link or, if the file system has none, a file that holds the folder's
+    name. Returns a warning if it cannot be written.
     """
     if not is_newest(directory, info):
         return None
@@ -46,15 +46,15 @@ def point_latest(directory: Path, info: RunInfo) -> str | None:
         part.replace(latest)
     except OSError as error:
         part.unlink(missing_ok=True)
-        return f"{latest} still points elsewhere: {error.strerror}"
+        return f"{latest} was not updated and still points to an older run: {error.strerror}"
     return None
 
 
 def run_directory(named: Path) -> Path:
-    """Return the folder that a name means: itself, or what a ``latest`` points to.
+    """Return the run's folder for a path: the path itself, or the folder that a ``latest`` points to.
 
     Raises:
-        SavedRunError: there is no such run.
+        SavedRunError: there is no run at the path.
     """
     if named.is_file() and named.name == LATEST:
         return named.parent / named.read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""What packages of others bring by entry points: names, each with ``module:attribute`` where it is found."""
+"""Finds what other packages register by entry points. An entry point is a name with its place, ``module:attribute``."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ T = TypeVar("T")
 
 
 def _nothing(_: object) -> None:
-    """What has nothing wrong."""
+    """The default check, which accepts everything."""
 
 
 def with_others(group: str, ours: Mapping[str, str]) -> dict[str, str]:
-    """Return our names and those that installed packages bring in an entry-point group, each with where it is found.
+    """Return lostack's own names and those that installed packages register in an entry-point group, each with its place.
 
     Raises:
-        EnvironmentFailure: two packages bring the same name; one line.
+        EnvironmentFailure: two packages register the same name. The message is one line.
     """
     listed = dict(ours)
     for entry in brought(group):
         if entry.name in listed:
-            whose = "lostack has one" if entry.name in ours else "so does another package"
+            whose = "lostack has that name itself" if entry.name in ours else "another package does so, too"
             raise EnvironmentFailure(
-                f"the package {packaged(entry)} brings {entry.name} in {group}, and {whose}: uninstall it, or have it renamed"
+                f"the package {packaged(entry)} registers {entry.name} in {group}, but {whose}: uninstall or rename it"
             )
         listed[entry.name] = entry.value
     return listed
@@ -38,7 +38,7 @@ def with_others(group: str, ours: Mapping[str, str]) -> dict[str, str]:
 
 @functools.cache
 def brought(group: str) -> tuple[EntryPoint, ...]:
-    """Return what installed packages bring in a group, in the order of the names."""
+    """Return the entry points that installed packages register in a group, sorted by name."""
     return tuple(sorted(entry_points(group=group), key=lambda entry: entry.name))
 
 
@@ -48,16 +48,16 @@ def packaged(entry: EntryPoint) -> str:
 
 
 def load(where: str) -> Any:
-    """Import what stands at ``module:attribute``. What it raises is the module's own."""
+    """Import and return the object at ``module:attribute``. Exceptions of the module are not caught."""
     module, _, attribute = where.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 def load_brought(group: str, name: str, where: str, kind: type[T], check: Callable[[T], str | None] = _nothing) -> T:
-    """Import the object of an entry point, which must be a ``kind``. ``check`` says what is wrong with it.
+    """Import the object of an entry point. It must be an instance of ``kind``. ``check`` returns what is wrong with it.
 
     Raises:
-        EnvironmentFailure: a third-party package fails, or leaves the interpreter; one line.
+        EnvironmentFailure: a third-party package fails to load, or tries to exit. The message is one line.
     """
     theirs = next((entry for entry in brought(group) if entry.name == name), None)
     if theirs is None:
@@ -74,6 +74,6 @@ def load_brought(group: str, name: str, where: str, kind: type[T], check: Callab
 
 def _broken(entry: EntryPoint, because: str) -> EnvironmentFailure:
     return EnvironmentFailure(
-        f"the package {packaged(entry)} brings {entry.name} in {entry.group}, and cannot be loaded ({because}): "
-        "mend or uninstall it"
+        f"{entry.name}, which the package {packaged(entry)} registers in {entry.group}, cannot be loaded ({because}): "
+        "repair or uninstall the package"
     )

@@ -1,6 +1,7 @@
-"""The pytest side of findings: each ``*.lostack.toml`` that is collected is a case, as ``lostack sweep --keep`` leaves them.
+"""Runs kept findings under pytest: each ``*.lostack.toml`` file, as ``lostack sweep --keep`` writes them, is a test case.
 
-It is green where what the pipeline claims is kept at that point: red from the finding to its end, then a regression test.
+The case passes if the pipeline keeps its claim at that point. So it fails until the finding is repaired, and is a regression
+test from then on.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class NotKeptError(Exception):
-    """The finding is there; the message says what was seen."""
+    """The pipeline still breaks its claim at this point. The message says what was seen."""
 
 
 class ScenarioItem(pytest.Item):
     """One scenario file."""
 
     def runtest(self) -> None:
-        """Run it against a real system.
+        """Run the scenario against a real system.
 
         Raises:
-            NotKeptError: its cell is not green.
+            NotKeptError: the cell is not green.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
         import sys  # noqa: PLC0415
@@ -54,11 +55,11 @@ class ScenarioItem(pytest.Item):
             )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Say what was seen, without a traceback."""
+        """Return the text of a failure, without a traceback."""
         return str(excinfo.value) if isinstance(excinfo.value, NotKeptError) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Name the file."""
+        """Return the scenario's file and its title for pytest's report."""
         return self.path, None, self.path.name
 
 
@@ -66,7 +67,7 @@ class ScenarioFile(pytest.File):
     """A file with one scenario."""
 
     def collect(self) -> Iterator[ScenarioItem]:
-        """Yield its case."""
+        """Yield the file's test case."""
         item = ScenarioItem.from_parent(self, name=self.path.name.removesuffix(SUFFIX))
         for mark in (pytest.mark.kafka, pytest.mark.timeout(0)):
             item.add_marker(mark)
@@ -74,5 +75,5 @@ class ScenarioFile(pytest.File):
 
 
 def collected(file: Path, parent: pytest.Collector) -> ScenarioFile | None:
-    """Return the collector of a scenario file; ``None`` for every other one."""
+    """Return the collector of a scenario file; ``None`` for every other file."""
     return ScenarioFile.from_parent(parent, path=file) if file.name.endswith(SUFFIX) else None

@@ -1,4 +1,4 @@
-"""The pytest side of declared pipelines: one test per failure point of a project's own pipeline.
+"""Runs declared pipelines under pytest: one test case for each failure point of a project's own pipeline.
 
 In a project's test file, beside its ``pipeline.toml`` (or with a :class:`harness.pipelines.Pipeline`)::
 
@@ -6,9 +6,10 @@ In a project's test file, beside its ``pipeline.toml`` (or with a :class:`harnes
     def test_delivery(lostack_delivery):
         lostack_delivery()
 
-One broker serves the whole session (each worker's, under pytest-xdist). The first case of a pipeline brings a dry run; a case
-is skipped, with the reason, where it shows that the pipeline makes no such request. On which Kafka, the project's
-``conftest.py`` decides: :func:`lostack_kafka` is there to be overridden, for instance by a cluster that is up already.
+One broker serves the whole session (under pytest-xdist, each worker has its own). The first case of a pipeline starts with a dry
+run, a run without a fault. If the dry run shows that the pipeline never makes a case's request, the case is skipped with that
+reason. The project's ``conftest.py`` can choose another Kafka, for instance a cluster that is up already, by overriding the
+fixture :func:`lostack_kafka`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FIXTURE = "lostack_delivery"
 
 
 def generate(metafunc: pytest.Metafunc) -> None:
-    """Make one case per failure point that the pipeline's roles have."""
+    """Make one case for each failure point that applies to the pipeline's roles."""
     if FIXTURE not in metafunc.fixturenames:
         return
     from harness.pipelines import failure_points  # noqa: PLC0415 - only for those who use it
@@ -53,7 +54,7 @@ def _declared(item: Any) -> Pipeline:
     mark = item.get_closest_marker(MARK)
     if mark is None or len(mark.args) != 1:
         raise pytest.Collector.CollectError(
-            f"lostack: {item.name} takes {FIXTURE}: say of which pipeline, @pytest.mark.{MARK}(file)"
+            f"lostack: {item.name} takes {FIXTURE}: name its pipeline by @pytest.mark.{MARK}(file)"
         )
     try:
         found = mark.args[0] if isinstance(mark.args[0], Pipeline) else read_pipeline(Path(item.path).parent / mark.args[0])
@@ -68,7 +69,7 @@ def _reason(pipeline: Pipeline, point: Any) -> str | None:
 
 
 class Deliveries:
-    """The pipelines of a session: one broker, and one dry run of each."""
+    """The pipelines of a pytest session: one broker for all, and one dry run for each pipeline."""
 
     def __init__(self, config: pytest.Config, system: DeclaredSystem) -> None:
         self.system = system
@@ -76,7 +77,7 @@ class Deliveries:
         self._seen: dict[str, Mapping[str, Seen]] = {}
 
     def run(self, pipeline: Pipeline, point: str) -> CellResult:
-        """Run a pipeline at one failure point. Skips the case that does not apply, fails where nothing can be said."""
+        """Run a pipeline at one failure point. Skips a case that does not apply, and fails if the run proves nothing."""
         from harness.judge.verdict import Kind  # noqa: PLC0415
         from harness.matrix.checking import Check, seen_in  # noqa: PLC0415
         from harness.pipelines import DeclarationError  # noqa: PLC0415
@@ -119,7 +120,7 @@ class Deliveries:
 
 @contextmanager
 def _quiet_client() -> Iterator[None]:
-    """Keep what our own Kafka client logs and warns of, brokers being killed, out of the project's test report."""
+    """Keep the logs and warnings of lostack's own Kafka client about killed brokers out of the project's test report."""
     logger, nothing = logging.getLogger("kafka"), logging.NullHandler()
     before, logger.propagate = logger.propagate, False
     logger.addHandler(nothing)
@@ -134,7 +135,7 @@ def _quiet_client() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def lostack_kafka() -> DeclaredSystem:
-    """Where pipelines run: on a broker of our own. A project's ``conftest.py`` may say otherwise, by a fixture of this name."""
+    """Return the Kafka on which pipelines run: lostack's own broker. A project can override this fixture in ``conftest.py``."""
     with _quiet_client():
         from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415 - only for those who use it
 
@@ -147,7 +148,7 @@ def lostack_deliveries(request: pytest.FixtureRequest, lostack_kafka: DeclaredSy
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415 - only for those who use it
 
     if not isinstance(lostack_kafka, DeclaredSystem):
-        pytest.fail(f"lostack: the fixture lostack_kafka gives {lostack_kafka!r}, and not a DeclaredSystem", pytrace=False)
+        pytest.fail(f"lostack: the fixture lostack_kafka must return a DeclaredSystem, not {lostack_kafka!r}", pytrace=False)
     yield Deliveries(request.config, lostack_kafka)
     lostack_kafka.close()
 
@@ -156,7 +157,7 @@ def lostack_deliveries(request: pytest.FixtureRequest, lostack_kafka: DeclaredSy
 def lostack_delivery(
     lostack_deliveries: Deliveries, request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> Callable[[], CellResult]:
-    """Return a function that runs the pipeline at this case's failure point and fails where its promise is not kept."""
+    """Return a function that runs the pipeline at this case's failure point, and fails if the pipeline breaks its claim."""
     pipeline, point = request.param
 
     def check() -> CellResult:

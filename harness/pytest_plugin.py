@@ -1,13 +1,13 @@
 """The pytest plugin: scenarios as test cases.
 
-A test that takes the fixture ``lostack_cell`` is called once per cell; ``lostack_check(cell)`` fails it with the causal
-sentence where the cell is not green. All selected cells of a session run overlapping, in one run, when the first of
-them is asked for; under pytest-xdist every worker runs its cells one by one.
+A test that takes the fixture ``lostack_cell`` is called once for each cell. ``lostack_check(cell)`` fails the test, with the
+reason, if the cell is not green. The first test that needs a result starts one run of all selected cells, several at a time;
+under pytest-xdist every worker runs its cells one by one.
 
 Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-client NAME``, ``--lostack-seed N`` (may be
 repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-suite NAME``,
-``--lostack-baseline FILE``. A skipped case is one that does not apply, and nothing else; a break that the baseline knows is an
-expected failure (``xfailed``), and is told at the end, as is one that is green by now.
+``--lostack-baseline FILE``. A case is skipped only if its cell does not apply. A break that the baseline names is an expected
+failure (``xfailed``). The summary at the end lists these breaks, and those that have become green.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = ["lostack_deliveries", "lostack_delivery", "lostack_kafka"]
 RESULT = pytest.StashKey["CellResult"]()
 _CELL = "lostack_cell"
 _BASELINE = "baseline"
-"""The property of a case whose cell the baseline names."""
+"""The name of the property that marks a case whose cell is in the baseline."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
+    """Add lostack's options to pytest."""
     group = parser.getgroup("lostack")
     group.addoption("--lostack-system", default=None, metavar="NAME", help="the system under test")
     group.addoption("--lostack-runtime", default="process", metavar="NAME", help="where nodes live: process or docker")
@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
     group.addoption("--lostack-suite", default="day", metavar="NAME", help="core, day or night")
-    group.addoption("--lostack-baseline", type=Path, default=None, metavar="FILE", help="known breaks, which fail nothing")
+    group.addoption("--lostack-baseline", type=Path, default=None, metavar="FILE", help="known breaks: expected failures")
     group.addoption("--lostack-reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are written")
 
 
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     for line in (
         *(f"{name}: a cell, or a test, of the system {name}" for name in listed()),
-        "control: a cell that must be convicted",
+        "control: a cell that must be broken, as predicted",
         "semantic(name): the delivery semantic of a cell",
         f"{MARK}(file): the declared pipeline of a test that takes lostack_delivery",
     ):
@@ -65,12 +65,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect the findings that a project keeps."""
+    """Collect the scenario files (``*.lostack.toml``) that a project keeps."""
     return collected(file_path, parent)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one case per cell, n/a ones among them: those are skipped with their reason."""
+    """Make one case for each cell. A cell that does not apply gets a case that is skipped with the reason."""
     generate(metafunc)
     if _CELL in metafunc.fixturenames:
         cells = [_param(cell) for cell in _cells(metafunc.config)]
@@ -101,7 +101,7 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
 
 
 def _baseline(config: pytest.Config) -> tuple[Known, ...]:
-    """Return the breaks that are known. Raises BaselineError."""
+    """Return the known breaks from the baseline file. Raises BaselineError if it cannot be read."""
     from harness import registry  # noqa: PLC0415
     from harness.report.breaks import read_baseline  # noqa: PLC0415
 
@@ -124,7 +124,7 @@ def _param(cell: Cell) -> Any:
 
 
 class Results:
-    """The results of a session: runs what is asked for, all selected cells together."""
+    """The results of a session. The first request runs all selected cells together."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._config = request.config
@@ -135,7 +135,7 @@ class Results:
         self.baseline = _baseline(request.config)
 
     def of(self, cell: Cell) -> CellResult:
-        """Return the result of a cell. Fails the test where the run ended without it."""
+        """Return the result of a cell. Fails the test if the run ended before the cell ran."""
         if cell.id not in self._found:
             alone = hasattr(self._config, "workerinput")  # a worker of pytest-xdist; its environment has children, too
             self._run([cell] if alone else [c for c in self._selected if c.id not in self._found])
@@ -187,7 +187,7 @@ def lostack_results(request: pytest.FixtureRequest) -> Results:
 def lostack_check(
     lostack_results: Results, request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> Callable[[Cell], CellResult]:
-    """Return a function that runs a cell, keeps its counts as JUnit properties, and fails the test where it is not green."""
+    """Return a function that runs a cell, adds its counts as JUnit properties, and fails the test if the cell is not green."""
 
     def check(cell: Cell) -> CellResult:
         result = lostack_results.of(cell)
@@ -209,7 +209,7 @@ def lostack_check(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Report that a case took as long as its cell, not as long as the run it was part of."""
+    """Report the duration of a case's own cell, instead of the duration of the whole run."""
     report = yield
     result = item.stash.get(RESULT, None)
     if result is not None and report.when == "call":
@@ -218,7 +218,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which breaks are known, and which have vanished: they were met, and every case of theirs is green."""
+    """List the known breaks that were seen, and those that have vanished because every case of theirs is green."""
     met: dict[str, set[str]] = {}
     lines = []
     for outcome in ("passed", "failed", "xfailed"):
@@ -228,7 +228,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     met.setdefault(str(value), set()).add(outcome)
                     if outcome == "xfailed":
                         lines.append(f"{report.nodeid}: {getattr(report, 'wasxfail', '')}")
-    lines += [f"vanished: {cell}, and is green; take it out of the baseline" for cell, seen in met.items() if seen == {"passed"}]
+    lines += [
+        f"vanished: {cell}, and is green now; take it out of the baseline" for cell, seen in met.items() if seen == {"passed"}
+    ]
     if lines:
         terminalreporter.section("lostack: known breaks")
         for line in lines:
@@ -248,7 +250,7 @@ def _applies(cell: Cell) -> bool:
 
 
 def _failure(result: CellResult) -> str:
-    """Return what a failed case says: why, and how to see it again."""
+    """Return the message of a failed case: the reason, and the command that runs its cell again."""
     from harness.report.escaping import visible  # noqa: PLC0415
     from harness.report.summary import rerun_line  # noqa: PLC0415
 

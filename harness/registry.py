@@ -1,4 +1,4 @@
-"""The explicit registries: what can be selected by name, and suggestions for a wrong name."""
+"""The registries of everything that a user can select by name, and suggestions for a wrong name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def described(name: str) -> System:
-    """Return what a system (``name``, or ``name==version``) declares of itself.
+    """Return the declaration of a system (``name``, or ``name==version``).
 
     Raises:
         UnknownNameError: there is no such system.
@@ -38,27 +38,27 @@ def described(name: str) -> System:
 
 
 def declared() -> tuple[System, ...]:
-    """Return every system."""
+    """Return the declaration of every system."""
     return tuple(described(name) for name in listed())
 
 
 def default_systems() -> tuple[str, ...]:
-    """Return the systems that run if none is named. Each runs its own pipelines."""
+    """Return the systems that run if the user names none. Each runs its own pipelines."""
     return tuple(system.name for system in declared() if system.by_default)
 
 
 def real() -> tuple[str, ...]:
-    """Return every real system: all but the simulated ones."""
+    """Return the names of all systems except the simulated ones."""
     return tuple(system.name for system in declared() if not system.simulated)
 
 
 def engines() -> tuple[str, ...]:
-    """Return the systems that are fetched and run only if they are named: all but the default and simulated ones."""
+    """Return the systems that are fetched and run only if the user names them: all but the default and simulated ones."""
     return tuple(system.name for system in declared() if not system.by_default and not system.simulated)
 
 
 def needed_by(name: str) -> tuple[str, ...]:
-    """Return the systems that one needs to run: its transport and itself.
+    """Return the systems that must be started for a system: its transport, if it has one, and itself.
 
     >>> needed_by("spark"), needed_by("kafka==4.2.0")
     (('kafka', 'spark'), ('kafka',))
@@ -68,18 +68,18 @@ def needed_by(name: str) -> tuple[str, ...]:
 
 
 def runs(system: str, scenario: Scenario) -> bool:
-    """Say whether a system can run a scenario's pipeline, on its transport."""
+    """Return whether a system, with its transport, can run a scenario's pipeline."""
     return described(system).runs(scenario)
 
 
 def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the clients, of those ``wanted`` (``name`` or ``name==version``), that a system talks through.
+    """Return those of the ``wanted`` clients (``name`` or ``name==version``) that a system supports; by default its first one.
 
     >>> clients_of("kafka"), clients_of("spark"), clients_of("kafka", ["confluent-kafka==2.3.0", "spark-sql-kafka"])
     (('kafka-python',), ('spark-sql-kafka',), ('confluent-kafka==2.3.0',))
 
     Raises:
-        UnknownNameError: no system talks through one of them.
+        UnknownNameError: no system supports one of the clients, or its version is malformed.
     """
     wanted, clients = tuple(dict.fromkeys(wanted)), dict.fromkeys(client for each in declared() for client in each.clients)
     for client in wanted:
@@ -99,9 +99,9 @@ def _is_version(text: str) -> bool:
 
 
 def inapplicable(cell: Cell) -> str | None:
-    """Say why a cell does not apply; ``None`` where it does.
+    """Say why a cell does not apply; return ``None`` if it does.
 
-    By theory, because its system cannot do what its fault asks for, or because this machine has not what it needs.
+    Theory may exclude it, its system may lack an ability that its fault needs, or this machine may lack something.
     """
     if isinstance(cell.expectation, NotApplicable):
         return cell.expectation.because
@@ -112,41 +112,41 @@ def inapplicable(cell: Cell) -> str | None:
 
 
 def _unable(system: System, cell: Cell) -> str | None:
-    """Say which ability a system lacks that the fault of a cell needs."""
+    """Say which ability the fault of a cell needs and the system lacks; return ``None`` if it lacks none."""
     missing = next((each for each in needs_of(cell.scenario.fault) if each not in system.abilities(cell)), None)
     if missing is None:
         return None
     does = ABILITIES.get(missing, f"has {missing.__name__}")
-    return f"the fault {cell.scenario.fault.id} needs a system that {does}: {system.name} is none, here"
+    return f"the fault {cell.scenario.fault.id} needs a system that {does}: here {system.name} is not such a system"
 
 
 class UnknownNameError(Exception):
-    """A name that is in no registry; the message suggests what was probably meant."""
+    """A name is in no registry. The message suggests similar names."""
 
 
 def scenarios() -> tuple[Scenario, ...]:
-    """Return every scenario, by the systems that declare them."""
+    """Return the scenarios of all systems, in the order of the systems."""
     named = ((system.name, system.scenarios) for system in declared() if system.scenarios)
     return tuple(each for name, where in named for each in load_brought(GROUP, name, where, tuple, _wrong_among))
 
 
 def _wrong_among(found: tuple[object, ...]) -> str | None:
-    """Say what is wrong with the scenarios that a system names, or ``None``."""
+    """Say what is wrong with the scenarios that a system declares; return ``None`` if nothing is."""
     known = [each for each in found if isinstance(each, Scenario)]
     if len(known) < len(found):
         none = next(each for each in found if not isinstance(each, Scenario))
-        return f"of its scenarios one is none: {none!r:.40}"
+        return f"its scenarios hold something else than a Scenario: {none!r:.40}"
     counts = Counter(f"{each.pipeline.name}/{each.id}" for each in known)
-    return next((f"of its scenarios {count} are called {called}" for called, count in counts.items() if count > 1), None)
+    return next((f"{count} of its scenarios have the same name {called}" for called, count in counts.items() if count > 1), None)
 
 
 def baseline() -> Path:
-    """Return the file of known breaks that stands beside the scenarios."""
+    """Return the path of lostack's own file of known breaks, beside the scenarios."""
     return Path(str(importlib.import_module("harness.scenarios").__file__)).with_name("baseline.toml")
 
 
 def system(name: str, runtime: str = "process") -> Launcher:
-    """Return a system by its name (``name``, or ``name==version``), in a runtime.
+    """Return the launcher of a system (``name``, or ``name==version``) in a runtime.
 
     Raises:
         UnknownNameError: there is no such system.
@@ -168,23 +168,23 @@ def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
     if name is None:
         return tuple(each.name for each in there.values() if each.by_default)
     if described(name).name not in there:
-        raise UnknownNameError(f"{name} does not run in runtime {runtime}; what does: {', '.join(there)}")
+        raise UnknownNameError(f"{name} does not run in runtime {runtime}; these do: {', '.join(there)}")
     if name != system_name(name):
         _check_version(name, runtime)
     return (name,)
 
 
 def _check_version(name: str, runtime: str) -> None:
-    """Refuse a version of a system that cannot be had. Raises :class:`UnknownNameError`."""
+    """Raise :class:`UnknownNameError` if a system does not offer the version in ``name``."""
     own, version = described(name), name.partition("==")[2]
     if not own.versions():
         having = ", ".join(each.name for each in declared() if each.versions())
-        raise UnknownNameError(f"{name}: {own.name} has no versions to choose from here; what has: {having}")
+        raise UnknownNameError(f"{name}: {own.name} has no versions to choose from; these systems have: {having}")
     if version not in own.versions():
-        raise UnknownNameError(f"{name}: the sums of its jars are not known; what there is: {', '.join(own.versions())}")
+        raise UnknownNameError(f"{name}: the checksums of its jars are not known; known versions: {', '.join(own.versions())}")
     if runtime != "process" and own.image:
         image = f"LOSTACK_IMAGE_{own.image.upper()}"
-        raise UnknownNameError(f"{name} runs in runtime process only; in {runtime} it is the image's ({image})")
+        raise UnknownNameError(f"{name} can be chosen in runtime process only; in {runtime} the image sets the version ({image})")
 
 
 def known(name: str, names: Iterable[str], what: str) -> str:
@@ -195,7 +195,7 @@ def known(name: str, names: Iterable[str], what: str) -> str:
     harness.registry.UnknownNameError: no semantic is called at-last-once; did you mean at-least-once or at-most-once?
 
     Raises:
-        UnknownNameError: it is none; the line names the nearest.
+        UnknownNameError: ``name`` is not among them. The message suggests similar names.
     """
     names = list(names)
     if name in names:
@@ -204,7 +204,7 @@ def known(name: str, names: Iterable[str], what: str) -> str:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Suggest what was probably meant, or list what there is."""
+    """Return a suggestion: the names most similar to ``name`` or, if there are none, the first 12 of all."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:

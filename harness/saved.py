@@ -1,4 +1,4 @@
-"""A saved run: ``run.json``, and per cell a folder with ``cell.json``, ``history/`` and ``logs/``. Read back and judged.
+"""A saved run: ``run.json``, and for each cell a folder with ``cell.json``, ``history/`` and ``logs/``. Read here, and judged.
 
 Layout::
 
@@ -6,7 +6,7 @@ Layout::
     reports/<run>/cells/<slug>/cell.json          the plan of a cell
     reports/<run>/cells/<slug>/history/*.jsonl    its history, one file per writer
     reports/<run>/cells/<slug>/logs/*.log         what its processes printed
-    reports/<run>/report.json, report.md, ...     made from the above, and from nothing else
+    reports/<run>/report.json, report.md, ...     made only from the files above
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 RUN_FILE = "run.json"
 CELLS = "cells"
 SWEEP_FILE = "sweep.json"
-"""The file in a sweep's folder that says what was swept."""
+"""The file in a sweep's folder that describes the sweep."""
 ASIDE = "aside"
-"""The folder with the first results of cells that were run once more. Nothing reads it."""
+"""The folder with the first results of cells that were run again. lostack never reads it."""
 INTERRUPTED = "the run was interrupted"
-"""The reason of a cell that was cut off."""
+"""The reason given for a cell that was under way when its run was interrupted."""
 SCHEMA = 1
 """Version of run.json and report.json; a reader refuses a newer one."""
 
 
 class SavedRunError(Exception):
-    """A directory is no saved run, or one of a newer version; the message says what to do."""
+    """A directory is not a saved run, or a newer lostack wrote it. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,16 @@ class NotRun:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What ``run.json`` says."""
+    """The content of ``run.json``."""
 
     id: str
     started: str
     """ISO 8601, UTC."""
     seconds: float
     complete: bool
-    """False until every planned cell has ended; a run cut short stays so."""
+    """False until every planned cell has ended. It stays false if the run is interrupted or killed."""
     planned: tuple[str, ...]
-    """Ids of all cells that were to run."""
+    """Ids of all planned cells."""
     not_applicable: tuple[NotRun, ...]
     seeds: tuple[int, ...]
     records: int
@@ -84,7 +84,7 @@ class RunInfo:
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds of set-up phases outside the cells (deploy, ...)."""
     interrupted: bool = False
-    """Whether Ctrl-C (or SIGTERM) cut it short. A run that was killed has neither this nor an end."""
+    """Whether Ctrl-C (or SIGTERM) interrupted the run. A run that was killed is neither interrupted nor complete."""
     untried: tuple[str, ...] = ()
     """A sentence for each stage of a declared pipeline that no cell kills, and which is therefore untested."""
     schema: int = SCHEMA
@@ -98,7 +98,7 @@ class RunInfo:
         """Read ``run.json``.
 
         Raises:
-            SavedRunError: the file cannot be read, or is no run's.
+            SavedRunError: the file cannot be read, is damaged, or was written by a newer lostack.
         """
         file = directory / RUN_FILE
         try:
@@ -110,13 +110,13 @@ class RunInfo:
                 )
             return _info_of(data)
         except OSError as error:
-            raise SavedRunError(f"{directory} is no saved run: cannot read {file.name}: {error.strerror}") from error
+            raise SavedRunError(f"{directory} is not a saved run: cannot read {file.name}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SavedRunError(f"{file} is damaged: {why_damaged(error)}") from error
 
 
 def _info_of(data: dict[str, Any]) -> RunInfo:
-    """Turn the object in ``run.json`` into a RunInfo. Raises ``TypeError``, ``KeyError`` or ``ValueError`` where it is none."""
+    """Turn the object in ``run.json`` into a RunInfo. Raises ``TypeError``, ``KeyError`` or ``ValueError`` if it is damaged."""
     rows = tuple(NotRun(**row | {"semantic": Semantic(row["semantic"])}) for row in _tuple(data["not_applicable"]))
     info = RunInfo(**data | {
         "planned": _tuple(data["planned"]), "seeds": _tuple(data["seeds"]), "not_applicable": rows,
@@ -129,7 +129,7 @@ def _info_of(data: dict[str, Any]) -> RunInfo:
 
 def _tuple(value: object) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise TypeError(f"{json.dumps(value)[:40]} is no list")
+        raise TypeError(f"{json.dumps(value)[:40]} is not a list")
     return tuple(value)
 
 
@@ -143,7 +143,7 @@ class CellResult:
     phases: dict[str, float]
     """Seconds per phase of the cell."""
     ended: bool = True
-    """False where it was cut short: its run was interrupted, or killed."""
+    """False if the cell was cut short because its run was interrupted or killed."""
 
     @property
     def plan(self) -> Plan:
@@ -198,16 +198,16 @@ class SavedRun:
     info: RunInfo
     results: tuple[CellResult, ...]
     missing: tuple[str, ...]
-    """Planned cells without a folder: they never began."""
+    """Ids of planned cells that never began: they have no folder."""
 
     @property
     def whole(self) -> bool:
-        """Whether planned = ran."""
+        """Whether every planned cell ran to its end."""
         return self.info.complete and not self.missing
 
 
 def judge_cell(directory: Path) -> CellResult:
-    """Judge one saved cell; a cell without a readable history is void, and so is one whose plan was changed.
+    """Judge one saved cell. It is void if its history cannot be read, or if its plan was edited.
 
     Raises:
         PlanError: the plan cannot be read.
@@ -233,10 +233,10 @@ def judge_cell(directory: Path) -> CellResult:
 
 
 def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:
-    """Read a saved run and judge its cells, but for those in ``judged`` (by id).
+    """Read a saved run and judge its cells. Cells in ``judged`` (by id) are not judged again.
 
     Raises:
-        SavedRunError: the folder is no saved run.
+        SavedRunError: the folder is not a saved run.
     """
     info = RunInfo.load(directory)
     known = {result.directory: result for result in (judged or {}).values()}
@@ -252,20 +252,20 @@ def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) ->
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all (a reader never sees half of it)."""
+    """Write a file atomically: a reader sees the old file or the whole new one."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
 
 
 def _ended(history: History) -> bool:
-    """Whether a cell was run to its end, whatever came of it."""
+    """Return whether a cell ran to its end, with any result."""
     cut = any(event.get("because") == INTERRUPTED for event in history.of(kinds.FAILED))
     return not cut and any(event.get("phase") == "ended" for event in history.of(kinds.CELL))
 
 
 def _timing(history: History) -> tuple[float, dict[str, float]]:
-    """Return seconds in all, and seconds per phase (time since the phase before)."""
+    """Return the seconds of the whole cell, and the seconds of each phase (since the phase before)."""
     marks = [(event["phase"], event["t"]) for event in history.of(kinds.CELL)]
     phases = {name: (t - before) / 1e9 for (_, before), (name, t) in itertools.pairwise(marks)}
     return (marks[-1][1] - marks[0][1]) / 1e9 if marks else 0.0, phases

@@ -53,7 +53,7 @@ def test_its_cells_run_and_are_judged(installed: Path, tmp_path: Path) -> None:
     signs = {cell["sign"] for cell in told["cells"]}
     assert {"toy-done-with", "sent-anew", "absorbed"} <= signs
     assert "toy-line" in (tmp_path / "reports" / "latest" / "report.html").read_text()
-    assert "the fault kill needs a system that loses what was not flushed: toy is none, here" in json.dumps(told)
+    assert "the fault kill needs a system that loses what was not flushed: here toy is not such a system" in json.dumps(told)
     again = lostack("judge", "reports/latest", folder=tmp_path, packages=installed)
     assert again.returncode == 0, again.stdout + again.stderr
 
@@ -89,10 +89,10 @@ def test_without_the_package_it_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "value", "told"), [
     ("kafka", "lostack_toy.about:SYSTEM",
-     "the package lostack-toy brings kafka in lostack.systems, and lostack has one: uninstall it, or have it renamed"),
+     "the package lostack-toy registers kafka in lostack.systems, but lostack has that name itself: uninstall or rename it"),
     ("toy", "lostack_toy.nowhere:SYSTEM",
-     ("the package lostack-toy brings toy in lostack.systems, and cannot be loaded (ModuleNotFoundError: No module named "
-      "'lostack_toy.nowhere'): mend or uninstall it")),
+     ("toy, which the package lostack-toy registers in lostack.systems, cannot be loaded (ModuleNotFoundError: No module named "
+      "'lostack_toy.nowhere'): repair or uninstall the package")),
 ], ids=["a-name-that-is-taken", "what-cannot-be-imported"])  # fmt: skip
 def test_a_package_that_cannot_be_is_told_in_one_line(installed: Path, tmp_path: Path, name: str, value: str, told: str) -> None:
     """And by which command it goes."""
@@ -117,9 +117,10 @@ _SYSTEM = (
     (_SYSTEM.format(name="worse", more=""), ("list",), "it calls itself 'worse'"),
     ("MORE = 5\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",), "lostack_bad:MORE is no tuple"),
     ("MORE = (5,)\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",),
-     "of its scenarios one is none: 5"),
+     "its scenarios hold something else than a Scenario: 5"),
     ("from harness.scenarios.plain import PLAIN_SCENARIOS\nMORE = PLAIN_SCENARIOS[:1] * 2\n"
-     + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",), "of its scenarios 2 are called plain/none"),
+     + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",),
+     "2 of its scenarios have the same name plain/none"),
     ("MORE = 5\n" + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"),
      ("run", "--system", "memory", "--only", "none", "--semantic", "at-least-once"), "lostack_bad:MORE is no Knowledge"),
 ], ids=["it-leaves", "another-type", "another-name", "no-tuple", "no-scenario", "a-name-twice", "no-knowledge"])  # fmt: skip
@@ -129,7 +130,8 @@ def test_a_package_that_brings_something_else_is_told_in_one_line(
     """Never a traceback, and never an end that looks like a success."""
     bad = _packaged(tmp_path / "bad", code)
     done = lostack(*words, folder=tmp_path, packages=bad)
-    told = f"the package lostack-bad brings bad in lostack.systems, and cannot be loaded ({because}): mend or uninstall it"
+    told = f"bad, which the package lostack-bad registers in lostack.systems, cannot be loaded ({because}): "
+    told += "repair or uninstall the package"
     assert done.stderr.splitlines()[-1:] == [f"lostack: {told}"]
     assert "Traceback" not in done.stderr
     assert done.returncode == 3
@@ -141,7 +143,7 @@ def test_two_that_tell_the_judge_the_same_are_told_in_one_line(tmp_path: Path) -
     know = "from harness.judge.proof import Knowledge\nMORE = Knowledge(proofs={'answered': object()})\n"
     bad = _packaged(tmp_path / "bad", know + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"))
     done = lostack("run", "--system", "memory", "--only", "none", folder=tmp_path, packages=bad)
-    assert done.stderr == "lostack: two systems tell the judge something by the name answered: have one of them renamed\n"
+    assert done.stderr == "lostack: two systems tell the judge different things by the name answered: rename one of them\n"
     assert done.returncode == 3
 
 

@@ -32,10 +32,10 @@ def test_a_version_is_part_of_the_name_and_of_every_id() -> None:
 @pytest.mark.parametrize(
     ("name", "runtime", "said"),
     [
-        ("kafka==9.9.9", "process", r"kafka==9\.9\.9: the sums of its jars are not known; what there is: 4\.2\.0, "),
-        ("kafka==", "process", "the sums of its jars are not known"),
-        (OLDER, "docker", r"runs in runtime process only; in docker it is the image's \(LOSTACK_IMAGE_KAFKA\)"),
-        ("spark==4.0.0", "process", "spark has no versions to choose from here; what has: activemq, artemis, .*kafka"),
+        ("kafka==9.9.9", "process", r"kafka==9\.9\.9: the checksums of its jars are not known; known versions: 4\.2\.0, "),
+        ("kafka==", "process", "the checksums of its jars are not known"),
+        (OLDER, "docker", r"can be chosen in runtime process only; in docker the image sets the version \(LOSTACK_IMAGE_KAFKA\)"),
+        ("spark==4.0.0", "process", "spark has no versions to choose from; these systems have: activemq, artemis, .*kafka"),
         ("kafca==4.1.1", "process", "no system is called kafca; did you mean kafka?"),
     ],
 )

@@ -132,7 +132,7 @@ def test_comparing_is_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "0 worse, 0 better" in capsys.readouterr().out
     assert (tmp_path / "two" / "compare-one.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert main(["report", "--compare", str(tmp_path / "one"), str(tmp_path)]) == 2
-    assert "is no saved run" in capsys.readouterr().err
+    assert "is not a saved run" in capsys.readouterr().err
 
 
 def test_the_list_of_runs_has_the_newest_first_and_links_what_is_there(tmp_path: Path) -> None:

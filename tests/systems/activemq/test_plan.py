@@ -94,7 +94,7 @@ def test_another_version_than_those_is_refused(capsys: pytest.CaptureFixture[str
     """In one line, with those that there are."""
     assert cli.main(["run", "--system", "activemq==5.0.0"]) == 2
     assert capsys.readouterr().err == (
-        f"lostack: activemq==5.0.0: the sums of its jars are not known; what there is: {', '.join(RECIPE.versions())}\n"
+        f"lostack: activemq==5.0.0: the checksums of its jars are not known; known versions: {', '.join(RECIPE.versions())}\n"
     )
 
 
@@ -114,7 +114,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_a_network_one_line_says_so(cache: Path) -> None:
     """What could not be fetched, and what helps."""
-    with pytest.raises(EnvironmentFailure, match=r"^cannot fetch the jars of activemq-6\.3\.1; not found: .*is there a network"):
+    with pytest.raises(EnvironmentFailure, match=r"^cannot fetch the jars of activemq-6\.3\.1; not found: .*check the network"):
         RECIPE.ensure(lambda _: None)
     assert not (cache / "jars" / "activemq-6.3.1").exists()
 
@@ -131,5 +131,5 @@ def test_a_jar_that_nobody_knows_is_told(cache: Path) -> None:
 def test_no_java_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the variable that names it."""
     monkeypatch.setenv("LOSTACK_JAVA_HOME", str(cache))
-    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_JAVA_HOME is set, but .* is no Java that runs"):
+    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_JAVA_HOME is set, but .* is not a working Java"):
         RECIPE.ensure(lambda _: None)

@@ -71,5 +71,5 @@ def test_another_version_than_those_is_refused(capsys: pytest.CaptureFixture[str
     """In one line, with those that there are."""
     assert cli.main(["run", "--system", "pulsar==1.0.0"]) == 2
     assert capsys.readouterr().err == (
-        f"lostack: pulsar==1.0.0: the sums of its jars are not known; what there is: {', '.join(install.versions())}\n"
+        f"lostack: pulsar==1.0.0: the checksums of its jars are not known; known versions: {', '.join(install.versions())}\n"
     )
