@@ -1,4 +1,4 @@
-"""Pipelines that users bring: declared in a few lines, run unchanged behind the wire, judged from outside."""
+"""Users' own pipelines: declared in a TOML file, run unchanged with the wire in front of the broker, judged by their results."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Results that are aggregates: a count or a sum for each key, and what a total says of the records that it was made of.
+"""Judge results that are aggregates (a count or a sum for each key): derive from a total which records it counted, and how often.
 
-lostack knows every record that it has offered, and its amount; so a total that is too low has missed records, and one that is too
-high has counted some again. Which ones these are follows from a sum of ``{amount}``: the amounts of one key are powers of
-:data:`BASE`, and a total is a number whose digits say how often each record was counted.
+lostack knows every record that it has offered, and the record's amount. So a total that is too low has missed records, and one
+that is too high has counted some again. A sum of ``{amount}`` shows which ones: the amounts of one key are powers of
+:data:`BASE`, so each digit of the total says how often one record was counted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from harness.model.record import Record
 
 BASE = 16
-"""One more than how often a record may be counted for a total to say so."""
+"""The base of the amounts. A total shows how often a record was counted, up to ``BASE - 1`` times."""
 DIGITS = 13
-"""How many records a key has, where their amounts tell them apart: every total is below 2**52, which a double still holds."""
+"""How many records a key has at most, if amounts tell them apart. Then every total is below 2**52 and fits into a double."""
 PATTERN = r"^\W*(?P<key>\w[\w.:-]*?)[^\w-]+(?P<value>-?\d+)(?:\.0+)?\W*$"
-"""A row with a key and a whole number: two columns, ``k1;12``, ``k1 = 12``."""
+"""The default pattern: a row with a key and a whole number, such as two columns, ``k1;12`` or ``k1 = 12``."""
 
 
 class Of(StrEnum):
-    """What a result is made of its records."""
+    """How a result is computed from its records."""
 
     COUNT = "count"
     SUM = "sum"
@@ -37,40 +37,40 @@ class Of(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """What each row of the output is: the count or the sum of the records of a key. The last row of a key counts."""
+    """Declares that each row of the output is the count or the sum of a key's records. The last row of a key is its result."""
 
     of: Of
     """``count`` or ``sum``."""
     pattern: str = PATTERN
-    """A regular expression that finds a total in a row as text (its columns, joined by blanks; of a topic key and value). Its
-    groups are ``key`` and ``value``. Without ``key`` there is one total of all records."""
+    """A regular expression that finds a total in a row's text: the columns, or a message's key and value, joined by blanks. Its
+    groups are ``key`` and ``value``. Without the group ``key`` there is one total of all records."""
 
     def __post_init__(self) -> None:
         try:
             groups = re.compile(self.pattern).groupindex
         except re.error as error:
-            raise DeclarationError(f"aggregate: pattern {self.pattern!r} is no regular expression: {error}") from error
+            raise DeclarationError(f"aggregate: pattern {self.pattern!r} is not a regular expression: {error}") from error
         if "value" not in groups:
             raise DeclarationError(f"aggregate: {self.pattern!r} has no group value: write (?P<key>...) and (?P<value>...)")
 
     @property
     def keyed(self) -> bool:
-        """Whether there is a total for each key, and not one of all."""
+        """Whether there is a total for each key, instead of one total of all records."""
         return "key" in re.compile(self.pattern).groupindex
 
     def check(self, line: str) -> None:
-        """Raise :class:`DeclarationError` where an input line does not offer what the totals are made of."""
+        """Raise :class:`DeclarationError` if an input line lacks the value that is summed up, or the key of its total."""
         if self.of is Of.SUM and "{amount}" not in line and "{position}" not in line:
-            raise DeclarationError("aggregate: of = sum: let the input's line hold {amount}, or {position}, as what is summed up")
+            raise DeclarationError("aggregate: of = sum: put what is summed up, {amount} or {position}, into the input's line")
         if self.keyed and "{key}" not in line:
             raise DeclarationError(
-                "aggregate: a total for each key: let the input's line hold {key}, or the pattern no (?P<key>...)"
+                "aggregate: a total for each key: put {key} into the input's line, or take (?P<key>...) out of the pattern"
             )
         if not self.keyed and "{amount}" in line:
-            raise DeclarationError("aggregate: {amount} tells the records of a key apart: let the pattern hold (?P<key>...)")
+            raise DeclarationError("aggregate: {amount} needs a total for each key: put (?P<key>...) into the pattern")
 
     def read(self, text: str) -> tuple[str, int] | None:
-        """Return the key (of one total of all: an empty text) and the value of a row, or ``None`` where it is none.
+        """Return the key and the total of a row, or ``None`` if the row has none. The key of a total of all records is ``""``.
 
         >>> Aggregate(of=Of.SUM).read("k1 17"), Aggregate(of=Of.SUM).read("customer total")
         (('k1', 17), None)
@@ -86,10 +86,11 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What a total of one key says of its records.
+    """What a key's total shows about its records.
 
-    ``times``: how often each was counted; ``missing`` and ``extra``: how many, at least, were not, or were again, where it cannot
-    be told which (``times`` has them once then). ``alone``: a record that would explain it by itself.
+    ``times``: how often each record was counted. ``missing`` and ``extra``: at least how many records were not counted, or were
+    counted again, if the total does not show which (then ``times`` is 1 for each). ``alone``: a record that would explain the
+    difference by itself.
     """
 
     expected: int
@@ -101,7 +102,7 @@ class Total:
 
 
 def amounts(records: Sequence[Record]) -> dict[str, int]:
-    """Return the amount of each record by its id: the powers of BASE, in the order of its key.
+    """Return the amount of each record by its id: 1, BASE, BASE**2, ... in the order of the records of its key.
 
     Raises:
         DeclarationError: a key has more than DIGITS records.
@@ -110,14 +111,16 @@ def amounts(records: Sequence[Record]) -> dict[str, int]:
     seen: dict[str, int] = defaultdict(int)
     for record in records:
         if seen[record.key] >= DIGITS:
-            raise DeclarationError(f"aggregate: {record.key} has more than {DIGITS} records, which no {{amount}} tells apart")
+            raise DeclarationError(
+                f"aggregate: {record.key} has more than {DIGITS} records, so {{amount}} cannot tell them apart: offer fewer"
+            )
         found[record.id] = BASE ** seen[record.key]
         seen[record.key] += 1
     return found
 
 
 def spread(records: Iterable[Record]) -> dict[str, str]:
-    """Return the key of each record by its id, such that none has more than DIGITS records: of more, the rest gets another.
+    """Return a key for each record by its id, so that no key has more than DIGITS records: the rest gets another key.
 
     >>> from harness.model.record import Record
     >>> made = spread([Record(f"a-{n}", "a", n) for n in range(1, 16)])
@@ -134,7 +137,7 @@ def spread(records: Iterable[Record]) -> dict[str, str]:
 
 
 def told_apart(total: int, weights: Mapping[str, int]) -> dict[str, int] | None:
-    """Return how often each record is in a sum of amounts, or ``None`` where no such counts make it.
+    """Return how often each record is in a sum of amounts, or ``None`` if no counts give that sum.
 
     >>> told_apart(1 + 2 * 256, {"a-1": 1, "a-2": 16, "a-3": 256})
     {'a-1': 1, 'a-2': 0, 'a-3': 2}
@@ -145,9 +148,9 @@ def told_apart(total: int, weights: Mapping[str, int]) -> dict[str, int] | None:
 
 
 def total_of(found: int, weights: Mapping[str, int], *, exact: bool) -> Total:
-    """Return what a total says.
+    """Return what the total ``found`` shows about a key's records.
 
-    ``weights``: the amounts of the key's records, all above 0; ``exact``: they are those of :func:`amounts`.
+    ``weights``: the amounts of the key's records, all above 0. ``exact``: they come from :func:`amounts`.
     """
     expected, once = sum(weights.values()), dict.fromkeys(weights, 1)
     if found == expected:
@@ -162,7 +165,7 @@ def total_of(found: int, weights: Mapping[str, int], *, exact: bool) -> Total:
 
 
 def _fewest(off: int, weights: Mapping[str, int]) -> int:
-    """Return how many records must be missing, at the least, for a total to be too low by so much."""
+    """Return the least number of missing records that makes a total too low by ``off``."""
     count = 0
     for weight in sorted(weights.values(), reverse=True):
         if off <= 0:

@@ -1,4 +1,4 @@
-"""What of a declaration is one and the same for all of its cells, so that only one of them can be under way."""
+"""Find what all cells of a declared pipeline would share (a fixed port, one output), so that only one cell can run at a time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Pipeline
 
 OF_A_CELL = ("work", "port", "input", "bootstrap")
-"""Places that are another in each cell."""
+"""Names in braces whose value differs from cell to cell."""
 ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}")
-"""A port of this machine, by its number."""
+"""A fixed port of this machine, in a command or environment."""
 
 
 def why_alone(pipeline: Pipeline) -> str | None:
-    """Say what two cells of a pipeline would have in common, so that they cannot run side by side; ``None``: nothing is known.
+    """Say what two cells of a pipeline would share, so that they cannot run at the same time; ``None`` if nothing is known.
 
-    What the programs do without a word in the declaration, nobody sees here: a rehearsal shows it.
+    Only the declaration is examined. Ports and files that the programs choose by themselves show in a rehearsal.
     """
     return next(_shared(pipeline), None)
 
@@ -35,7 +35,7 @@ def _shared(pipeline: Pipeline) -> Iterator[str]:
         elif not any(name in (f"{service.name}.port", f"{service.name}.dir") for name in _named(service.words)):
             yield f"the service {service.name} is given neither {{{service.name}.port}} nor {{{service.name}.dir}}"
     if pipeline.input.kind is InputKind.HTTP and "port" not in places(pipeline.input.url):
-        yield f"the producer listens at a fixed port ({pipeline.input.url}): write {{port}}, there and in its command"
+        yield f"the producer listens at a fixed port ({pipeline.input.url}): write {{port}} into url and into its command"
     words = [(each.known, word) for each in pipeline.stages for word in each.words]
     words += [(each.known, word) for each in pipeline.services for word in each.words]
     for known, word in words:
@@ -44,7 +44,7 @@ def _shared(pipeline: Pipeline) -> Iterator[str]:
     output = pipeline.output
     where = output.command if output.kind is OutputKind.COMMAND else tuple(filter(None, (output.file,)))
     if where and not any(_is_of_a_cell(name) for name in _named(where)):
-        yield f"all results are at one place ({' '.join(where)}): let it be below {{work}}"
+        yield f"the results of all cells are in one place ({' '.join(where)}): put the output below {{work}}"
 
 
 def _named(words: Iterable[str]) -> list[str]:

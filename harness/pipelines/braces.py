@@ -1,4 +1,4 @@
-"""Names in braces in a declaration, and what stands for them."""
+"""Names in braces in a declaration, and the values that replace them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ LINES = ("id", "key", "position", "amount")
 PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here", "ca", "username", "security_protocol", "mechanism")
 """What may stand in braces in a command, its environment, the url of an input, and an output."""
 SECRETS = ("password", "jaas")
-"""What may so in an environment, which nobody else sees."""
+"""What may stand in braces in an environment only, which other users of the machine cannot see."""
 SECURED = ("ca", "username", "security_protocol", "mechanism", *SECRETS)
-"""What there is with a ``[security]`` only."""
+"""Names that have a value only with a ``[security]``."""
 OF_A_SERVICE = re.compile(r"(\w+)\.(port|dir)")
-"""A place of a service: its port, its folder."""
+"""The name of a service's port or folder."""
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([^{}\s\"']+)\}")
-"""A name in two pairs of braces, which stands for itself in one; and what may be a place: not the shell's ``${NAME}``."""
+"""A name in two pairs of braces (an escape: one pair stays), or in one pair. The shell's ``${NAME}`` does not match."""
 
 
 def fill(text: str, values: Mapping[str, object]) -> str:
-    """Put values where their names stand in braces; a name in two pairs of braces stands for itself in one.
+    """Replace names in braces by their values. A name in two pairs of braces keeps one pair.
 
-    Every other brace is left alone.
+    All other braces are left alone.
 
     >>> fill('{"id": "{id}", "home": "${id}", "as it is": "{{id}}"}', {"id": 7})
     '{"id": "7", "home": "${id}", "as it is": "{id}"}'
@@ -46,24 +46,24 @@ def places(text: str) -> list[str]:
 
 
 def check_secrets(where: str, text: str) -> None:
-    """Raise :class:`DeclarationError` where a secret would stand in the open."""
+    """Raise :class:`DeclarationError` if a text that other users of the machine can see refers to a secret."""
     for name in places(text):
         if name in SECRETS:
-            raise DeclarationError(f"{where}: everybody may see it: give the program {{{name}}} by its environment")
+            raise DeclarationError(f"{where}: every user of this machine can see it: pass {{{name}}} in the environment")
 
 
 def check_places(where: str, text: str, known: Iterable[str]) -> None:
-    """Raise :class:`DeclarationError` where a name that nothing is put in for stands in braces."""
+    """Raise :class:`DeclarationError` if a name in braces has no value."""
     known = tuple(known)
     for name in places(text):
         if name.isidentifier() and name not in known:
             raise DeclarationError(
-                f"{where}: nothing is put in for {{{name}}}; {nearest(name, known)} (braces that are no place: {{{{{name}}}}})"
+                f"{where}: {{{name}}} has no value; {nearest(name, known)} (to keep the braces as text, write {{{{{name}}}}})"
             )
 
 
 def check_services(text: str, services: Iterable[str]) -> None:
-    """Raise :class:`DeclarationError` where the port, or the folder, of a service is meant that there is not."""
+    """Raise :class:`DeclarationError` if a name in braces refers to the port or folder of a service that is not declared."""
     services = tuple(services)
     for name in places(text):
         match = OF_A_SERVICE.fullmatch(name)

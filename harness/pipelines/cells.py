@@ -1,4 +1,4 @@
-"""The cells of a declared pipeline: one per failure point that applies to it, and the reasons for those that do not."""
+"""The cells of a declared pipeline: one for each failure point that applies to it, and the reasons for those that do not."""
 
 from __future__ import annotations
 
@@ -37,59 +37,59 @@ if TYPE_CHECKING:
 
 SYSTEM = "declared"
 LAST_WORD = "z"
-"""Ends a token, so that one cut short is none."""
+"""The last character of a token. A token that was cut short lacks it, and is not recognised."""
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """The settings of somebody else's programs, which stand in these. Implements :class:`harness.model.pipeline.Settings`."""
+    """The settings of a user's pipeline: its declaration. Implements :class:`harness.model.pipeline.Settings`."""
 
     unit: int = 1
     patience_s: float = 60.0
     """As long as clients try by themselves, or programs let them."""
 
     def logs(self, pipeline: core.Pipeline) -> Mapping[str, int]:
-        """Return what the declaration says."""
+        """Return the partitions of each log, as the declaration gives them."""
         del pipeline
         return {}
 
     def check(self, pipeline: core.Pipeline, *, clustered: bool) -> None:
-        """Whatever they are, they are."""
+        """Accept everything: the settings are the user's."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredCell(Cell):
-    """One failure point of one declared pipeline."""
+    """A cell: one failure point of one declared pipeline."""
 
     declared: Pipeline
     brief: bool = dataclasses.field(default=False, compare=False)
-    """Whether another run without a fault waits for what comes late, and this one need not."""
+    """Whether this run need not wait for late results, because another run without a fault does."""
 
     @property
     def pipeline(self) -> str:
-        """The name that the user gave it."""
+        """The pipeline's declared name."""
         return self.declared.name
 
     @property
     def identity(self) -> Identity:
-        """Where a record's id is found."""
+        """Where lostack finds a record's id in a message or a result."""
         return self.declared.id or Identity(rf"{self.key}\.(k\d+-\d+)\.{LAST_WORD}")
 
     def saved_settings(self) -> dict[str, Any]:
-        """Return the declaration: the settings themselves are the user's and stand in the user's programs."""
+        """Return the declaration. The settings themselves are inside the user's programs."""
         plain: dict[str, Any] = dataclasses.asdict(self.declared)
         return plain | {"directory": str(self.declared.directory), "id": dataclasses.asdict(self.identity)}
 
     def logs(self) -> dict[str, int]:
-        """Return how many partitions each log has that is read at the end: all topics are created alike."""
+        """Return the number of partitions of each log that is read at the end. All topics have the same."""
         if not self.declared.dialect.logs:
             return {}
         hops = (Hop.TOPIC, Hop.SINK) if self.declared.output.kind is OutputKind.TOPIC else (Hop.TOPIC,)
         return {str(hop): self.declared.partitions for hop in hops}
 
     def line(self, record: Record) -> str:
-        """Return the line that offers a record, as made before its id is known by what is found in it."""
+        """Return the line that offers a record. The record's id is afterwards found in this line."""
         values = {"id": self._token(record), "key": record.key, "position": record.position}
         if self.sums:
             values["amount"] = self._amounts()[record.id]
@@ -97,19 +97,19 @@ class DeclaredCell(Cell):
 
     @property
     def sums(self) -> bool:
-        """Whether its totals tell how often each record was counted."""
+        """Whether the pipeline's totals show how often each record was counted."""
         return self.declared.aggregate is not None and "{amount}" in self.declared.input.line
 
     @property
     def ordered(self) -> bool:
-        """Whether it claims that the records of a key are recorded in their order."""
+        """Whether the pipeline claims that the records of a key are recorded in their order."""
         return bool(self.declared.order)
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Return what each record adds to a total, by key (of one total of all: an empty text) and by the record's id.
+        """Return what each record adds to a total, by key and record id. The key of a total of all records is ``""``.
 
         Raises:
-            TypeError: the results of the pipeline are no aggregates.
+            TypeError: the pipeline has no ``[aggregate]``.
         """
         aggregate, found = self.declared.aggregate, defaultdict[str, dict[str, int]](dict)
         if aggregate is None:
@@ -131,8 +131,8 @@ class DeclaredCell(Cell):
         """Return the records, named by the id that is found in their lines, and the target.
 
         Raises:
-            DeclarationError: a line has no id.
-            RepeatedIdError: several lines have the same.
+            DeclarationError: no id is found in a line.
+            RepeatedIdError: several lines have the same id.
         """
         drawn = self._drawn()
         records = tuple(replace(record, id=self._found(record), key=self._key(record)) for record in drawn.records)
@@ -140,8 +140,8 @@ class DeclaredCell(Cell):
         if count > 1:
             lines = " and ".join([self.line(record) for record in drawn.records if self._found(record) == found][:2])
             raise RepeatedIdError(
-                f"void: the input has the id {found!r} {count} times, as in {lines}: let [id] find what differs from record to "
-                "record, and line hold it ({id} or {position})"
+                f"void: the input has the id {found!r} {count} times, as in {lines}: put a text that differs from record to "
+                "record ({id} or {position}) into line, and let [id] find it"
             )
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
@@ -154,11 +154,11 @@ class DeclaredCell(Cell):
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
     def in_hand(self, record: Record) -> str:
-        """Return the id that the user's programs know a record by: of a token, lostack looks for a part only."""
+        """Return the id by which the user's programs know a record: the whole token, of which lostack looks for a part."""
         return record.id if self.declared.id else self._token(record)
 
     def _key(self, record: Record) -> str:
-        """Return its key; where the producer makes the records, nobody knows it, and no order is looked for."""
+        """Return the record's key. If the producer makes the records itself, keys are unknown and order is not checked."""
         return self._found(record) if self.declared.input.kind is InputKind.OWN else record.key
 
     def _token(self, record: Record) -> str:
@@ -168,13 +168,13 @@ class DeclaredCell(Cell):
         line = self.line(record)
         found = self.identity.in_text(line) or replace(self.identity, json="").in_text(self._token(record))
         if found is None:
-            raise DeclarationError(f"id: nothing is found in a line as it is offered: {line}")
+            raise DeclarationError(f"id: no id is found in the offered line: {line}")
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A failure point: what is done at which moment. ``{role}`` in ``because`` is the stage's."""
+    """A failure point: a fault and its moment. ``{role}`` in ``because`` stands for the stage's role."""
 
     id: str
     roles: tuple[Role, ...]
@@ -183,7 +183,7 @@ class _Point:
     because: str
 
     def fault(self, role: Role, dialect: Dialect) -> Fault:
-        """Return what is done there to this stage."""
+        """Return the fault for a stage of this role."""
         return self.act(OnWire(role, *dialect.steps[self.moment]), dialect)
 
 
@@ -192,7 +192,7 @@ def _kill(at: OnWire, _: Dialect) -> Fault:
 
 
 def _kill_at_the_next(at: OnWire, _: Dialect) -> Fault:
-    """Kill it at its next such request, counted from when an answer to one held the record."""
+    """Kill the stage at its next such request after an answer carried the record."""
     return Kill(replace(at, since=replace(at, direction=RESPONSE)), (at.role,), held=How.DISCARD)
 
 
@@ -213,12 +213,12 @@ def _end_input(at: OnWire, _: Dialect) -> Fault:
 
 
 def _lose_when_reading(at: OnWire, dialect: Dialect) -> Fault:
-    """Kill it before it is given the record; when it starts again, lose this answer."""
+    """Kill the stage before it receives the record; when it starts again, lose this answer."""
     return Unanswered(OnWire(at.role, *dialect.steps[Moment.DELIVERY]), at.api)
 
 
 def _lose_when_sending(at: OnWire, dialect: Dialect) -> Fault:
-    """Kill it with the record in hand; when it starts again, lose this answer."""
+    """Kill the stage while it works on the record; when it starts again, lose this answer."""
     return Unanswered(OnWire(at.role, *dialect.steps[Moment.SEND]), at.api)
 
 
@@ -238,16 +238,16 @@ _POINTS = (
     _Point("ack-lost", _WRITING, Moment.SEND_ANSWER, _drop,
            "The broker has stored the record; its acknowledgement never reaches the {role}, and the connection is cut."),
     _Point("broker-crash-before-append", _WRITING, Moment.SEND, _kill_broker,
-           "The broker is killed with the {role}'s request not yet seen, and comes back."),
+           "The broker is killed before it sees the {role}'s request, and is started again."),
     _Point("broker-crash-before-ack", _WRITING, Moment.SEND_ANSWER, _kill_broker,
            "The broker has stored the record and is killed before it answers the {role}; it comes back."),
     _Point("delivery-lost", CONSUMING, Moment.DELIVERY, _drop,
            "The record is on its way to the {role} and never arrives: the connection is cut."),
     _Point("consumer-crash-before-delivery", CONSUMING, Moment.DELIVERY, _kill,
-           "The record is on its way to the {role}, which is killed with whatever else it has in hand."),
+           "The record is on its way to the {role}, which is killed with all records that it is working on."),
     _Point("consumer-crash-at-next-fetch", CONSUMING, Moment.NEXT_FETCH, _kill_at_the_next,
            "The {role} has been given the record, and is killed when it asks for more. (Some clients ask before the record is "
-           "worked on, some behind it.)"),
+           "worked on, some after it.)"),
     _Point("position-answer-lost", CONSUMING, Moment.SAVED_POSITIONS, _lose_when_reading,
            "The {role} is killed before it is given the record, and starts again; it asks for its saved positions, and the "
            "answer is lost with its connection."),
@@ -258,40 +258,40 @@ _POINTS = (
            "The {role} is killed with the record in hand, and starts again; it asks for its producer id, and the answer is lost "
            "with its connection."),
     _Point("commit-lost", CONSUMING, Moment.POSITION, _kill,
-           "The {role} has asked to save its position behind the record and is killed; the request never arrives."),
+           "The {role} has asked to save its position after the record and is killed; the request never arrives."),
     _Point("commit-ack-lost", CONSUMING, Moment.POSITION_ANSWER, _kill,
-           "The position behind the record is saved, and the {role} is killed before it learns so."),
+           "The position after the record is saved, and the {role} is killed before it learns that."),
     _Point("broker-crash-before-position", CONSUMING, Moment.POSITION, _kill_broker,
            "The broker is killed before it has stored the {role}'s position, and comes back."),
     _Point("acknowledgement-lost", CONSUMING, Moment.ACKNOWLEDGEMENT, _kill,
            "The {role} has acknowledged the record and is killed; the acknowledgement never arrives."),
     _Point("acknowledgement-answer-lost", CONSUMING, Moment.ACKNOWLEDGEMENT_ANSWER, _kill,
-           "The record is acknowledged, and the {role} is killed before it learns so."),
+           "The record is acknowledged, and the {role} is killed before it learns that."),
     _Point("broker-crash-before-acknowledgement", CONSUMING, Moment.ACKNOWLEDGEMENT, _kill_broker,
            "The broker is killed before it has seen the {role}'s acknowledgement, and comes back."),
     _Point("told-to-end-while-sending", _WRITING, Moment.SEND, _terminate,
            "The {role} is told to end (SIGTERM) with the record on its way, as by a rolling deploy; nothing else is "
-           "done to it. It ends in its own order, and is started again."),
+           "done to it. It shuts down in its own way, and is started again."),
     _Point("told-to-end-while-reading", CONSUMING, Moment.DELIVERY, _terminate,
-           "The {role} is told to end (SIGTERM) as the record reaches it, as by a rolling deploy; it ends in its own order, and "
-           "is started again."),
+           "The {role} is told to end (SIGTERM) as the record reaches it, as by a rolling deploy; it shuts down in its own way, "
+           "and is started again."),
     _Point(INPUT_ENDS, (Role.PRODUCER,), Moment.SEND, _end_input,
-           "The {role}'s request is lost and the connection cut, as all other records, and the end behind them, reach its "
-           "standard input: it has something in hand when it ends."),
+           "The {role}'s request is lost and the connection cut, while all other records and the end of the input reach its "
+           "standard input: it still has unsent records when it ends."),
     _Point("transaction-crash-before-commit", _WRITING, Moment.COMMIT, _kill,
            "The {role} has asked to end the record's transaction and is killed; the request never arrives."),
     _Point("transaction-crash-before-commit-ack", _WRITING, Moment.COMMIT_ANSWER, _kill,
-           "The record's transaction is ended, and the {role} is killed before it learns so."),
+           "The record's transaction is ended, and the {role} is killed before it learns that."),
     _Point("zombie-processor", (Role.PROCESSOR,), Moment.SEND_ANSWER, _pause,
            "A process of the {role} is stopped with the record's result sent; the group removes it and another one takes over; "
            "then it is woken, learns that, and goes on."),
     _Point("zombie-consumer", (Role.CONSUMER,), Moment.POSITION, _pause,
-           "A process of the {role} is stopped when it has asked to save its position behind the record; the group removes "
+           "A process of the {role} is stopped when it has asked to save its position after the record; the group removes "
            "it and another one takes over; then it is woken, learns that, and goes on."),
 )  # fmt: skip
 NO_FAULT = "none"
 REFUSED = "refused"
-"""The failure point of all that a stage's ``refusals`` name."""
+"""The failure point of every request that a stage's ``refusals`` name."""
 
 
 def failure_points(
@@ -302,11 +302,11 @@ def failure_points(
     *,
     attached: bool = False,
 ) -> tuple[Scenario, ...]:
-    """Return every failure point as a scenario of this pipeline; what does not apply says why.
+    """Return every failure point as a scenario of this pipeline. A scenario that does not apply has a reason.
 
-    ``requests``: which steps were seen on the connections of each role (by the dry run), ``processes``: how many of its
-    processes were seen to fetch, ``writes``: what each wrote durably; without them only roles decide. ``attached``: the
-    broker is somebody else's.
+    The dry run gives, for each role: ``requests``, the steps seen on its connections; ``processes``, how many of its processes
+    fetched; ``writes``, its durable writes. Without them, only the pipeline's roles decide what applies. ``attached``: lostack
+    did not start the broker, and so must not kill it.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
     for point in (each for each in _POINTS if each.moment in dialect.steps):
@@ -315,7 +315,7 @@ def failure_points(
             fault = point.fault(role, dialect)
             reason = _reason(point, role, pipeline, requests) or _alone(fault, role, pipeline, processes)
             if attached and Role.BROKER in fault.evidence().killed:
-                reason = "the broker is not lostack's own: it kills what it has started, and nothing else"
+                reason = "the broker was not started by lostack, which kills only what it has started"
             scenario = _scenario(pipeline, _name(point, role, present), fault, point.because.format(role=role), reason)
             found.append(replace(scenario, failure_point=point.id))
     found += [_inside(pipeline, stage.known, name) for stage in pipeline.stages for name in stage.failpoints]
@@ -326,7 +326,7 @@ def failure_points(
 
 
 def left_over(pipeline: Pipeline, point: Scenario) -> bool:
-    """Say whether a failure point is a name that the dry run made nothing of; the first of a stage says so for all."""
+    """Return whether a point is a spare name for durable writes that the dry run did not need. A stage's first is no spare."""
     unused = point.failure_point == AT_WRITE and isinstance(point.expect[pipeline.claims], NotApplicable)
     return unused and not point.id.endswith("-1")
 
@@ -363,7 +363,7 @@ def _refusal(
 def _of_service(
     pipeline: Pipeline, service: Service, requests: Mapping[str, Collection[str]] | None
 ) -> Iterator[Scenario]:  # fmt: skip
-    """Yield the scenarios of a service: it dies, or stands still, as a stage is given the record, or behind that."""
+    """Yield the scenarios of a service: it is killed or paused when a stage receives the record, or after that."""
     steps = pipeline.dialect.steps
     role = next((stage.known for stage in pipeline.stages if stage.reads), Role.PRODUCER)
     given = OnWire(role, *steps[Moment.SEND if role is Role.PRODUCER else Moment.DELIVERY])
@@ -399,18 +399,18 @@ def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str
     if stage is None:
         return f"the pipeline has no {' or '.join(point.roles)}"
     if pipeline.aggregate is not None and stage.role is Role.PROCESSOR and point.moment in _SENDING:
-        return "what the processor sends are totals, which carry no record's id: a sweep takes every step of it"
+        return "the processor sends totals, which carry no record's id; lostack sweep tries every step of the processor"
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
-        return f"the input is of kind {pipeline.input.kind}: its end is not told by standard input"
+        return f"the input is of kind {pipeline.input.kind}; only the end of standard input can be tested"
     steps, moments = pipeline.dialect.steps, (_ASKED.get(point.moment, point.moment), point.moment)
     what = "request" if pipeline.dialect.logs else "frame"
     return next((why for each in moments if (why := _unseen(steps[each][0], role, requests, what)) is not None), None)
 
 
 _SENDING = frozenset({Moment.SEND, Moment.SEND_ANSWER, Moment.PRODUCER_ID, Moment.COMMIT, Moment.COMMIT_ANSWER})
-"""When a stage has its results in hand."""
+"""Moments at which a sending stage has its results in hand."""
 _ASKED = {Moment.ACKNOWLEDGEMENT_ANSWER: Moment.ACKNOWLEDGEMENT, Moment.COMMIT_ANSWER: Moment.COMMIT}
-"""What is answered then, where answers to anything may be called the same."""
+"""The request of each moment whose answer has no name of its own on some wires."""
 
 
 def _unseen(
@@ -422,11 +422,11 @@ def _unseen(
 
 
 _FIRST = frozenset({Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR})
-"""Roles with which the name of a point may begin that is about the stage; of others the stage stands in front of all of it."""
+"""Roles at the beginning of a point's name that the stage's name replaces. In front of other names, the stage's name is added."""
 
 
 def _name(point: _Point, role: Role, present: Collection[Role]) -> str:
-    """Return the point's name; where two stages have it, that of the stage stands in front, in the place of another one's."""
+    """Return the point's name. If two stages have the point, the stage's name comes first and replaces a role's."""
     if len(present) < 2:  # noqa: PLR2004 - as it says
         return point.id
     first, _, rest = point.id.partition("-")
@@ -434,20 +434,20 @@ def _name(point: _Point, role: Role, present: Collection[Role]) -> str:
 
 
 def _alone(fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str, int] | None) -> str | None:
-    """Why nobody could take over from a process that is paused, or nobody can tell whose the next request is, or ``None``."""
+    """Say why no process could replace a paused one, or why the wire cannot tell whose the next request is; else ``None``."""
     stage = pipeline.stage(role)
     if isinstance(fault, Kill) and isinstance(fault.at, OnWire) and fault.at.since and stage and stage.crash == PROCESS:
-        return f"one process of the {role} is crashed, and the wire cannot tell whose next request it would be"
+        return f"one process of the {role} is crashed, and the wire cannot tell whether a next request comes from that process"
     if not isinstance(fault, Pause) or processes is None or processes.get(role, 0) > 1:
         return None
     return (
-        f"the dry run saw one process of the {role} at work, and no other one could take over from it; to try this, let the "
-        "stage start two processes"
+        f"the dry run saw one process of the {role} at work, and no other process that could take over; to try this point, let "
+        "the stage start two processes"
     )
 
 
 def _without_fault(pipeline: Pipeline) -> Scenario:
-    """Return the scenario of the dry run: what the claim permits must not be seen either, but for what is expected."""
+    """Return the scenario of the dry run. Without a fault nothing may be lost or duplicated, except what ``expects`` names."""
 
     def predicted(name: Anomaly) -> Prediction:
         # what is forbidden, the promise judges

@@ -1,4 +1,4 @@
-"""What the steps of a pipeline are called on the wire of the brokers that it runs on: a line for each system."""
+"""The names that the steps of a pipeline have in each system's protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Moment(Enum):
-    """A step on the way of a record, whatever a protocol calls it."""
+    """A step on the way of a record, independent of any protocol's name for it."""
 
     SEND = auto()
     SEND_ANSWER = auto()
@@ -51,39 +51,39 @@ LINES: Final = {
     Moment.COMMIT: kinds.ENDING,
     Moment.COMMIT_ANSWER: kinds.ENDING,
 }
-"""Which line of the wire says that such a step has come through, for a record."""
+"""The event of the wire which shows that a step was completed for a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How programs speak to a system. ``steps``: what a moment is on its wire; what is not there, the system has not.
+    """How programs talk to a system. ``steps``: the protocol's step for each moment; a missing moment does not exist there.
 
-    ``reads``: the frame by which a stage shows that it reads. ``logs``: whether a record stays where it is when it was read,
-    and readers save positions; else what was acknowledged is gone.
+    ``reads``: the frame that shows that a stage reads. ``logs``: whether the system is a log, in which records stay and readers
+    save positions. In a queue an acknowledged message is gone.
     """
 
     speaks: str
-    """The protocol's own name, as it is told to people."""
+    """The protocol's name in messages."""
     steps: Mapping[Moment, tuple[StepName, Direction]]
     reads: tuple[StepName, Direction]
     logs: bool = False
 
     @property
     def sends(self) -> frozenset[str]:
-        """The requests whose answers tell what became of a record, by their labels."""
+        """The labels of the requests that send records, whose answers tell what became of them."""
         return self._labels(Moment.SEND, Moment.COMMIT)
 
     @property
     def answers(self) -> frozenset[str]:
-        """Those answers."""
+        """The labels of the answers to requests that send records."""
         return self._labels(Moment.SEND_ANSWER, Moment.COMMIT_ANSWER)
 
     def label(self, moment: Moment) -> str:
-        """Return what histories call a step."""
+        """Return the label that a moment's step has in histories."""
         return self.steps[moment][0].label
 
     def lines(self, api: str) -> frozenset[str]:
-        """Return the kinds of lines that say that a step of this name has come through."""
+        """Return the kinds of events which show that the step with this label was completed."""
         return frozenset(LINES[each] for each, (step, _) in self.steps.items() if step == api and each in LINES)
 
     def _labels(self, *moments: Moment) -> frozenset[str]:
@@ -121,4 +121,4 @@ PULSAR: Final = Dialect(
     reads=(Pulsar.SUBSCRIBE, _OUT),
 )  # fmt: skip
 DIALECTS: Final[Mapping[str, Dialect]] = {"kafka": KAFKA, "activemq": STOMP, "artemis": STOMP, "pulsar": PULSAR}
-"""By the systems that a declaration may name."""
+"""The dialect of each system that a declaration may name."""

@@ -1,6 +1,6 @@
-"""The fields of a declaration: how each is read, and how a JSON schema describes it. Both come from the same line.
+"""The fields of a declaration: how each is read, and how a JSON schema describes it. One definition serves both.
 
-A field is read by :meth:`Field.read`, which raises :class:`DeclarationError` with the place and what to write.
+A table reads its fields by :meth:`Table.read`, which raises :class:`DeclarationError` with the place and what to write.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Schema: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: ``take`` makes a value of what TOML has, and is told where it stands; ``schema`` says what may stand there.
+    """One field of a table. ``take(where, value)`` checks and converts a TOML value; ``schema`` is its JSON schema.
 
-    ``told``: what it means, in one line. ``needed``: there is no table without it.
+    ``told``: its meaning, in one line. ``needed``: whether the field is required.
     """
 
     take: Callable[[str, Any], Any]
@@ -31,22 +31,22 @@ class Field:
     told: str = ""
     needed: bool = False
     table: Table | None = None
-    """The table that it is, or that it has several of."""
+    """The table that the field holds, once or in a list; ``None`` for a plain value."""
 
     def means(self, told: str, *, needed: bool = False) -> Field:
-        """Return it with a meaning."""
+        """Return a copy of the field with its meaning."""
         return replace(self, told=told, needed=needed)
 
     def described(self) -> Schema:
-        """Return its part of a JSON schema."""
+        """Return the field's JSON schema."""
         return {**self.schema, **({"description": self.told} if self.told else {})}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of fields by their names, and what it makes of their values.
+    """A TOML table: its fields by name, and the function that makes an object of their values.
 
-    ``early`` looks at the whole table first, and may raise.
+    ``early`` checks the whole table first, and may raise.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Table:
         return {name: self.fields[name].take(f"{at}{name}", value) for name, value in data.items()}
 
     def schema(self) -> Schema:
-        """Return what a JSON schema says of it."""
+        """Return the table's JSON schema."""
         needed = [name for name, each in self.fields.items() if each.needed]
         return {
             "type": "object", **({"description": self.told} if self.told else {}), "additionalProperties": False,
@@ -97,7 +97,7 @@ def one(table: Table) -> Field:
 
 
 def each(table: Table, *, single: bool = False) -> Field:
-    """Return a field that is a list of tables; ``single``: or one table."""
+    """Return a field that is a list of tables. ``single``: one table alone is accepted, too."""
 
     def take(where: str, value: Any) -> tuple[Any, ...]:
         if single and isinstance(value, dict):
@@ -128,21 +128,21 @@ def _text(where: str, value: Any) -> str:
 
 def _number_or_text(where: str, value: Any) -> str:
     if isinstance(_typed("number or text", int, float, str)(where, value), float) and not math.isfinite(value):
-        raise DeclarationError(f"{where}: {value!r} is no number that a value can equal: write a finite one, or text")
+        raise DeclarationError(f"{where}: {value!r} is not a number that a value can equal: write a finite number, or text")
     return str(value)
 
 
 def _above_zero(where: str, value: Any) -> Any:
     number = _typed("number", int, float)(where, value)
     if not 0 < number < math.inf:
-        raise DeclarationError(f"{where}: {value!r} is not above 0 and finite")
+        raise DeclarationError(f"{where}: {value!r} must be finite and above 0")
     return number
 
 
 def _without_null(where: str, value: Any) -> str:
-    """Return a word that a program can be given."""
+    """Return a text that can be passed to a program as an argument."""
     if "\0" in _typed("text", str)(where, value):
-        raise DeclarationError(f"{where}: {value!r} has a null character, which no program can be given: take it out")
+        raise DeclarationError(f"{where}: {value!r} has a null character, which cannot be passed to a program: take it out")
     return str(value)
 
 
@@ -163,7 +163,9 @@ def _mapping(where: str, value: Any) -> dict[str, str]:
     table = _typed('table: write { NAME = "value" }', dict)(where, value)
     for name in table:
         if not name or "=" in name or "\0" in name:
-            raise DeclarationError(f"{where}: {name!r} is no name of a variable: it has no = in it, and is not empty")
+            raise DeclarationError(
+                f"{where}: {name!r} cannot be a variable's name: it must have no = or null character, and not be empty"
+            )
     return {name: _without_null(f"{where}: {name}", word) for name, word in table.items()}
 
 
@@ -178,11 +180,11 @@ PLAIN = Field(_number_or_text, {"type": ["number", "string"]})
 
 
 def among(names: Iterable[Any], make: Callable[[str], Any] = str) -> Field:
-    """Return a field that is one of some names; ``make`` makes its value of it."""
+    """Return a field whose value is one of ``names``. ``make`` converts the name to the value."""
     known = [str(name) for name in names]
     return Field(lambda where, value: make(choice(where, value, known)), {"enum": known})
 
 
 def some(names: Iterable[Any]) -> Field:
-    """Return a field that is a list of some names, which whoever has it checks."""
+    """Return a field that is a list of names. The object that is made of the table checks them."""
     return replace(TEXTS, schema={"type": "array", "items": {"enum": [str(name) for name in names]}})

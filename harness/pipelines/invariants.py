@@ -1,4 +1,4 @@
-"""What must hold of the results beside their ids, as a sum of accounts that is always zero."""
+"""Invariants: conditions on the results besides their ids, such as a sum of all accounts that is always zero."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness.pipelines.refusing import DeclarationError, check_reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariant:
-    """One value that must hold when everything is at rest, with every claim, and without a fault, too."""
+    """A value that must be found when everything is at rest, for every claim, with and without a fault."""
 
     equals: str
-    """What the value must be, a number or text."""
+    """The required value, a number or text."""
     query: str = ""
-    """A query that is asked of the output's SQLite file."""
+    """A query of the output's SQLite file that returns the value."""
     command: tuple[str, ...] = ()
     """A command that prints the value."""
 
@@ -25,17 +25,17 @@ class Invariant:
         check_reads("invariant: query", self.query)
 
     def check(self, *, sqlite: bool) -> None:
-        """Raise :class:`DeclarationError` where nobody could be asked. ``sqlite``: the output is a SQLite file."""
+        """Raise :class:`DeclarationError` if there is no file to query. ``sqlite``: whether the output is a SQLite file."""
         if self.query and not sqlite:
-            raise DeclarationError("invariant: query is asked of an output of kind sqlite; of another, write a command")
+            raise DeclarationError("invariant: query needs an output of kind sqlite; for another kind, write a command")
 
     @property
     def told(self) -> str:
-        """What is asked, as text."""
+        """The query or command, as text."""
         return self.query or " ".join(self.command)
 
     def holds(self, found: str) -> bool:
-        """Say whether a value is the one that must be.
+        """Return whether the value that was found is the required one.
 
         >>> Invariant(equals="0", query="SELECT 0.0").holds("0.0"), Invariant(equals="0", query="SELECT 1").holds("1")
         (True, False)

@@ -1,4 +1,4 @@
-"""What is started for a pipeline by a plain command, or as a container: its stages, and the services beside them."""
+"""The programs that lostack starts for a pipeline, by a command or as a container: its stages and services."""
 
 from __future__ import annotations
 
@@ -16,69 +16,69 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STAGE, PROCESS = "stage", "process"
-"""What a crash ends."""
+"""What a crash kills."""
 CELL, ONCE = "cell", "once"
 """How often a service is started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is started by a command, or as a container."""
+    """A program that is started by a command, or as a container."""
 
     command: tuple[str, ...] = ()
-    """The program and its arguments, as text or a list. With ``image``: what is handed to the container, or nothing."""
+    """The program and its arguments, as text or a list. With ``image``: the container's command; may be left out."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables besides lostack's own; their values may name places in braces, too."""
+    """Environment variables besides lostack's own. Their values may hold names in braces, too."""
     image: str = ""
-    """A container image. It has this machine's network and sees the folders that are named in braces at the same places."""
+    """A container image. The container uses this machine's network, and sees the folders named in braces at the same paths."""
     ready: str = ""
-    """A regular expression that the output shows when the program does its work. A stage needs none: a consuming one is
-    ready when it fetches, a producer when it runs."""
+    """A regular expression that the program's output matches when it is ready. A stage needs none: a reading stage is ready when
+    it fetches, a producer when it runs."""
     ready_within_s: float = 60.0
-    """How long to wait for that."""
+    """How many seconds to wait until the program is ready."""
     restart: bool = True
-    """Whether what has ended by an error is started again, as a supervisor would. (A consuming stage: whatever it ended by.)"""
+    """Whether the program is started again when it ends by an error, as a supervisor does (a reading stage: however it ends)."""
     down_s: float = 0.0
-    """How long whatever has ended is down before it is started again."""
+    """How many seconds the program stays down before it is started again."""
 
     @property
     def reads(self) -> bool:
-        """Whether it is a stage that reads a topic."""
+        """Whether the program is a stage that reads a topic."""
         return False
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Every text in it that places are put into."""
+        """Every text of the program in which names in braces are replaced."""
         return (*self.command, *self.environment.values())
 
     def check_program(self, what: str) -> None:
-        """Raise :class:`DeclarationError` where it cannot be started. ``what``: how it is called."""
+        """Raise :class:`DeclarationError` if the program cannot be started. ``what``: its name in the message."""
         for word in self.command:
             check_secrets(f"the {what}'s command", word)
             check_places(f"the {what}'s command", word, PLACES)
         for name, word in self.environment.items():
             check_places(f"the {what}'s environment: {name}", word, (*PLACES, *SECRETS))
         if not self.command and not self.image:
-            raise DeclarationError(f"the {what} has no command and no image")
+            raise DeclarationError(f"the {what} has neither command nor image: write one")
         try:
             re.compile(self.ready)
         except re.error as error:
-            raise DeclarationError(f"ready: {self.ready!r} of the {what} is no regular expression: {error}") from error
+            raise DeclarationError(f"ready: {self.ready!r} of the {what} is not a regular expression: {error}") from error
         if self.image.startswith("-") or self.image != self.image.strip():
-            raise DeclarationError(f"image: {self.image!r} of the {what} is no name of an image")
+            raise DeclarationError(f"image: {self.image!r} of the {what} cannot be the name of an image")
 
 
 def check_interpreter(python: str) -> None:
-    """Raise :class:`DeclarationError` where the project's own interpreter is not there."""
+    """Raise :class:`DeclarationError` if the project's own interpreter does not exist or cannot be executed."""
     if not shutil.which(python):
-        raise DeclarationError(f"python: {python} is not there, or is not executable: make the project's environment")
+        raise DeclarationError(f"python: {python} does not exist, or is not executable: make the project's environment")
 
 
 def check_command(what: str, program: str, directory: Path, path: str | None, *, beside: bool) -> None:
-    """Raise :class:`DeclarationError` where a program is not there.
+    """Raise :class:`DeclarationError` if a command's program cannot be found.
 
-    ``path``: where programs of stages are looked for, ``None`` for the ``PATH``; ``beside``: also in ``directory``, by their bare
-    names. Of one that is named by a place that nobody knows yet, nothing is said.
+    ``path``: where programs are looked for; ``None`` for the ``PATH``. ``beside``: look for bare names in ``directory``, too. A
+    program whose path holds a name in braces that has no value yet is not checked.
     """
     if "{" in program or shutil.which(program, path=path if beside else None):
         return
@@ -99,32 +99,32 @@ def check_command(what: str, program: str, directory: Path, path: str | None, *,
 class Service(Program):
     """A server that the stages need: a database, a schema registry, Redis.
 
-    It is started before the stages, and ready when its output shows ``ready``, or else when its port is open. It is killed and
-    paused, as failure points of its own.
+    It is started before the stages, and is ready when its output matches ``ready``, or else when its port is open. lostack kills
+    and pauses it at failure points of its own.
     """
 
     name: str
     """Its name. ``{NAME.port}`` is a free port of this machine, ``{NAME.dir}`` a folder of its own that outlives its crashes."""
     anew: str = CELL
-    """How often it is started: for each ``cell``, with an empty folder, or ``once`` for as long as the broker lives. With
-    ``once`` the programs must see to it that no cell finds what another has left."""
+    """When it is started: for each ``cell``, with an empty folder, or ``once``, for as long as the broker lives. With ``once``
+    the programs must make sure that a cell does not see data of another cell."""
     pause_s: float = 5.0
-    """How long it is stopped when it is paused."""
+    """How many seconds a pause of it lasts."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
-            raise DeclarationError(f"service: name {self.name!r}: lower-case letters, digits and _ only")
+            raise DeclarationError(f"service: name {self.name!r}: use lower-case letters, digits and _ only")
         if self.name in ROLES_OF_OURS:
-            raise DeclarationError(f"service: name {self.name!r} is what lostack calls a node of its own: take another one")
+            raise DeclarationError(f"service: name {self.name!r} is the name of one of lostack's own nodes: choose another name")
         self.check_program(f"service {self.name}")
         choice("service: anew", self.anew, (CELL, ONCE))
 
     @property
     def known(self) -> Role:
-        """What it is called in histories."""
+        """The service's name in histories."""
         return Role(self.name)
 
     @property
     def crash(self) -> str:
-        """What dies of a crash: all of it."""
+        """What a crash kills: always the whole service."""
         return STAGE

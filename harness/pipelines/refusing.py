@@ -1,4 +1,4 @@
-"""What is said where a declaration is wrong: one line, with the name that was probably meant."""
+"""The error for a wrong declaration, and the checks and suggestions that several modules use."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 _COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _READING: Final = ("SELECT", "WITH", "VALUES", "PRAGMA")
-"""How a query of SQLite begins that only reads. The file is opened for reading, too: ``WITH … DELETE`` is refused there."""
+"""How a query that only reads begins. SQLite opens the file read-only as well, and so refuses ``WITH … DELETE``."""
 
 
 class DeclarationError(ValueError):
-    """A pipeline cannot be run as declared; one line, with what to do."""
+    """A pipeline cannot be run as declared. The message is one line and says what to do."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Say which name was probably meant.
+    """Return a suggestion: the name most similar to ``name``, or else all names.
 
     >>> nearest("comand", ["command", "role"])
     'did you mean command?'
@@ -33,22 +33,22 @@ def choice(where: str, value: str, names: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``names``.
 
     Raises:
-        DeclarationError: it is none; the line names the nearest.
+        DeclarationError: ``value`` is not among them. The message suggests a similar one.
     """
     names = [str(name) for name in names]
     if value not in names:
-        raise DeclarationError(f"{where}: {value!r} is none; {nearest(str(value), names)}")
+        raise DeclarationError(f"{where}: {value!r} is not known; {nearest(str(value), names)}")
     return value
 
 
 def check_reads(where: str, query: str) -> None:
-    """Raise :class:`DeclarationError` where a query is none that only reads.
+    """Raise :class:`DeclarationError` if a query does more than read.
 
     >>> check_reads("output: query", "/* all of them */ SELECT id FROM results")
     >>> check_reads("output: query", "DELETE FROM results")
     Traceback (most recent call last):
-    harness.pipelines.refusing.DeclarationError: output: query: begins with DELETE; write one that only reads: SELECT …
+    harness.pipelines.refusing.DeclarationError: output: query: begins with DELETE; write a query that only reads: SELECT …
     """
     words = _COMMENT.sub(" ", query).split(maxsplit=1)
     if words and (first := words[0].upper().partition("(")[0]) not in _READING:
-        raise DeclarationError(f"{where}: begins with {first}; write one that only reads: SELECT …")
+        raise DeclarationError(f"{where}: begins with {first}; write a query that only reads: SELECT …")

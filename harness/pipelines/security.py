@@ -1,4 +1,4 @@
-"""How a user's programs come to the brokers: by TLS, by a password; and what cannot be, by its name."""
+"""How a user's programs connect to the brokers: by TLS and with a password. Unsupported ways are refused with the reason."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ IDENTITY: Final = ("certificate", "key", "keystore", "keystore_location", "clien
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredSecurity:
-    """How the programs come to the brokers. lostack's own brokers have users and an authority made for the run."""
+    """How the programs connect to the brokers. For lostack's own brokers, users and certificates are made for each run."""
 
     protocol: str
     """``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``."""
     mechanism: str = ""
-    """Of SASL: ``PLAIN``, ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``."""
+    """For SASL: ``PLAIN``, ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``."""
     ca: str = ""
-    """With ``--attach``: the PEM file of the authority that signed the brokers' certificates. Without it: this machine's."""
+    """With ``--attach``: the PEM file of the authority that signed the brokers' certificates. By default this machine's."""
     username: str = ""
-    """With ``--attach``: who logs in."""
+    """With ``--attach``: the name of the user that logs in."""
     password_from: str = ""
     """With ``--attach``: the environment variable in which lostack finds the password."""
 
     def __post_init__(self) -> None:
         choice("security: protocol", self.protocol, PROTOCOLS)
         if self.mechanism == "GSSAPI":
-            raise DeclarationError("security: Kerberos (GSSAPI) cannot be: a ticket is for the host that the program sees, "
-                                   "which is lostack's; give it a listener with SCRAM")  # fmt: skip
+            raise DeclarationError("security: Kerberos (GSSAPI) is not supported: tickets are made for the host that the program "
+                                   "connects to, which is lostack's; use a listener with SCRAM")  # fmt: skip
         if self.protocol.startswith("SASL") != bool(self.mechanism):
             raise DeclarationError(f"security: {self.protocol} {'has no' if self.mechanism else 'needs a'} mechanism")
         if self.mechanism:
@@ -43,11 +43,11 @@ class DeclaredSecurity:
         if bool(self.username) != bool(self.password_from):
             raise DeclarationError("security: username and password_from belong together")
         if self.username and not self.mechanism:
-            raise DeclarationError(f"security: nobody logs in by {self.protocol}: username means nothing")
+            raise DeclarationError(f"security: {self.protocol} has no log-in: leave out username")
 
     @property
     def security(self) -> Security:
-        """Return what it asks of a broker."""
+        """Return the security that a broker needs for it."""
         return Security(self.protocol.endswith("SSL"), Mechanism(self.mechanism) if self.mechanism else None)
 
     def password(self) -> str:
@@ -65,7 +65,7 @@ class DeclaredSecurity:
 
 
 def check_identity(data: Mapping[str, Any]) -> None:
-    """Raise :class:`DeclarationError` where a program is to be known by a certificate of its own."""
+    """Raise :class:`DeclarationError` if a program must identify itself by its own certificate (mTLS)."""
     if named := next((name for name in data if name in IDENTITY), None):
-        raise DeclarationError(f"security: {named}: an identity by certificate (mTLS identity) cannot be: TLS ends at lostack, "
-                               "which would have to show it; give the program a listener with SCRAM")  # fmt: skip
+        raise DeclarationError(f"security: {named}: an identity by certificate (mTLS identity) is not supported: TLS ends at "
+                               "lostack, which does not have the certificate's key; use a listener with SCRAM")  # fmt: skip

@@ -1,4 +1,4 @@
-"""``[id]``: where a record's id is, and the schema by which values that are no text are read."""
+"""The table ``[id]``: where a record's id is found, and the schema by which binary values are read."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 ALL = r"[\s\S]+"
 URL = re.compile(r"https?://[^/@?#\s]+(/[^@?#\s]*)?")
-"""Where a registry is: a host, perhaps a path, and nobody's password."""
+"""A registry's URL: a host and perhaps a path, but no password."""
 SERVICE = re.compile(r"[a-z][a-z0-9_]*")
-"""The name of a service, in the place of a URL."""
+"""The name of a service, instead of a URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
     """Where the id of a record is found in topics and results.
 
-    ``json`` is a dotted path into a JSON value, looked up first; ``pattern`` is a regular expression whose first group, or all of
-    it, is the id. A value that is Avro, or Protobuf, is read by its schema and looked into as JSON. The schema is in a file
-    beside the declaration: ``avro`` (.avsc), or ``protobuf`` (.proto, or a descriptor set) and, of several messages, which
-    ``message``; what a schema registry's clients put in front of a value is no part of it. Or a schema ``registry`` has it, by
-    the id that its clients put in front. ``registry_username`` logs in there (HTTP basic authentication) with the password that
-    is in ``registry_password_from``: an environment variable, or a file (``./password``, beside the declaration).
+    ``json`` is a dotted path into a JSON value, which is looked up first. ``pattern`` is a regular expression; its first group,
+    or else all of it, is the id. An Avro or Protobuf value is read by its schema and then treated as JSON. The schema is in a
+    file beside the declaration: ``avro`` (.avsc) or ``protobuf`` (.proto, or a descriptor set), with ``message`` if there are
+    several message types. The header that a schema registry's clients put in front of a value is skipped. Or the schema comes
+    from a schema ``registry``, by the id in that header. ``registry_username`` logs in there (HTTP basic authentication) with the
+    password in ``registry_password_from``: an environment variable, or a file (``./password``, beside the declaration).
     """
 
     pattern: str = ALL
@@ -46,17 +46,17 @@ class Sought:
     registry_password_from: str = ""
 
     def identity(self, folder: Path) -> Identity:
-        """Return where an id is found, with the schema of its file.
+        """Return the rule that finds an id, with the schema from its file.
 
         Raises:
             DeclarationError: the schema, or the log-in, cannot be used.
-            IdentityError: the place or the pattern can find nothing.
+            IdentityError: the place or the pattern is wrong.
         """
         given = [name for name in ("avro", "protobuf", "registry") if getattr(self, name)]
         if len(given) > 1:
-            raise DeclarationError(f"id: {' and '.join(given)}: a value is read by one of the two")
+            raise DeclarationError(f"id: {' and '.join(given)}: give only one of them")
         if self.message and not self.protobuf:
-            raise DeclarationError("id: message means nothing without protobuf")
+            raise DeclarationError("id: message needs protobuf: give both, or leave it out")
         self._check_login()
         schema = None
         if self.avro:
@@ -81,22 +81,22 @@ class Sought:
         try:
             return place_of_secret(self.registry_password_from, folder)
         except SecretError as error:
-            raise DeclarationError(f"id: registry_password_from {error}") from error
+            raise DeclarationError(f"id: registry_password_from: {error}") from error
 
     def _check_login(self) -> None:
         if bool(self.registry_username) != bool(self.registry_password_from):
             raise DeclarationError("id: registry_username and registry_password_from belong together")
         if self.registry_username and not self.registry:
-            raise DeclarationError("id: registry_username means nothing without registry")
+            raise DeclarationError("id: registry_username needs registry: give both, or leave it out")
         if ":" in self.registry_username:
-            raise DeclarationError("id: registry_username: a name with a colon cannot log in (HTTP basic authentication)")
+            raise DeclarationError("id: registry_username: the name must not hold a colon (HTTP basic authentication)")
 
 
 def check_password(identity: Identity | None) -> None:
-    """Make sure that the password of the schema registry, if it wants one, can be read.
+    """Make sure that the schema registry's password, if one is declared, can be read.
 
     Raises:
-        DeclarationError: it is not where the declaration says.
+        DeclarationError: the password cannot be read from its declared place.
     """
     if identity and identity.schema and identity.schema.password_from:
         try:
@@ -106,12 +106,12 @@ def check_password(identity: Identity | None) -> None:
 
 
 def _registry(named: str) -> str:
-    """Return where a registry is: its URL, or that of the service of this name."""
+    """Return the registry's URL: the given one, or that of the service with this name."""
     if SERVICE.fullmatch(named):
         return f"http://127.0.0.1:{{{named}.port}}"
     if not URL.fullmatch(named):
         raise DeclarationError(
-            f"id: registry {named!r} is neither a URL (http://127.0.0.1:8081; registry_username says who logs in) "
+            f"id: registry {named!r} is neither a URL (http://127.0.0.1:8081, without a user; registry_username gives the user) "
             "nor a service's name"
         )
     return named.rstrip("/")
@@ -125,7 +125,7 @@ def _read(file: Path) -> bytes:
 
 
 def _described(file: Path) -> bytes:
-    """Return a descriptor set: of a .proto by the compiler, or as it is."""
+    """Return the descriptor set of a file: compiled from a .proto, or read as it is."""
     text = _read(file)
     if file.suffix != ".proto":
         return text

@@ -1,7 +1,7 @@
-"""The failure points at a reading stage's durable writes: their names, and what the dry run makes of them.
+"""The failure points at a reading stage's durable writes: their names, and the write that the dry run finds for each.
 
-Which calls a program makes shows in the dry run alone; a name must be there before, for ``--only`` and for pytest. So there are
-:data:`~harness.model.writes.MOST` names of each stage, and the dry run says at which write each of them is.
+Only the dry run shows which calls a program makes, but ``--only`` and pytest need the names before. So each stage has
+:data:`~harness.model.writes.MOST` names, and the dry run decides which write each of them stands for.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from harness.pipelines.dialects import Dialect
 
 AT_WRITE = "crash-at-write"
-"""The failure point that all of them are."""
+"""The common failure point of all these scenarios."""
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a stage was seen to write durably while ``records`` came to it: how often each thread ``made`` each call.
+    """The durable writes of a stage in the dry run, while ``records`` came to it: how often each thread ``made`` each call.
 
-    ``because`` is why nobody could look. ``files``: what it wrote into, below its work folder by ``{work}``.
+    ``because``: why the writes could not be observed. ``files``: the files that it wrote; those in its work folder begin with
+    ``{work}``.
     """
 
     made: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -43,12 +44,12 @@ class Written:
         return {call: sum(counts) for call, counts in self.made.items()}
 
 
-UNWATCHED = Written(because="the dry run does not say which durable writes there were")
+UNWATCHED = Written(because="the dry run did not observe durable writes")
 
 
 @dataclass(frozen=True, slots=True)
 class WritePoint:
-    """One of a stage's failure points: its name, its fault, what happens there, and why it does not apply, if so."""
+    """A failure point at a durable write: its name, its fault, what happens there, and why it does not apply (if so)."""
 
     name: str
     fault: CrashAtWrite
@@ -57,7 +58,7 @@ class WritePoint:
 
 
 def write_points(role: Role, written: Written | None, dialect: Dialect) -> Iterator[WritePoint]:
-    """Yield the failure points of a stage. ``written`` is ``None`` before the dry run: then every name may be one."""
+    """Yield the failure points of a stage. ``written`` is ``None`` before the dry run; then every name may apply."""
     given = dialect.steps[Moment.DELIVERY]
     points = chosen(written.made, written.records) if written else ()
     found = [replace(point, files=written.files) if written and point.call in WRITES else point for point in points]
@@ -66,7 +67,7 @@ def write_points(role: Role, written: Written | None, dialect: Dialect) -> Itera
         if number <= len(found):
             yield WritePoint(name, CrashAtWrite(role, found[number - 1], given), _told(role, found[number - 1]))
         else:
-            told = f"The {role} is killed at a durable write of its own behind the record."
+            told = f"The {role} is killed at one of its durable writes after it was given the record."
             yield WritePoint(
                 name, CrashAtWrite(role, given=given), told, None if written is None else _why_not(role, written, len(found))
             )
@@ -76,11 +77,11 @@ def _why_not(role: Role, written: Written, found: int) -> str:
     if written.because is not None:
         return written.because
     if found:
-        return f"the dry run leads to {found} points at durable writes of the {role}, and to no more"
+        return f"the dry run found only {found} points at durable writes of the {role}"
     if written.made:
         made = ", ".join(f"{call} {count}" for call, count in written.counts.items())
-        return f"the dry run saw too few durable writes of the {role} to count on them ({made})"
-    return f"the dry run saw no durable write of the {role} (an fsync, …), nor one into a file of its own"
+        return f"the dry run saw too few durable writes of the {role} to choose one ({made})"
+    return f"the dry run saw no durable write of the {role} (such as an fsync), or write to its own files"
 
 
 def _told(role: Role, point: Point) -> str:
@@ -89,10 +90,10 @@ def _told(role: Role, point: Point) -> str:
     >>> from harness.model.scenario import Role
     >>> from harness.model.writes import Point
     >>> _told(Role.CONSUMER, Point("unlink", 2, Side.AFTER))
-    'The consumer is killed right behind its second unlink after it was given the record: that is done, and it does not know.'
+    'The consumer is killed right after its second unlink after it was given the record: the call is done, but not returned.'
     """
     into = " into a file" if point.call in WRITES else ""
     place = f"its {_ORDINALS.get(point.occurrence, f'{point.occurrence}th')} {point.call}{into} after it was given the record"
     if point.side is Side.BEFORE:
-        return f"The {role} is killed right before {place}: that is never done."
-    return f"The {role} is killed right behind {place}: that is done, and it does not know."
+        return f"The {role} is killed right before {place}: the call is never done."
+    return f"The {role} is killed right after {place}: the call is done, but not returned."

@@ -76,7 +76,7 @@ def test_there_is_one_column_and_each_point_is_explained(browser: Chrome, page: 
     assert [head.text for head in every(browser, "table.matrix thead th")] == ["failure point", "at-least-once"]
     rows = every(browser, "table.matrix tbody tr")
     assert [row.text.splitlines()[0] for row in rows] == ["ack-lost", "commit-ack-lost", "commit-lost"]
-    assert "The position behind the record is saved, and the consumer is killed before it learns so." in rows[1].text
+    assert "The position after the record is saved, and the consumer is killed before it learns that." in rows[1].text
     folded = one(browser, "details.idle")
     assert folded.text == "6 do not apply"
     assert not every(browser, "#not-applicable")

@@ -154,7 +154,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     ("runn", "runn"),
     ("judge nowhere", "no saved run at nowhere"),
     ("report nowhere", "no saved run at nowhere"),
-    ("judge .", "is no saved run: cannot read run.json"),
+    ("judge .", "is not a saved run: cannot read run.json"),
 ])  # fmt: skip
 def test_a_mistake_is_one_clear_line(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, nothing on standard output, nothing written, and what was meant where that can be guessed."""
@@ -282,7 +282,7 @@ def test_a_folder_in_the_way_of_latest_is_no_reason_to_fail(capsys: pytest.Captu
     """The verdicts count; that ``latest`` could not be moved is said in one line."""
     Path("reports/latest/mine").mkdir(parents=True)
     assert run("none/exactly-once") == 0
-    assert "latest still points elsewhere" in one_line(capsys)
+    assert "latest was not updated" in one_line(capsys)
     assert Path("reports/latest/mine").is_dir()
 
 

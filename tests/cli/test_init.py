@@ -101,13 +101,13 @@ def test_nothing_is_written_over(orders: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(("words", "said"), [
     (("--consumer", "{python} consumer.py"), "--file is missing: Which file"),
     ((), "--producer or --consumer is missing"),
-    ((*WORDS, "--claims", "once"), "'once' is none"),
-    ((*WORDS, "--output", "sql"), "'sql' is none; did you mean sqlite?"),
+    ((*WORDS, "--claims", "once"), "'once' is not known"),
+    ((*WORDS, "--output", "sql"), "'sql' is not known; did you mean sqlite?"),
     ((*WORDS[2:], "--producer", "'"), "No closing quotation"),
     ((*WORDS[2:], "--producer", "nosuchthing x"), "--input is missing"),
     ((*WORDS[2:], "--producer", "nosuchthing x", "--input", "stdin"), "command 'nosuchthing' cannot be started"),
     ((*WORDS, "--compose", "nowhere.yml"), "cannot read nowhere.yml"),
-    ((*WORDS, "--line", "{nothing}"), r"nothing is put in for {nothing}"),
+    ((*WORDS, "--line", "{nothing}"), r"{nothing} has no value"),
 ])  # fmt: skip
 def test_what_it_cannot_know_is_one_line(
     orders: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
@@ -235,7 +235,7 @@ def test_the_projects_own_interpreter_is_found(orders: Path) -> None:
     assert str(pipeline.path).startswith(f"{python.parent}:")
     pipeline.check_commands()
     python.unlink()
-    with pytest.raises(DeclarationError, match=r"python: .* is not there, or is not executable"):
+    with pytest.raises(DeclarationError, match=r"python: .* does not exist, or is not executable"):
         pipeline.check_commands()
 
 

@@ -176,9 +176,9 @@ def test_what_a_row_is(text: str, found: tuple[str, int] | None) -> None:
 
 
 @pytest.mark.parametrize(("aggregate", "line", "said"), [
-    (SUM, '{"id": "{id}", "key": "{key}"}', r"of = sum: let the input's line hold \{amount\}, or \{position\}"),
-    (COUNT, '{"id": "{id}"}', r"let the input's line hold \{key\}"),
-    (Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)"), "{id} {amount}", "tells the records of a key apart"),
+    (SUM, '{"id": "{id}", "key": "{key}"}', r"of = sum: put what is summed up, \{amount\} or \{position\}, into"),
+    (COUNT, '{"id": "{id}"}', r"put \{key\} into the input's line"),
+    (Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)"), "{id} {amount}", "needs a total for each key"),
 ])  # fmt: skip
 def test_a_line_that_no_total_can_be_made_of(aggregate: Aggregate, line: str, said: str) -> None:
     """It is one line that says what to write."""
@@ -186,7 +186,7 @@ def test_a_line_that_no_total_can_be_made_of(aggregate: Aggregate, line: str, sa
         aggregate.check(line)
 
 
-@pytest.mark.parametrize(("pattern", "said"), [("(", "is no regular expression"), (r"(\d+)", "has no group value")])
+@pytest.mark.parametrize(("pattern", "said"), [("(", "is not a regular expression"), (r"(\d+)", "has no group value")])
 def test_a_pattern_that_finds_nothing(pattern: str, said: str) -> None:
     """Likewise."""
     with pytest.raises(DeclarationError, match=said):

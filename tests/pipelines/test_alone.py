@@ -49,7 +49,7 @@ SERVICE = '[[service]]\nname = "store"\ncommand = "{python} store.py {store.dir}
     ("producer.py", "producer.py --listen localhost:8080", "the producer is given a fixed port (localhost:8080)"),
     ("producer.py", "producer.py --at {bootstrap}", None),
     ("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:8080/orders"\n[output]', "the producer listens at a fixed"),
-    ('file = "{work}/orders.db"', 'file = "{here}/orders.db"', "all results are at one place ({here}/orders.db)"),
+    ('file = "{work}/orders.db"', 'file = "{here}/orders.db"', "the results of all cells are in one place ({here}/orders.db)"),
 ])  # fmt: skip
 def test_what_cells_would_have_in_common_is_named(tmp_path: Path, old: str, new: str, said: str | None) -> None:
     """A port, a place or a service of which there is one: with it, cells run one at a time."""
@@ -141,7 +141,8 @@ def test_who_takes_one_cell_is_not_rehearsed(monkeypatch: pytest.MonkeyPatch, tm
     check = asked(tmp_path)
     fixed = replace(check.pipeline, output=replace(check.pipeline.output, file="/var/lib/orders.db"))
     found = replace(check, pipeline=fixed).rehearsed(Watched())
-    assert (found.jobs, found.because) == (1, "all results are at one place (/var/lib/orders.db): let it be below {work}")
+    told = "the results of all cells are in one place (/var/lib/orders.db): put the output below {work}"
+    assert (found.jobs, found.because) == (1, told)
     assert [(plan.jobs, len(plan.cells)) for plan in played.plans] == [(1, 1), (1, 1)]
 
 

@@ -64,69 +64,69 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
     ("change", "said"),
     [
         (("claims =", "claim ="), "there is no field claim; did you mean claims?"),
-        (("at-least-once", "at-last-once"), "claims: 'at-last-once' is none; did you mean at-least-once?"),
+        (("at-least-once", "at-last-once"), "claims: 'at-last-once' is not known; did you mean at-least-once?"),
         (('command = "cat"', 'comand = "cat"'), "stage 1: there is no field comand; did you mean command?"),
-        (('role = "producer"', 'role = "producr"'), "stage 1: role: 'producr' is none; did you mean producer?"),
-        (('kind = "lines"', 'kind = "line"'), "output: kind: 'line' is none; did you mean lines?"),
+        (('role = "producer"', 'role = "producr"'), "stage 1: role: 'producr' is not known; did you mean producer?"),
+        (('kind = "lines"', 'kind = "line"'), "output: kind: 'line' is not known; did you mean lines?"),
         (('file = "{work}/*.jsonl"', ""), "output: kind lines needs file"),
         (('role = "consumer"', 'role = "producer"'), "two stages are a producer"),
-        (("[output]", '[input]\nline = "{{id}}"\n[output]'), "input: a line needs {id} or {position} in it"),
+        (("[output]", '[input]\nline = "{{id}}"\n[output]'), "input: line must hold {id} or {position}"),
         (("[output]", '[id]\npattern = "("\n[output]'), "id: pattern: '(' is no regular expression"),
-        (("[output]", 'environment = { "A=B" = "x" }\n[output]'), "environment: 'A=B' is no name of a variable"),
-        (("[output]", 'environment = { "" = "x" }\n[output]'), "environment: '' is no name of a variable"),
+        (("[output]", 'environment = { "A=B" = "x" }\n[output]'), "environment: 'A=B' cannot be a variable's name"),
+        (("[output]", 'environment = { "" = "x" }\n[output]'), "environment: '' cannot be a variable's name"),
         (("[output]", 'environment = { A = "a\\u0000b" }\n[output]'), "environment: A: 'a\\x00b' has a null character"),
         (('command = "cat"', 'command = ["cat", "\\u0000"]'), "command: '\\x00' has a null character"),
         (('command = "cat"', 'command = "cat a\\u0000b"'), "command: 'cat a\\x00b' has a null character"),
         (('"orders"', '"a", "b", "a"'), "topics: a is named twice"),
-        (('"orders"', '"__consumer_offsets"'), "topics: __consumer_offsets is a topic of the broker itself"),
-        (('role = "producer"', 'role = "processor"'), "needs a stage that is a producer"),
+        (('"orders"', '"__consumer_offsets"'), "topics: __consumer_offsets is one of the broker's internal topics"),
+        (('role = "producer"', 'role = "processor"'), "needs a stage with role producer"),
         (('"mine"', '"mi ne"'), "letters, digits, - and _ only"),
         (("[output]", '[input]\nkind = "topic"\n[output]'), "kind topic replaces the producer"),
         (("[output]", '[input]\nkind = "http"\n[output]'), "kind http needs url"),
         (("[output]", '[input]\nkind = "http"\nurl = "http://10.0.0.9:80/"\n[output]'), "is not on this machine"),
         (("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:80@a.example/"\n[output]'), "is not on this machine"),
         (("[output]", '[input]\nkind = "http"\nurl = "http://localhost:prot/"\n[output]'), "is not on this machine"),
-        (("[output]", '[input]\nurl = "http://127.0.0.1:80/"\n[output]'), "no other kind has one"),
+        (("[output]", '[input]\nurl = "http://127.0.0.1:80/"\n[output]'), "other kinds must not have it"),
         (("[output]", '[input]\nkind = "own"\n[output]'), "kind own needs line"),
         (("[output]", '[input]\nkind = "own"\nline = "r-{position}"\n[output]'), "and [id]"),
         (("[output]", '[id]\npattern = "("\n[output]'), "no regular expression"),
         (("[output]", "records = 3\n[output]"), "stage 2: there is no field records"),
         (('command = "cat"', 'command = "cat \'x"'), "No closing quotation"),
-        (("[output]", 'ready = "(("\n[output]'), "of the consumer is no regular expression"),
-        (("[output]", 'refusals = ["Produce"]\n[output]'), "'Produce': write a step and an error, and perhaps done"),
-        (("[output]", 'refusals = ["Produce NO"]\n[output]'), "a Produce is refused by: UNKNOWN_TOPIC_OR_PARTITION, "),
-        (("[output]", 'refusals = ["Metadata NO"]\n[output]'), "there are: Produce, Fetch, "),
-        (("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR done"]\n[output]'), "says that a Heartbeat is not done"),
-        (("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR", "Heartbeat NOT_COORDINATOR"]\n[output]'), "names one twice"),
-        (("[output]", 'image = "--privileged"\n[output]'), "is no name of an image"),
-        (("[output]", "ready_within_s = nan\n[output]"), "is not above 0 and finite"),
-        (("claims", "partitions = 0\nclaims"), "a topic has at least one"),
-        (("claims", "partitions = 100000\nclaims"), "partitions: 100000; a topic has at least one, and at most 1000 here"),
+        (("[output]", 'ready = "(("\n[output]'), "of the consumer is not a regular expression"),
+        (("[output]", 'refusals = ["Produce"]\n[output]'), "'Produce': write a request and an error, and optionally done"),
+        (("[output]", 'refusals = ["Produce NO"]\n[output]'), "a Produce can be refused by: UNKNOWN_TOPIC_OR_PARTITION, "),
+        (("[output]", 'refusals = ["Metadata NO"]\n[output]'), "can be refused: Produce, Fetch, "),
+        (("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR done"]\n[output]'), "means that the Heartbeat was not carried out"),
+        (("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR", "Heartbeat NOT_COORDINATOR"]\n[output]'), "names a refusal"),
+        (("[output]", 'image = "--privileged"\n[output]'), "cannot be the name of an image"),
+        (("[output]", "ready_within_s = nan\n[output]"), "must be finite and above 0"),
+        (("claims", "partitions = 0\nclaims"), "write a number from 1 to 1000"),
+        (("claims", "partitions = 100000\nclaims"), "partitions: 100000; write a number from 1 to 1000"),
         (
             ("[output]", '[[invariant]]\nequals = 0\nquery = "/* x */ UPDATE t SET n = 0"\n[output]'),
-            "query: begins with UPDATE; write one",
+            "query: begins with UPDATE; write a query",
         ),
-        (("claims", "drain_s = 0\nclaims"), "drain_s: 0 is not above 0"),
-        (("claims", 'expects = ["lost"]\nclaims'), "expects: at-least-once forbids lost, with or without a fault"),
-        (("claims", 'expects = ["duplicate"]\nclaims'), "expects: 'duplicate' is none; did you mean duplicated?"),
-        (("[output]", "[input]\nkind = 'own'\nline = 'r-{position}'\nrate = 5\n[output]"), "rate means nothing for kind own"),
+        (("claims", "drain_s = 0\nclaims"), "drain_s: 0 must be finite and above 0"),
+        (("claims", 'expects = ["lost"]\nclaims'), "expects: lost is forbidden by the claim at-least-once"),
+        (("claims", 'expects = ["duplicate"]\nclaims'), "expects: 'duplicate' is not known; did you mean duplicated?"),
+        (("[output]", "[input]\nkind = 'own'\nline = 'r-{position}'\nrate = 5\n[output]"), "rate has no meaning for kind own"),
         (('"orders"', '"or ders"'), "is no name of a topic"),
         (('"orders"', '"orders", ""'), "topics: '' is no name of a topic"),
-        (("[output]", 'crash = "proces"\n[output]'), "crash: 'proces' is none; did you mean process?"),
-        (('command = "cat"', ""), "the producer has no command and no image"),
-        (('command = "cat"', 'image = "mine:1"'), "nothing is written to the input of a container"),
+        (("[output]", 'crash = "proces"\n[output]'), "crash: 'proces' is not known; did you mean process?"),
+        (('command = "cat"', ""), "the producer has neither command nor image"),
+        (('command = "cat"', 'image = "mine:1"'), "lostack cannot write to a container's standard input"),
         (("[output]", 'image = "mine:1"\ncrash = "process"\n[output]'), "a container, which dies as a whole"),
-        (("claims", "records = 3\nclaims"), "records: 3; a run needs 12"),
-        (('command = "cat"', 'command = "cat {wrok}"'), "nothing is put in for {wrok}; did you mean work?"),
+        (("claims", "records = 3\nclaims"), "records: 3; write a number from 12"),
+        (('command = "cat"', 'command = "cat {wrok}"'), "{wrok} has no value; did you mean work?"),
         (("[output]", 'environment = { X = "{tpoic}" }\n[output]'), "did you mean topic?"),
-        (('file = "{work}', 'file = "{wokr}'), "output: file: nothing is put in for {wokr}; did you mean work?"),
+        (('file = "{work}', 'file = "{wokr}'), "output: file: {wokr} has no value; did you mean work?"),
         (("[output]", "[input]\nline = '{id} of {postion}'\n[output]"), "did you mean position?"),
-        (('command = "cat"', 'command = "cat {input}"'), "{input} is the file of kind file: the input is of kind stdin"),
-        (("[output]", '[input]\nkind = "file"\n[output]'), "kind file, and no command or environment has {input}"),
-        (("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:{port}/"\n[output]'), "the producer has to be told it"),
+        (('command = "cat"', 'command = "cat {input}"'), "{input} is the file of an input of kind file, but the input"),
+        (("[output]", '[input]\nkind = "file"\n[output]'), "kind file, but no command or environment has {input}"),
+        (("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:{port}/"\n[output]'), "pass it to the producer"),
         (('command = "cat"', "command = 7"), 'is no command: write text ("python run.py --fast") or a list of words'),
         (('command = "cat"', 'command = ["cat", 7]'), "command: 7 is no text"),
-        (("[output]", "[output"), "is no TOML"),
+        (("[output]", "[output"), "is not TOML"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) -> None:
@@ -222,7 +222,7 @@ def test_what_a_container_runs_is_in_its_image(tmp_path: Path) -> None:
 
 def test_an_id_that_cannot_be_found_in_what_is_offered(tmp_path: Path) -> None:
     """A pattern that finds nothing, and one that finds the same everywhere."""
-    for pattern, said in (("id=(x+)", "nothing is found in a line"), ("(key)", "void: the input has the id 'key' 48 times")):
+    for pattern, said in (("id=(x+)", "no id is found in the offered"), ("(key)", "void: the input has the id 'key' 48 times")):
         text = GOOD.replace("[output]", f'[id]\npattern = "{pattern}"\n[output]')
         pipeline = read_pipeline(declared(tmp_path, text))
         with pytest.raises(DeclarationError, match=said):
@@ -248,7 +248,7 @@ def test_ids_that_repeat_in_the_input_are_void(tmp_path: Path, kind: str, capsys
         text = text.replace('[[stage]]\nrole = "producer"\ncommand = "cat "\n', "")
     assert main(["check", str(declared(tmp_path, text)), "--reports", str(tmp_path / "reports")]) == 4
     said = capsys.readouterr().err
-    assert re.search(r"void: the input has the id 'k\d' \d+ times, as in \{.*\}: let \[id\] find what differs", said), said
+    assert re.search(r"void: the input has the id 'k\d' \d+ times, as in \{.*\}: put a text that differs", said), said
     assert len(said.splitlines()) == 1
     assert not (tmp_path / "reports").exists()
 
@@ -281,7 +281,7 @@ def test_each_refusal_of_a_stage_is_a_failure_point(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert commit.fault == Answer(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST), "UNKNOWN_MEMBER_ID")
     assert "that is about the record" in commit.because
-    assert "The broker has done what it asks all the same" in done.because
+    assert "The broker carries out the request all the same" in done.because
     assert isinstance(beat.fault, Answer)
     assert beat.fault.at.since == OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
     [said] = beat.expect.values()
@@ -309,7 +309,7 @@ def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path)
 
 @pytest.mark.parametrize(("position", "written", "told"), [
     ("elsewhere", Written(because="there is no strace"), "there is no strace."),
-    ("elsewhere", Written(), "the dry run saw no durable write of the consumer (an fsync, …), nor one into a file of its own."),
+    ("elsewhere", Written(), "the dry run saw no durable write of the consumer (such as an fsync), or write to its own files."),
     ("elsewhere", Written({"fsync": [24]}, 24), None),
     ("group", Written(because="there is no strace"), None),
 ])  # fmt: skip
@@ -332,7 +332,7 @@ def test_the_next_request_of_one_process_of_several_is_nobodys(tmp_path: Path) -
     [point] = [each for each in failure_points(pipeline) if each.id == "consumer-crash-at-next-fetch"]
     found = point.expect[pipeline.claims]
     assert isinstance(found, NotApplicable)
-    assert "cannot tell whose next request it would be" in found.because
+    assert "cannot tell whether a next request comes from that process" in found.because
 
 
 def test_what_a_producer_knows_to_be_stored(tmp_path: Path) -> None:
@@ -378,8 +378,8 @@ def test_a_zombie_needs_somebody_to_take_over(tmp_path: Path, processes: dict[st
     found = point.expect[pipeline.claims]
     because = found.because if isinstance(found, NotApplicable) else None
     assert because == (reason and (
-        f"the dry run saw {reason} at work, and no other one could take over from it; to try this, let the stage start two "
-        "processes"
+        f"the dry run saw {reason} at work, and no other process that could take over; to try this point, let the stage start "
+        "two processes"
     ))  # fmt: skip
 
 
@@ -396,20 +396,20 @@ def test_an_order_can_be_claimed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (("per key", "total"), "order: 'total' is none; there are: per key"),
+    (("per key", "total"), "order: 'total' is not known; there are: per key"),
     (("out.jsonl", "*.jsonl"), "order: results in several files"),
-    (("[output]", "[input]\nline = '{id}'\n[output]"), "order: nobody knows the key of a record"),
-    (('kind = "lines"', 'kind = "sqlite"\nquery = "SELECT id FROM t"'), "order: the output's query says nothing of an order"),
-    (("[output]", "[aggregate]\nof = 'count'\n[output]"), "order: a total says nothing of the order of its records"),
-    (("[output]", "[aggregate]\nof = 'max'\n[output]"), "aggregate: of: 'max' is none"),
+    (("[output]", "[input]\nline = '{id}'\n[output]"), "order: lostack does not know the key of a record"),
+    (('kind = "lines"', 'kind = "sqlite"\nquery = "SELECT id FROM t"'), "order: the output's query has no order"),
+    (("[output]", "[aggregate]\nof = 'count'\n[output]"), "order: a total does not show the order of its records"),
+    (("[output]", "[aggregate]\nof = 'max'\n[output]"), "aggregate: of: 'max' is not known"),
     (("[output]", "[aggregate]\n[output]"), "aggregate: of is missing"),
-    (("[output]", "[input]\nline = '{key} {id} {amount}'\n[output]"), r"\{amount\} is what an \[aggregate\] sums up"),
+    (("[output]", "[input]\nline = '{key} {id} {amount}'\n[output]"), r"\{amount\} needs an \[aggregate\]"),
     (("[output]", "[invariant]\nequals = 0\n[output]"), "invariant: write query .* or command"),
-    (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = 0\n[output]"), "query is asked of an output of kind sqlite"),
+    (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = 0\n[output]"), "query needs an output of kind sqlite"),
     (("[output]", "[invariant]\nquery = 'SELECT 1'\n[output]"), "invariant: equals is missing"),
-    (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = nan\n[output]"), "equals: nan is no number that a value can equal"),
-    (("[output]", "[[invariant]]\nquery = 'SELECT 1'\nequals = -inf\n[output]"), "equals: -inf is no number that a value can"),
-    (("[output]", "[invariant]\ncommand = 'psql {wrok}'\nequals = 0\n[output]"), r"nothing is put in for \{wrok\}"),
+    (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = nan\n[output]"), "equals: nan is not a number that a value can"),
+    (("[output]", "[[invariant]]\nquery = 'SELECT 1'\nequals = -inf\n[output]"), "equals: -inf is not a number that a value can"),
+    (("[output]", "[invariant]\ncommand = 'psql {wrok}'\nequals = 0\n[output]"), r"\{wrok\} has no value"),
 ])  # fmt: skip
 def test_claims_that_nobody_could_hold_it_to(tmp_path: Path, change: tuple[str, str], said: str) -> None:
     """Each is refused in one line."""
@@ -450,16 +450,16 @@ def test_a_service_has_failure_points_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (('name = "db"', 'name = "Db"'), "service: name 'Db': lower-case letters"),
-    (('name = "db"', 'name = "broker"'), "service: name 'broker' is what lostack calls a node of its own"),
+    (('name = "db"', 'name = "Db"'), "service: name 'Db': use lower-case letters"),
+    (('name = "db"', 'name = "broker"'), "service: name 'broker' is the name of one of lostack's own nodes"),
     (('name = "db"', 'name = "redis"'), r"\{db.port\}: there is no service db; there are: redis"),
-    (('name = "db"', 'name = "db"\nanew = "never"'), "service 1: anew: 'never' is none; there are: cell, once"),
-    (('command = "cat {db.port} {db.dir}"', ""), "the service db has no command and no image"),
-    (("{db.dir}", "{dbdir}"), r"the service db's command: nothing is put in for \{dbdir\}"),
-    (("{db.dir}", "{password}"), "everybody may see it"),
+    (('name = "db"', 'name = "db"\nanew = "never"'), "service 1: anew: 'never' is not known; there are: cell, once"),
+    (('command = "cat {db.port} {db.dir}"', ""), "the service db has neither command nor image"),
+    (("{db.dir}", "{dbdir}"), r"the service db's command: \{dbdir\} has no value"),
+    (("{db.dir}", "{password}"), "every user of this machine can see it"),
     (("[[service]]", "[service]"), r"service: write \[\[service\]\]"),
-    (("[[service]]", "[[service]]\nname = 'db'\ncommand = 'cat'\n[[service]]"), "service: two are called db"),
-    (('command = "cat {db.port}', 'ready = "("\ncommand = "cat {db.port}'), "ready: '\\(' of the service db is no regular"),
+    (("[[service]]", "[[service]]\nname = 'db'\ncommand = 'cat'\n[[service]]"), "service: two services are called db"),
+    (('command = "cat {db.port}', 'ready = "("\ncommand = "cat {db.port}'), "ready: '\\(' of the service db is not a regular"),
     (('command = "cat"', 'command = "cat {db.port} {redis.port}"'), r"\{redis.port\}: there is no service redis; "),
 ])  # fmt: skip
 def test_services_that_cannot_be(tmp_path: Path, change: tuple[str, str], said: str) -> None:
@@ -475,8 +475,8 @@ def test_the_port_of_a_service_that_there_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "problem"), [
-    ("[input]\nkind = 'own'\nheader = 'a'\nline = '{position}'\n[id]\npattern = 'x'\n", "header means nothing for kind own"),
-    ('[input]\nheader = "a\\nb"\n', "header is one line"),
+    ("[input]\nkind = 'own'\nheader = 'a'\nline = '{position}'\n[id]\npattern = 'x'\n", "header has no meaning for kind own"),
+    ('[input]\nheader = "a\\nb"\n', "header must be one line"),
 ])  # fmt: skip
 def test_a_header_that_nobody_reads(tmp_path: Path, said: str, problem: str) -> None:
     """It is the first line of a file, or of standard input."""
@@ -510,13 +510,13 @@ def test_several_stages_of_a_role_are_known_by_their_names(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (('name = "audit"\n', ""), "two stages are a consumer: give each a name of its own"),
-    (('name = "audit"', 'name = "Audit"'), "stage: name 'Audit': lower-case letters"),
+    (('name = "audit"\n', ""), "two stages are a consumer: give each its own name"),
+    (('name = "audit"', 'name = "Audit"'), "stage: name 'Audit': use lower-case letters"),
     (('name = "audit"', 'name = "broker"'), r"stage: name 'broker': .* no name of lostack's own"),
-    (('role = "consumer"\nname = "audit"', 'role = "producer"\nname = "other"'), "two stages are a producer, and each record"),
+    (('role = "consumer"\nname = "audit"', 'role = "producer"\nname = "other"'), "two stages are a producer, but only one"),
     (("[output]", '[[service]]\nname = "audit"\ncommand = "cat"\n[output]'), "two stages or services are called audit: give"),
     (("[output]", '[[stage]]\nrole = "consumer"\nname = "audit"\ncommand = "cat"\n[output]'), "are called audit: give"),
-    (('name = "mine"', 'name = "mine"\nsystem = "activemq"'), "name: the consumer's means nothing on activemq"),
+    (('name = "mine"', 'name = "mine"\nsystem = "activemq"'), "name: has no meaning for the consumer on activemq"),
 ])  # fmt: skip
 def test_names_that_stages_cannot_have(tmp_path: Path, change: tuple[str, str], said: str) -> None:
     """Each is refused in one line."""

@@ -50,7 +50,7 @@ def test_one_case_per_failure_point(project: Path) -> None:
 
 
 @pytest.mark.parametrize(("mark", "said"), [
-    ("", "say of which pipeline"), ('@pytest.mark.lostack_pipeline("gone.toml")', "cannot read"),
+    ("", "name its pipeline by"), ('@pytest.mark.lostack_pipeline("gone.toml")', "cannot read"),
 ])  # fmt: skip
 def test_a_mistake_is_one_line(project: Path, mark: str, said: str) -> None:
     """A test without a pipeline, and one of a file that is not there."""

@@ -63,11 +63,11 @@ CONSUMER = Stage(role=Role.CONSUMER, command=("true",))
 
 @pytest.mark.parametrize(("changes", "said"), [
     ({"system": "rabbit"}, "system"),
-    ({"topics": ("parcels", "more")}, "topics: on activemq one"),
+    ({"topics": ("parcels", "more")}, "topics: on activemq name one only"),
     ({"output": Output(kind=OutputKind.TOPIC, topic="parcels")}, "a producer, a queue, a consumer"),
     ({"input": Input(kind=InputKind.TOPIC, topic="parcels"), "stages": (CONSUMER,)}, "a producer, a queue, a consumer"),
     ({"stages": (dataclasses.replace(CONSUMER, role=Role.PRODUCER), dataclasses.replace(CONSUMER, position="elsewhere"))},
-     "position: the consumer's means nothing on activemq"),
+     "position: has no meaning for the consumer on activemq"),
 ])  # fmt: skip
 def test_what_a_queue_has_not_is_refused(changes: dict[str, Any], said: str) -> None:
     """In one line, before anything is started."""
