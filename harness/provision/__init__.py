@@ -1,4 +1,4 @@
-"""What a fresh machine lacks: Java, Kafka's jars, a class-data archive. Fetched once, checked on every start."""
+"""Fetch what a fresh machine lacks (Java, jars, servers, images) once into the cache, and check it on every start."""
 
 from harness.provision.kafka import KafkaInstall, ensure_kafka
 from harness.provision.spark import ensure_spark

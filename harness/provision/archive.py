@@ -1,8 +1,8 @@
 """The class-data archive: the JVM's classes, parsed once, so that a broker starts in half the time.
 
-It is made by a broker that comes up, stores and delivers one record, and is ended in order (Spark's is made in
-:mod:`harness.provision.spark`). It fits one Java and one
-set of jars (by size and time), and is keyed by both. It only saves time: where it can't be made, things go without it.
+A broker makes it: it starts, stores and delivers one record, and is shut down in order (Spark's is made in
+:mod:`harness.provision.spark`). The archive fits one Java and one set of jars (by size and time), and is keyed by both. It only
+saves time: if it cannot be made, everything works without it.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Node, Runtime
 
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""As the brokers run: the archive must fit their heap."""
+"""The brokers' JVM options. The archive is made with the same ones, because it must fit their heap."""
 NEEDED_MB: Final = 200
 FORMAT_WITHIN_S: Final = 60.0
 UP_WITHIN_S: Final = 60.0
 RECORD_WITHIN_S: Final = 30.0
 DUMPED_WITHIN_S: Final = 60.0
 TRIED_AGAIN_S: Final = 3600.0
-"""How long a failure is remembered: a machine that was too busy to make an archive need not be so for ever."""
+"""For how many seconds a failure is remembered. After that another attempt is made: the machine may have been busy."""
 QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""An archive the JVM does not like is left aside without a word in the broker's log."""
+"""Options that let the JVM ignore an archive that does not fit, without a warning in the broker's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The archive's file, or why there is none."""
+    """The archive's file, or the reason why there is none."""
 
     path: Path | None
     because: str = ""
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What to give to ``java``."""
+        """The options for ``java`` that use the archive; empty if there is none."""
         return () if self.path is None else (f"-XX:SharedArchiveFile={self.path}", *QUIET)
 
 
 def dump_flag(path: Path) -> str:
-    """Return the word that lets a JVM write its archive to ``path`` as it ends in order."""
+    """Return the option that lets a JVM write its archive to ``path`` when it shuts down in order."""
     return f"-XX:ArchiveClassesAtExit={path}"
 
 
 def require_dumped(*paths: Path) -> None:
-    """Require that JVMs have written these archives.
+    """Make sure that JVMs have written these archives.
 
     Raises:
         EnvironmentFailure: one is missing or empty.
@@ -75,14 +75,14 @@ def require_dumped(*paths: Path) -> None:
 
 
 def archive_key(java: Java, jars: Sequence[Path], recipe: str = "") -> str:
-    """Name a Java, a set of jars, and what is done with them to make the archive."""
+    """Return the key of an archive: it stands for a Java, a set of jars, and the recipe by which the archive is made."""
     stats = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
     text = json.dumps([str(java.path), java.about, stats, *([recipe] if recipe else [])])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def find_archive(java: Java, jars: Sequence[Path], *, cache: Path, recipe: str = "") -> Archive | None:
-    """Return the archive there is, or that it failed a short while ago; None where it should be tried."""
+    """Return the existing archive, or its recent failure; ``None`` if an attempt to make it is due."""
     directory = cache / "archives" / archive_key(java, jars, recipe)
     if (directory / "classes.jsa").exists():
         return Archive(directory / "classes.jsa")
@@ -102,10 +102,10 @@ def ensure_archive(
     make: Callable[[Java, Sequence[Path], Path], None] | None = None,
     recipe: str = "",
 ) -> Archive:
-    """Return the archive, made where nobody has tried. A failure is said once, kept for an hour, and not fatal.
+    """Return the archive, and make it if it has not been tried. A failure is shown once, remembered for an hour, and not fatal.
 
     Raises:
-        GuardianDiedError: the guardian of what makes it died or does not answer: that says nothing about the archive.
+        GuardianDiedError: the guardian of the process that makes it died or does not answer, so nothing is known of the archive.
     """
     if known := find_archive(java, jars, cache=cache, recipe=recipe):
         return known
@@ -114,7 +114,7 @@ def ensure_archive(
     with locked(directory, say):
         if known := find_archive(java, jars, cache=cache, recipe=recipe):
             return known
-        say("making the class-data archive (some ten seconds, once)")
+        say("making the class-data archive (about ten seconds, once)")
         try:
             need_space(directory.parent, NEEDED_MB, "the class-data archive")
             fill(directory, lambda part: (make or make_archive)(java, jars, part))
@@ -122,17 +122,17 @@ def ensure_archive(
             raise
         except Exception as error:  # noqa: BLE001 - it only saves time; whatever is wrong with it, go without
             because = f"{type(error).__name__}: {error}".splitlines()[0]
-            say(f"no class-data archive ({because}); it starts more slowly")
+            say(f"no class-data archive could be made ({because}); programs start more slowly")
             directory.mkdir(exist_ok=True)
             (directory / "failed").write_text(because)
     return find_archive(java, jars, cache=cache, recipe=recipe) or Archive(None, "it vanished")
 
 
 def make_archive(java: Java, jars: Sequence[Path], directory: Path) -> None:
-    """Run a broker once and leave ``classes.jsa`` in ``directory``.
+    """Run a broker once, so that it writes ``classes.jsa`` into ``directory``.
 
     Raises:
-        Exception: a step has failed.
+        Exception: a step failed.
     """
     archive = directory / "classes.jsa"
     work = directory / "work"
@@ -187,7 +187,7 @@ def _up(node: Node, port: int) -> bool:
 
 
 def _one_record(port: int) -> None:
-    """Let a record through a transaction and a consumer group, so that those classes are archived too."""
+    """Send and read one record, by a transaction and a consumer group, so that their classes are archived too."""
     from kafka import (  # noqa: PLC0415 - a quarter of a second
         KafkaConsumer,
         KafkaProducer,

@@ -1,4 +1,4 @@
-"""The cache of this user: what is fetched or made once. Filled under a lock, whole or not at all."""
+"""The user's cache of files that are fetched or made once. An entry is filled under a lock, whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "LOSTACK_CACHE"
 LOCK_WITHIN_S: Final = 900.0
-"""As long as another run may take to fetch everything over a slow line."""
+"""How many seconds to wait for another run, which may be fetching everything over a slow line."""
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the cache directory, made where it was missing.
-
-    ``LOSTACK_CACHE`` names another one.
+    """Return the cache directory, and make it if it is missing. ``LOSTACK_CACHE`` names another one.
 
     Raises:
         EnvironmentFailure: the folder is not writable.
@@ -39,24 +37,28 @@ def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
             pass
     except OSError as error:
         raise EnvironmentFailure(
-            f"cannot write to the cache {root} ({error.strerror}): make it writable, or set {VARIABLE} elsewhere"
+            f"cannot write to the cache {root} ({error.strerror}): make it writable, or set {VARIABLE} to another folder"
         ) from error
     return root
 
 
 def need_space(directory: Path, needed_mb: int, what: str) -> None:
-    """Raise EnvironmentFailure where the disk of ``directory`` has less than ``needed_mb`` MB left."""
+    """Make sure that the disk of ``directory`` has ``needed_mb`` MB free. ``what``: what needs the space.
+
+    Raises:
+        EnvironmentFailure: less is free.
+    """
     free_mb = shutil.disk_usage(directory).free // 1_000_000
     if free_mb < needed_mb:
         raise EnvironmentFailure(
             f"the disk of {directory} is full: {what} needs {needed_mb} MB and {free_mb} MB are free; "
-            f"make room, or set {VARIABLE} to another disk"
+            f"make room, or set {VARIABLE} to a folder on another disk"
         )
 
 
 @contextlib.contextmanager
 def locked(target: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of a cache entry.
+    """Hold the lock of a cache entry while the block runs.
 
     Raises:
         EnvironmentFailure: another run has held the lock for 15 minutes.
@@ -81,9 +83,9 @@ def locked(target: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def fill(target: Path, make: Callable[[Path], None]) -> None:
-    """Let ``make`` fill a fresh directory, then put it in the place of ``target``, whole. Needs the lock of ``target``.
+    """Let ``make`` fill a new directory, and then rename it to ``target``. The caller must hold the lock of ``target``.
 
-    What an earlier, killed attempt left is removed.
+    Files left by an earlier attempt that was killed are removed.
 
     Raises:
         EnvironmentFailure: the disk is full.

@@ -1,6 +1,6 @@
-"""Authorities of a run's own, and the certificates that they sign: made anew each time, never known to anybody else.
+"""Make a certificate authority for one run, and the certificates that it signs.
 
-The key of an authority is never written down: what it has signed is all that it will ever sign.
+The authority's key is never written to disk, so the authority cannot sign anything else later.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 HOSTS: Final = ("localhost", "127.0.0.1")
 LASTS: Final = dt.timedelta(days=30)
 _BEFORE: Final = dt.timedelta(hours=1)
-"""It is valid a little before it was made: clocks of containers differ."""
+"""How long before its making a certificate becomes valid, because the clocks of containers differ."""
 _PRIVATE: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """PEM files. ``authority`` is what is to be trusted; ``server`` has a key and a certificate that it has signed."""
+    """PEM files. ``authority``: the certificate to trust. ``server``: a key, and the certificate that the authority signed."""
 
     authority: Path
     server: Path
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: dt.timedelta = LASTS) -> Certificates:
-    """Make an authority, and a certificate for servers of these names and addresses, in a folder that nobody else may read."""
+    """Make an authority and a certificate for servers with these names and addresses, in a folder only the owner may read."""
     from cryptography import x509  # noqa: PLC0415 - loads slowly, and most runs need none
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
@@ -63,7 +63,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: dt.t
 
 
 def private(file: Path, content: bytes) -> Path:
-    """Write a file that only its owner may read; return where it is."""
+    """Write a file that only its owner may read; return its path."""
     file.touch(mode=_PRIVATE)
     file.write_bytes(content)
     return file.absolute()

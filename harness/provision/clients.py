@@ -1,4 +1,4 @@
-"""What a client needs around the stage programs: an interpreter in whose environment it is, or a JVM beside them."""
+"""Prepare what a client library needs to run in stage programs: a Python environment that holds it, or a JVM beside them."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ if TYPE_CHECKING:
 BRIDGE: Final = SOURCES / "ClientBridge.java"
 SHARING: Final = SOURCES / "ShareBridge.java"
 SHARES_SINCE: Final = Version("4.2")
-"""From which version on the client knows share groups as they are."""
+"""The first version whose client supports share groups in their final form."""
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""As the brokers run, so that their class-data archive fits."""
+"""The same JVM options as the brokers', so that their class-data archive fits."""
 JAR_SET: Final = "kafka-clients-"
 OURS: Final = "/opt/lostack"
-"""Where the images of ours have this package, and what it needs."""
+"""The folder in which lostack's own images hold this package and its dependencies."""
 JMS_BRIDGE: Final = SOURCES / "JmsBridge.java"
 CALLS: Final = SOURCES / "Calls.java"
-"""What the bridges to clients of queues have in common."""
+"""The source that all bridges to queue clients share."""
 JMS: Final = {OPENWIRE: "5.18.6", AMQP: "1.11.0", CORE: "2.44.0"}
-"""The clients of JMS, and the version that is taken where none is named."""
+"""The JMS clients, each with its default version."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSetup:
-    """A client, made ready. ``python``: the interpreter of an environment of its own; null: the runtime's own.
+    """A client that is ready for use. ``python``: the interpreter of the client's own environment; ``None``: the runtime's.
 
-    ``variables``: of the stage's environment. ``image``, ``folders``: what a container is made of that has it, and sees of this
-    machine.
+    ``variables``: environment variables for the stage. ``image``: the container image that fits the client. ``folders``: the
+    folders of this machine that the container must see.
     """
 
     version: str
     python: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     jvm: JavaProgram | None = None
-    """What runs beside each stage."""
+    """The JVM that runs beside each stage."""
     image: str = PROGRAMS_IMAGE
     folders: tuple[Path, ...] = ()
 
     @classmethod
     def beside(cls, version: str, jvm: JavaProgram) -> ClientSetup:
-        """Return one that is a JVM beside each stage."""
+        """Return the setup of a client that is a JVM beside each stage."""
         return cls(version, variables={COMMAND: json.dumps(jvm.command())}, jvm=jvm)
 
     def contained(self) -> ClientSetup:
-        """Return the same for stages in containers: jars and packages are seen there where they lie here."""
+        """Return the same setup for stages in containers. They see jars and packages at the same paths as this machine."""
         if self.jvm is not None:
             jvm = self.jvm.contained()
             return replace(self.beside(self.version, jvm), image=JAVA_IMAGE, folders=jvm.folders)
@@ -76,10 +76,10 @@ class ClientSetup:
 
 
 def prepare_client(client: str, say: Callable[[str], None]) -> ClientSetup:
-    """Return what a client (``name`` or ``name==version``) needs, made where it is missing.
+    """Return the setup of a client (``name`` or ``name==version``), and fetch or make what is missing.
 
     Raises:
-        EnvironmentFailure: it cannot be fetched or made.
+        EnvironmentFailure: something cannot be fetched or made.
     """
     name, version = client_name(client), client.partition("==")[2]
     if name == JAVA:
@@ -90,12 +90,12 @@ def prepare_client(client: str, say: Callable[[str], None]) -> ClientSetup:
 
 
 def java_versions() -> list[str]:
-    """Return the versions of the Java client whose sums are known."""
+    """Return the versions of the Java client whose checksums are known."""
     return sorted({VERSION, *(file.stem.removeprefix(JAR_SET) for file in LISTS.glob(f"{JAR_SET}*.sha256"))})
 
 
 def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
-    """Return the JVM's command; the brokers' own jars have the client of their version."""
+    """Return the JVM with Kafka's Java client. The brokers' jars hold the client of the brokers' version."""
     if Version(version) == Version(VERSION):
         kafka = ensure_kafka(say)
         java, classpath, flags = kafka.java, kafka.classpath, kafka.jvm_flags
@@ -114,7 +114,7 @@ def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
 
 
 def _jms(name: str, version: str, say: Callable[[str], None]) -> ClientSetup:
-    """Return the command of a JVM with the library that speaks a protocol. The bridge is compiled against the API alone."""
+    """Return the JVM with a protocol's JMS library. The bridge is compiled against the JMS API only."""
     cache = cache_root()
     java = find_java(cache, say)
     jar_set = read_jar_set(f"{name}-{version}")
@@ -127,7 +127,9 @@ def _jms(name: str, version: str, say: Callable[[str], None]) -> ClientSetup:
 def _fetched(version: str, say: Callable[[str], None]) -> tuple[Path, str]:
     known = next((one for one in java_versions() if Version(one) == Version(version)), None)
     if known is None:
-        raise EnvironmentFailure(f"{JAVA}=={version}: its sums are not known; what there is: {', '.join(java_versions())}")
+        raise EnvironmentFailure(
+            f"{JAVA}=={version}: the checksums of its jars are not known; known versions: {', '.join(java_versions())}"
+        )
     java = find_java(cache_root(), say)
     jar_set = read_jar_set(f"{JAR_SET}{known}")
     directory = ensure_jars(jar_set, cache=cache_root(), java=java, say=say)

@@ -1,7 +1,7 @@
-"""Java sources of ours, compiled into the cache by Eclipse's compiler, a jar of 3 MB that runs on a JRE: no JDK is needed.
+"""Compile lostack's Java sources into the cache with Eclipse's compiler, a jar of 3 MB that runs on a JRE: no JDK is needed.
 
-It compiles all of Java 17: lambdas, records, generic interfaces with their signatures. What the first ``make run`` compiles is
-left to the Janino that lies in PySpark anyway (:mod:`harness.provision.janino`), which knows none of these: nothing is fetched.
+It compiles all of Java 17: lambdas, records, generic interfaces with their signatures. The sources that the first ``make run``
+needs avoid these, so the Janino inside PySpark compiles them and nothing is fetched (:mod:`harness.provision.janino`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
 ECJ: Final = "ecj-3.38.0"
 OPTIONS: Final = ("-17", "-encoding", "UTF-8", "-proc:none", "-nowarn", "-Xemacs")
-"""Not ``--release 17``: that reads a file which a JRE of another release has not."""
+"""The compiler's options. ``--release 17`` would need a file that a JRE of another release lacks."""
 WITHIN_S: Final = 120.0
 ERROR: Final = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+): error: (?P<what>.*)$", re.MULTILINE)
 
 
 def compiled(name: str, sources: Sequence[Path], class_path: Sequence[Path], say: Callable[[str], None]) -> Path:
-    """Return the jar of ``sources``, compiled where nobody has (1 to 3 s). A jar, since class-data archives know no folders.
+    """Return the jar of ``sources``, and compile it if it is not in the cache (1 to 3 s).
+
+    It is a jar and not a folder because class-data archives cannot hold classes from folders.
 
     Its folder in the cache is named by ``name`` and a digest of the sources (their names and texts) and of ``class_path``
     (names and sizes).
@@ -79,7 +81,7 @@ def _failure(command: Sequence[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=WITHIN_S, check=False)
     except subprocess.TimeoutExpired:
-        return f"its compiler takes over {WITHIN_S / 60:g} minutes"
+        return f"its compiler took more than {WITHIN_S / 60:g} minutes"
     if done.returncode == 0:
         return ""
     said = done.stderr + done.stdout

@@ -1,7 +1,7 @@
-"""Clients at any version: a virtual environment of its own for the pipeline's processes. The harness itself stays as it is.
+"""Make a virtual environment for a client at any version, for the pipeline's processes. The harness keeps its own environment.
 
-An environment holds the client, what that depends on, and a path to this very package behind it; it is made once, whole
-or not at all, and asked for its versions each time before it is used.
+The environment holds the client with its dependencies, and finds this package last on its path. It is made once, whole or not at
+all, and its versions are checked each time before it is used.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ INSTALL_WITHIN_S: Final = 300.0
 _ASK: Final = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions(path=[%r])}))"
 HOME: Final = "LOSTACK_HOME"
 _BEHIND: Final = f"import os, sys; sys.path.extend(filter(None, [os.environ.get({HOME!r})]))\n"
-"""What finds this package behind the environment's own: the copy that starts the program."""
+"""Code that adds this package (the copy that starts the program) to the end of the environment's path."""
 
 
 def ensure_client(client: str, say: Callable[[str], None], root: Path | None = None) -> str:
-    """Return the interpreter of an environment with ``name==version`` in it.
+    """Return the interpreter of an environment that holds ``name==version``; make the environment if needed.
 
     Raises:
         EnvironmentFailure: the environment cannot be made.
@@ -53,20 +53,20 @@ def ensure_client(client: str, say: Callable[[str], None], root: Path | None = N
 
 
 def variables() -> dict[str, str]:
-    """Return what a program needs in its environment variables to find this package."""
+    """Return the environment variables by which a program finds this package."""
     return {HOME: str(Path(harness.__file__).parent.parent)}
 
 
 def installed(python: str) -> dict[str, str]:
-    """Return what an environment holds: ``{distribution: version}``."""
+    """Return the distributions of an environment: ``{distribution: version}``."""
     return _installed(Path(python).parent.parent)
 
 
 def packages(python: str) -> Path:
-    """Return the folder of an environment in which its packages are.
+    """Return the folder of an environment that holds its packages.
 
     Raises:
-        EnvironmentFailure: there is none.
+        EnvironmentFailure: there is no such folder.
     """
     found = next(Path(python).parent.parent.glob("lib/python*/site-packages"), None)
     if found is None:
@@ -84,7 +84,7 @@ def _installed(target: Path) -> dict[str, str]:
 
 
 def _version(target: Path, name: str) -> Version | None:
-    """Return the version of a distribution that an environment holds: 2.3 and 2.3.0 are one."""
+    """Return the version of a distribution in an environment (2.3 equals 2.3.0); ``None`` if it is not installed."""
     found = _installed(target).get(name)
     return Version(found) if found else None
 
@@ -103,7 +103,7 @@ def _make(part: Path, client: str) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False)
     except subprocess.TimeoutExpired:
-        raise EnvironmentFailure(f"{client} was not installed within {INSTALL_WITHIN_S:g} s: is there a network?") from None
+        raise EnvironmentFailure(f"{client} was not installed within {INSTALL_WITHIN_S:g} s: check the network") from None
     if done.returncode:
         said = " ".join(done.stderr.split())
         raise EnvironmentFailure(f"cannot install {client} (as a wheel, for Python {sys.version.split()[0]}): {said[-300:]}")

@@ -1,4 +1,4 @@
-"""The failpoints inside Spark's JVM, as a jar in the cache."""
+"""Compile the failpoints for Spark's JVM into a jar in the cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHECKPOINT_CLASS: Final = "lostack.CheckpointFailpoints"
 
 
 def ensure_failpoints(install: SparkInstall) -> Path:
-    """Return the jar, which fits one source and one Spark.
+    """Return the jar of the failpoints for this version of Spark.
 
     Raises:
         EnvironmentFailure: the source does not compile.

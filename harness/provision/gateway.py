@@ -1,7 +1,7 @@
-"""A Spark driver JVM as a node: it dies with the harness, and a PySpark front connects to it.
+"""Start a Spark driver JVM as a node. It dies with the harness, and a PySpark program connects to it.
 
-PySpark starts a JVM of its own through a shell script and a launcher JVM, as a child which nobody watches. Here the
-guardian is its parent, its class path is spelled out (so that the class-data archive fits), and a second less is spent.
+PySpark alone starts its JVM through a shell script and a launcher JVM, as a child that nothing watches. Here the guardian is the
+JVM's parent, its class path is explicit (so that the class-data archive fits), and the start takes a second less.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOOPBACK: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A driver JVM that waits for a PySpark front."""
+    """A driver JVM that waits for a PySpark program to connect."""
 
     node: Node
     port: int
@@ -42,7 +42,7 @@ class Gateway:
 
     @property
     def env(self) -> dict[str, str]:
-        """What tells PySpark to use this JVM instead of one of its own."""
+        """The environment variables that make PySpark use this JVM instead of its own."""
         return {"PYSPARK_GATEWAY_PORT": str(self.port), "PYSPARK_GATEWAY_SECRET": self.secret}
 
 
@@ -60,10 +60,9 @@ def start_gateway(
 ) -> Gateway:
     """Start a driver JVM and return when it listens (0.7 s).
 
-    ``work`` is a folder of its own: there it is started, and there, and nowhere else, Spark puts what it needs for a while (a
-    JVM that is killed leaves that behind). So paths that Spark is given are absolute. ``conf`` are Spark's settings, laid
-    over :data:`LOOPBACK`; ``jars`` come behind the class path of ``install``. The JVM ends in order when its standard input
-    is closed.
+    ``work`` is the JVM's working folder, and the only place for Spark's temporary files (a killed JVM leaves them behind). So
+    paths that Spark is given must be absolute. ``conf`` are Spark's settings; they override :data:`LOOPBACK`. ``jars`` are
+    appended to the class path of ``install``. The JVM shuts down in order when its standard input is closed.
 
     Raises:
         EnvironmentFailure: the JVM does not start.
@@ -86,7 +85,7 @@ def start_gateway(
             if info.exists():  # it is renamed into its place, whole
                 return info.read_bytes()
             if not node.alive:
-                raise EnvironmentFailure(f"Spark's JVM did not come up ({node.exit}): {node.log_tail(1)}")
+                raise EnvironmentFailure(f"Spark's JVM did not start ({node.exit}): {node.log_tail(1)}")
             return None
 
         data = wait_until(said, within_s=UP_WITHIN_S, because="Spark's JVM to listen")

@@ -1,8 +1,8 @@
-"""Container images: which are used, by what name, and stand-ins of the same layout where no registry is to be had.
+"""Container images: which ones are used, and stand-ins with the same layout for machines without an image registry.
 
-The official ones are the default, each pinned by version and each a setting (``LOSTACK_IMAGE_KAFKA`` and so on). Where the
-official one is neither present nor can be pulled, a stand-in is built from this machine's Java and Python and the locked
-artefacts (seconds, once: what it is made of is its fingerprint), and every report says so.
+The official images are the default, each pinned by version and each changed by a setting (``LOSTACK_IMAGE_KAFKA`` and so on). If
+an official image is neither present nor can be pulled, a stand-in is built from this machine's Java and Python and the locked
+artefacts. That takes seconds, and happens again only when these change. Every report names the stand-ins.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ OFFICIAL: Final = {
     "spark": f"apache/spark:{pyspark_version()}",
     "postgres": f"postgres:{POSTGRES}",
 }
-"""What is used where no setting says otherwise."""
+"""The images that are used by default."""
 OWN: Final = {
     PROGRAMS_IMAGE: "lostack:local", JAVA_IMAGE: "lostack-java:local", "driver": "lostack-driver:local",
     "matrix": "lostack-matrix:local",
 }  # fmt: skip
-"""Always made of this installation: the programs of a cell; these with a Java, for whatever runs on jars; a driver of Spark; the
-whole of it, for the compose file."""
+"""Images that are always built from this installation: a cell's programs; the same with a Java, for programs on jars; a Spark
+driver; and all of lostack, for the compose file."""
 ON_TOP: Final = {"driver": "spark", JAVA_IMAGE: PROGRAMS_IMAGE}
-"""Images that lie over another one that is made here."""
+"""Images that are built on top of another image from this list."""
 NAMES: Final = ("kafka", "toxiproxy", "spark", *OWN, "postgres")
-"""Those that can be made here."""
+"""The images that lostack can build."""
 FINGERPRINT: Final = "lostack.fingerprint"
 STANDS_FOR: Final = "lostack.stand-in-for"
 PULL_VARIABLE: Final = "LOSTACK_PULL"
@@ -72,36 +72,36 @@ ARCHIVE_WITHIN_S: Final = 120.0
 TRIAL: Final = {"KAFKA_HEAP_OPTS": "-Xmx256m", "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 """As the brokers run: the archive must fit their heap."""
 DATABASE_PACKAGES: Final = ("psycopg", "psycopg-binary", "typing-extensions")
-"""What whoever writes into PostgreSQL imports."""
+"""The packages of programs that write into PostgreSQL."""
 PACKAGES: Final = (
     "kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka", "stomp.py", "websocket-client",
     "google-crc32c", "msgspec", *DATABASE_PACKAGES,
 )  # fmt: skip
-"""What the programs in containers import besides this package."""
+"""The packages that programs in containers need besides this one."""
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",
                     "turtledemo", "config-3*", "pydoc_data", "*.a")  # fmt: skip
 SPARK_PROGRAMS: Final = ("spark-submit", "spark-class", "load-spark-env.sh", "find-spark-home")
 NO_PYSPARK: Final = ("jars", "bin", "sbin", "examples", "data", "licenses", "python", "tests")
-"""Of PySpark's folder what has a place of its own, or none."""
+"""The parts of PySpark's folder that go elsewhere in the image, or are left out."""
 KAFKA_TOOLS: Final = ("storage", "run-class")
-"""Of upstream's programs those whose classes the locked jars have."""
+"""Those of Kafka's command-line tools whose classes are in the locked jars."""
 NO_POSTGRES: Final = ("bitcode", "llvmjit*", "pgxs", "man", "locale", "*.a")
 UTC: Final = Path("/usr/share/zoneinfo/Etc/UTC")
 """The one time zone of a database cluster in a container."""
 LIBC: Final = "libc.so.6"
 PARTS_OF_LIBC: Final = ("libpthread.so.0", "librt.so.1", "libdl.so.2")
-"""What libraries inside jars are linked to beside it, such as RocksDB's: parts of it once, and still there by name."""
+"""Libraries that used to be separate from libc, and that native libraries inside jars (such as RocksDB's) still link to."""
 NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
 
 
 def wanted(name: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the reference that the settings name."""
+    """Return the image's reference: the one from its setting, or the default."""
     return environ.get(f"LOSTACK_IMAGE_{name.upper()}") or OFFICIAL.get(name) or OWN[name]
 
 
 def stand_in_reference(name: str) -> str:
-    """Return the name of a stand-in: it can never be taken for the official image. Its tag is the version of what is inside."""
+    """Return a stand-in's reference, which differs from the official image's. Its tag is the version of the software inside."""
     if name in OWN:
         return OWN[name]
     found = find_postgres() if name == "postgres" else None  # the machine's own, whichever that is
@@ -109,10 +109,10 @@ def stand_in_reference(name: str) -> str:
 
 
 def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
-    """Return an image, pulled or built where it is not there yet.
+    """Return an image; pull or build it if it is missing.
 
     Raises:
-        EnvironmentFailure: the image can neither be pulled nor built; one line.
+        EnvironmentFailure: the image can neither be pulled nor built. The message is one line.
     """
     reference = wanted(name)
     if name in OWN and reference == OWN[name]:
@@ -124,15 +124,15 @@ def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], No
         found = _pull(client, reference, say)
     except DockerException as error:
         if reference != OFFICIAL.get(name):
-            because = f"image {reference} is not here and cannot be pulled ({_short(error)})"
+            because = f"image {reference} is missing and cannot be pulled ({_short(error)})"
             raise EnvironmentFailure(f"{because}; pull it, or unset LOSTACK_IMAGE_{name.upper()}") from error
-        say(f"{reference} is not here and cannot be pulled: a stand-in takes its place")
+        say(f"{reference} is missing and cannot be pulled: a stand-in is used")
         return build_stand_in(client, name, say)
     return Image(name, reference, found.id)
 
 
 def ensure_images(names: Iterable[str], say: Callable[[str], None]) -> dict[str, Image]:
-    """Return images by their names, from the engine of this machine.
+    """Return images by their names, from the container engine of this machine.
 
     Raises:
         EnvironmentFailure: the engine cannot be used from here, or an image can neither be pulled nor built.
@@ -144,21 +144,21 @@ def ensure_images(names: Iterable[str], say: Callable[[str], None]) -> dict[str,
 
 
 def users_image(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> Image:
-    """Return an image of the user's, pulled where it is not there yet.
+    """Return one of the user's images; pull it if it is missing.
 
     Raises:
-        EnvironmentFailure: the image cannot be pulled; one line.
+        EnvironmentFailure: the image cannot be pulled. The message is one line.
     """
     try:
         found = _present(client, reference) or _pull(client, reference, say)
     except DockerException as error:
-        because = f"image {reference} is not here and cannot be pulled ({_short(error)})"
+        because = f"image {reference} is missing and cannot be pulled ({_short(error)})"
         raise EnvironmentFailure(f"{because}: build it, or correct its name") from error
     return Image(reference, reference, str(found.id))
 
 
 def describe(client: docker.DockerClient, name: str) -> str:
-    """Say what a run would find of an image (for the doctor; pulls and builds nothing)."""
+    """Return a sentence for ``lostack doctor``: whether an image is present, or how a run gets it. Pulls and builds nothing."""
     reference = wanted(name)
     for each in dict.fromkeys((reference, stand_in_reference(name))):
         if _present(client, each) is not None:
@@ -168,7 +168,7 @@ def describe(client: docker.DockerClient, name: str) -> str:
 
 
 def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
-    """Build the stand-in of an image where what it is made of has changed since it was built last."""
+    """Return the stand-in of an image; build it if its content has changed since the last build."""
     reference, cache = stand_in_reference(name), cache_root()
     with locked(cache / f"image-{name}", say):
         rootfs, changes = RECIPES[name](cache, say)
@@ -192,7 +192,7 @@ def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], 
 
 
 def _forget(client: docker.DockerClient, image: Any) -> None:
-    """Remove what a new build has taken the name of, unless containers still use it."""
+    """Remove an image whose name a new build has taken, unless containers still use it."""
     if image is not None:
         with contextlib.suppress(APIError):
             client.images.remove(image.id)
@@ -225,11 +225,11 @@ def _import(client: docker.DockerClient, rootfs: Rootfs, reference: str, changes
         try:
             client.api.import_image_from_file(file.name, repository=repository, tag=tag, changes=changes)
         except APIError as error:
-            raise EnvironmentFailure(f"the engine cannot take the image {reference}: {_short(error)}") from error
+            raise EnvironmentFailure(f"the container engine cannot import the image {reference}: {_short(error)}") from error
 
 
 def _lay_over(client: docker.DockerClient, below: Image, rootfs: Rootfs, reference: str, changes: list[str]) -> None:
-    """Make an image of another and of what lies over it."""
+    """Build an image from another one and the files on top of it."""
     repository, _, tag = reference.rpartition(":")
     with tempfile.TemporaryFile() as file:
         rootfs.write(file)
@@ -242,13 +242,13 @@ def _lay_over(client: docker.DockerClient, below: Image, rootfs: Rootfs, referen
             finally:
                 made.remove(force=True, v=True)
         except APIError as error:
-            raise EnvironmentFailure(f"the engine cannot make the image {reference}: {_short(error)}") from error
+            raise EnvironmentFailure(f"the container engine cannot build the image {reference}: {_short(error)}") from error
 
 
 def _archive(client: docker.DockerClient, rootfs: Rootfs, reference: str, say: Callable[[str], None]) -> None:
-    """Add the class-data archive, as upstream's image has one: a broker that comes up and ends in order writes it.
+    """Add a class-data archive, as the official image has. A broker that starts and shuts down in order writes it.
 
-    It only saves time: where it cannot be made, things go without it.
+    It only saves time: if it cannot be made, everything works without it.
     """
     say("making the class-data archive of the Kafka image")
     old = client.images.get(reference)
@@ -256,21 +256,21 @@ def _archive(client: docker.DockerClient, rootfs: Rootfs, reference: str, say: C
                                     labels={HARNESS: me()}, detach=True)  # fmt: skip
     try:
         made.start()
-        wait_until(lambda: _listens(made), within_s=ARCHIVE_WITHIN_S, because="a broker to come up in a container", poll_s=0.2)
+        wait_until(lambda: _listens(made), within_s=ARCHIVE_WITHIN_S, because="a broker to start in a container", poll_s=0.2)
         made.stop(timeout=int(ARCHIVE_WITHIN_S))
         data, _ = made.get_archive(ARCHIVE)
         with tarfile.open(fileobj=io.BytesIO(b"".join(data))) as archive:
             file = archive.extractfile(Path(ARCHIVE).name)
             rootfs.data("/opt/kafka/kafka.jsa", file.read() if file else b"")
     except (APIError, WaitTimeoutError) as error:
-        say(f"no class-data archive ({error}): brokers start slower")
+        say(f"no class-data archive could be made ({error}): brokers start more slowly")
     finally:
         made.remove(force=True, v=True)
         client.api.remove_image(old.id, force=True)
 
 
 def _listens(container: Any) -> bool:
-    """Whether the broker listens on 9092 (0x2384), as the kernel tells inside."""
+    """Return whether the broker listens on port 9092 (0x2384), by the kernel's tables inside the container."""
     container.reload()
     if container.status == "exited":
         raise WaitTimeoutError("the broker not to end at once", 0)
@@ -321,7 +321,7 @@ def _toxiproxy(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[st
 
 
 def _spark(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
-    """Spark's own layout, of what PySpark brings."""
+    """Return the files of the Spark image: Spark's own layout, filled from PySpark."""
     rootfs = Rootfs()
     rootfs.basics()
     for name in ("env", "dirname", "tty", "true"):
@@ -348,13 +348,13 @@ def _spark(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
 
 
 def driver_jars(say: Callable[[str], None]) -> tuple[Path, ...]:
-    """Return the jars that are handed to spark-submit: the connector to Kafka, and the failpoints in the JVM."""
+    """Return the jars for spark-submit: the Kafka connector, and the failpoints in the JVM."""
     install = ensure_spark(say)
     return (*install.connector, ensure_failpoints(install))
 
 
 def _driver(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
-    """What lies over Spark: the programs, and the jars that go with them."""
+    """Return the files of the driver image on top of Spark: the programs and their jars."""
     del cache
     rootfs = Rootfs()
     _packages(rootfs, DATABASE_PACKAGES)
@@ -371,7 +371,7 @@ def _python(rootfs: Rootfs) -> None:
 
 
 def _ours(rootfs: Rootfs) -> None:
-    """Bring modules, and what they read besides: descriptions of frames, jars' sums, templates. Scenarios lie behind a link."""
+    """Add lostack's modules and data files: frame descriptions, checksums of jars, templates. Scenarios are not included."""
     _home(rootfs, Path(__file__).parents[1], "harness")
 
 
@@ -388,14 +388,16 @@ def _packages(rootfs: Rootfs, names: Iterable[str]) -> None:
 
 
 def _postgres(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
-    """The server that is installed here, whatever its version: the only stand-in that is not of the official one's."""
+    """Return the files of PostgreSQL's stand-in: the installed server, whose version may differ from the official image's."""
     del cache, say
     try:
         programs = ensure_postgres().programs.resolve()
         said = subprocess.run([programs / "pg_config", "--bindir", "--pkglibdir", "--sharedir"], capture_output=True, text=True,
                               check=True).stdout  # fmt: skip
     except (EnvironmentFailure, OSError, subprocess.CalledProcessError) as error:
-        raise EnvironmentFailure(f"a stand-in for {OFFICIAL['postgres']} is made of this machine's server: {error}") from error
+        raise EnvironmentFailure(
+            f"no stand-in for {OFFICIAL['postgres']} can be built from this machine's server: {error}"
+        ) from error
     rootfs = Rootfs()
     rootfs.basics()
     rootfs.text("/etc/passwd", f"{ACCOUNTS}postgres:x:999:999::/var/lib/postgresql:/bin/sh\n")
@@ -433,14 +435,14 @@ def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]
 
 
 def _with_java(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
-    """What lies over our own programs: a Java."""
+    """Return the files of the Java image on top of lostack's programs."""
     rootfs = Rootfs()
     _java(rootfs, cache, say)
     return rootfs, ["ENV PATH=/opt/java/bin:/usr/bin:/bin", "ENV JAVA_HOME=/opt/java"]
 
 
 def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
-    """The command itself with Java and Kafka's jars: it runs the cells of Kafka in runtime ``process``, where it is."""
+    """Return the image of all of lostack, with Java and Kafka's jars. It runs Kafka's cells in runtime ``process`` inside."""
     rootfs, changes = _lostack(cache, say)
     _java(rootfs, cache, say)
     files = _package_files(_needed_by("lostack"))
@@ -462,7 +464,7 @@ def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]
 
 
 def _needed_by(name: str) -> list[str]:
-    """Return the installed packages that one needs, directly or not, but for Spark: Kafka's cells need none."""
+    """Return the installed packages that a package needs, directly or not, except Spark, which Kafka's cells do not need."""
     found: dict[str, None] = {}
     waiting = [name]
     while waiting:
@@ -479,7 +481,7 @@ def _needed_by(name: str) -> list[str]:
 
 
 def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
-    """Return the files of installed packages: path below site-packages, and where it is."""
+    """Return the files of installed packages: each with its path below site-packages, and its path on this machine."""
     found = []
     there = {str(each.name).lower().replace("_", "-") for each in importlib.metadata.distributions()}
     for name in sorted(there & set(names)):  # clients that are not installed are missing inside as well
@@ -494,4 +496,4 @@ RECIPES: Final[Mapping[str, Callable[[Path, Callable[[str], None]], tuple[Rootfs
     "kafka": _kafka, "toxiproxy": _toxiproxy, "spark": _spark, "lostack": _lostack, "driver": _driver, "matrix": _matrix,
     "postgres": _postgres, JAVA_IMAGE: _with_java,
 }  # fmt: skip
-"""How each stand-in is made: its files, and what its image says (as lines of a Dockerfile)."""
+"""The function that makes each stand-in: it returns the files, and the image's settings (as lines of a Dockerfile)."""

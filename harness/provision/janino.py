@@ -1,6 +1,6 @@
-"""Java sources of ours, compiled once into jars of the cache by the Janino inside PySpark: no JDK, nothing fetched.
+"""Compile lostack's Java sources into jars of the cache with the Janino inside PySpark. It needs no JDK and fetches nothing.
 
-That is enough for what a first run compiles; everything else is :mod:`harness.provision.compiled`'s.
+Janino is enough for the sources that a first run needs. :mod:`harness.provision.compiled` compiles all others.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ WITHIN_S: Final = 120.0
 
 
 def ensure_compiled(source: Path, into: Path, *, java: Path, against: str, known: str, janino: str = "") -> Path:
-    """Return the jar of one source in the folder ``into``.
+    """Return the jar of one source in the folder ``into``; compile it if it is missing.
 
-    ``against`` is the class path it is compiled with, ``known`` says which that is (the jar fits one source and one of
-    these); ``janino`` is the class path with the compiler, where that is another.
+    ``against`` is the class path for the compilation, and ``known`` a text that identifies it (the jar is keyed by source and
+    ``known``). ``janino`` is the class path of the compiler, by default ``against``.
 
     Raises:
         EnvironmentFailure: the source does not compile.
@@ -61,7 +61,7 @@ def janino_path() -> str:
 
 
 def _compile(command: tuple[str, ...]) -> str:
-    """Run the compiler; return why it failed, if it did."""
+    """Run the compiler; return the reason if it fails, else an empty text."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
     if done.returncode == 0:
         return ""

@@ -1,14 +1,14 @@
-"""Sets of jars, such as Kafka 4.3.0 with all it needs: resolved by the Ivy inside PySpark, each checked by its sha256.
+"""Sets of jars, such as Kafka 4.3.0 with its dependencies: fetched by the Ivy inside PySpark, each checked by its sha256.
 
 A set is a file ``<name>.sha256`` beside this module, in the format of ``sha256sum``, with its modules in front::
 
     # <organisation> <module> <revision>
 
-and a fourth word where its file is called otherwise than ``.jar``: a ``nar`` is one, and is called so here.
+and a fourth word if the module's file in the repository does not end with ``.jar`` (such as ``nar``; lostack stores it as a jar).
 
-A list names the module of each of its jars, and these come alone, without what they depend on: what belongs together was
-resolved once, when the list was made. Nothing but the jars is fetched: to read the pom of each module and those above it, one
-after the other, was four fifths of the time. A set without a list is resolved: its one module comes with all it depends on.
+A list names the module of each of its jars. These are fetched alone, without their dependencies, because the dependencies were
+resolved once, when the list was made. Only the jars are fetched: reading every module's pom took four fifths of the time. A set
+whose list names one module only is resolved by Ivy: the module is fetched with its dependencies.
 
 To add a set, resolve it once, read the list, and commit it.
 """
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 LISTS: Final = Path(__file__).parent
 STAMP: Final = ".verified.json"
 WORDS: Final = 3
-"""Of a module's line, at least."""
+"""The least number of words in a module's line."""
 MODULES: Final = "modules.xml"
 SETTINGS: Final = "settings.xml"
 FETCH_WITHIN_S: Final = 900.0
 SAY_EVERY_S: Final = 3.0
 NEEDED_MB: Final = 200
-"""The jars twice (Ivy keeps its own copy while it works), and room to spare."""
+"""Space that is needed: twice the jars (Ivy keeps its own copy while it works), and some more."""
 SETTINGS_VARIABLE: Final = "LOSTACK_IVY_SETTINGS"
-"""An Ivy settings file, for those whose jars come from a mirror."""
+"""The environment variable that names an Ivy settings file, for users who fetch jars from a mirror."""
 JARS_ALONE: Final = (
     '<ivysettings><settings defaultResolver="central"/><resolvers>'
     '<ibiblio name="central" m2compatible="true" usepoms="false" useMavenMetadata="false" checksums=""/>'
     "</resolvers></ivysettings>"
 )
-"""Ivy's own repository, asked for jars and for nothing beside them: their sums are in our lists."""
+"""Ivy settings that fetch only jars from Maven Central. Checksum files are not needed: the sums are in lostack's lists."""
 FOUND: Final = re.compile(r"^\s+found \S+#")
 DOWNLOADED: Final = re.compile(r"\[SUCCESSFUL \].*\.jar")
 SIZE: Final = re.compile(r"\((\d+)kB\)$")
@@ -68,12 +68,12 @@ class Module(NamedTuple):
     name: str
     revision: str
     kind: str = "jar"
-    """What its file is called in the repository."""
+    """The extension of its file in the repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """What to resolve, and what must come: file name → sha256 in hex."""
+    """The modules to fetch, and the files that must result: file name → sha256 in hex."""
 
     name: str
     modules: tuple[Module, ...]
@@ -81,13 +81,13 @@ class JarSet:
 
     @property
     def listed(self) -> bool:
-        """Whether every jar's module is there, so that none need be asked what it depends on."""
+        """Whether the list names every jar's module, so that dependencies need not be resolved."""
         return len(self.modules) == len(self.sums)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How a directory differs from its list. Empty: it is complete and sound."""
+    """How a directory differs from its list. It is false if the directory is complete and undamaged."""
 
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
     modules = [line.removeprefix("#").split() for line in lines if line.startswith("#")]
     sums = {jar: digest for digest, _, jar in (line.partition("  ") for line in lines if not line.startswith("#"))}
     if not modules or not sums or "" in sums or any(len(words) not in (WORDS, WORDS + 1) for words in modules):
-        raise EnvironmentFailure(f"{path} is no list of jars: '# organisation module revision', then lines of sha256sum")
+        raise EnvironmentFailure(f"{path} is no list of jars: write '# organisation module revision', then lines of sha256sum")
     return JarSet(name, tuple(Module(*words) for words in modules), sums)
 
 
@@ -130,13 +130,13 @@ def check_jars(directory: Path, jar_set: JarSet) -> Check:
 
 
 def sha256(path: Path) -> str:
-    """Return the sum of a file in hex."""
+    """Return the sha256 of a file in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_stamped(directory: Path, jar_set: JarSet) -> bool:
-    """Say whether nothing has changed, by size and time, since the sums were last compared with this very list."""
+    """Return whether no file has changed, by size and time, since the checksums were last compared with this list."""
     try:
         return bool(json.loads((directory / STAMP).read_text()) == _stamp(directory, jar_set))
     except (OSError, ValueError):
@@ -144,7 +144,7 @@ def is_stamped(directory: Path, jar_set: JarSet) -> bool:
 
 
 def stamp(directory: Path, jar_set: JarSet) -> None:
-    """Note that all sums were right."""
+    """Record that all checksums were correct, with the files' sizes and times."""
     (directory / STAMP).write_text(json.dumps(_stamp(directory, jar_set)))
 
 
@@ -164,13 +164,12 @@ def ensure_jars(
     say: Callable[[str], None],
     retrieve: Callable[[JarSet, Path, Path, Java, Callable[[str], None]], None] | None = None,
 ) -> Path:
-    """Return the directory with exactly the jars of the set, each of them checked.
+    """Return the directory that holds exactly the jars of the set, all of them checked.
 
     Missing or damaged jars are fetched, at most twice.
 
     Raises:
-        EnvironmentFailure: the jars cannot be fetched, differ from the list after two attempts, or include one that the list
-            does not have.
+        EnvironmentFailure: the jars cannot be fetched, differ from the list after two attempts, or the directory holds others.
     """
     directory = cache / "jars" / jar_set.name
     if is_stamped(directory, jar_set):
@@ -191,24 +190,24 @@ def ensure_jars(
 
 
 def _fetch(jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], say: Callable[[str], None]) -> None:
-    """Fetch the whole set into ``directory``, a second time where the first gave damaged jars."""
+    """Fetch the whole set into ``directory``; if jars are damaged, fetch it a second time."""
     need_space(directory.parent, NEEDED_MB, jar_set.name)
 
     def make(part: Path) -> None:
         retrieve(part)
         if wrong := check_jars(part, jar_set):
-            say(f"{jar_set.name}: what came is not what the list says ({wrong}); fetching once more")
+            say(f"{jar_set.name}: the fetched jars differ from the list ({wrong}); fetching again")
             for jar in part.glob("*.jar"):
                 jar.unlink()
             shutil.rmtree(directory.parent / f".{jar_set.name}.ivy", ignore_errors=True)
             retrieve(part)
             wrong = check_jars(part, jar_set)
         if wrong:
-            raise EnvironmentFailure(f"{jar_set.name} was fetched twice and is not what the list says: {wrong}")
+            raise EnvironmentFailure(f"{jar_set.name} was fetched twice and differs from the list: {wrong}")
 
     fill(directory, make)
     size = sum(path.stat().st_size for path in directory.glob("*.jar"))
-    say(f"{jar_set.name}: {len(jar_set.sums)} jars, {size / 1e6:.0f} MB, all sums right")
+    say(f"{jar_set.name}: {len(jar_set.sums)} jars, {size / 1e6:.0f} MB, all checksums correct")
 
 
 # --- Ivy ---------------------------------------------------------------------------------------------------------
@@ -224,11 +223,11 @@ def ivy_jar() -> Path:
     for place in (spec.submodule_search_locations or ()) if spec else ():
         for jar in sorted(Path(place).glob("jars/ivy-*.jar")):
             return jar
-    raise EnvironmentFailure("PySpark is not installed as it should be (no Ivy in it); run: make clean run")
+    raise EnvironmentFailure("PySpark's installation is incomplete (it has no Ivy); run: make clean run")
 
 
 def ivy_module(jar_set: JarSet) -> str:
-    """Return the XML that asks Ivy for the modules of a set: each alone, or, where they are not all listed, with all it needs."""
+    """Return the XML that asks Ivy for the modules of a set: alone if all are listed, else with their dependencies."""
     kind = 'conf="default->master(default)" transitive="false"' if jar_set.listed else 'conf="default->default"'
     wanted = "".join(_wanted(module, kind) for module in jar_set.modules)
     return (
@@ -244,7 +243,7 @@ def _wanted(module: Module, kind: str) -> str:
 
 
 def ivy_command(target: Path, ivy: Path, java: Java, settings: str | None) -> list[str]:
-    """Return the command that resolves what ``ivy/modules.xml`` asks for into ``target``, with its own files below ``ivy``."""
+    """Return the command that fetches the modules in ``ivy/modules.xml`` into ``target``. Ivy's own files go below ``ivy``."""
     return [
         str(java.path),
         f"-Duser.home={ivy}",  # Java takes the home from the password file, not from $HOME
@@ -260,10 +259,10 @@ def ivy_command(target: Path, ivy: Path, java: Java, settings: str | None) -> li
 
 
 def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Callable[[str], None]) -> None:
-    """Resolve a set with Ivy.
+    """Fetch a set with Ivy into ``target``.
 
     Raises:
-        EnvironmentFailure: Ivy fails, or takes over 15 minutes.
+        EnvironmentFailure: Ivy fails, or takes more than 15 minutes.
     """
     ivy.mkdir(exist_ok=True)
     (ivy / MODULES).write_text(ivy_module(jar_set))
@@ -272,7 +271,7 @@ def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Call
         settings = str(ivy / SETTINGS)
         (ivy / SETTINGS).write_text(JARS_ALONE)
     command = ivy_command(target, ivy, java, settings)
-    say(f"fetching {jar_set.name}: {len(jar_set.sums)} jars (some seconds, once)")
+    say(f"fetching {jar_set.name}: {len(jar_set.sums)} jars (a few seconds, once)")
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
@@ -294,7 +293,7 @@ def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Call
 
 
 def _follow(lines: Iterable[str], jar_set: JarSet, say: Callable[[str], None]) -> list[str]:
-    """Show progress from Ivy's output, at most every three seconds; return what it could not resolve."""
+    """Show progress from Ivy's output, at most every three seconds; return the modules that Ivy could not find."""
     found = jars = kilobytes = 0
     unresolved: list[str] = []
     said = time.monotonic()
@@ -306,14 +305,14 @@ def _follow(lines: Iterable[str], jar_set: JarSet, say: Callable[[str], None]) -
             unresolved.append(match.group(1))
         if time.monotonic() >= said + SAY_EVERY_S:
             said = time.monotonic()
-            state = f"{jars} jars, {kilobytes / 1000:.0f} MB here" if jars else f"{found} resolved"
+            state = f"{jars} jars, {kilobytes / 1000:.0f} MB fetched" if jars else f"{found} resolved"
             say(f"fetching {jar_set.name}: {state}, of {len(jar_set.sums)}")
     return unresolved
 
 
 def _no_jars(jar_set: JarSet, unresolved: Sequence[str], status: int) -> str:
     what = f"; not found: {_shortened(unresolved)}" if unresolved else f" (Ivy ended with status {status})"
-    return f"cannot fetch the jars of {jar_set.name}{what}; is there a network? {SETTINGS_VARIABLE} names a mirror"
+    return f"cannot fetch the jars of {jar_set.name}{what}; check the network, or name a mirror by {SETTINGS_VARIABLE}"
 
 
 def _shortened(names: Sequence[str], most: int = 3) -> str:

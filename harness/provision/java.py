@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 WANTED: Final = (17, 21)
-"""What both Kafka 4 and Spark 4.0 run on."""
+"""The releases on which both Kafka 4 and Spark 4.0 run."""
 VARIABLE: Final = "LOSTACK_JAVA_HOME"
 USUAL: Final = ("/usr/lib/jvm/*", "/usr/java/*", "/opt/java/*", "/opt/jdk*", "~/.sdkman/candidates/java/*", "~/.jdks/*")
 JDK: Final = "temurin-jre:17"
@@ -31,7 +31,7 @@ INSTALL: Final = "sudo apt-get install openjdk-17-jre-headless"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A ``java`` program that answered: its path, feature release (17) and everything it says of its version."""
+    """A ``java`` program that runs: its path, its feature release (such as 17), and its whole version text."""
 
     path: Path
     release: int
@@ -45,7 +45,7 @@ class Java:
 
 
 def ask(path: Path) -> Java | None:
-    """Run ``java -version``; None where it is no working Java."""
+    """Run ``java -version`` and return the Java; ``None`` if the program is not a working Java."""
     try:
         answer = subprocess.run(
             [path, "-version"], capture_output=True, text=True, errors="replace", timeout=ANSWER_WITHIN_S, check=False
@@ -60,7 +60,7 @@ def ask(path: Path) -> Java | None:
 
 
 def candidates(environ: Mapping[str, str], usual: tuple[str, ...] = USUAL) -> Iterator[Path]:
-    """``java`` programs there are, best first: JAVA_HOME, PATH, the usual places."""
+    """Yield the ``java`` programs of this machine, best first: from JAVA_HOME, the PATH, then the usual places."""
     if home := environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
     if found := shutil.which("java", path=environ.get("PATH", os.defpath)):
@@ -78,12 +78,12 @@ def find_java(
     usual: tuple[str, ...] = USUAL,
     fetch: Callable[[Path, Callable[[str], None]], Path] | None = None,
 ) -> Java:
-    """Return a Java 17 or 21, fetched where there is none.
+    """Return a Java 17 or 21; fetch one if there is none.
 
-    ``LOSTACK_JAVA_HOME`` decides alone where it is set.
+    If ``LOSTACK_JAVA_HOME`` is set, only that Java is tried.
 
     Raises:
-        EnvironmentFailure: no Java was found; the message has the one command that helps.
+        EnvironmentFailure: no Java was found or fetched. The message has the command that installs one.
     """
     if chosen := environ.get(VARIABLE):
         return _chosen(Path(chosen) / "bin" / "java")
@@ -95,24 +95,24 @@ def find_java(
         unfit.append(f"{path} is Java {java.release}" if java else f"{path} does not run")
     fetched = _fetched(cache)
     if fetched is None:
-        say(f"no Java 17 or 21 here ({unfit[0]})" if unfit else "no Java here")
+        say(f"no Java 17 or 21 found ({unfit[0]})" if unfit else "no Java found")
         fetched = ask((fetch or fetch_java)(cache, say) / "bin" / "java")
     if fetched is None:
-        raise EnvironmentFailure(f"the Java that was fetched does not run; install one: {INSTALL}")
+        raise EnvironmentFailure(f"the fetched Java does not run; install one: {INSTALL}")
     return fetched
 
 
 def _chosen(path: Path) -> Java:
     java = ask(path)
     if java is None:
-        raise EnvironmentFailure(f"{VARIABLE} is set, but {path} is no Java that runs")
+        raise EnvironmentFailure(f"{VARIABLE} is set, but {path} is not a working Java")
     if java.release not in WANTED:
         raise EnvironmentFailure(f"{VARIABLE} names Java {java.release} ({path}); Java 17 or 21 is needed")
     return java
 
 
 def _fetched(cache: Path) -> Java | None:
-    """Return the Java an earlier run has fetched."""
+    """Return the Java that an earlier run fetched; ``None`` if there is none."""
     home = cache / "java-home"
     return ask(Path(home.read_text()) / "bin" / "java") if home.exists() else None
 
@@ -141,7 +141,7 @@ def fetch_java(cache: Path, say: Callable[[str], None]) -> Path:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_WITHIN_S, check=False)
         except subprocess.TimeoutExpired:
-            raise EnvironmentFailure(f"fetching Java took over {FETCH_WITHIN_S / 60:g} minutes; run: {INSTALL}") from None
+            raise EnvironmentFailure(f"fetching Java took more than {FETCH_WITHIN_S / 60:g} minutes; run: {INSTALL}") from None
         if done.returncode != 0:
             raise EnvironmentFailure(f"Java 17 or 21 is needed and could not be fetched; run: {INSTALL}")
         home = Path(done.stdout.strip().splitlines()[-1])

@@ -1,4 +1,4 @@
-"""A program on jars: run by the Java of this machine, or by that of an image which sees the jars where they lie here."""
+"""A Java program that runs with this machine's Java, or with the Java of an image that sees the jars at the same paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class JavaProgram:
-    """What a JVM is started from. ``archive``: the class-data archive of its jars, if ``flags`` name one."""
+    """How a JVM is started: its Java, options and class path. ``archive``: the class-data archive that ``flags`` name, if any."""
 
     java: Path
     flags: tuple[str, ...]
@@ -18,14 +18,14 @@ class JavaProgram:
     archive: Path | None = None
 
     def command(self, *words: str, flags: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return its command line; ``flags`` are more of the JVM, ``words`` the program's own."""
+        """Return the command line. ``flags``: more options for the JVM. ``words``: the program's main class and arguments."""
         return (str(self.java), *self.flags, *flags, "-cp", os.pathsep.join(map(str, self.jars)), self.main, *words)
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders of all that the JVM reads."""
+        """The folders of all files that the JVM reads."""
         return tuple(dict.fromkeys(file.parent for file in (*self.jars, self.archive) if file is not None))
 
     def contained(self) -> JavaProgram:
-        """Return the same for a container: by the Java of its image."""
+        """Return the same program for a container, with the Java of the container's image."""
         return replace(self, java=Path("java"))

@@ -1,4 +1,4 @@
-"""Everything a Kafka broker needs as a process of this machine."""
+"""Fetch and prepare everything that a Kafka broker needs to run as a process of this machine."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class KafkaInstall:
 
 
 def kafka_versions() -> tuple[str, ...]:
-    """Return the versions whose sums are known."""
+    """Return the versions whose checksums are known."""
     found = (file.stem.removeprefix("kafka-") for file in LISTS.glob("kafka-[0-9]*.sha256"))
     return tuple(sorted(found, key=Version))
 
 
 def ensure_kafka(progress: Callable[[str], None], version: str = VERSION) -> KafkaInstall:
-    """Return Kafka, fetched and prepared where this is the first run; a tenth of a second where it is not.
+    """Return Kafka. The first run fetches and prepares it; later calls take a tenth of a second.
 
-    ``progress`` is told, line by line, what is being done. Safe in several runs at once.
+    ``progress`` shows what is being done, one line for each call. Several runs may call this at once.
 
     Raises:
-        EnvironmentFailure: something is missing; one line says what, and what helps.
+        EnvironmentFailure: something is missing. The message is one line and says what helps.
     """
     cache = cache_root()
     java = find_java(cache, progress)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of this machine: named by a setting, on the PATH, or where distributions put it. Never fetched."""
+"""Find a PostgreSQL server on this machine: by a setting, on the PATH, or in the usual folders. It is never fetched."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 VARIABLE: Final = "LOSTACK_POSTGRES"
-"""The folder of the server's programs."""
+"""The environment variable that names the folder of the server's programs."""
 USUAL: Final = ("/usr/lib/postgresql", "/usr/pgsql-*", "/opt/homebrew/opt", "/usr/local/opt")
 PROGRAMS: Final = ("postgres", "initdb")
 INSTALL: Final = f"install one (Debian: apt-get install postgresql), or set {VARIABLE} to the folder of its programs"
 ANSWER_WITHIN_S: Final = 30.0
 OTHER_USERS: Final = ("postgres", "nobody")
-"""Whom the server runs as where we are root, which it refuses to run as."""
+"""The users to run the server as if lostack runs as root, because the server refuses to run as root."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresInstall:
-    """A server that can be started: the folder of its programs, its version, and the user it runs as (null: our own)."""
+    """A server that can be started: the folder of its programs, its version, and its user (``None``: the current user)."""
 
     programs: Path
     version: str
     user: str | None
 
     def command(self, program: str, *words: str) -> tuple[str, ...]:
-        """Return the command of one of its programs, as the user it may run as; who dies with the harness still does."""
+        """Return the command that runs one of its programs as the server's user. The program still dies with the harness."""
         plain = (str(self.programs / program), *words)
         if self.user is None:
             return plain
@@ -46,7 +46,7 @@ class PostgresInstall:
                 "--pdeathsig=KILL", *plain)  # fmt: skip
 
     def home(self, folder: Path) -> Path:
-        """Return where its files lie: in ``folder``, or, where its user cannot get there, in one for temporary files."""
+        """Return the folder for its files: ``folder``, or a folder for temporary files if the server's user cannot enter it."""
         folder = folder.absolute()
         if self._closed(folder) is None:
             return folder
@@ -54,34 +54,33 @@ class PostgresInstall:
         return Path(tempfile.gettempdir(), f"lostack-postgres-{name}")
 
     def own(self, folder: Path) -> Path:
-        """Give it a folder of its own for :meth:`home`, and return that.
+        """Make the folder :meth:`home`, owned by the server's user, and return it.
 
         Raises:
-            EnvironmentFailure: the server's user can enter no folder, or another user has made the folder for temporary
-                files.
+            EnvironmentFailure: the server's user cannot enter either folder, or the folder for temporary files exists already.
         """
         home = self.home(folder)
         try:
             home.mkdir(parents=True, exist_ok=home == folder.absolute(), mode=0o700)
         except FileExistsError:
-            raise EnvironmentFailure(f"{home} is there already, and PostgreSQL needs it as a new folder: remove it") from None
+            raise EnvironmentFailure(f"{home} exists already, but PostgreSQL needs a new folder there: remove it") from None
         if self.user is not None:
             account = pwd.getpwnam(self.user)
             os.chown(home, account.pw_uid, account.pw_gid)
         if (closed := self._closed(home)) is not None:
             raise EnvironmentFailure(
                 f"PostgreSQL refuses to run as root, and the user {self.user} cannot enter {closed}: "
-                "put TMPDIR where everybody may, or run as another user"
+                "set TMPDIR to a folder that every user can enter, or run as another user"
             )
         return home
 
     def forget(self, folder: Path) -> None:
-        """Remove what it has outside of ``folder``."""
+        """Remove the server's files outside of ``folder``."""
         if (home := self.home(folder)) != folder.absolute():
             shutil.rmtree(home, ignore_errors=True)
 
     def _closed(self, folder: Path) -> Path | None:
-        """Return what its user cannot enter on the way to a folder; ``None`` where the way is free."""
+        """Return the first folder on the path that the server's user cannot enter; ``None`` if there is none."""
         if self.user is None:
             return None
         uid = pwd.getpwnam(self.user).pw_uid
@@ -90,15 +89,15 @@ class PostgresInstall:
 
 
 def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | None:
-    """Return the newest server there is, or the one of ``LOSTACK_POSTGRES``.
+    """Return the newest server of this machine, or the one that ``LOSTACK_POSTGRES`` names; ``None`` if there is none.
 
     Raises:
-        EnvironmentFailure: the setting names no server, or one that only root can run.
+        EnvironmentFailure: the setting names no server, or lostack runs as root and no other user can run the server.
     """
     if chosen := environ.get(VARIABLE):
         version = _version(Path(chosen).expanduser())
         if version is None:
-            raise EnvironmentFailure(f"{VARIABLE} is set, but {chosen} has no postgres and initdb that run")
+            raise EnvironmentFailure(f"{VARIABLE} is set, but {chosen} does not hold working programs postgres and initdb")
         return PostgresInstall(Path(chosen).expanduser(), version, _user())
     found = [(each, version) for each in _places(environ) if (version := _version(each))]
     if not found:
@@ -108,10 +107,10 @@ def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | 
 
 
 def why_no_postgres() -> str | None:
-    """Say in a sentence why no server can be started here, or ``None``.
+    """Say in a sentence why no server can be started on this machine; return ``None`` if one can.
 
     Raises:
-        EnvironmentFailure: the setting names a folder without a server. A user who names a server wants its cells run.
+        EnvironmentFailure: the setting names a folder without a server. That is an error: the user wants this server's cells.
     """
     try:
         found = find_postgres()
@@ -123,10 +122,10 @@ def why_no_postgres() -> str | None:
 
 
 def ensure_postgres() -> PostgresInstall:
-    """Return the server.
+    """Return the server that :func:`find_postgres` finds.
 
     Raises:
-        EnvironmentFailure: there is no server; one line says what helps.
+        EnvironmentFailure: there is no server. The message is one line and says what helps.
     """
     found = find_postgres()
     if found is None:
@@ -145,7 +144,7 @@ def _places(environ: Mapping[str, str]) -> Iterator[Path]:
 
 @functools.cache
 def _version(programs: Path) -> str | None:
-    """Return the version of the server in a folder; ``None`` where it, or ``initdb``, does not run."""
+    """Return the version of the server in a folder; ``None`` if ``postgres`` or ``initdb`` does not run."""
     said = ""
     for program in PROGRAMS:
         try:
@@ -161,12 +160,12 @@ def _version(programs: Path) -> str | None:
 
 
 def _user() -> str | None:
-    """Return the user whom the server runs as, where that is not our own."""
+    """Return the user to run the server as; ``None`` for the current user."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}
     user = next((name for name in OTHER_USERS if name in known), None)
     if user is None or shutil.which("setpriv") is None:
-        raise EnvironmentFailure("PostgreSQL refuses to run as root: setpriv (util-linux) and a user postgres or nobody are "
-                                 "needed, or run as another user")  # fmt: skip
+        raise EnvironmentFailure("PostgreSQL refuses to run as root: install setpriv (util-linux) and add a user postgres or "
+                                 "nobody, or run lostack as another user")  # fmt: skip
     return user

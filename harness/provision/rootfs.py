@@ -1,7 +1,7 @@
-"""The root file system of a container image, made of files of this machine: for places without an image registry.
+"""Make the root file system of a container image from files of this machine, for machines without an image registry.
 
-A program brings the shared libraries that its loader would take; a tree brings those of every library in it. What is in
-the archive, and nothing else, decides about its fingerprint: names, sizes and times of files, and written texts themselves.
+A program is added with the shared libraries that its loader would take, and a folder with those of every library in it. The
+fingerprint depends only on the content: on names, sizes and times of files, and on written texts.
 """
 
 from __future__ import annotations
@@ -38,48 +38,48 @@ TOOLS: Final = (
     "sh", "bash", "cat", "chmod", "cp", "df", "env", "grep", "head", "id", "ls", "mkdir", "ps", "rm", "sed", "sleep", "tail",
     "touch",
 )  # fmt: skip
-"""What somebody who looks around in a container wants, and what the scripts of an image need."""
+"""Tools that a user needs to look around in a container, and that an image's scripts need."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     content: Path | bytes | None
-    """A file of this machine, a text, or a folder."""
+    """An entry of the file system: a file of this machine, a text, or a folder."""
     mode: int
     owner: int = 0
 
 
 @dataclass
 class Rootfs:
-    """What the image will hold: absolute path → where it comes from."""
+    """The content of the image: absolute path → the source of its content."""
 
     entries: dict[str, _Entry] = field(default_factory=dict)
     _linked: set[Path] = field(default_factory=set)
     _modules: dict[str, Path] = field(default_factory=dict)
 
     def folder(self, path: str, mode: int = 0o755, owner: int = 0) -> None:
-        """Make a folder."""
+        """Add a folder."""
         self.entries[path] = _Entry(None, mode, owner)
 
     def text(self, path: str, content: str, mode: int = 0o644, owner: int = 0) -> None:
-        """Write a text."""
+        """Add a file with the given text."""
         self.entries[path] = _Entry(content.encode(), mode, owner)
 
     def data(self, path: str, content: bytes) -> None:
-        """Write a file."""
+        """Add a file with the given bytes."""
         self.entries[path] = _Entry(content, 0o644)
 
     def file(self, path: str, source: Path) -> None:
-        """Copy a file, through links."""
+        """Add a copy of a file; links are followed."""
         self.entries[path] = _Entry(source, stat.S_IMODE(source.stat().st_mode) | 0o444)
 
     def python(self, path: str, source: Path) -> None:
-        """Write a Python module and its compiled form, so that it is not compiled at every start."""
+        """Add a Python module and its compiled form, so that it is not compiled at every start."""
         self.text(path, source.read_text(encoding="utf-8"))
         self._modules[path] = source
 
     def tree(self, path: str, source: Path, without: Iterable[str] = ()) -> None:
-        """Copy a folder, through links, without what fits one of the globs (over the path below it, or a name)."""
+        """Add a copy of a folder; links are followed. ``without``: globs (of a path below it, or a name) that are left out."""
         patterns = tuple(without)
         libraries = []
         for base, folders, names in os.walk(source, followlinks=True):
@@ -95,12 +95,12 @@ class Rootfs:
         self.bring_libraries(libraries, source.resolve())
 
     def program(self, source: Path, path: str | None = None) -> None:
-        """Copy a program with the libraries it is linked to."""
+        """Add a copy of a program, with the libraries to which it is linked."""
         self.file(path or str(source), source)
         self.bring_libraries([source.resolve()])
 
     def basics(self) -> None:
-        """Put in a shell, the usual tools, accounts, a folder for temporary files."""
+        """Add a shell, the usual tools, accounts, and a folder for temporary files."""
         self.text("/etc/passwd", ACCOUNTS)
         self.text("/etc/group", GROUPS)
         self.text("/etc/nsswitch.conf", "hosts: files dns\n")
@@ -111,7 +111,7 @@ class Rootfs:
                 self.program(Path(found), f"/bin/{name}")
 
     def fingerprint(self) -> str:
-        """Sixteen hex digits that change with what is inside."""
+        """Sixteen hex digits that change with the content."""
         sum_ = hashlib.sha256()
         for path, entry in sorted(self.entries.items()):
             if isinstance(entry.content, Path):
@@ -145,7 +145,7 @@ class Rootfs:
                     yield importlib.util.cache_from_source(path), _Entry(Path(made).read_bytes(), 0o644)
 
     def bring_libraries(self, linked: Iterable[Path], home: Path | None = None) -> None:
-        """Copy what these are linked to, but for what lies in the folder ``home`` they came with."""
+        """Add the libraries to which these files are linked, except those in the folder ``home`` they came with."""
         new = [path for path in linked if path not in self._linked]
         self._linked |= set(new)
         if not new:

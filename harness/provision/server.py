@@ -1,4 +1,4 @@
-"""What a server is started from that is made of jars: checked by their sums, with a main class of ours, compiled once."""
+"""Prepare a server that consists of jars: its jars are checked by their checksums, and lostack's main class is compiled once."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONTROL: Final = Path(__file__).parent / "ControlPort.java"
-"""By what a server of ours is asked."""
+"""The source by which lostack's servers answer requests of the harness."""
 QUEUES: Final = Path(__file__).parent / "Queues.java"
-"""What every broker of queues does with the words of its command line, and answers there."""
+"""The source that all queue brokers share: it reads the command line, and answers requests on standard input."""
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Which jars, and what of ours. Beside ``source`` stands a list of jars for each version, ``<name>-<version>.sha256``."""
+    """A server's jars and lostack's main class. Beside ``source`` is a list of jars per version, ``<name>-<version>.sha256``."""
 
     name: str
     version: str
-    """The one that is taken where none is named."""
+    """The default version."""
     source: Path
-    """The file in Java."""
+    """The Java file of lostack's main class."""
     main: str
-    """Its class."""
+    """The name of the main class."""
     beside: tuple[str, ...] = ()
-    """Protocols whose jars are a list of their own, ``<protocol>-<version>.sha256``; without one a version does not speak it."""
+    """Protocols with their own jar list, ``<protocol>-<version>.sha256``. A version without that list does not speak it."""
 
     def versions(self) -> tuple[str, ...]:
-        """Return the versions whose sums are known."""
+        """Return the versions whose checksums are known."""
         files = self.source.parent.glob(f"{self.name}-*.sha256")
         return tuple(sorted((file.stem.removeprefix(f"{self.name}-") for file in files), key=Version))
 
     def lists(self, version: str) -> dict[str, str]:
-        """Return the protocols of a version that are beside it, and their lists of jars."""
+        """Return the additional protocols of a version, each with the name of its jar list."""
         names = {protocol: f"{protocol}-{version}" for protocol in self.beside}
         return {protocol: name for protocol, name in names.items() if (self.source.parent / f"{name}.sha256").exists()}
 
     def ensure(self, say: Callable[[str], None], version: str | None = None) -> Install:
-        """Return a version, fetched and compiled where it is not there yet.
+        """Return a version; fetch and compile it if it is missing.
 
         Raises:
-            EnvironmentFailure: the version cannot be fetched or compiled; one line.
+            EnvironmentFailure: the version cannot be fetched or compiled. The message is one line.
         """
         cache, version = cache_root(), version or self.version
         java = find_java(cache, say)
@@ -70,10 +70,10 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """What it is run by."""
+    """A server that is ready to be started."""
 
     program: JavaProgram
     version: str
     java_version: str
     beside: tuple[str, ...] = ()
-    """The protocols that it speaks beside its own."""
+    """The protocols that it speaks besides its own."""

@@ -1,4 +1,4 @@
-"""Spark: its own jars (PySpark ships them), the connector to Kafka, and a class-data archive for its JVMs."""
+"""Prepare Spark: its own jars (PySpark brings them), the connector to Kafka, and a class-data archive for its JVMs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 EXERCISE: Final = Path(__file__).with_name("spark_exercise.py")
 EXERCISE_WITHIN_S: Final = 600.0
-"""Twelve seconds on an idle machine; a loaded one has taken minutes."""
+"""Time limit in seconds for making the archive: 12 s on an idle machine, but minutes on a busy one."""
 DUMPED_WITHIN_S: Final = 300.0
 OPTIONS_WITHIN_S: Final = 30.0
 DRIVERS: Final = {"sqlite": "sqlite-jdbc-3.50.3.0", "postgresql": "postgresql-42.7.7"}
@@ -48,7 +48,7 @@ def pyspark_home() -> Path:
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if any(Path(place).glob("jars/spark-core_*.jar")):
             return Path(place)
-    raise EnvironmentFailure("PySpark is not installed as it should be (no jars in it); run: make clean run")
+    raise EnvironmentFailure("PySpark's installation is incomplete (it has no jars); run: make clean run")
 
 
 def pyspark_version() -> str:
@@ -64,14 +64,14 @@ def pyspark_version() -> str:
 
 
 def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> SparkInstall:
-    """Return Spark as PySpark brings it, with its matched Kafka connector fetched and an archive made on the first run.
+    """Return PySpark's Spark. The first run fetches the matching Kafka connector and makes a class-data archive.
 
-    ``other`` is a release that is not installed here: it comes into the cache (see :mod:`harness.provision.spark_release`).
-    ``progress`` is told, line by line, what is being done. Safe in several runs at once.
+    ``other`` is a release that is not installed; it is fetched into the cache (see :mod:`harness.provision.spark_release`).
+    ``progress`` shows what is being done, one line for each call. Several runs may call this at once.
 
     Raises:
-        EnvironmentFailure: there is no list of jars for this version of PySpark, no network, or no Java; one line says what
-            helps.
+        EnvironmentFailure: there is no list of jars for this version of PySpark, no network, or no Java. The message is one line
+            and says what helps.
     """
     cache = cache_root()
     java = find_java(cache, progress)
@@ -95,7 +95,7 @@ def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> S
 
 
 def ensure_driver(url: str, progress: Callable[[str], None]) -> tuple[Path, ...]:
-    """Return the jars of the driver that a JDBC address needs.
+    """Return the jars of the JDBC driver for an address.
 
     Raises:
         EnvironmentFailure: the driver of this address is unknown.
@@ -103,7 +103,7 @@ def ensure_driver(url: str, progress: Callable[[str], None]) -> tuple[Path, ...]
     kind = url.removeprefix("jdbc:").partition(":")[0]
     if kind not in DRIVERS:
         known = ", ".join(sorted(DRIVERS))
-        raise EnvironmentFailure(f"no JDBC driver for {kind!r} is known here (there are: {known}); give its jar by --jars")
+        raise EnvironmentFailure(f"no JDBC driver for {kind!r} is known (known: {known}); give its jar by --jars")
     cache = cache_root()
     jar_set = read_jar_set(DRIVERS[kind])
     directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, progress), say=progress)
@@ -115,7 +115,7 @@ def _with(install: SparkInstall, archive: Archive) -> SparkInstall:
 
 
 def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tuple[str, ...]:
-    """Ask Spark's own launcher, once, which options its JVMs need (``--add-opens`` and the like)."""
+    """Return the options that Spark's JVMs need (``--add-opens`` and the like). Spark's launcher is asked once for them."""
     note = cache / "archives" / f"spark-{release}-java-{java.release}.options.json"
     try:
         return tuple(json.loads(note.read_text()))
@@ -129,7 +129,9 @@ def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tupl
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=OPTIONS_WITHIN_S, check=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-        raise EnvironmentFailure("Spark's launcher does not run; is PySpark whole? run: make clean run") from None
+        raise EnvironmentFailure(
+            "Spark's launcher does not run, so PySpark's installation may be incomplete; run: make clean run"
+        ) from None
     words = [word for word in done.stdout.strip("\n\0").split("\0") if word]
     inner = words[words.index("-cp") + 2 : words.index("org.apache.spark.deploy.SparkSubmit")]
     options = tuple(word for word in inner if not word.startswith("-Xmx"))
@@ -141,7 +143,7 @@ def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tupl
 
 
 def _make_archive(install: SparkInstall, directory: Path) -> None:
-    """Run a Spark once over what we use of it, and leave ``classes.jsa`` in ``directory``. Raises where any step fails."""
+    """Run Spark once with everything that lostack uses, so that it writes ``classes.jsa``. Raises if any step fails."""
     archive = directory / "classes.jsa"
     work = directory / "work"
     work.mkdir()

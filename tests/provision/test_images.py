@@ -75,11 +75,13 @@ def test_the_stand_in_of_postgres_is_called_by_the_server_that_it_is_made_of(
     image = Image("postgres", stand_in_reference("postgres"), "sha256:0", OFFICIAL["postgres"])
     assert str(image).endswith(f"a STAND-IN for postgres:{images.POSTGRES})")
     monkeypatch.setattr(postgres, "find_postgres", lambda: None)
-    with pytest.raises(EnvironmentFailure, match=r"^a stand-in for postgres:.* is made of this machine's server: .*install one"):
+    with pytest.raises(
+        EnvironmentFailure, match=r"^no stand-in for postgres:.* can be built from this machine's server: .*install one"
+    ):
         images.RECIPES["postgres"](tmp_path, print)
     (tmp_path / "pg_config").write_text("")
     monkeypatch.setattr(images, "ensure_postgres", lambda: server)
-    with pytest.raises(EnvironmentFailure, match=r"^a stand-in for postgres:[^\n]*pg_config[^\n]*$"):
+    with pytest.raises(EnvironmentFailure, match=r"^no stand-in for postgres:[^\n]*pg_config[^\n]*$"):
         images.RECIPES["postgres"](tmp_path, print)
 
 
@@ -178,7 +180,7 @@ def test_a_system_that_does_not_run_in_containers_is_refused(capsys: pytest.Capt
     """One line with those that do; nothing is started."""
     assert cli.main(["run", "--runtime", "docker", "--system", "memory"]) == 2
     assert (
-        "memory does not run in runtime docker; what does: activemq, artemis, flink, kafka, pulsar, spark, streams\n"
+        "memory does not run in runtime docker; these do: activemq, artemis, flink, kafka, pulsar, spark, streams\n"
         in capsys.readouterr().err
     )
     assert cli.main(["run", "--runtime", "dokcer"]) == 2

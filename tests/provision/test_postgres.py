@@ -51,7 +51,9 @@ def test_the_setting_alone_decides(alone: Path) -> None:
     found = postgres.find_postgres({postgres.VARIABLE: str(mine)})
     assert found is not None
     assert found.version == "16.1"
-    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_POSTGRES is set, but .* has no postgres and initdb that run"):
+    with pytest.raises(
+        EnvironmentFailure, match=r"LOSTACK_POSTGRES is set, but .* does not hold working programs postgres and initdb"
+    ):
         postgres.find_postgres({postgres.VARIABLE: str(alone / "path")})
 
 
@@ -97,9 +99,9 @@ def test_root_runs_it_as_somebody_else_who_can_reach_its_folder(tmp_path: Path, 
         install.forget(closed / "data")
     assert not home.exists()
     home.symlink_to(closed)  # somebody else was there first
-    with pytest.raises(EnvironmentFailure, match=r"is there already, .*: remove it"):
+    with pytest.raises(EnvironmentFailure, match=r"exists already, .*: remove it"):
         install.own(closed / "data")
     home.unlink()
     monkeypatch.setattr(tempfile, "tempdir", str(closed))
-    with pytest.raises(EnvironmentFailure, match=r"the user nobody cannot enter .*: put TMPDIR"):
+    with pytest.raises(EnvironmentFailure, match=r"the user nobody cannot enter .*: set TMPDIR"):
         install.own(closed / "data")

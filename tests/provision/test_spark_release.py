@@ -49,7 +49,7 @@ def test_the_locked_release_is_the_default(text: str, wanted: str | None) -> Non
 @pytest.mark.parametrize("text", ["latest", "4", "4.0.1; rm", "v4.0.1", "3.5.7"])
 def test_what_is_no_release_is_refused(text: str) -> None:
     """One line says what it should be."""
-    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_SPARK is a release of Spark 4 or later, such as 4\.0\.0"):
+    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_SPARK must be a release of Spark 4 or later, such as 4\.0\.0"):
         wanted_release({"LOSTACK_SPARK": text}, "4.0.0")
 
 
@@ -65,7 +65,7 @@ def test_a_matched_connector_is_written_down(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", WHOLE)
 def test_a_connector_that_is_not_whole_is_refused(tmp_path: Path, missing: str) -> None:
     """Nothing is left of it, so that it is tried again another day."""
-    with pytest.raises(EnvironmentFailure, match=r"^Spark 4.0.9 cannot be used: \S+ is missing from its connector; unset"):
+    with pytest.raises(EnvironmentFailure, match=r"^Spark 4.0.9 cannot be used: \S+ is missing in its Kafka connector; unset"):
         connector(tmp_path, *(name for name in WHOLE if name != missing))
     assert not list((tmp_path / "jars").glob("spark-4.0.9*"))
     connector(tmp_path, *WHOLE)
@@ -74,7 +74,7 @@ def test_a_connector_that_is_not_whole_is_refused(tmp_path: Path, missing: str) 
 def test_a_mixed_connector_is_refused(tmp_path: Path) -> None:
     """A part of another release may run, and prove nothing about this one."""
     mixed = (WHOLE[0], "spark-token-provider-kafka-0-10_2.13-4.0.0", *WHOLE[2:])
-    with pytest.raises(EnvironmentFailure, match=r"spark-token-provider-kafka-0-10_2.13 4.0.0 is not of its release"):
+    with pytest.raises(EnvironmentFailure, match=r"spark-token-provider-kafka-0-10_2.13 4.0.0 is of another release"):
         connector(tmp_path, *mixed)
 
 
