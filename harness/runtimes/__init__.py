@@ -1,1 +1,1 @@
-"""Where nodes live: :mod:`harness.runtimes.interface` says what a runtime is, one package each implements it."""
+"""Runtimes: where nodes live. :mod:`harness.runtimes.interface` defines a runtime; each package here implements one."""

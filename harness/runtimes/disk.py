@@ -1,4 +1,4 @@
-"""What fills a small disk to its last byte, and makes room again: run by a container beside the one whose disk it is.
+"""Fill a small disk to its last byte, or make room again. A helper container runs this, beside the container with the disk.
 
 Run as ``python -m harness.runtimes.disk fill|empty FOLDER``; prints ``{"size": bytes, "free": bytes}``. Standard library only.
 """
@@ -14,11 +14,11 @@ from typing import Final
 
 FILLER: Final = ".filler"
 CHUNKS: Final = (1 << 20, 4096, 1)
-"""Bytes written at once: the last ones make sure that nothing more fits."""
+"""Bytes written at once, largest first. The smallest ones make sure that nothing more fits."""
 
 
 def fill(folder: Path) -> None:
-    """Write until nothing fits any more. Called again it takes what has become free since."""
+    """Write until the disk is full. Another call fills the space that has become free since."""
     with (folder / FILLER).open("ab", buffering=0) as file:
         for size in CHUNKS:
             while _written(file.fileno(), bytes(size)):
@@ -26,18 +26,18 @@ def fill(folder: Path) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Give back what :func:`fill` has taken."""
+    """Free the space that :func:`fill` has used."""
     (folder / FILLER).unlink(missing_ok=True)
 
 
 def room(folder: Path) -> dict[str, int]:
-    """Return ``size`` and ``free``, in bytes, as the file system says them."""
+    """Return ``size`` and ``free`` of the file system, in bytes."""
     found = os.statvfs(folder)
     return {"size": found.f_blocks * found.f_frsize, "free": found.f_bavail * found.f_frsize}
 
 
 def _written(descriptor: int, data: bytes) -> int:
-    """Return how many bytes fitted.
+    """Write ``data`` and return how many bytes were written.
 
     Raises:
         OSError: writing failed for another reason than a full disk.
@@ -51,7 +51,7 @@ def _written(descriptor: int, data: bytes) -> int:
 
 
 def main() -> None:
-    """Do what the arguments say, and tell what is free then."""
+    """Fill or empty the folder, as the arguments say, and print the disk's size and free space."""
     verb, folder = sys.argv[1], Path(sys.argv[2])
     {"fill": fill, "empty": empty}[verb](folder)
     sys.stdout.write(json.dumps(room(folder)) + "\n")

@@ -1,4 +1,4 @@
-"""What a runtime is: it starts nodes, and kills, pauses and resumes them with the kernel's word that it happened."""
+"""The interface of a runtime: it starts nodes, and kills, pauses and resumes them. The kernel confirms that each act happened."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
 
 
 PROGRAMS_IMAGE: Final = "lostack"
-"""The image of our own programs: this package, and what it needs."""
+"""The image of lostack's own programs: this package and its dependencies."""
 JAVA_IMAGE: Final = "java"
-"""The image of what runs on jars: that, and a Java. The jars are seen in it where they lie here."""
+"""The image of programs on jars: the programs' image with a Java. It sees the jars at the same paths as this machine."""
 
 
 class StartError(EnvironmentFailure):
-    """A node could not be started; the message says which, and why, in one line."""
+    """A node could not be started. The message names the node and the reason, in one line."""
 
 
 class NodeStateError(Exception):
-    """What was asked does not fit the node's state: pausing one that has ended, restarting one that runs."""
+    """A request does not fit the node's state: pausing an ended node, or restarting a running one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallDisk:
-    """A disk of a container's own: it lives as long as the run, whatever becomes of the container, and then it is gone."""
+    """A container's own small disk. It survives the container's death, and is removed at the end of the run."""
 
     folder: Path
-    """Where it is seen inside."""
+    """The folder at which the container sees it."""
     size: int
-    """Bytes. They are taken from the machine's memory, as far as they are written."""
+    """Its size in bytes. Written bytes are held in the machine's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a disk's file system says of it, in bytes."""
+    """The size and free space of a disk, in bytes, as its file system reports them."""
 
     size: int
     free: int
@@ -47,43 +47,43 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
-    """What a node needs where it is a container; a runtime of processes has no use for it."""
+    """What a node needs if it is a container. A runtime of processes ignores it."""
 
     image: str = PROGRAMS_IMAGE
-    """Which of the images the runtime was given."""
+    """The image's name among those that the runtime was given."""
     ports: tuple[int, ...] = ()
-    """Published on the host's loopback, by the same numbers; they stay over restarts."""
+    """Ports that are published on the host's loopback under the same numbers. They stay the same over restarts."""
     folders: tuple[Path, ...] = ()
-    """Folders of the host, seen at the same place inside."""
+    """Folders of the host that the container sees at the same paths."""
     elsewhere: tuple[tuple[Path, str], ...] = ()
-    """Folders of the host, each with where it is seen inside."""
+    """Folders of the host, each with its path inside the container."""
     volumes: tuple[tuple[str, Path], ...] = ()
-    """The engine's volumes by their names, each with where it is seen inside."""
+    """The engine's volumes by name, each with its path inside the container."""
     disk: SmallDisk | None = None
-    """A small disk of its own, for what it keeps."""
+    """A small disk for its data."""
     host_pids: bool = True
-    """Whether it sees the host's process ids: a program's failpoint names the id that the engine will see die."""
+    """Whether it sees the host's process ids. A failpoint then reports the id of the process that the engine sees die."""
     keep: bool = False
-    """Whether a restart starts the very same container again (a broker's), and not a new one."""
+    """Whether a restart starts the same container again (as for a broker), instead of a new one."""
     memory: str | None = None
-    """The most it may take, such as ``256m``."""
+    """Its memory limit, such as ``256m``."""
     entrypoint: str | None = None
-    """The program that the words of ``argv`` are for, in the place of the image's own."""
+    """The program that gets ``argv`` as arguments, instead of the image's own entrypoint."""
     host_network: bool = False
-    """Whether it has the host's network, and so its loopback, instead of the run's own."""
+    """Whether it uses the host's network, and so its loopback, instead of the run's network."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
     """A node to start: a plain command with settings in its environment.
 
-    ``env`` is laid over the environment of the harness, or, in a container, over the image's. ``log`` defaults to
+    ``env`` is added to the environment of the harness or, in a container, of the image. ``log`` defaults to
     ``<runtime's directory>/<name>.log``.
-    With ``stdin_pipe`` the node reads what ``write_stdin`` writes, else its standard input is empty.
-    ``foreign``: the program is somebody else's; where it may hide what it starts, more is done to find that.
-    ``preload``: modules that a program ``(python, "-m", module, ...)`` imports, itself among them; see :meth:`Runtime.expect`.
+    With ``stdin_pipe`` the node reads what ``write_stdin`` writes; without it, its standard input is empty.
+    ``foreign``: the program is the user's own. It may detach the processes that it starts, so the runtime searches for them.
+    ``preload``: the modules that a program ``(python, "-m", module, ...)`` imports, and its own; see :meth:`Runtime.expect`.
     ``temporary``: the name of a folder that the program, its JVM and its Spark use for temporary files, instead of the one that
-    all nodes of the runtime share. It stays over restarts, until :meth:`Runtime.clear`. A container has such a folder anyway.
+    all nodes of the runtime share. It is kept over restarts until :meth:`Runtime.clear`. A container always has its own.
     """
 
     name: str
@@ -101,7 +101,7 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process that belongs to a node, and by what it does: see ``runtimes/process/members.py``."""
+    """A process that belongs to a node, with the reason why it does: see ``runtimes/process/members.py``."""
 
     pid: int
     how: str
@@ -113,10 +113,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a node ended: ``status`` where it left by itself, else ``signal``. ``at_ns`` is monotonic.
+    """How a node ended: ``status`` if it exited by itself, else ``signal``. ``at_ns`` is monotonic.
 
-    ``members``: its other processes, which were killed then. ``left``: those that live on, for they could not be killed, or
-    nobody can tell whether they are its own.
+    ``members``: its other processes, which were killed then. ``left``: processes that live on, because they could not be killed,
+    or because it is unknown whether they belong to the node.
     """
 
     pid: int
@@ -135,15 +135,15 @@ class Node(Protocol):
 
     @property
     def name(self) -> str:
-        """Unique among the nodes alive in its runtime."""
+        """Its name, unique among the living nodes of its runtime."""
 
     @property
     def role(self) -> str:
-        """What it is there for: producer, broker, consumer, driver."""
+        """Its role: producer, broker, consumer, driver."""
 
     @property
     def spec(self) -> NodeSpec:
-        """What it was started from."""
+        """The spec that it was started from."""
 
     @property
     def pid(self) -> int:
@@ -155,30 +155,30 @@ class Node(Protocol):
 
     @property
     def log_path(self) -> Path:
-        """Where its output goes; all incarnations share the file."""
+        """The file that its output goes to. All incarnations share it."""
 
     @property
     def exit(self) -> Exit | None:
-        """How it ended; None while it lives."""
+        """How it ended; ``None`` while it lives."""
 
     @property
     def alive(self) -> bool:
         """Whether it has not ended. A paused node is alive."""
 
     def members(self) -> tuple[Member, ...]:
-        """Return the node's living processes, as far as the runtime can see them."""
+        """Return the node's living processes that the runtime can see."""
 
     def kill(self) -> Exit:
-        """SIGKILL, and wait until it is gone with everything it started. Where it had ended before, say how."""
+        """Send SIGKILL, and wait until it and everything it started is gone. Return how it ended, also if that was before."""
 
     def terminate(self, within_s: float) -> Exit:
-        """SIGTERM, which a paused one hears as well, and SIGKILL where it is not gone ``within_s`` later."""
+        """Send SIGTERM (a paused node is resumed for it), and SIGKILL if the node still lives ``within_s`` seconds later."""
 
     def tell_to_end(self) -> bool:
-        """SIGTERM; does not wait. False where it has ended."""
+        """Send SIGTERM without waiting. Return false if the node has ended."""
 
     def pause(self) -> None:
-        """Stop it with everything it started; return when the kernel shows every thread stopped.
+        """Stop the node with everything it started; return when the kernel shows every thread stopped.
 
         Raises:
             NodeStateError: the node has ended.
@@ -192,23 +192,23 @@ class Node(Protocol):
         """
 
     def stands_still(self) -> bool:
-        """Say whether it has been stopped by a signal, its own for instance. False where it has ended."""
+        """Return whether it is stopped by a signal, its own for instance. An ended node is not stopped."""
 
     def wait(self, within_s: float) -> Exit | None:
-        """Wait for its end; None where it lives on."""
+        """Wait for its end, at most ``within_s`` seconds; return ``None`` if it lives on."""
 
     def write_stdin(self, data: bytes) -> None:
-        """Give it something to read (``stdin_pipe`` only).
+        """Write to its standard input (``stdin_pipe`` only).
 
         Raises:
-            NodeStateError: the node does not take standard input.
+            NodeStateError: the node's standard input cannot be written.
         """
 
     def close_stdin(self) -> None:
-        """End its input. Does nothing where it is ended."""
+        """Close its standard input. Does nothing if it is closed."""
 
     def log_tail(self, lines: int = 20) -> str:
-        """Return the last lines this incarnation wrote."""
+        """Return the last lines that this incarnation wrote."""
 
     def restart(self) -> Node:
         """Start the same spec again.
@@ -220,45 +220,45 @@ class Node(Protocol):
 
 @runtime_checkable
 class Contained(Protocol):
-    """What a node can besides that is a container. Nothing of it is done to processes."""
+    """The additional operations of a node that is a container."""
 
     @property
     def container_id(self) -> str:
-        """The engine's id of it."""
+        """The container's id in the engine."""
 
     @property
     def oom_killed(self) -> bool:
-        """Whether the kernel ended it for want of memory, as the engine tells."""
+        """Whether the kernel killed it for lack of memory, by the engine's report."""
 
     def starve(self) -> int:
-        """Let it hit a limit of its memory, and wait for its end. Return the limit in bytes; the next life has none."""
+        """Make it exceed a memory limit, and wait for its end. Return the limit in bytes; the next life has none."""
 
     def discard(self) -> None:
-        """Remove the dead container: a restart makes another. What it kept in folders of the host stays."""
+        """Remove the dead container; a restart makes another. Its files in folders of the host stay."""
 
     def fill_disk(self) -> Room:
-        """Fill the node's small disk, and wait until the node ends by itself. Return what the full disk said."""
+        """Fill the node's small disk, and wait until the node ends by itself. Return the full disk's size and free space."""
 
     def empty_disk(self) -> Room:
-        """Give the disk its room back; return what it says then."""
+        """Make room on its small disk again; return the disk's size and free space."""
 
     def disconnect(self) -> str:
-        """Take it from the network; return the address that it had there."""
+        """Disconnect it from the network; return the address that it had there."""
 
     def connect(self) -> str:
-        """Give it back to the network, by the same name; return its address."""
+        """Connect it to the network again, by the same name; return its address."""
 
 
 class Runtime(Protocol):
-    """Where nodes live. Leaving the context ends them all, and so does the death of the harness."""
+    """Where nodes live. All nodes end when the context is left, and when the harness dies."""
 
     @property
     def name(self) -> str:
-        """The word that selects it."""
+        """The name by which the user selects it."""
 
     @property
     def python(self) -> str:
-        """The Python that programs of this package are run by."""
+        """The Python that runs programs of this package."""
 
     @property
     def bind(self) -> str:
@@ -268,24 +268,24 @@ class Runtime(Protocol):
         """Return the host name or address at which nodes reach a node."""
 
     def expect(self, preload: tuple[str, ...]) -> None:
-        """Say that programs of this Python which import these modules will be started soon; some runtimes import them once."""
+        """Announce that Python programs which import these modules start soon. A runtime may import the modules once for all."""
 
     def start(self, spec: NodeSpec) -> Node:
         """Start a node; return when its program runs.
 
         Raises:
-            StartError: the node cannot be started; one line with its name and why. The name is free again.
+            StartError: the node cannot be started. The message is one line, with its name and the reason. The name is free again.
             NodeStateError: the name is taken, or the runtime is closed.
         """
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where nodes can no longer be watched over."""
+        """Raise EnvironmentFailure if the runtime can no longer watch its nodes."""
 
     def clear(self, temporary: str) -> None:
-        """Remove a folder for temporary files (:attr:`NodeSpec.temporary`); its programs have ended. Safe to call twice."""
+        """Remove a folder for temporary files (:attr:`NodeSpec.temporary`) after its programs have ended. Safe to call twice."""
 
     def close(self) -> None:
-        """End every node, with whatever it started. Bounded, and safe to call twice."""
+        """End every node with everything it started. Bounded in time, and safe to call twice."""
 
     def __enter__(self) -> Self: ...
 

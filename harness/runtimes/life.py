@@ -1,4 +1,4 @@
-"""One life of a node, as far as it is the same in every runtime."""
+"""The parts of a node's life that are the same in every runtime."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class NodeLife:
-    """What is known of it, and how its end is awaited. ``check`` raises what makes its runtime useless."""
+    """One life of a node: its state, and the wait for its end. ``check`` raises if the runtime can no longer be used."""
 
     gone_within_s: ClassVar[float]
-    """How long it may take to be gone once it is killed."""
+    """How many seconds it may take to be gone after it was killed."""
 
     def __init__(self, spec: NodeSpec, check: Callable[[], None], *, log_path: Path, incarnation: int) -> None:
         self.spec = spec
@@ -36,7 +36,7 @@ class NodeLife:
 
     @property
     def exit(self) -> Exit | None:
-        """How it ended; None while it lives."""
+        """How it ended; ``None`` while it lives."""
         return self._exit
 
     @property
@@ -45,10 +45,10 @@ class NodeLife:
         return not self._ended.is_set()
 
     def wait(self, within_s: float) -> Exit | None:
-        """Wait for its end; None: it lives on.
+        """Wait for its end, at most ``within_s`` seconds; return ``None`` if it lives on.
 
         Raises:
-            Exception: what makes the runtime useless, for nobody can know any more.
+            Exception: the runtime can no longer be used, so the node's state is unknown.
         """
         self._ended.wait(within_s)
         if self._exit is None:
@@ -56,11 +56,11 @@ class NodeLife:
         return self._exit
 
     def log_tail(self, lines: int = 20) -> str:
-        """Return the last ``lines`` lines this incarnation wrote, of the last 64 KiB of the log."""
+        """Return the last ``lines`` lines that this incarnation wrote, from the last 64 KiB of the log."""
         return tail(self.log_path, self._log_start, lines)
 
     def end(self, exit_: Exit | None) -> None:
-        """Note its end; None where nobody knows how."""
+        """Record how it ended; ``None`` if that is unknown."""
         self._exit = exit_
         self._ended.set()
 

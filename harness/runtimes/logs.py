@@ -1,4 +1,4 @@
-"""What a node last wrote: the end of its log."""
+"""Read the end of a node's log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TAIL_BYTES: Final = 1 << 16
 
 
 def tail(log: Path, start: int, lines: int) -> str:
-    """Return the last ``lines`` lines behind byte ``start``, of the last 64 KiB of a log."""
+    """Return the last ``lines`` lines after byte ``start``, from the last 64 KiB of a log."""
     try:
         with log.open("rb") as file:
             end = file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""Leases of loopback ports, so that two runs on one machine never get the same one."""
+"""Lease loopback ports, so that two runs on one machine never get the same port."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 FIRST: Final = 10_000
-"""Below are too many well-known ones."""
+"""The lowest port to lease. Below it are many well-known ports."""
 LAST: Final = 65_535
 EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 HOST: Final = "127.0.0.1"
 
 
 def ephemeral_range(path: Path = EPHEMERAL) -> range:
-    """Ports the kernel hands out to outgoing connections: one of them may be taken at any instant."""
+    """Return the ports that the kernel gives to outgoing connections. Each of them may be taken at any moment."""
     try:
         low, high = path.read_text().split()
     except OSError:
@@ -33,13 +33,13 @@ def ephemeral_range(path: Path = EPHEMERAL) -> range:
 
 
 def candidates(ephemeral: range) -> list[int]:
-    """Ports to lease from: outside the ephemeral range, or all where that covers everything."""
+    """Return the ports that can be leased: those outside the ephemeral range, or all ports if that range covers everything."""
     outside = [port for port in range(FIRST, LAST + 1) if port not in ephemeral]
     return outside or list(range(FIRST, LAST + 1))
 
 
 def lease_directory() -> Path:
-    """Return the directory all runs of this user share, below the temp dir.
+    """Return the directory of leases, which all runs of this user share, below the system's temporary folder.
 
     Raises:
         EnvironmentFailure: the folder cannot be made, or belongs to another user.
@@ -56,7 +56,7 @@ def lease_directory() -> Path:
 
 
 def is_free(port: int) -> bool:
-    """Say whether a server could bind the loopback port now."""
+    """Return whether a server could bind the loopback port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is no hindrance
         try:
@@ -67,10 +67,10 @@ def is_free(port: int) -> bool:
 
 
 class PortLease:
-    """``count`` ports nobody else is given, until ``close`` or the death of this process.
+    """``count`` ports that no other run gets until ``close`` or the death of this process.
 
-    A lease is a ``flock`` on a file named after the port. The files stay behind, empty. Ports that some other program
-    has bound are skipped. Raises EnvironmentFailure where there are not enough.
+    A lease is a ``flock`` on a file named after the port. The empty files stay. Ports that another program has bound are skipped.
+    Raises EnvironmentFailure if there are not enough.
     """
 
     def __init__(self, count: int = 1, *, directory: Path | None = None) -> None:
@@ -82,7 +82,9 @@ class PortLease:
                 self._try(next(ports), where)
         except StopIteration:
             self.close()
-            raise EnvironmentFailure(f"no {count} free loopback ports: end what holds them") from None
+            raise EnvironmentFailure(
+                f"{count} free loopback ports are needed, but there are fewer: end programs that use ports"
+            ) from None
         except OSError as error:
             self.close()
             raise EnvironmentFailure(f"cannot lease ports in {where}: {error.strerror}") from error
@@ -94,7 +96,7 @@ class PortLease:
         return self.ports[0]
 
     def _try(self, port: int, directory: Path) -> None:
-        """Lease one port where it is free."""
+        """Lease one port if it is free."""
         fd = os.open(directory / str(port), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +121,7 @@ class PortLease:
 
 
 def _from_somewhere(ports: list[int]) -> Iterator[int]:
-    """All ports once, from a random place on, so that runs seldom try the same."""
+    """Yield all ports once, starting at a random one, so that runs seldom try the same port."""
     start = secrets.randbelow(len(ports))
     yield from ports[start:]
     yield from ports[:start]

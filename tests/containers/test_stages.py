@@ -128,5 +128,5 @@ def test_an_image_that_is_nowhere(system: DeclaredSystem, tmp_path: Path, monkey
     """One line, before anything of the pipeline is started."""
     monkeypatch.setenv("LOSTACK_PULL", "never")
     file = contained("orders", tmp_path / "mine", "lostack/there-is-no-such:1")
-    with pytest.raises(EnvironmentFailure, match=r"there-is-no-such:1 is not here and cannot be pulled .*: build it"):
+    with pytest.raises(EnvironmentFailure, match=r"there-is-no-such:1 is missing and cannot be pulled .*: build it"):
         check(system, tmp_path, file, "commit-lost")

@@ -86,7 +86,7 @@ def test_a_pause_is_what_the_engine_shows(node: DockerNode) -> None:
     node.resume()
     assert node.container.asked == ["pause", "unpause"]
     node.container.pause = lambda: None
-    with pytest.raises(NodeStateError, match="not paused, though the engine said so"):
+    with pytest.raises(NodeStateError, match="not paused, although the engine reported success"):
         node.pause()
 
 

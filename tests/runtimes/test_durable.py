@@ -137,7 +137,7 @@ FAKES = {
     "none": (None, "strace is not on the PATH (Debian: apt-get install strace)"),
     "too old": ("echo \"strace: invalid argument 'fsync:delay_enter=1'\" >&2; exit 1", "invalid argument 'fsync:delay_enter"),
     "no right to": ("echo 'strace: attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2; exit 1", "not permitted"),
-    "one that does nothing": ("exit 0", "holds no program before a durable"),
+    "one that does nothing": ("exit 0", "cannot hold a program before a durable"),
 }
 
 

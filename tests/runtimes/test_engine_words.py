@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 REFUSALS = {
     "driver failed programming external connectivity: Bind for 127.0.0.1:9092 failed: port is already allocated":
-        "end what holds the port, and run again",
-    "listen tcp4 127.0.0.1:9092: bind: address already in use": "end what holds the port, and run again",
-    "write /var/lib/docker/tmp/x: no space left on device": "the engine's disk is full: docker system df shows by what",
+        "end the program that uses the port, and run again",
+    "listen tcp4 127.0.0.1:9092: bind: address already in use": "end the program that uses the port, and run again",
+    "write /var/lib/docker/tmp/x: no space left on device": "the engine's disk is full: see what uses it by docker system df",
 }  # fmt: skip
 
 
@@ -69,6 +69,6 @@ def test_an_image_that_is_named_and_cannot_be_pulled_is_one_line(monkeypatch: py
     monkeypatch.setenv(PULL_VARIABLE, "never")
     client: Any = SimpleNamespace(images=SimpleNamespace(get=missing))
     with pytest.raises(
-        EnvironmentFailure, match=r"mirror\.example/spark:4 is not here and cannot be pulled .*; pull it, or unset"
+        EnvironmentFailure, match=r"mirror\.example/spark:4 is missing and cannot be pulled .*; pull it, or unset"
     ):
         ensure_image(client, "spark", lambda _: None)

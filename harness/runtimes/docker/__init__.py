@@ -1,4 +1,4 @@
-"""Runtime ``docker``: nodes are containers on a private network of the run; nothing but loopback is published."""
+"""Runtime ``docker``: nodes are containers on a private network of the run. Ports are published on loopback only."""
 
 from harness.runtimes.docker.node import DockerNode
 from harness.runtimes.docker.runtime import DockerRuntime

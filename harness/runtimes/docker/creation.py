@@ -1,4 +1,4 @@
-"""Containers made through testcontainers, from what a node's spec says."""
+"""Create the container of a node's spec, through testcontainers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import NodeSpec
 
 ACCOUNT: Final = "lostack"
-"""What whoever runs this is called inside."""
+"""The name of the current user inside containers."""
 _STARTING: Final = threading.Lock()
 
 
 def create(
     spec: NodeSpec, image: Image, *, name: str, labels: Mapping[str, str], network: Network, disk: str | None, accounts: Path
 ) -> Any:
-    """Create and start a container; return the engine's own object of it.
+    """Create and start a container; return the engine's object for it.
 
-    ``network``: of the run, in which it has the name of its spec besides ``name``, unless it has the host's. ``disk``: the volume
-    that is its small disk. ``accounts``: where a list of accounts may be written for it.
+    ``network``: the run's network, in which the container is reached by its spec's name and by ``name`` (unless it uses the
+    host's network). ``disk``: the volume of its small disk. ``accounts``: a path where its list of accounts may be written.
     """
     wants = spec.container
     described = DockerContainer(image.id or image.reference)  # another checkout may take the name meanwhile

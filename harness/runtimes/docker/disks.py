@@ -1,4 +1,4 @@
-"""Small disks of containers: each a volume in memory, kept mounted by a container beside the one whose disk it is."""
+"""Small disks of containers. Each is a volume in memory, which a helper container keeps mounted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Node
 
 ENDED_WITHIN_S = 60.0
-"""How long a program may live on a full disk. One that writes nothing never learns that it is full."""
+"""How many seconds a program may live on a full disk. A program that writes nothing does not notice that the disk is full."""
 
 
 class Holder(Protocol):
@@ -24,18 +24,18 @@ class Holder(Protocol):
 
     @property
     def container(self) -> Any:
-        """The engine's own."""
+        """The engine's object for the container."""
 
 
 class Host(Protocol):
-    """What a runtime of containers does for its disks."""
+    """What the small disks need from the runtime of containers."""
 
     @property
     def python(self) -> str:
-        """The Python in its containers."""
+        """The Python in the runtime's containers."""
 
     def named(self, name: str) -> str:
-        """Return what something of this run is called in the engine."""
+        """Return the engine's name for something of this run."""
 
     def make_volume(self, name: str, options: Mapping[str, str]) -> None:
         """Make a volume of this run."""
@@ -45,14 +45,14 @@ class Host(Protocol):
 
 
 class Disks:
-    """The small disks of one runtime, by the names of the nodes that have them."""
+    """The small disks of one runtime, by the names of their nodes."""
 
     def __init__(self, runtime: Host) -> None:
         self._runtime = runtime
         self._holders: dict[str, Holder] = {}
 
     def volume(self, spec: NodeSpec) -> str | None:
-        """Return the name of the volume that a node's disk is, made and held at its first start; ``None`` where it has none."""
+        """Return the volume of a node's disk, which is made and mounted at the node's first start; ``None`` if it has no disk."""
         disk = spec.container.disk
         if disk is None:
             return None
@@ -67,7 +67,7 @@ class Disks:
         return name
 
     def fill(self, node: Node) -> Room:
-        """Fill a node's disk, and go on taking what becomes free, until the node has ended by itself."""
+        """Fill a node's disk, and keep it full until the node has ended by itself."""
         full = self.act(node, "fill")
 
         def ended() -> bool:
@@ -80,11 +80,11 @@ class Disks:
         return full
 
     def act(self, node: Node, verb: Literal["fill", "empty"]) -> Room:
-        """Fill a node's disk or make room again, from beside it; return what the disk says then.
+        """Fill a node's disk, or make room again, from the helper container; return the disk's size and free space afterwards.
 
         Raises:
-            NodeStateError: the node has no small disk of its own.
-            EngineError: the disk cannot be written on.
+            NodeStateError: the node has no small disk.
+            EngineError: the disk cannot be written.
         """
         disk = node.spec.container.disk
         if disk is None:
@@ -95,5 +95,5 @@ class Disks:
         said = done.output.decode(errors="replace").strip()
         if done.exit_code != 0:
             why = said.splitlines()[-1] if said else f"status {done.exit_code}"
-            raise EngineError(f"the disk of node {node.name} cannot be written on: {why}")
+            raise EngineError(f"the disk of node {node.name} cannot be written: {why}")
         return Room(**json.loads(said))

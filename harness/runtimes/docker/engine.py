@@ -1,4 +1,4 @@
-"""The container engine: reached or not, and what of ours is on it. Everything of ours carries labels; nothing else is touched."""
+"""The container engine: connect to it, and find and remove what lostack made on it. Things without its labels are not touched."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RUN: Final = "lostack.run"
-"""Label: which runtime of which run something belongs to."""
+"""The label that names the runtime and run to which something belongs."""
 HARNESS: Final = "lostack.harness"
-"""Label: the process that started it, as :func:`me` says it."""
+"""The label that names the process that made something, as :func:`me` gives it."""
 ANSWER_WITHIN_S: Final = 60
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class EngineError(EnvironmentFailure):
-    """The engine cannot be reached, refuses, or is gone; the message says what to do."""
+    """The container engine cannot be reached, refuses a request, or is gone. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image that is there: its name, its id, and what it stands in for."""
+    """A present image: its name, its id, and the official image that it replaces, if it is a stand-in."""
 
     name: str
     reference: str
@@ -48,7 +48,7 @@ class Image:
 
 @contextlib.contextmanager
 def telling(what: str) -> Iterator[None]:
-    """Turn what the engine's client raises into one line for the user.
+    """Turn exceptions of the engine's client into an error of one line. ``what``: what was being done.
 
     Raises:
         EngineError: the engine refuses, or does not answer.
@@ -62,12 +62,12 @@ def telling(what: str) -> Iterator[None]:
 
 
 def explained(error: APIError) -> str:
-    """Return what the engine says, and what to do where that is known."""
+    """Return the engine's message, with what to do about it if lostack knows that."""
     said = str(error.explanation or error).splitlines()[0][:300]
     if "port is already allocated" in said or "address already in use" in said:
-        return f"{said}; end what holds the port, and run again"
+        return f"{said}; end the program that uses the port, and run again"
     if "no space left on device" in said:
-        return f"{said}; the engine's disk is full: docker system df shows by what"
+        return f"{said}; the engine's disk is full: see what uses it by docker system df"
     return said
 
 
@@ -86,9 +86,10 @@ def connect() -> docker.DockerClient:
 
 
 def same_kernel(client: docker.DockerClient) -> str | None:
-    """Say why this engine's containers cannot be driven from here, or return ``None``.
+    """Say why lostack cannot use this engine's containers from this machine; return ``None`` if it can.
 
-    Histories of several nodes are put in order by the kernel's monotonic clock, and cells' folders are shared with them.
+    It must run on the same kernel: the kernel's monotonic clock puts the histories of several nodes in order, and containers
+    share the cells' folders.
     """
     with telling("asking the engine about itself"):
         theirs = str(client.info().get("KernelVersion"))
@@ -102,13 +103,13 @@ def same_kernel(client: docker.DockerClient) -> str | None:
 
 
 def me() -> str:
-    """Name this process, for a label: host, boot, process id, and when it began."""
+    """Return this process's name for a label: its host, boot, process id and start time."""
     process = psutil.Process()
     return f"{socket.gethostname()}/{_boot()}/{process.pid}/{process.create_time():.2f}"
 
 
 def is_dead(owner: str) -> bool:
-    """Say whether a process named by :func:`me` is certainly gone. One of another host never is."""
+    """Return whether a process named by :func:`me` is certainly gone. For a process of another host the answer is no."""
     try:
         host, boot, pid, began = owner.split("/")
     except ValueError:
@@ -124,13 +125,13 @@ def is_dead(owner: str) -> bool:
 
 
 def remove_leftovers(client: docker.DockerClient) -> int:
-    """Remove what killed runs of this machine have left; return how many containers."""
+    """Remove what killed runs of this machine left on the engine; return how many containers were removed."""
     dead = {owner for each in _everything(client, HARNESS) if is_dead(owner := _label(each, HARNESS))}
     return sum(remove(client, f"{HARNESS}={owner}") for owner in sorted(dead))
 
 
 def remove(client: docker.DockerClient, label: str) -> int:
-    """Remove every container, network and volume with a label; return how many containers."""
+    """Remove every container, network and volume with a label; return how many containers were removed."""
     chosen = {"label": label}
     containers = client.containers.list(all=True, filters=chosen, ignore_removed=True)
     for container in containers:

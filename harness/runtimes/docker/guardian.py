@@ -1,7 +1,7 @@
 """The guardian of a run's containers: a small process beside the harness that removes them when the harness is gone.
 
-Run as ``python -I guardian.py LABEL``, with a pipe of the harness as standard input: a line ``done`` ends it, the pipe's
-end without that line means that the harness has died, however. Nothing but what carries the label is touched.
+Run as ``python -I guardian.py LABEL``, with a pipe from the harness as standard input. A line ``done`` ends the guardian. If the
+pipe ends without that line, the harness has died. Only things with the label are removed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import signal
 import sys
 
 ATTEMPTS = 3
-"""A container that is being started while the harness dies shows up in the second look."""
+"""Seconds until the second look, which finds a container that was being started while the harness died."""
 
 
 def main() -> None:
-    """Wait for the harness to be done, or gone."""
+    """Wait until the harness is done, or has died; then remove what it left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     sys.stdout.write("ready\n")

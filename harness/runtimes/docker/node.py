@@ -1,4 +1,4 @@
-"""A node of the runtime ``docker``: one life of a container, and what is done to it. The engine's word is the evidence."""
+"""A node of the runtime ``docker``: one life of a container. What happened to it is proved by the engine's answers."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ KILLED: Final = 128
 """The engine shows a death by signal n as exit code 128 + n."""
 REASON_WITHIN_S: Final = 1.0
 STARVED_AT: Final = 48 << 20
-"""How much more memory than it has (bytes) a container that is to hit its limit may take."""
+"""How much memory (bytes) above its present use a container gets before it hits its limit."""
 
 
 class Host(Protocol):
-    """What a runtime of containers does for its nodes."""
+    """What a node needs from the runtime of containers."""
 
     @property
     def disks(self) -> Disks:
         """The small disks of the nodes that have one."""
 
     def check(self) -> None:
-        """Raise what makes the runtime useless."""
+        """Raise the failure that makes the runtime unusable, if there is one."""
 
     def start(self, spec: NodeSpec) -> DockerNode:
         """Start a container."""
 
     def state(self, node: DockerNode) -> dict[str, Any]:
-        """Return what the engine says of a container."""
+        """Return a container's state from the engine."""
 
     def disconnect(self, node: DockerNode) -> str:
-        """Take a container from the network; return the address that it had."""
+        """Disconnect a container from the network; return the address that it had."""
 
     def connect(self, node: DockerNode) -> str:
         """Connect a container again; return its address."""
@@ -61,13 +61,13 @@ class DockerNode(NodeLife):
         self.container: Any = None
         self._runtime = runtime
         self.oom_killed = False
-        """Whether the kernel ended it for want of memory, as the engine tells."""
+        """Whether the kernel killed it for lack of memory, by the engine's report."""
         self.sent: set[int] = set()
-        """The signals that the engine has taken for it."""
+        """The signals that the engine has accepted for it."""
         self.began_after: float | None = None
-        """When the same container's life before this one ended (seconds since 1970); ``None`` where it is new."""
+        """When the container's life before this one ended (seconds since 1970); ``None`` for a new container."""
         self.discarded = False
-        """Whether its container is gone, although a restart would want it."""
+        """Whether its container was removed, so that a restart must make another."""
 
     def __repr__(self) -> str:
         return (
@@ -75,17 +75,17 @@ class DockerNode(NodeLife):
         )
 
     def members(self) -> tuple[Member, ...]:
-        """Return the processes in the group of the container's first one, as this machine sees them."""
+        """Return the processes in the process group of the container's first process, with this machine's ids."""
         seen = group_members(self.pid) if self.pid and self.alive else ()  # the id of one that has ended may be given again
         return tuple(Member(pid, "group", command_of(pid)) for pid in seen)
 
     def kill(self) -> Exit:
-        """SIGKILL, and wait until the engine says that it is gone. Where it had ended before, say how."""
+        """Send SIGKILL, and wait until the engine says that the container has ended; return how it ended, also if before."""
         self._send(signal.SIGKILL)
         return self._gone()
 
     def terminate(self, within_s: float) -> Exit:
-        """SIGTERM, and SIGKILL where it is not gone ``within_s`` later. A paused node is resumed to hear it."""
+        """Send SIGTERM, and SIGKILL if the node still lives ``within_s`` seconds later. A paused node is resumed first."""
         if self._paused():
             self.resume()
         if self._send(signal.SIGTERM):
@@ -93,11 +93,11 @@ class DockerNode(NodeLife):
         return self._gone()
 
     def tell_to_end(self) -> bool:
-        """SIGTERM to its first process, as ``docker stop`` does; does not wait."""
+        """Send SIGTERM to the first process, as ``docker stop`` does, without waiting. Return false if the node has ended."""
         return self._send(signal.SIGTERM)
 
     def _send(self, number: signal.Signals) -> bool:
-        """Signal its first process. False where it has ended."""
+        """Signal the container's first process. Return false if it has ended."""
         self._runtime.check()
         if not self.alive:
             return False
@@ -120,10 +120,10 @@ class DockerNode(NodeLife):
         """
         self._act("pause")
         if not self._runtime.state(self).get("Paused"):
-            raise NodeStateError(f"node {self.name} is not paused, though the engine said so")
+            raise NodeStateError(f"node {self.name} is not paused, although the engine reported success")
 
     def resume(self) -> None:
-        """Thaw it, and send SIGCONT where it has stopped itself.
+        """Unfreeze the container, and send SIGCONT if its program has stopped itself.
 
         Raises:
             NodeStateError: the node has ended.
@@ -138,7 +138,7 @@ class DockerNode(NodeLife):
             raise NodeStateError(f"cannot resume node {self.name}: it has ended by {self.exit}")
 
     def stands_still(self) -> bool:
-        """Say whether its processes are stopped by a signal (a failpoint does that), as the engine's ``top`` shows."""
+        """Return whether its processes are stopped by a signal (as by a failpoint), by the engine's ``top``."""
         if not self.alive:
             return False
         try:
@@ -149,15 +149,15 @@ class DockerNode(NodeLife):
         return any(row[1].startswith("T") for row in rows)
 
     def write_stdin(self, data: bytes) -> None:
-        """Refuse: nothing is written into a container's input.
+        """Raise NodeStateError: lostack cannot write to a container's standard input.
 
         Raises:
             NodeStateError: always.
         """
-        raise NodeStateError(f"node {self.name} is a container: {len(data)} bytes cannot be written to its input")
+        raise NodeStateError(f"node {self.name} is a container: lostack cannot write {len(data)} bytes to its standard input")
 
     def close_stdin(self) -> None:
-        """Do nothing: it has no input."""
+        """Do nothing: a container has no standard input."""
 
     def restart(self) -> DockerNode:
         """Start the same container again, as the next incarnation."""
@@ -166,16 +166,16 @@ class DockerNode(NodeLife):
 
     @property
     def container_id(self) -> str:
-        """The engine's id of it, short."""
+        """The container's short id in the engine."""
         return str(self.container.short_id)
 
     def starve(self) -> int:
-        """Let it hit a limit of its memory, and wait for its end. Return the limit in bytes; the next life has none.
+        """Make the container exceed a memory limit, and wait for its end. Return the limit in bytes; the next life has none.
 
-        The limit is little more than it has now, and something inside it wants more.
+        The limit is set little above its present use, and a process inside it then allocates more.
 
         Raises:
-            WaitTimeoutError: it lives on.
+            WaitTimeoutError: the container lives on.
         """
         self._runtime.check()
         first = psutil.Process(self.pid)
@@ -186,40 +186,40 @@ class DockerNode(NodeLife):
             # tail keeps the last line of what it reads, and this has no end of a line; the kernel ends who has most
             self.container.exec_run(["sh", "-c", f"head -c {2 * limit} /dev/zero | tail"], detach=True)
         if self.wait(GONE_WITHIN_S) is None:
-            raise WaitTimeoutError(f"node {self.name} to be ended for want of memory", GONE_WITHIN_S)
-        with telling(f"giving node {self.name} its memory back"):
+            raise WaitTimeoutError(f"node {self.name} to be killed for lack of memory", GONE_WITHIN_S)
+        with telling(f"lifting the memory limit of node {self.name}"):
             plenty = psutil.virtual_memory().total
             self.container.update(mem_limit=plenty, memswap_limit=plenty)
         return limit
 
     def discard(self) -> None:
-        """Remove the dead container: a restart makes another. What it kept in folders of the host stays."""
+        """Remove the dead container; a restart makes another. Its files in folders of the host stay."""
         self._must_have_ended("it is removed")
         with telling(f"removing node {self.name}"):
             self.container.remove(v=True)
         self.discarded = True
 
     def fill_disk(self) -> Room:
-        """Fill its small disk, and wait until it has ended by itself. Return what the disk said once it was full."""
+        """Fill its small disk, and wait until the node has ended by itself. Return the size and free space of the full disk."""
         return self._runtime.disks.fill(self)
 
     def empty_disk(self) -> Room:
-        """Give the disk its room back; return what it says then."""
+        """Make room on its small disk again; return the disk's size and free space."""
         return self._runtime.disks.act(self, "empty")
 
     def disconnect(self) -> str:
-        """Take it from the network of the run; return the address that it had there."""
+        """Disconnect it from the run's network; return the address that it had there."""
         return self._runtime.disconnect(self)
 
     def connect(self) -> str:
-        """Give it back to the network, by the same name; return its address."""
+        """Connect it to the run's network again, by the same name; return its address."""
         return self._runtime.connect(self)
 
     def _paused(self) -> bool:
         return self.alive and self._runtime.state(self).get("Paused", False)
 
     def out_of_memory(self, code: int) -> bool:
-        """Say whether the engine names memory as the reason; it may learn of a death a moment before its reason."""
+        """Return whether the engine names memory as the reason. It may learn of a death a moment before the reason."""
 
         def said() -> bool:
             return bool(self._runtime.state(self).get("OOMKilled"))
@@ -227,15 +227,15 @@ class DockerNode(NodeLife):
         if code != KILLED + signal.SIGKILL or signal.SIGKILL in self.sent:
             return said()
         with contextlib.suppress(WaitTimeoutError):
-            return wait_until(said, within_s=REASON_WITHIN_S, because="the engine to say why", poll_s=0.05)
+            return wait_until(said, within_s=REASON_WITHIN_S, because="the engine to name the reason of the end", poll_s=0.05)
         return False
 
     def signal_of(self, code: int, *, oom: bool) -> int | None:
-        """Return the signal that ended a container; ``None`` where its program may have left by itself.
+        """Return the signal that ended a container; ``None`` if its program may have exited by itself.
 
-        The engine shows a death by signal n as 128 + n, and so does a shell whose child has died so, or anybody who chooses such
-        a number. It was a signal where the engine has taken that very one from us, where it says that memory was the reason, and
-        where the program is one that a failpoint may let kill itself, for those never leave with such a status.
+        The engine shows a death by signal n as exit code 128 + n. But a shell whose child died by a signal, or any program, can
+        exit with that code, too. It was a signal if lostack had sent that signal, if the engine names memory as the reason, or if
+        the program is one that may kill itself at a failpoint, because such programs never exit with such a code.
         """
         number = code - KILLED
         if number not in set(signal.valid_signals()):
@@ -245,7 +245,7 @@ class DockerNode(NodeLife):
         return None
 
     def end(self, exit_: Exit | None, *, oom_killed: bool = False) -> None:
-        """Note its end; None where nobody knows how."""
+        """Record how it ended; ``None`` if that is unknown."""
         self.oom_killed = oom_killed
         super().end(exit_)
 

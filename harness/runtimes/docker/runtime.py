@@ -1,4 +1,4 @@
-"""The runtime ``docker``: a node is a container, driven through testcontainers; the engine's word is the evidence."""
+"""The runtime ``docker``: each node is a container, made through testcontainers. The engine's answers prove what happened."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ READY_WITHIN_S: Final = 20.0
 
 
 class DockerRuntime:
-    """Starts nodes as containers of one private network. Thread-safe; a context manager.
+    """Starts nodes as containers in one private network. Thread-safe; a context manager.
 
-    ``images``: by the names that specs use. Logs go to ``directory/<node>.log``. What earlier runs here left goes first.
-    Raises EngineError where the engine cannot be reached.
+    ``images``: the images by the names that specs use. Logs go to ``directory/<node>.log``. Containers that earlier, killed runs
+    left are removed first. Raises EngineError if the engine cannot be reached.
     """
 
     name = "docker"
@@ -58,7 +58,7 @@ class DockerRuntime:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StartError(f"cannot write logs to {directory}: {error.strerror}") from error
-        with telling("removing what an earlier run has left"):
+        with telling("removing what an earlier run left"):
             remove_leftovers(self._client)
         self._guardian = self._spawn_guardian()
         self._network = Network(docker_network_kw={"labels": self._labels, "driver": "bridge"})
@@ -67,7 +67,7 @@ class DockerRuntime:
             self._network.create()
 
     def _spawn_guardian(self) -> subprocess.Popen[bytes]:
-        """Start the process that removes everything where this one dies. Returns when it watches."""
+        """Start the process that removes everything if this one dies. Returns when that process is ready."""
         command = [sys.executable, "-m", "harness.runtimes.docker.guardian", f"{RUN}={self.run}"]
         with (self.directory / "guardian.log").open("ab") as log:
             guardian = subprocess.Popen(
@@ -76,7 +76,7 @@ class DockerRuntime:
             )  # fmt: skip
         if guardian.stdout is None or guardian.stdout.readline() != b"ready\n":
             guardian.kill()
-            raise EngineError("the guardian of the containers did not come up")
+            raise EngineError("the guardian of the containers did not start")
         return guardian
 
     # --- what users call ----------------------------------------------------------------------------------------
@@ -93,21 +93,25 @@ class DockerRuntime:
             return tuple(self._nodes.values())
 
     def address(self, node: str) -> str:
-        """Return the name by which other nodes reach one."""
+        """Return the host name by which other nodes reach a node."""
         return node
 
     def check(self) -> None:
-        """Raise what makes this runtime useless: the engine is gone."""
+        """Make sure that the runtime can be used.
+
+        Raises:
+            EngineError: the engine, or the guardian of the containers, is gone.
+        """
         if self._failure is not None:
             raise self._failure
         if self._guardian.poll() is not None and not self._closing:
             raise EngineError(f"the guardian of the containers ended (status {self._guardian.returncode})")
 
     def expect(self, preload: tuple[str, ...]) -> None:
-        """Do nothing: every container is a program started afresh."""
+        """Do nothing: a container always starts its program anew."""
 
     def start(self, spec: NodeSpec) -> DockerNode:
-        """Start a container; the one that ended, where that is kept and its spec the same.
+        """Start a container. If the spec keeps its container over restarts, the ended one is started again.
 
         Raises:
             StartError: the container does not start.
@@ -124,7 +128,7 @@ class DockerRuntime:
         return node
 
     def named(self, name: str) -> str:
-        """Return what something of this run is called in the engine, where names are everybody's."""
+        """Return the engine's name for something of this run. Names in the engine are shared by all its users."""
         return f"lostack-{self.run}-{name}"
 
     def make_volume(self, name: str, options: Mapping[str, str]) -> None:
@@ -133,17 +137,19 @@ class DockerRuntime:
             self._client.volumes.create(name, driver="local", driver_opts=dict(options), labels=self._labels)
 
     def disconnect(self, node: DockerNode) -> str:
-        """Take a container from the network; return the address that it had.
+        """Disconnect a container from the network; return the address that it had.
 
         Raises:
-            NodeStateError: it still has an address.
+            NodeStateError: the container still has an address.
         """
         self.check()
         address = self._address(node)
         with telling(f"disconnecting node {node.name}"):
             self._client.networks.get(self._network.name).disconnect(node.container)
         if left := self._address(node):
-            raise NodeStateError(f"node {node.name} still has the address {left}, though the engine said it was disconnected")
+            raise NodeStateError(
+                f"node {node.name} still has the address {left}, although the engine reported that it was disconnected"
+            )
         return address
 
     def connect(self, node: DockerNode) -> str:
@@ -154,21 +160,21 @@ class DockerRuntime:
         return self._address(node)
 
     def _address(self, node: DockerNode) -> str:
-        """Return a container's address in the network of the run, as the engine says it; empty where it has none."""
+        """Return a container's address in the run's network, as the engine gives it; empty if it has none."""
         with telling(f"asking for the address of node {node.name}"):
             networks = self._client.api.inspect_container(node.container.id)["NetworkSettings"]["Networks"]
         return str(networks.get(self._network.name, {}).get("IPAddress", ""))
 
     def state(self, node: DockerNode) -> dict[str, Any]:
-        """Return what the engine says of a container."""
+        """Return a container's state from the engine."""
         with telling(f"asking for the state of node {node.name}"):
             return dict(self._client.api.inspect_container(node.container.id)["State"])
 
     def clear(self, temporary: str) -> None:
-        """Do nothing: what a container put there goes with it."""
+        """Do nothing: a container's temporary files are removed with it."""
 
     def close(self) -> None:
-        """Remove everything of this runtime, and end the guardian. Safe to call twice."""
+        """Remove all containers, networks and volumes of this runtime, and end the guardian. Safe to call twice."""
         with self._lock:
             if self._closing:
                 return
@@ -198,14 +204,14 @@ class DockerRuntime:
     # --- inside -------------------------------------------------------------------------------------------------
 
     def _admit(self, spec: NodeSpec) -> tuple[DockerNode, DockerNode | None]:
-        """Reserve the node's name; return the node that is to be started, and the one that had the name."""
+        """Reserve the node's name; return the node to start, and the earlier node with that name."""
         log_path = (spec.log or self.directory / f"{spec.name}.log").absolute()
         with self._lock:
             if self._closing:
                 raise NodeStateError(f"cannot start node {spec.name}: the runtime is closed")
             before = self._nodes.get(spec.name)
             if before is not None and before.alive:
-                raise NodeStateError(f"cannot start node {spec.name}: one of that name is alive (pid {before.pid})")
+                raise NodeStateError(f"cannot start node {spec.name}: a node of that name is alive (pid {before.pid})")
             incarnation = self._incarnations.get(spec.name, 0) + 1
             node = DockerNode(self, spec, log_path=log_path, incarnation=incarnation)
             self._nodes[spec.name] = node
@@ -213,7 +219,7 @@ class DockerRuntime:
             return node, before
 
     def _dismiss(self, node: DockerNode, before: DockerNode | None) -> None:
-        """Free the name of a node that never came to life."""
+        """Free the name of a node that could not be started."""
         node.end(None)
         with self._lock:
             self._incarnations[node.name] -= 1
@@ -240,7 +246,7 @@ class DockerRuntime:
         threading.Thread(target=self._follow, args=(node,), name=f"follow-{node.name}", daemon=True).start()
 
     def _follow(self, node: DockerNode) -> None:
-        """Copy a container's output into its log until it ends; then say how it ended. A thread of its own."""
+        """Copy a container's output into its log until it ends, then record how it ended. Runs in its own thread."""
         try:
             with telling(f"following node {node.name}"):
                 # of a container that was up before, only what came since; the engine takes the time of a start after the fact,
@@ -264,5 +270,5 @@ class DockerRuntime:
 
 
 def _moment(text: str) -> float:
-    """Return the seconds since 1970 of a time as the engine writes it."""
+    """Convert a time in the engine's format to seconds since 1970."""
     return dt.datetime.fromisoformat(text).timestamp()

@@ -1,4 +1,4 @@
-"""Runtime ``process``: nodes are child processes of a guardian, which outlives neither the harness nor its duty."""
+"""Runtime ``process``: nodes are child processes of a guardian, which kills them and ends when the harness dies."""
 
 from harness.runtimes.process.link import GuardianDiedError
 from harness.runtimes.process.node import ProcessNode

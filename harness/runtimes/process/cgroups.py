@@ -1,8 +1,8 @@
-"""A cgroup for each foreign node, where this machine lets one be made: whatever the node starts is in it, whatever it does.
+"""A cgroup for each foreign node, if this machine allows that. All processes that the node starts are in it, even detached ones.
 
-Only of version 2 (which can kill all that is in one at once), below the one that the guardian is in, without controllers: it
-bounds nothing, and takes no share of anything. Where none can be made, members are found without (``members.py``). Standard
-library only: the guardian has no other.
+Only cgroups of version 2 are used, which can kill all their processes at once. They are below the guardian's own cgroup and have
+no controllers, so they limit nothing. Without cgroups, members are found in other ways (``members.py``). Standard library only,
+because the guardian uses nothing else.
 """
 
 # ruff: noqa: PTH102, PTH106, PTH110, PTH123, PTH208 - pathlib would double the guardian's start-up
@@ -13,11 +13,11 @@ import contextlib
 import os
 
 MINE = "lostack-"
-"""Before the guardian's process id: the name of what holds the cgroups of its nodes."""
+"""The name of the parent of the nodes' cgroups, before the guardian's process id."""
 
 
 def make_parent() -> str:
-    """Make what is to hold the cgroups of nodes; return where it is, or nothing where there can be none."""
+    """Make the parent of the nodes' cgroups; return its path, or an empty text if it cannot be made."""
     base = _own()
     if not base or not os.path.exists(f"{base}/cgroup.procs"):
         return ""
@@ -34,7 +34,7 @@ def make_parent() -> str:
 
 
 def make(parent: str, name: str) -> str:
-    """Make one for a node; return where it is, or nothing where that cannot be."""
+    """Make a node's cgroup; return its path, or an empty text if it cannot be made."""
     try:
         os.mkdir(f"{parent}/{name}")
     except OSError:
@@ -43,24 +43,24 @@ def make(parent: str, name: str) -> str:
 
 
 def enter(cgroup: str) -> None:
-    """Put this process, and all that it will start, into a cgroup, unless the kernel refuses."""
+    """Move this process, and all processes that it will start, into a cgroup, unless the kernel refuses."""
     _write(f"{cgroup}/cgroup.procs", b"0")
 
 
 def kill(cgroup: str) -> None:
-    """SIGKILL to all that is in it, and to who is being forked there."""
+    """Send SIGKILL to all processes of a cgroup, including those that are being forked."""
     _write(f"{cgroup}/cgroup.kill", b"1")
 
 
 def remove(cgroup: str) -> None:
-    """Remove one with those below it, as far as nothing lives there."""
+    """Remove a cgroup and those below it, unless processes live there."""
     for folder, _, _ in os.walk(cgroup, topdown=False):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
 
 
 def _own() -> str:
-    """Return the folder of the cgroup that this process is in; nothing where there is none of version 2, or it is not seen."""
+    """Return the folder of this process's cgroup; empty if it is not of version 2, or not visible."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:
             path = next((line.strip()[3:] for line in file if line.startswith("0::")), "")
@@ -77,7 +77,7 @@ def _own() -> str:
 
 
 def _sweep(base: str) -> None:
-    """Remove what guardians have left behind that were killed with all that looked after them."""
+    """Remove the cgroups of earlier guardians that were killed together with their second."""
     for name in os.listdir(base):
         if name.startswith(MINE) and name[len(MINE) :].isdigit() and not os.path.exists(f"/proc/{name[len(MINE) :]}"):
             remove(f"{base}/{name}")

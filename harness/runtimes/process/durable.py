@@ -1,27 +1,26 @@
-"""Durable writes: a stage is held at the n-th of them, by the kernel's tracer, and then killed as a whole.
+"""Durable writes: hold a stage at its n-th durable write by ``strace``, so that the harness can kill it as a whole there.
 
-What a program has recorded is what its files hold after a crash, and that changes only where it asks the kernel for it: at an
-fsync, a rename, an unlink. These calls are the exact places at which a program can die that has no failpoint, and whose
-database no wire sees. ``strace`` holds the thread that makes the call, right :attr:`Side.BEFORE` the kernel does it or right
-:attr:`Side.AFTER`, for as long as it takes the harness to kill all members of the node. Nothing of the program is changed.
+After a crash, a program has recorded what its files hold, and that changes only at calls to the kernel such as fsync, rename and
+unlink. So these calls are the exact places to kill a program that has no failpoints and whose database the wire does not see.
+``strace`` holds the thread that makes the call, right :attr:`Side.BEFORE` or right :attr:`Side.AFTER` the kernel does it, until
+the harness has killed all members of the node. The program itself is not changed.
 
-What strace does (6.1, on Linux 6.18), of which :func:`why_no_tracing` tries again, on each machine, what is needed:
+How strace behaves (6.1, on Linux 6.18); :func:`why_no_tracing` tries the needed parts again on each machine:
 
-- ``inject=CALL:signal=SIGKILL`` kills one process of several. So nobody is killed by strace: ``delay_enter`` and
-  ``delay_exit`` hold the thread.
-- ``when=N`` counts by thread *and* call: N is the N-th fdatasync of a thread since it is traced, whatever else it calls, and a
-  process that was forked counts anew. :attr:`Write.occurrence` is this number.
-- A program is traced when it runs already, and from then on. (One that is started by strace could be stopped at these calls
-  alone, ``--seccomp-bpf``, and not at every one; but that takes ``sudo`` from it, and what it wrote while it started counts.)
-- A tracer that dies lets go of whom it traces, and what it held in front of a call would be done. So whom it traces is killed
-  first (:func:`harness.runtimes.process.members.end`).
-- A program that is traced cannot be traced by its own.
+- ``inject=CALL:signal=SIGKILL`` kills only one of several processes. So strace does not kill: ``delay_enter`` and ``delay_exit``
+  hold the thread.
+- ``when=N`` counts for each thread *and* call: N is the N-th fdatasync of a thread since it is traced. A forked process counts
+  from 1 again. :attr:`Write.occurrence` is this number.
+- A program is traced after it has started. (A program started by strace could be stopped only at these calls, by
+  ``--seccomp-bpf``, instead of at all calls. But then it cannot use ``sudo``, and its writes during the start are counted.)
+- When a tracer dies, its threads go on, and a call that was held before its execution is executed. So the traced processes are
+  killed first (:func:`harness.runtimes.process.members.end`).
+- A traced program cannot trace others.
+- ``-P FILE`` leaves out calls about other files, and does not count them. So a write into a file is distinguished from a write
+  into a socket.
 
-- ``-P FILE`` leaves out the calls that are about another file, and they are not counted either: so a write into a file is told
-  from one into a socket.
-
-Other threads and processes of the node go on until the harness has seen that one is held, some milliseconds. Writes that are
-no such calls (io_uring, a mapped file without msync) are not seen.
+Other threads and processes of the node go on for some milliseconds, until the harness has seen the hold. Writes without such
+calls (io_uring, a mapped file without msync) are not seen.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
 STRACE: Final = "strace"
 LONG: Final = "3600s"
-"""Longer than anybody is held."""
+"""The delay for strace, longer than any hold."""
 TRIED_S: Final = 10.0
 ATTACHED_S: Final = 10.0
 _LINE: Final = re.compile(r"(?P<tid>\d+) +(?P<at>\d+\.\d+) (?P<rest>.*)")
@@ -72,9 +71,9 @@ _TRACED: Final = "t"
 class Write:
     """One durable write, as the tracer saw it begin.
 
-    ``number`` counts all of the node from 1, ``occurrence`` those of its thread that are the same call. ``files``: what it names;
-    a descriptor's by its whole path. ``at_ns``: wall time. ``result``: what the kernel said; ``?`` where the thread ended in it,
-    None where it still is in it. ``delayed``: it was held behind it.
+    ``number`` counts all writes of the node from 1; ``occurrence`` counts those of the same thread and call. ``files``: the files
+    that it names, with whole paths for descriptors. ``at_ns``: wall time. ``result``: the kernel's result; ``?`` if the thread
+    ended during the call, ``None`` if the call has not ended. ``delayed``: whether the thread was held after it.
     """
 
     number: int
@@ -92,7 +91,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The proof that a point was hit: the write, in which process, and how many of each call had begun before, by all threads."""
+    """The proof that a point was hit: the write, its process, and how many calls of each kind all threads had begun before."""
 
     point: Point
     write: Write
@@ -100,7 +99,7 @@ class Held:
     made: Mapping[str, int]
 
     def told(self) -> dict[str, object]:
-        """Return it as it is written into a history (kind ``durable``)."""
+        """Return the fields of its history event (kind ``durable``)."""
         write = self.write
         return {
             "side": str(self.point.side), "call": write.call, "occurrence": write.occurrence, "number": write.number,
@@ -110,28 +109,28 @@ class Held:
 
 
 class TracingError(CellFailure):
-    """A node that runs could not be traced as a whole; one line."""
+    """A running node could not be traced with all its processes. The message is one line."""
 
 
 # --- running it ------------------------------------------------------------------------------------------------------
 
 
 def attached(pids: Iterable[int], log: Path, point: Point | None = None, *, plain: bool = False) -> tuple[str, ...]:
-    """Return a tracer's command that logs the durable writes of running processes, and holds one at a point if given.
+    """Return a tracer's command that logs the durable writes of running processes and, if given, holds one at ``point``.
 
-    ``plain``: and every other write into a file. It stops them at every call of theirs, of whatever kind.
+    ``plain``: log every other write into a file, too. Tracing stops the processes shortly at each of their calls.
     """
     return (STRACE, *_options(log, point, plain=plain), *(word for pid in pids for word in ("-p", str(pid))))
 
 
 class Tracing:
-    """The tracing of a node that runs, with all its members: its tracer becomes a member of it, and dies with it.
+    """Traces a running node with all its members. The tracer becomes a member of the node, and dies with it.
 
-    It holds one thread at a point, if there is one. Raises TracingError where not all of them can be traced.
+    If a point is given, one thread is held there. Raises TracingError if not all members can be traced.
     """
 
     def __init__(self, node: ProcessNode, log: Path, point: Point | None = None, *, plain: bool = False) -> None:
-        """``plain``: write down every other write into a file, too.
+        """Start the tracer. ``plain``: log every other write into a file, too.
 
         Raises:
             TracingError: the tracer cannot follow all processes of the node.
@@ -150,7 +149,7 @@ class Tracing:
         except WaitTimeoutError:
             self.end()
         if self.tracer.poll() is not None:
-            raise TracingError(f"node {node.name} could not be traced with all that belongs to it: {_last(said)}")
+            raise TracingError(f"node {node.name} could not be traced with all its processes: {_last(said)}")
 
     def _has(self, pids: Iterable[int]) -> bool:
         return _traces(self.tracer.pid, pids)
@@ -160,17 +159,17 @@ class Tracing:
         return writes_in(self._log)
 
     def held(self) -> Held | None:
-        """Return the proof that somebody stands at the point, if that is so; it is to be asked for before the kill."""
+        """Return the proof that a thread is held at the point; ``None`` if none is. Call this before the kill."""
         return None if self._point is None else held_in(self._log, self._point)
 
     def end(self) -> None:
-        """Let go of who is traced, or held, and lives."""
+        """Stop tracing, and release living processes that are held."""
         self.tracer.kill()
         self.tracer.wait()
 
 
 def _traces(tracer: int, pids: Iterable[int]) -> bool:
-    """Whether a process traces every thread of others; who has ended meanwhile has none."""
+    """Return whether a process traces every thread of other processes. An ended process has no threads."""
     return all(tracer_of(thread) == tracer for pid in pids if pid != tracer for thread in _threads(pid))
 
 
@@ -214,9 +213,9 @@ def _options(log: Path, point: Point | None, *, plain: bool) -> tuple[str, ...]:
 
 @functools.cache
 def why_no_tracing() -> str | None:
-    """Say why no durable write can be held on this machine, or ``None``: a program was held before one, and behind one.
+    """Say why no durable write can be held on this machine; return ``None`` if a test program was held before and after one.
 
-    It is tried once; nothing of it is left.
+    The test runs once, and leaves nothing behind.
     """
     if shutil.which(STRACE) is None:
         return f"{STRACE} is not on the PATH (Debian: apt-get install strace)"
@@ -228,7 +227,7 @@ _TRIAL: Final = "import os, sys; file = os.open(sys.argv[1], os.O_RDWR); sys.std
 
 
 def _try(folder: Path, side: Side) -> str | None:
-    """Hold a program that truncates a file; say why that was in vain, or ``None``."""
+    """Hold a test program that truncates a file; say why that failed, or return ``None``."""
     file, log, said, point = folder / f"{side}.file", folder / f"{side}.log", folder / "said", Point("ftruncate", 1, side)
     file.write_text("x")
     command = (sys.executable, "-I", "-S", "-c", _TRIAL, str(file))
@@ -256,22 +255,22 @@ def _try(folder: Path, side: Side) -> str | None:
                 time.sleep(wait_s)
     if held:
         return None
-    return f"{STRACE} holds no program {side} a durable write here (it takes the right to trace what runs): {_last(said)}"
+    return f"{STRACE} cannot hold a program {side} a durable write (it needs the right to trace running programs): {_last(said)}"
 
 
 def _last(said: Path) -> str:
-    """Return the last line of what a tracer said."""
-    return (said.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+    """Return the last line that a tracer printed."""
+    return (said.read_text(errors="replace").strip().splitlines() or ["it printed nothing"])[-1]
 
 
 # --- reading what it wrote -------------------------------------------------------------------------------------------
 
 
 def held_in(log: Path, point: Point) -> Held | None:
-    """Return who is held at a point; None where the point was not hit.
+    """Return the proof that a thread is held at a point; ``None`` if the point was not hit.
 
-    Who is held in front of a call has begun it, has no result, and is stopped by its tracer, or has died of that. Who is held
-    behind it has strace's word.
+    A thread that is held before a call has begun it, has no result, and is stopped by its tracer, or has died there. A thread
+    that is held after a call is marked as delayed in strace's log.
     """
     found = writes_in(log)
     for number, write in enumerate(found):
@@ -287,30 +286,30 @@ def _stands(write: Write, side: Side) -> bool:
 
 
 def _process_of(tid: int) -> int:
-    """Return the process of a thread; 0 where it is gone."""
+    """Return the process of a thread; 0 if the thread is gone."""
     lines = read(f"/proc/{tid}/status").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith(b"Tgid:")), 0)
 
 
 def _state(tid: int) -> str:
-    """Return the state of a thread; empty where it is gone."""
+    """Return the state of a thread; empty if it is gone."""
     stat = read(f"/proc/{tid}/stat")
     return chr(stat[stat.rfind(b")") + 2]) if stat else ""
 
 
 def files_since(writes: Iterable[Write], since_ns: int, aside: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the files that were written into more than once since a time (wall), but for those that are left ``aside``.
+    """Return the files that were written more than once since a wall time, except those in ``aside``.
 
-    One that is written once, as one of each record's own, will not be there in another run.
+    A file that is written once, such as one for each record, will have another name in another run.
     """
     into = Counter(write.files[0] for write in writes if write.call in WRITES and write.at_ns >= since_ns)
     return tuple(sorted(file for file, count in into.items() if count > 1 and file not in aside))
 
 
 def made_since(writes: Iterable[Write], since_ns: int, files: Collection[str] = ()) -> dict[str, list[int]]:
-    """Return how often each thread has made each call since a time (wall), the busiest thread first.
+    """Return how often each thread has made each call since a wall time, the busiest thread first.
 
-    Of writes that are no durable ones those into these ``files``.
+    Plain writes are counted only if they go into ``files``.
     """
     late = (write for write in writes if write.at_ns >= since_ns)
     counts = Counter((write.call, write.tid) for write in late if write.call not in WRITES or write.files[0] in files)
@@ -318,7 +317,7 @@ def made_since(writes: Iterable[Write], since_ns: int, files: Collection[str] = 
 
 
 def writes_in(log: Path) -> tuple[Write, ...]:
-    """Return all durable writes of a log in the order in which they began; of one that is being written, what is there."""
+    """Return all durable writes in a log, in the order in which they began. The log may still be growing."""
     return tuple(_counted(_calls(read(str(log)).decode("utf-8", "replace").split("\n"))))
 
 

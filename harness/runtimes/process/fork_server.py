@@ -1,17 +1,16 @@
-"""The fork server: a program that has imported what others are about to import, and forks them.
+"""The fork server: a program that imports modules once, and then forks the programs that need them.
 
     python fork_server.py <pid of the guardian> <folder of the nodes' logs> <module>...
 
 It imports the modules, writes ``ready`` to the socket that is its standard input, and then reads requests from it: a line
-of JSON ``{"module", "words", "env", "cwd", "log"}`` with two descriptors, the program's standard input and a pipe to report to.
-Each is answered on the pipe, by ``{"pid"}`` where the program runs, or by ``{"error", "stage"}``; the pipe's end without
-either means that there is no program.
+of JSON ``{"module", "words", "env", "cwd", "log"}`` with two descriptors, the program's standard input and a pipe for the answer.
+The answer is ``{"pid"}`` if the program runs, or ``{"error", "stage"}``. If the pipe ends without an answer, there is no program.
 
-A program is forked twice, so that the guardian, which collects orphans, is its parent from its first line on: what the
-guardian knows and does about a node (its exit status and signal, its group, its death with the guardian's) is the same
-however it was started. What a fresh ``python -m module`` has of its own it has too: group and session, environment, folder,
-descriptors, ``__main__``, dice. One thread, for a fork takes no other along; where an import has left a second one, the server
-says so and leaves, and programs are started afresh.
+A program is forked twice. So the guardian, which collects orphans, is its parent from its first line on, and what the guardian
+knows and does about a node (its exit status and signal, its group, its death with the guardian's) does not depend on how the node
+was started. The program has everything that a new ``python -m module`` has: its own group and session, environment, folder,
+descriptors, ``__main__`` and random seed. The server has one thread, because a fork copies only one. If an import starts a second
+thread, the server reports that and ends, and programs are started without it.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ PR_SET_NAME = 15
 READY = b"ready\n"
 POLL_S = 0.0005
 ORPHANED_WITHIN_S = 5.0
-"""How long the kernel may take to give the guardian the child of one that has ended; it takes less than a millisecond."""
+"""How many seconds the kernel may take to make the guardian the parent of an orphan; it takes less than a millisecond."""
 CHUNK = 1 << 16
 
 
 def serve(guardian: socket.socket, guardian_pid: int) -> dict[str, Any] | None:
-    """Fork programs until the guardian is gone. Returns in each program, with its request; in the server, with ``None``."""
+    """Fork programs until the guardian is gone. In each program this returns the program's request; in the server ``None``."""
     buffer = b""
     fds: list[int] = []
     while True:
@@ -62,7 +61,7 @@ def serve(guardian: socket.socket, guardian_pid: int) -> dict[str, Any] | None:
 
 
 def fork_twice(guardian_pid: int) -> bool:
-    """Fork a child of the guardian's; true in it."""
+    """Fork a process that becomes a child of the guardian; return true in that process."""
     if child := os.fork():
         os.waitpid(child, 0)
         return False
@@ -79,7 +78,7 @@ def fork_twice(guardian_pid: int) -> bool:
 
 
 def become(message: dict[str, Any], stdin: int, report: int) -> None:
-    """Give this process what is the program's own; report that it runs, or why not, and end."""
+    """Give this process the program's own environment, folder and descriptors; report success, or report why not and end."""
     stage = "fork"
     try:
         os.setsid()
@@ -105,7 +104,7 @@ def become(message: dict[str, Any], stdin: int, report: int) -> None:
 
 
 def main() -> None:
-    """Load, serve, and in each program run it: to the very end, as if it had been started by itself."""
+    """Import the modules and serve. In each forked program, run its module as if it had been started directly."""
     guardian_pid, modules = int(sys.argv[1]), sys.argv[3:]
     sys.path[0] = str(Path.cwd())
     guardian = socket.socket(fileno=os.dup(0))

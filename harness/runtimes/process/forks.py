@@ -1,6 +1,6 @@
-"""The fork server as the guardian has it: started when it is expected, asked for programs, done without where it dies.
+"""The guardian's side of the fork server: starts it on request, asks it for programs, and does without it if it dies.
 
-Standard library only: the guardian has no other.
+Standard library only, because the guardian uses nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ else:
     from spawning import read_all, spawn
 
 PRELOADED_WITHIN_S = 10.0
-"""How long a program may wait for the fork server to be ready, or to fork it, before it is started afresh."""
+"""How many seconds a program waits for the fork server before it is started without it."""
 CHUNK = 1 << 16
 
 
@@ -44,10 +44,10 @@ class ForkServer:
 
 
 class Forks:
-    """The fork server while there is one, what it is to import, and how programs come to it."""
+    """The fork server (if there is one), the modules that it imports, and the programs that wait for it."""
 
     def __init__(self, selector: selectors.BaseSelector, second: Second, start: Callable[[dict[str, Any], int], None]) -> None:
-        """``start``: starts a program that has waited."""
+        """Begin without a server. ``start`` starts a program that has waited."""
         self.selector = selector
         self.second = second
         self.start_program = start
@@ -57,21 +57,21 @@ class Forks:
 
     @property
     def pid(self) -> int:
-        """The server's process; 0 where there is none."""
+        """The server's process id; 0 if there is no server."""
         return self.server.pid if self.server else 0
 
     @property
     def awaited(self) -> bool:
-        """Whether programs wait for it to be ready."""
+        """Whether programs wait for the server to be ready."""
         return bool(self.server and self.server.waiting)
 
     def expect(self, message: dict[str, Any]) -> None:
-        """Start the server with what it is to import."""
+        """Start the server with the modules that it must import."""
         self.preload = message
         self.start()
 
     def start(self) -> None:
-        """Start the fork server that was asked for. Where it dies before it is ready, there is none."""
+        """Start the requested fork server. If it dies before it is ready, there is none."""
         if self.server is not None or self.preload is None:
             return
         ours, theirs = socket.socketpair()
@@ -85,7 +85,7 @@ class Forks:
         self.selector.register(ours, selectors.EVENT_READ, self.read)
 
     def keep(self, message: dict[str, Any], stdin: int) -> bool:
-        """Keep a program until the server is ready; false where it need not wait."""
+        """Keep a program until the server is ready; return false if it need not wait."""
         if self.server is None:  # it was killed
             self.start()
         if self.server is None or self.server.ready:
@@ -94,7 +94,7 @@ class Forks:
         return True
 
     def read(self) -> None:
-        """Fork what has waited for the server to be ready; start it afresh where the server has ended instead."""
+        """Fork the waiting programs when the server is ready; start them without it if the server has ended."""
         server = self.server
         if server is None:
             return
@@ -108,7 +108,7 @@ class Forks:
             self.drop()
 
     def drop(self) -> None:
-        """End the fork server, and start the waiting nodes without it. One that was ready once is started again."""
+        """End the fork server, and start the waiting programs without it. A server that was ready once is started again."""
         server, self.server = self.server, None
         if server is None:
             return
@@ -121,18 +121,18 @@ class Forks:
             self.start_waiting(server)
 
     def drop_late(self) -> None:
-        """Do without a server for which programs have waited long enough."""
+        """End a server for which programs have waited too long."""
         if self.server is not None and self.server.waiting and time.monotonic() >= self.server.deadline:
             self.drop()
 
     def start_waiting(self, server: ForkServer) -> None:
-        """Start everything that has waited, in its order."""
+        """Start the programs that have waited, in their order."""
         waiting, server.waiting = server.waiting, []
         for message, stdin in waiting:
             self.start_program(message, stdin)
 
     def fork(self, message: dict[str, Any], stdin: int) -> dict[str, Any] | None:
-        """Let the fork server fork a node. Return what that says, ``None`` where there is no such program now."""
+        """Let the fork server fork a node. Return its answer; ``None`` if no program was started."""
         if self.server is None or not self.server.ready:
             return None
         read, write = os.pipe()

@@ -1,31 +1,31 @@
-"""The guardian: the parent of every node, and of whatever loses its parent below one. Standard library only, one thread.
+"""The guardian: the parent of every node, and of each orphaned process below one. Standard library only, one thread.
 
     python -I -S guardian.py <fd of a socket to the harness> <pid of the harness> <folder for temporary files>
 
 The socket carries JSON lines. The harness asks ``{"id", "do": "start", "node", "argv", "env", "cwd", "log", "stdin"}``
-(where ``stdin`` is true a descriptor comes along; ``foreign``: the program is somebody else's, and may hide what it starts;
-``cgroup``: it is to have a cgroup of its own, if it can),
+(if ``stdin`` is true, a descriptor comes with it; ``foreign``: the program is the user's own, and may detach what it starts;
+``cgroup``: it gets its own cgroup, if possible),
 ``{"id", "do": "signal", "pid", "signal"}`` for a node's group, ``{"id", "do": "kill" | "pause" | "resume" | "members", "pid"}``
 for all of a node's members (``members.py``), and ``{"do": "close"}``.
-``{"id", "do": "preload", "argv", "env", "cwd", "log"}`` starts a fork server (``fork_server.py``). A ``start`` that has
-``"module"`` and ``"words"`` besides is forked from it as soon as it is ready, or started by its ``argv`` where there is none.
+``{"id", "do": "preload", "argv", "env", "cwd", "log"}`` starts a fork server (``fork_server.py``). A ``start`` that also has
+``"module"`` and ``"words"`` is forked by it as soon as it is ready, or started by its ``argv`` if there is no server.
 The guardian answers ``{"id", "pid"}`` (and ``members``) or ``{"id", "error", "stage"}``, and says by itself
 ``{"event": "ready"}``, ``{"event": "exited", "node", "pid", "status", "signal", "members", "left", "t"}`` and ``{"event":
-"closed"}``; ``t`` is monotonic ns. ``members`` were killed with the node; ``left`` could not be, or are nobody knows whose.
+"closed"}``; ``t`` is monotonic ns. ``members`` died with the node; ``left`` could not be killed, or belong to an unknown node.
 
-Who dies, and what becomes of the nodes:
+What happens to the nodes when something dies:
 
-- A node ends, or is to be killed: all its members are stopped, killed and awaited, and ``exited`` is sent when nothing of it
-  is left. Its own process stays a zombie until then, so that nobody else can get the id of its group.
-- The harness dies, however: the socket ends (and its pidfd turns readable, should a forked copy of the harness keep
-  the socket open). The guardian kills everything that descends from it, stopped or not, removes the folder for temporary
-  files, and leaves. A process that loses its parent becomes the guardian's child (subreaper): there is no way out of that.
+- A node ends, or must be killed: all its members are stopped, killed and awaited, and ``exited`` is sent when nothing of it
+  is left. Its own process stays a zombie until then, so that no other process can get the id of its group.
+- The harness dies in any way: the socket ends (and its pidfd becomes readable, in case a forked copy of the harness keeps
+  the socket open). The guardian kills all its descendants, stopped or not, removes the folder for temporary files, and ends. No
+  process can escape: an orphan becomes the guardian's child (subreaper).
 - The guardian dies: the kernel kills each node (PDEATHSIG), and the *second*, a fork of the guardian that is told of each
   node through a pipe and does nothing else, kills the members of them all and removes the folder for temporary files.
 - Harness and guardian die at the same instant: likewise.
 
-A child of the guardian's that is no node's member, having thrown away the node's token, too, is a *stray*. It is taken for a
-foreign node's where there is only one that it can come from, and ends with it, else with the run.
+A child of the guardian that belongs to no node, because it has even removed the node's token, is a *stray*. If only one foreign
+node can have started it, it counts as that node's and ends with it; otherwise it ends with the run.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Guardian:
         self.pid = os.getpid()
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         self.cgroups: str | None = None
-        """What holds the cgroups of nodes; empty where there can be none, None where nobody has asked yet."""
+        """The parent of the nodes' cgroups; empty if there can be none, ``None`` if that has not been tried."""
         self.number = 0
         self.fds: list[int] = []
         self.buffer = b""
@@ -86,7 +86,7 @@ class Guardian:
         self.watch_pid(harness_pid)
 
     def watch_signals(self) -> None:
-        """Turn SIGCHLD and SIGTERM into readable bytes; the terminal's signals are none of ours."""
+        """Turn SIGCHLD and SIGTERM into readable bytes, and ignore the terminal's signals."""
         read, write = os.pipe()
         os.set_blocking(read, False)
         os.set_blocking(write, False)
@@ -99,7 +99,7 @@ class Guardian:
         self.selector.register(read, selectors.EVENT_READ, self.read_signals)
 
     def watch_pid(self, harness_pid: int) -> None:
-        """Leave when the harness' process ends, even if a copy of it holds the socket."""
+        """End when the harness's process ends, even if a copy of it holds the socket."""
         try:
             pidfd = os.pidfd_open(harness_pid)
         except OSError:  # an old kernel, or the harness is gone, which the next line sees
@@ -116,14 +116,14 @@ class Guardian:
     # --- talking to the harness --------------------------------------------------------------------------------
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send one line. A harness that cannot be reached is gone."""
+        """Send one line to the harness. If it cannot be reached, it is taken for dead."""
         try:
             self.harness.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             self.leave()
 
     def read_harness(self) -> None:
-        """Take what the harness sent and do it."""
+        """Read the harness's requests and carry them out."""
         try:
             data, fds, _, _ = socket.recv_fds(self.harness, CHUNK, MAX_FDS)
         except OSError:
@@ -153,7 +153,7 @@ class Guardian:
             self.treat(life, message)
 
     def treat(self, life: Life, message: dict[str, Any]) -> None:
-        """Do what is asked to a node that has not ended."""
+        """Carry out a request for a node that has not ended."""
         match message["do"]:
             case "signal":
                 kill_group(life.pid, message["signal"])
@@ -172,13 +172,13 @@ class Guardian:
     # --- spawning ----------------------------------------------------------------------------------------------
 
     def start(self, message: dict[str, Any]) -> None:
-        """Start a node: from the fork server, as soon as that is ready, or afresh."""
+        """Start a node: by the fork server as soon as that is ready, or directly."""
         stdin = self.fds.pop(0) if message["stdin"] else os.open(os.devnull, os.O_RDONLY)
         if "module" not in message or not self.forks.keep(message, stdin):
             self.start_now(message, stdin)
 
     def start_now(self, message: dict[str, Any], stdin: int) -> None:
-        """Start a node and answer when its program runs, or why it could not be."""
+        """Start a node, and answer when its program runs or could not be started."""
         told = self.forks.fork(message, stdin) if "module" in message else None
         if told is None:
             message["cgroup"] = self.make_cgroup() if message["cgroup"] else ""
@@ -193,7 +193,7 @@ class Guardian:
             self.send({"id": message["id"], **told})
 
     def make_cgroup(self) -> str:
-        """Make a cgroup for a node; return where it is, or nothing where there can be none."""
+        """Make a node's cgroup; return its path, or an empty text if it cannot be made."""
         if self.cgroups is None:
             self.cgroups = cgroups.make_parent()
         self.number += 1
@@ -212,7 +212,7 @@ class Guardian:
         self.reap()
 
     def reap(self) -> None:
-        """Reap all that have ended, but for nodes: they stay zombies, which hold the id of their group, until all is killed."""
+        """Reap all ended children except nodes. These stay zombies, to keep their group's id, until all members are killed."""
         held = False
         while not held:
             try:
@@ -228,7 +228,7 @@ class Guardian:
                 self.bury(process.pid)
 
     def bury(self, pid: int) -> None:
-        """Do what follows from the end of a child."""
+        """Handle the end of a child."""
         life = self.lives.all.get(pid)
         if life is not None:
             if life.dead_at is None:
@@ -255,7 +255,7 @@ class Guardian:
         self.send({"event": "closed"})
 
     def turn(self) -> None:
-        """Do the next step of all that is being done, wait for something to happen, and handle it."""
+        """Do the next step of every job, wait for an event, and handle it."""
         steps = self.lives.steps()
         if self.forks.awaited:
             steps.append(POLL_S)
@@ -284,7 +284,7 @@ class Guardian:
         self.second.end()
 
     def descendants(self) -> list[members.Member]:
-        """Everything that lives and descends from this process, but for the second."""
+        """Return all living descendants of this process, except the second."""
         table = members.look()
         below = Members(self.pid).find(table)
         return [one for one in below if one.pid not in (self.pid, self.second.pid)]

@@ -1,4 +1,4 @@
-"""The guardian as the harness has it: its process, and the socket on which it is asked and tells."""
+"""The harness's side of the guardian: its process, and the socket for requests and events."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 GUARDIAN: Final = Path(__file__).with_name("guardian.py")
 ANSWER_WITHIN_S: Final = 20.0
-"""The guardian answers within milliseconds; more than this means that it hangs."""
+"""Time limit in seconds for an answer. The guardian answers within milliseconds; after this time it is taken for hung."""
 GONE_WITHIN_S: Final = 20.0
-"""A SIGKILL takes effect at once, unless the process sits in an uninterruptible read; then the disk is the problem."""
+"""Time limit in seconds for the end of a killed process. SIGKILL acts at once, except during an uninterruptible disk access."""
 
 
 class GuardianDiedError(EnvironmentFailure):
-    """The guardian is gone, and with it every node. The run says nothing about the system under test."""
+    """The guardian is gone, and with it every node. The run proves nothing about the system under test."""
 
 
 class _Request:
-    """A question to the guardian, and its answer, which stays None where the guardian died."""
+    """A request to the guardian, and its answer, which stays ``None`` if the guardian dies."""
 
     def __init__(self, message: dict[str, Any], on_answer: Callable[[dict[str, Any]], None]) -> None:
         self.message = message
@@ -42,11 +42,11 @@ class _Request:
 
 
 class Link:
-    """Asks the guardian, and hands out what it says. Thread-safe.
+    """Sends requests to the guardian, and passes on its answers and events. Thread-safe.
 
-    ``directory``: of its log; ``temporary``: the folder that it removes. ``exited`` is called with the end of each node, ``gone``
-    at the end of the guardian, both in a thread of their own.
-    Raises GuardianDiedError where the guardian does not come up, and from every question after its death.
+    ``directory``: the folder of its log; ``temporary``: the folder that it removes. ``exited`` is called with each node's end,
+    ``gone`` at the end of the guardian, both in the reader's thread.
+    Raises GuardianDiedError if the guardian does not start, and from every request after its death.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Link:
     ) -> None:
         self.directory = directory
         self.failure: Exception | None = None
-        """Why there is no guardian any more, unless it was asked to leave."""
+        """Why the guardian is gone, unless it was asked to end."""
         self._exited = exited
         self._gone = gone
         self._requests: dict[int, _Request] = {}
@@ -84,7 +84,7 @@ class Link:
         self._reader.start()
         if not self._ready.wait(ANSWER_WITHIN_S) or self.failure is not None:
             self._guardian.kill()
-            raise self.failure or GuardianDiedError("the guardian of the nodes did not come up")
+            raise self.failure or GuardianDiedError("the guardian of the nodes did not start")
 
     @property
     def pid(self) -> int:
@@ -92,12 +92,12 @@ class Link:
         return self._guardian.pid
 
     def check(self) -> None:
-        """Raise GuardianDiedError where there is no guardian any more."""
+        """Raise GuardianDiedError if the guardian is gone."""
         if self.failure is not None:
             raise self.failure
 
     def close(self) -> None:
-        """Let the guardian end every node with whatever it started, and itself; wait for that."""
+        """Let the guardian end every node with everything it started, and then itself; wait for that."""
         self._closing = True
         with contextlib.suppress(OSError):  # the guardian may be gone
             self._socket.shutdown(socket.SHUT_WR)
@@ -112,7 +112,7 @@ class Link:
     def ask(
         self, message: dict[str, Any], on_answer: Callable[[dict[str, Any]], None], fds: tuple[int, ...] = ()
     ) -> dict[str, Any]:
-        """Ask the guardian and wait for its answer, which the reader has acted on by then."""
+        """Send a request and wait for the answer. ``on_answer`` has been called by then."""
         with self._lock:
             self._next_id += 1
             request = _Request({"id": self._next_id, **message}, on_answer)
@@ -158,7 +158,7 @@ class Link:
             self._farewell = True
 
     def _guardian_gone(self) -> None:
-        """Fail everything that waits for the guardian, unless it was asked to leave."""
+        """Fail all waiting requests, unless the guardian was asked to end."""
         if not (self._closing and self._farewell):
             try:
                 code: int | None = self._guardian.wait(ANSWER_WITHIN_S)

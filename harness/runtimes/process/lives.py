@@ -1,6 +1,6 @@
-"""The nodes that live, who belongs to each, and what is being done to all members of one: a step at a time, in one thread.
+"""The living nodes with their members, and the jobs on all members of a node (pause, resume, end), each step by step.
 
-Standard library only: the guardian has no other.
+Standard library only, because the guardian uses nothing else.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ else:
 
 POLL_S = 0.005
 GONE_WITHIN_S = 15.0
-"""How long ``exited`` is held back for members which the kernel has not buried yet."""
+"""For how many seconds ``exited`` is held back for members that the kernel has not removed yet."""
 STILL_WITHIN_S = 15.0
-"""How long all members may take to be paused, or to go on."""
+"""How many seconds all members may take to be paused or resumed."""
 
 
 class Life:
@@ -40,15 +40,15 @@ class Life:
         self.pid = members.leader
         self.foreign = foreign
         self.job: Generator[float, None, object] | None = None
-        """What is being done to it, a step each turn of the loop."""
+        """The job on its members; each turn of the loop does one step."""
         self.asked = False
-        """Whether it is to be killed."""
+        """Whether its kill was requested."""
         self.dead_at: int | None = None
         """When its own process was seen to have ended (monotonic ns)."""
 
     @property
     def ending(self) -> bool:
-        """Whether its end has begun, by itself or because that was asked for."""
+        """Whether its end has begun, by itself or on request."""
         return self.asked or self.dead_at is not None
 
 
@@ -56,7 +56,7 @@ class Lives:
     """All lives that have not ended, by the process id of their node."""
 
     def __init__(self, second: Second, forks: Forks, send: Callable[[dict[str, Any]], None]) -> None:
-        """``send``: tells the harness."""
+        """Begin without nodes. ``send`` sends a message to the harness."""
         self.all: dict[int, Life] = {}
         self.pid = os.getpid()
         self.second = second
@@ -64,14 +64,14 @@ class Lives:
         self.send = send
 
     def begin(self, life: Life, job: Generator[float, None, object]) -> None:
-        """Begin to do something to a node, in the place of what is being done to it."""
+        """Begin a job on a node. It replaces the present job."""
         if life.job is not None:
             life.job.close()
         life.job = job
         self.step(life)
 
     def step(self, life: Life) -> float | None:
-        """Do the next step of what is being done to a node; return how long to wait for the one after, if there is one."""
+        """Do the next step of a node's job; return how many seconds to wait for the following one, if there is one."""
         if life.job is None:
             return None
         try:
@@ -81,7 +81,7 @@ class Lives:
             return None
 
     def steps(self) -> list[float]:
-        """Do the next step of all that is being done; return how long to wait for each that follows."""
+        """Do the next step of every job; return how many seconds to wait for each following step."""
         return [wait_s for life in list(self.all.values()) if (wait_s := self.step(life)) is not None]
 
     def pause(self, life: Life, asked: int) -> Generator[float, None, None]:
@@ -96,7 +96,7 @@ class Lives:
             self.send({"id": asked, **answer})
 
     def resume(self, life: Life, asked: int) -> Generator[float, None, None]:
-        """Let all members go on, and answer when none is stopped."""
+        """Resume all members, and answer when none is stopped."""
         answer: dict[str, Any] = {"error": "it has ended", "stage": "signal"}
         deadline = time.monotonic() + STILL_WITHIN_S
         try:
@@ -112,7 +112,7 @@ class Lives:
             self.send({"id": asked, **answer})
 
     def end(self, life: Life, asked: int | None = None) -> Generator[float, None, None]:
-        """Kill all members, wait until nothing is left, reap the node's own process, and say ``exited``."""
+        """Kill all members, wait until nothing is left, reap the node's own process, and send ``exited``."""
         killed: dict[int, members.Member] = {}
 
         def note(found: list[members.Member]) -> None:
@@ -147,12 +147,12 @@ class Lives:
         })  # fmt: skip
 
     def members_of(self, life: Life) -> list[members.Member]:
-        """Look who belongs to a node."""
+        """Return the living members of a node."""
         table = members.look()
         return life.members.find(table, self.strays_of(life, table) if life.foreign else ())
 
     def strays(self, table: Mapping[int, Process]) -> list[Process]:
-        """Return our children who are no node's members."""
+        """Return the guardian's children that belong to no node."""
         known = {self.second.pid, self.forks.pid, *self.all}
         orphans = [each for each in table.values() if each.parent == self.pid and each.pid not in known and each.alive]
         if not orphans:
@@ -161,10 +161,10 @@ class Lives:
         return [each for each in orphans if each.pid not in claimed]
 
     def strays_of(self, life: Life, table: Mapping[int, Process]) -> set[int]:
-        """Return those who can come from this node only: no other foreign one was there when they were started."""
+        """Return the strays that only this node can have started, because no other foreign node lived at their start."""
         others = [each.members.since for each in self.all.values() if each.foreign and each is not life]
         return {each.pid for each in self.strays(table) if all(since > each.start for since in others)}
 
     def unsure(self, life: Life) -> bool:
-        """Say whether there is an orphan that may be a member, and nobody can say before it has its environment."""
+        """Return whether an orphan may be a member, which is unknown until its environment can be read."""
         return any(each.unread and each.start >= life.members.since for each in self.strays(members.look()))

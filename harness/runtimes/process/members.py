@@ -1,18 +1,18 @@
-"""Which processes belong to a node, and how they are all stopped or ended. Standard library only: the guardian has no other.
+"""Find the processes that belong to a node, and stop or end all of them. Standard library only, for the guardian.
 
 A program may leave its process group (``set -m``), its session (``setsid``) and its parent (a daemon forks twice). So a
 node's members are the process that it was started as, its *leader*, and every living process that
 
 - is in the leader's process ``group`` or ``session``,
-- has the node's ``token`` in its environment, which is inherited by whoever does not throw it away,
-- is in the node's ``cgroup``, where it has one of its own,
-- was a member when it was ``seen`` before (the same process id, and the same start),
-- is a ``descendant`` of a member, or in the ``session`` of one, which then is the node's own: its leader began one.
+- has the node's ``token`` in its environment, which processes inherit unless they remove it,
+- is in the node's ``cgroup``, if it has its own,
+- was a member when it was ``seen`` before (with the same process id and start time),
+- is a ``descendant`` of a member, or in the ``session`` of a member (that session is the node's own: its leader began one).
 
-Nobody is a member who is older than the leader.
+A process that is older than the leader is not a member.
 
-To stop them: whoever is found is sent SIGSTOP, and when all stand still one looks again, until nobody is new: what stands
-still starts nobody. To end them: they are stopped, killed, awaited, and looked for again.
+To stop the members, each one found gets SIGSTOP. When all are stopped, the search is repeated until it finds no new ones, because
+a stopped process starts no others. To end them, they are stopped, killed and awaited, and the search is repeated.
 """
 
 # ruff: noqa: PTH123, PTH208 - pathlib would double the guardian's start-up
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 
 VARIABLE = "LOSTACK_NODE"
-"""Of the environment: its value is the token of one life of one node."""
+"""The environment variable with the token of one life of one node."""
 STOPPED = frozenset("TtZX")
-"""States of a thread that does nothing: stopped, traced, zombie, dead."""
+"""States of a thread that does not run: stopped, traced, zombie, dead."""
 DEAD = frozenset("ZX")
 LOOK_S = 0.001
 GONE_POLL_S = 0.005
 STOPPED_WITHIN_S = 2.0
-"""How long members may take to stand still before they are killed as they are."""
+"""How many seconds members may take to be stopped before they are killed all the same."""
 VFORKED_S = 0.1
-"""After this long whoever waits in the kernel, with a stop to come, stands still: a parent in vfork waits for its child."""
+"""After so many seconds, a thread that waits in the kernel with a pending stop counts as stopped (a parent in vfork)."""
 ENOUGH = 2
-"""So many looks, one after the other, that find nobody."""
+"""How many searches in a row must find no member."""
 UNSURE_S = 1.0
-"""How long an orphan may be in the middle of an exec, when nobody can read its environment."""
+"""For how many seconds an orphan may be inside an exec, during which its environment cannot be read."""
 MOST_WORDS = 200
-"""Characters of a command that are told."""
+"""How many characters of a command are shown."""
 
 
 class Process:
@@ -60,11 +60,11 @@ class Process:
         self.parent, self.group, self.session = int(fields[1]), int(fields[2]), int(fields[3])
         self.threads, self.start = int(fields[17]), int(fields[19])
         self.unread = fields[48] == b"0"
-        """Whether it has no environment yet, being in the middle of an exec; or one that is not to be seen."""
+        """Whether its environment cannot be read, because it is inside an exec or access is refused."""
 
     @property
     def alive(self) -> bool:
-        """Whether anything of it runs: its first thread may have ended before the others."""
+        """Whether any of its threads lives; its first thread may have ended before the others."""
         return self.state not in DEAD or self.threads > 1
 
 
@@ -80,7 +80,7 @@ class Member:
         self.command = command_of(pid)
 
     def told(self) -> list[object]:
-        """Return what is told of it."""
+        """Return its fields for a message to the harness."""
         return [self.pid, self.how, self.command]
 
 
@@ -88,20 +88,20 @@ class Members:
     """The members of one life of a node."""
 
     def __init__(self, leader: int, token: str = "", *, since: int | None = None, cgroup: str = "") -> None:
-        """``since``: when the leader was started; where it is not given, the leader is asked, and must be there."""
+        """Begin with the leader. ``since``: its start time; if it is not given, the leader must be alive."""
         self.leader = leader
         self.name = token
         self.token = f"\0{VARIABLE}={token}\0".encode() if token else b""
         self.cgroup = cgroup
         self.seen: dict[int, Member] = {}
-        """Everyone who ever was one."""
+        """All processes that were ever members."""
         if since is None:
             process = stat_of(leader)
             since = process.start if process is not None else 0
         self.since = since
 
     def find(self, table: Mapping[int, Process], orphans: Collection[int] = ()) -> list[Member]:
-        """Return those who live, parents before their children. ``orphans``: others that are known to be its own."""
+        """Return the living members, parents before their children. ``orphans``: other processes known to be members."""
         inside = set(cgroup_members(self.cgroup)) if self.cgroup else set()
         young = [process for process in table.values() if process.start >= self.since]
         heir = table.get(self.leader)
@@ -118,7 +118,7 @@ class Members:
         return [self._note(table[pid], ours[pid]) for pid in sorted(living, key=lambda pid: _depth(pid, table, ours))]
 
     def _why(self, process: Process, inside: Collection[int]) -> str:
-        """Say by what a process is a member, as far as the table shows it; empty where it does not."""
+        """Return why a process is a member, as far as the process table shows; empty if it does not show that."""
         if self.leader in (process.pid, process.group, process.session):
             return "leader" if process.pid == self.leader else "group" if process.group == self.leader else "session"
         before = self.seen.get(process.pid)
@@ -134,7 +134,7 @@ class Members:
 
 
 def _close(ours: dict[int, str], young: Iterable[Process], table: Mapping[int, Process]) -> None:
-    """Add those who descend from members, and who are in their sessions: none of those was begun outside."""
+    """Add the descendants of members, and the processes in their sessions, which members began."""
     grown = -1
     while grown != len(ours):
         grown = len(ours)
@@ -147,7 +147,7 @@ def _close(ours: dict[int, str], young: Iterable[Process], table: Mapping[int, P
 
 
 def _depth(pid: int, table: Mapping[int, Process], among: Collection[int]) -> int:
-    """How many of its ancestors, one after the other, are among these."""
+    """Return how many consecutive ancestors of a process are among these."""
     depth = 0
     while (pid := table[pid].parent) in among:
         depth += 1
@@ -158,10 +158,10 @@ def _depth(pid: int, table: Mapping[int, Process], among: Collection[int]) -> in
 
 
 def hold(find: Callable[[], list[Member]], within_s: float) -> Generator[float, None, list[Member]]:
-    """Stop all that is found, and look again until nobody is new and all stand still. Return them.
+    """Stop all members, and search again until none is new and all are stopped. Return them.
 
-    Yields how long to wait before it goes on. Parents are stopped before children that are in another group, or they would
-    see them stop.
+    Yields how many seconds to wait before it continues. Parents are stopped before children in another group, or they
+    would see the children stop.
 
     Raises:
         TimeoutError: processes went on moving for ``within_s`` seconds; the message names them.
@@ -188,7 +188,7 @@ def hold(find: Callable[[], list[Member]], within_s: float) -> Generator[float, 
 
 
 def release(members: Iterable[Member]) -> None:
-    """Let them go on, children before their parents."""
+    """Resume members, children before their parents."""
     for one in reversed(list(members)):
         send(one, signal.SIGCONT)
 
@@ -198,8 +198,8 @@ def end(
 ) -> Generator[float, None, list[Member]]:
     """Stop and kill all members until none is found. Return those that are left after ``within_s``.
 
-    One look is no proof that nobody is there: who forks and ends in the middle of it is not seen, nor is its child.
-    Yields how long to wait before it goes on. ``killed`` is called with those that have just been sent SIGKILL.
+    One search is not enough: it can miss a process that forks and ends meanwhile, and the child. Yields how many seconds to wait
+    before it continues. ``killed`` is called with the members that have just been sent SIGKILL.
     """
     deadline = time.monotonic() + within_s
     empty = 0
@@ -226,7 +226,7 @@ def end(
 
 
 def kill_group(group: int, number: int = signal.SIGKILL) -> bool:
-    """Signal a process group. False: nothing of it is left."""
+    """Signal a process group. Return false if nothing of it is left."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -237,7 +237,7 @@ def kill_group(group: int, number: int = signal.SIGKILL) -> bool:
 
 
 def send(one: Member, number: int, *, watch: bool = False) -> int | None:
-    """Signal a process, and nobody who has its process id after it. With ``watch`` return a descriptor, if one can be had."""
+    """Signal a process, but never a later one with the same id. ``watch``: return a descriptor of it, if possible."""
     descriptor: int | None = None
     try:
         descriptor = os.pidfd_open(one.pid)
@@ -261,7 +261,7 @@ def send(one: Member, number: int, *, watch: bool = False) -> int | None:
 
 
 def gone(one: Member, descriptor: int | None) -> bool:
-    """Say whether a process has ended, with all its threads."""
+    """Return whether a process has ended with all its threads."""
     if descriptor is None:
         return not there(one)
     ended = select.poll()
@@ -270,7 +270,7 @@ def gone(one: Member, descriptor: int | None) -> bool:
 
 
 def there(one: Member) -> bool:
-    """Say whether a process is alive, and still the same."""
+    """Return whether a process is alive and still the same."""
     process = stat_of(one.pid)
     return process is not None and process.start == one.start and process.alive
 
@@ -285,24 +285,24 @@ def look() -> dict[int, Process]:
 
 
 def stat_of(pid: int) -> Process | None:
-    """Return one process of the table; None where it is gone."""
+    """Return one process of the table; ``None`` if it is gone."""
     data = read(f"/proc/{pid}/stat")
     return Process(pid, data) if data else None
 
 
 def environment_of(pid: int) -> bytes:
-    """Return the environment that a process was started with, each variable between two NUL bytes; little of it where refused."""
+    """Return the environment that a process was started with, each variable between NUL bytes; empty if access is refused."""
     return b"\0" + read(f"/proc/{pid}/environ") + b"\0"
 
 
 def command_of(pid: int) -> str:
-    """Return a process's command line, or at least its name; empty where it is gone."""
+    """Return a process's command line, or at least its name; empty if it is gone."""
     words = read(f"/proc/{pid}/cmdline").replace(b"\0", b" ") or read(f"/proc/{pid}/comm")
     return words.decode("utf-8", "replace").strip()[:MOST_WORDS]
 
 
 def thread_states(pid: int) -> list[str]:
-    """Return the state letter of every thread of a process; empty where it is gone."""
+    """Return the state letter of every thread of a process; empty if it is gone."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -312,7 +312,7 @@ def thread_states(pid: int) -> list[str]:
 
 
 def stands(pid: int, *, waiting: bool = False) -> bool:
-    """Say whether every thread of a process stands still or is gone. With ``waiting`` also if it will before its next step."""
+    """Return whether every thread of a process is stopped or gone. ``waiting``: a thread with a pending stop counts as well."""
     states = thread_states(pid)
     if all(state in STOPPED for state in states):
         return True
@@ -325,7 +325,7 @@ def _stop_pending(pid: int) -> bool:
 
 
 def tracer_of(pid: int) -> int:
-    """Return who traces a process; 0 where nobody does."""
+    """Return the process id of a process's tracer; 0 if it is not traced."""
     lines = read(f"/proc/{pid}/status").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith(b"TracerPid:")), 0)
 
@@ -336,7 +336,7 @@ def cgroup_members(cgroup: str) -> list[int]:
 
 
 def read(path: str) -> bytes:
-    """Return what a file of the kernel's holds; nothing where it is gone, or not to be read."""
+    """Return the content of a kernel file; empty if it is gone or cannot be read."""
     try:
         with open(path, "rb", buffering=0) as file:
             return file.read()

@@ -1,4 +1,4 @@
-"""A node of the runtime ``process``: one life of a process below the guardian."""
+"""A node of the runtime ``process``: one life of a process that is a child of the guardian."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """What a runtime of processes does for its nodes."""
+    """What a node needs from the runtime of processes."""
 
     @property
     def id(self) -> str:
-        """Of all runtimes."""
+        """The runtime's unique id."""
 
     def start(self, spec: NodeSpec) -> ProcessNode:
         """Start a node."""
 
     def treat(self, node: ProcessNode, what: str, number: signal.Signals) -> dict[str, Any]:
-        """Let the guardian do something to a node; return its answer."""
+        """Let the guardian act on a node (``what``); return its answer."""
 
     def signal(self, node: ProcessNode, number: signal.Signals) -> bool:
-        """Signal a node's group. False where it has ended."""
+        """Signal a node's group. Return false if the node has ended."""
 
     def members(self, node: ProcessNode) -> tuple[Member, ...]:
         """Return the living processes of a node."""
 
     def check(self) -> None:
-        """Raise GuardianDiedError where nobody can know any more."""
+        """Raise GuardianDiedError if the guardian is gone, so that the nodes' state is unknown."""
 
 
 class ProcessNode(NodeLife):
@@ -49,9 +49,9 @@ class ProcessNode(NodeLife):
     def __init__(self, runtime: Host, spec: NodeSpec, *, log_path: Path, incarnation: int, stdin: int | None) -> None:
         super().__init__(spec, runtime.check, log_path=log_path, incarnation=incarnation)
         self.since = 0
-        """When it was started, in the kernel's own ticks: who has its process id and began at another time is somebody else."""
+        """Its start time in the kernel's ticks. A process with its id and another start time is not this one."""
         self.token = f"{runtime.id}.{spec.name}.{incarnation}"
-        """In the environment of everything that it starts."""
+        """The token in the environment of all processes that it starts."""
         self._runtime = runtime
         self._stdin = stdin
         self._stdin_lock = threading.Lock()
@@ -60,34 +60,34 @@ class ProcessNode(NodeLife):
         return f"<node {self.name} ({self.role}), pid {self.pid}, {self._exit or 'alive'}>"
 
     def members(self) -> tuple[Member, ...]:
-        """Return the processes of it that live; none where it has ended."""
+        """Return its living processes; none if it has ended."""
         return self._runtime.members(self)
 
     def kill(self) -> Exit:
-        """SIGKILL, and wait until it is gone with everything it started. Where it had ended before, say how."""
+        """Send SIGKILL, and wait until it and everything it started is gone. Return how it ended, also if that was before."""
         self._runtime.treat(self, "kill", signal.SIGKILL)
         return self._gone()
 
     def terminate(self, within_s: float) -> Exit:
-        """SIGTERM, and SIGKILL where it is not gone ``within_s`` later. A paused node is resumed to hear it."""
+        """Send SIGTERM, and SIGKILL if the node still lives ``within_s`` seconds later. A paused node is resumed first."""
         if self._runtime.signal(self, signal.SIGTERM) and self._runtime.signal(self, signal.SIGCONT):
             return self.wait(within_s) or self.kill()
         return self._gone()
 
     def tell_to_end(self) -> bool:
-        """SIGTERM to its group; does not wait."""
+        """Send SIGTERM to its group without waiting. Return false if the node has ended."""
         return self._runtime.signal(self, signal.SIGTERM)
 
     def pause(self) -> None:
-        """SIGSTOP; return when the kernel shows every thread of every member stopped, and nobody is new."""
+        """Send SIGSTOP; return when the kernel shows every thread of every member stopped, and there are no new members."""
         self._must("pause", signal.SIGSTOP, "to stand still")
 
     def resume(self) -> None:
-        """SIGCONT; return when the kernel shows no thread stopped."""
+        """Send SIGCONT; return when the kernel shows no thread stopped."""
         self._must("resume", signal.SIGCONT, "to go on")
 
     def stands_still(self) -> bool:
-        """Say whether the kernel shows it stopped."""
+        """Return whether the kernel shows it stopped."""
         try:
             return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
         except psutil.NoSuchProcess:  # it has just died, and will be reported in a moment
@@ -110,7 +110,7 @@ class ProcessNode(NodeLife):
             raise NodeStateError(f"node {self.name} does not read its input ({written} of {len(data)} bytes taken)")
 
     def close_stdin(self) -> None:
-        """End its input."""
+        """Close its standard input."""
         with self._stdin_lock:
             if self._stdin is not None:
                 os.close(self._stdin)
@@ -122,10 +122,10 @@ class ProcessNode(NodeLife):
         return self._runtime.start(self.spec)
 
     def _must(self, what: str, number: signal.Signals, because: str) -> None:
-        """Do it to all members.
+        """Pause or resume all members.
 
         Raises:
-            NodeStateError: the node has ended. (One that has ended may be told to go on.)
+            NodeStateError: the node has ended.
         """
         answer = self._runtime.treat(self, what, number)
         if answer.get("stage") == "still" and self.alive:
@@ -134,6 +134,6 @@ class ProcessNode(NodeLife):
             raise NodeStateError(f"cannot send {number.name} to node {self.name}: it has ended by {self._gone()}")
 
     def end(self, exit_: Exit | None) -> None:
-        """Note its end; None where the guardian took the knowledge with it."""
+        """Record how it ended; ``None`` if the guardian died before it could report that."""
         self.close_stdin()
         super().end(exit_)

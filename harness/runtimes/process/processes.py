@@ -1,4 +1,4 @@
-"""What the kernel says about processes and their connections, read from ``/proc``."""
+"""Facts about processes and their connections, read from ``/proc``."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ __all__ = ["command_of", "group_members", "local_ports", "owner_of", "stopped", 
 
 GUARDIAN: Final = Path(__file__).with_name("guardian.py")
 CLOSED_S: Final = 1.0
-"""How long a connection that nobody holds may be there before it counts as held by somebody who is not to be seen."""
+"""For how many seconds a connection may have no visible holder. After that, an invisible process is taken for its holder."""
 _REMOTE, _INODE = 2, 9
 """Columns of the kernel's table of connections."""
 
 
 def group_members(group: int) -> list[int]:
-    """Pids of the living members of a process group (zombies are not living)."""
+    """Return the ids of the living processes of a process group (without zombies)."""
     return [process.pid for process in look().values() if process.group == group and process.alive]
 
 
 def owner_of(pids: Iterable[int], local: int, remotes: Collection[int] = ()) -> int | None:
-    """Return which process has a TCP connection from the port ``local``, to one of ``remotes`` if there are any; or None."""
+    """Return the process with a TCP connection from the port ``local`` (to one of ``remotes``, if given), or ``None``."""
     sockets = _sockets(local, remotes)
     return next((pid for pid in pids if sockets & _held(pid)), None) if sockets else None
 
 
 def stranger_at(local: int, remotes: Collection[int], members: Callable[[], Collection[int]]) -> int | None:
-    """Return the process that has a TCP connection from the port ``local`` and is no member; None where none has it any more.
+    """Return the process that has a TCP connection from the port ``local`` and is not a member; ``None`` if there is none.
 
-    Nor is a process of the harness's own a stranger. ``members`` is asked when a holder has been found, and before it is looked
-    at once more: who has just been started is a member by then, and who has just ended has no connection any more. 0: somebody
-    has it who is not to be seen.
+    The harness's own processes are not strangers either. ``members`` is called after a holder was found, and then the holder is
+    looked up again: a process that has just started is a member by then, and one that has just ended has no connection any more.
+    Returns 0 if the holder is an invisible process.
     """
     sockets = _sockets(local, remotes)
     holders = [pid for pid in look() if sockets & _held(pid)] if sockets else []
@@ -56,7 +56,7 @@ def stranger_at(local: int, remotes: Collection[int], members: Callable[[], Coll
 
 
 def _sockets(local: int, remotes: Collection[int]) -> set[int]:
-    """The inodes of the connections from a port. The kernel shows none for what its process has closed."""
+    """Return the inodes of the connections from a port. Connections that their process has closed have none."""
     rows = [row.split() for name in ("tcp", "tcp6") for row in read(f"/proc/net/{name}").splitlines()[1:]]
     ends = ((_port(row[1]), _port(row[_REMOTE]), int(row[_INODE])) for row in rows)
     return {inode for here, there, inode in ends if here == local and there and inode and (not remotes or there in remotes)}
@@ -67,7 +67,7 @@ def _port(address: bytes) -> int:
 
 
 def _held(pid: int) -> set[int]:
-    """The inodes of the sockets that a process has open; none where it is gone, or somebody else's."""
+    """Return the inodes of a process's open sockets; none if it is gone, or another user's."""
     found = set()
     try:
         for descriptor in os.scandir(f"/proc/{pid}/fd"):
@@ -83,7 +83,7 @@ def _held(pid: int) -> set[int]:
 
 
 def written_by(pid: int) -> set[str]:
-    """Return the files that a process has open to write into; none where it is gone, or somebody else's."""
+    """Return the files that a process has open for writing; none if it is gone, or another user's."""
     found = set()
     with contextlib.suppress(OSError):
         for descriptor in os.scandir(f"/proc/{pid}/fd"):
@@ -96,7 +96,7 @@ def written_by(pid: int) -> set[str]:
 
 
 def _is_harness(pid: int) -> bool:
-    """Whether it is this process, or one that it has started, but for nodes: those are below a guardian."""
+    """Return whether a process is this one, or was started by it and is not a node (nodes are below a guardian)."""
     guardian = str(GUARDIAN).encode()
     while pid and pid != os.getpid():
         process = stat_of(pid)
@@ -107,7 +107,7 @@ def _is_harness(pid: int) -> bool:
 
 
 def local_ports(pid: int) -> set[int]:
-    """Return the ports from which a process has TCP connections; none where it is gone, or somebody else's."""
+    """Return the ports from which a process has TCP connections; none if it is gone, or another user's."""
     try:
         return {each.laddr.port for each in psutil.Process(pid).net_connections(kind="tcp") if each.raddr}
     except psutil.Error:
@@ -115,11 +115,11 @@ def local_ports(pid: int) -> set[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Say whether a process is there and has not ended; a zombie has."""
+    """Return whether a process lives; a zombie does not."""
     found = stat_of(pid)
     return found is not None and found.alive
 
 
 def stopped(pid: int) -> bool:
-    """Say whether every thread of a process stands still, or it is gone."""
+    """Return whether every thread of a process is stopped, or the process is gone."""
     return stands(pid)

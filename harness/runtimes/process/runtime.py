@@ -1,4 +1,4 @@
-"""The runtime ``process``: nodes are real processes, and the guardian is their parent."""
+"""The runtime ``process``: nodes are processes of this machine, and the guardian is their parent."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 FORK_SERVER: Final = Path(__file__).with_name("fork_server.py")
 ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
-"""NumPy's library starts its threads when it is imported, and a fork takes none of them along."""
+"""Keeps NumPy's library from starting threads on import, because a fork does not copy them."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 STAGES: Final = {
     "log": "cannot open its log {log}",
     "cwd": "cannot enter its directory {cwd}",
     "exec": "cannot run {program}",
-    "fork": "the machine refuses another process",
+    "fork": "the machine refuses to start another process",
 }
 
 
 class ProcessRuntime:
     """Starts nodes as processes of this machine. Thread-safe; a context manager.
 
-    Logs go to ``directory/<node>.log``, by default in the folder for temporary files, which goes at the end.
-    Raises GuardianDiedError where the guardian does not come up, and from every call after its death.
+    Logs go to ``directory/<node>.log``; the default is the folder for temporary files, which is removed at the end.
+    Raises GuardianDiedError if the guardian does not start, and from every call after its death.
     """
 
     name = "process"
@@ -50,12 +50,12 @@ class ProcessRuntime:
     bind = "127.0.0.1"
 
     def __init__(self, *, directory: Path | None = None, cgroups: bool = True) -> None:
-        """``cgroups``: foreign nodes get one of their own, where this machine lets one be made."""
+        """Start the guardian. ``cgroups``: give each foreign node its own cgroup, if this machine allows that."""
         self._scratch = Scratch()
         self.directory = directory or self._scratch.path
         self._cgroups = cgroups
         self.id = secrets.token_hex(8)
-        """Of all runtimes."""
+        """The runtime's unique id."""
         self._nodes: dict[str, ProcessNode] = {}
         self._incarnations: dict[str, int] = {}
         self._by_pid: dict[int, ProcessNode] = {}
@@ -83,16 +83,16 @@ class ProcessRuntime:
             return tuple(self._nodes.values())
 
     def address(self, node: str) -> str:
-        """Every node is on this machine's loopback."""
+        """Return the loopback address: every node is on this machine."""
         del node
         return self.bind
 
     def check(self) -> None:
-        """Raise what makes this runtime useless: GuardianDiedError."""
+        """Raise GuardianDiedError if the guardian is gone, so that the runtime cannot be used."""
         self._link.check()
 
     def expect(self, preload: tuple[str, ...]) -> None:
-        """Start a process that imports these modules once, in this folder; the first time only. Programs are forked from it."""
+        """Start the fork server, which imports these modules once, in this folder. Later calls do nothing."""
         self.check()
         with self._lock:
             if not preload or self._preload or self._closing:
@@ -109,7 +109,7 @@ class ProcessRuntime:
 
         Raises:
             StartError: the node cannot be started.
-            NodeStateError: its name is taken.
+            NodeStateError: the node's name is taken, or the runtime is closed.
         """
         self.check()
         _check_spec(spec)
@@ -162,7 +162,7 @@ class ProcessRuntime:
         return _members(self._link.ask({"do": "members", "pid": node.pid}, lambda _: None).get("members", ()))
 
     def signal(self, node: ProcessNode, number: signal.Signals) -> bool:
-        """Signal a node's group. False where it has ended."""
+        """Signal a node's group. Return false if the node has ended."""
         return "error" not in self.treat(node, "signal", number)
 
     def clear(self, temporary: str) -> None:
@@ -170,7 +170,7 @@ class ProcessRuntime:
         shutil.rmtree(self._scratch.path / temporary, ignore_errors=True)
 
     def close(self) -> None:
-        """End every node with whatever it started, and the guardian.
+        """End every node with everything it started, and the guardian.
 
         Raises:
             GuardianDiedError: the guardian had died before.
@@ -201,7 +201,7 @@ class ProcessRuntime:
                 raise
 
     def _forked(self, spec: NodeSpec) -> dict[str, Any]:
-        """Return what a program is forked by, which is so where what it imports has been imported, in its folder."""
+        """Return the fields by which the fork server forks a program, if it has imported the program's modules in its folder."""
         python, *words = spec.argv
         here = spec.cwd is not None and spec.cwd.absolute() == self._preload_cwd
         known = set(spec.preload) <= set(self._preload)
@@ -216,14 +216,14 @@ class ProcessRuntime:
     # --- bookkeeping --------------------------------------------------------------------------------------------
 
     def _admit(self, spec: NodeSpec, stdin: int | None) -> ProcessNode:
-        """Reserve the node's name and return the node that is to be started."""
+        """Reserve the node's name and return the node to start."""
         log_path = (spec.log or self.directory / f"{spec.name}.log").absolute()
         with self._lock:
             if self._closing:
                 raise NodeStateError(f"cannot start node {spec.name}: the runtime is closed")
             holder = self._nodes.get(spec.name)
             if holder is not None and holder.alive:
-                raise NodeStateError(f"cannot start node {spec.name}: one of that name is alive (pid {holder.pid})")
+                raise NodeStateError(f"cannot start node {spec.name}: a node of that name is alive (pid {holder.pid})")
             incarnation = self._incarnations.get(spec.name, 0) + 1
             node = ProcessNode(self, spec, log_path=log_path, incarnation=incarnation, stdin=stdin)
             self._nodes[spec.name] = node
@@ -231,7 +231,7 @@ class ProcessRuntime:
             return node
 
     def _dismiss(self, node: ProcessNode) -> None:
-        """Free the name of a node that never came to life."""
+        """Free the name of a node that could not be started."""
         node.close_stdin()
         with self._lock:
             if self._nodes.get(node.name) is node:
@@ -239,7 +239,7 @@ class ProcessRuntime:
                 self._incarnations[node.name] -= 1
 
     def _make_sure(self, node: ProcessNode) -> None:
-        """After the guardian's end: wait until nothing of a node is left, and kill what the kernel and the second forgot."""
+        """After the guardian's end, wait until nothing of a node is left, and kill processes that have survived."""
         members = Members(node.pid, node.token, since=node.since)
         try:
             wait_until(lambda: not members.find(look()), within_s=GONE_WITHIN_S / 10, because="all of it to be gone")
@@ -249,7 +249,7 @@ class ProcessRuntime:
         node.end(node.exit)
 
     def _exited(self, message: dict[str, Any]) -> None:
-        """Note the end of a node, of which the guardian has just told."""
+        """Record the end of a node that the guardian has reported."""
         node = self._by_pid.pop(message["pid"])
         node.end(Exit(
             message["pid"], message["status"], message["signal"], message["t"], _members(message["members"]),
@@ -257,7 +257,7 @@ class ProcessRuntime:
         ))  # fmt: skip
 
     def _lost(self) -> None:
-        """Note that nobody will tell any more how nodes have ended."""
+        """Record, after the guardian's end, that it is unknown how the nodes ended."""
         for node in tuple(self._by_pid.values()):
             node.end(None)
 
@@ -274,13 +274,13 @@ def _stdin_pipe() -> tuple[int, int]:
 
 
 def _check_spec(spec: NodeSpec) -> None:
-    """Raise StartError where a spec can't be started anywhere."""
+    """Raise StartError if a spec cannot be started on any machine."""
     if not NAME.fullmatch(spec.name):
-        raise StartError(f"cannot start node {spec.name!r}: a node's name is letters, digits, dot, dash and underscore")
+        raise StartError(f"cannot start node {spec.name!r}: use letters, digits, dots, dashes and underscores in a node's name")
     if not spec.argv or not spec.argv[0]:
-        raise StartError(f"cannot start node {spec.name}: no command")
+        raise StartError(f"cannot start node {spec.name}: its command is empty")
     if "\0" in "".join((*spec.argv, *spec.env, *spec.env.values())):
-        raise StartError(f"cannot start node {spec.name}: a NUL byte in its command or environment")
+        raise StartError(f"cannot start node {spec.name}: its command or environment holds a NUL byte")
 
 
 def _why(spec: NodeSpec, log: Path, answer: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""A temporary folder of one's own, which goes when its owner does, however that ends.
+"""A temporary folder that is removed when its owner ends, in whatever way.
 
-Programs that are killed leave behind what they unpacked or spilled (native libraries of a JVM, Spark's blocks). What the harness
-starts is told to put that here, instead of into the system's temporary folder where nobody would ever look for it.
+Programs that are killed leave files behind (native libraries of a JVM, Spark's blocks). The programs that the harness starts put
+such files here instead of into the system's temporary folder, where they would stay.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "lostack-tmp-"
 FRESH_S: Final = 60.0
-"""A folder younger than this may be about to be locked by its owner."""
+"""Age in seconds below which a folder is not removed, because its owner may be about to lock it."""
 
 
 class Scratch:
-    """A temporary folder, locked for as long as this process lives. Its path is short: a socket's may have 107 bytes.
+    """A temporary folder, locked as long as this process lives. Its path is short, because a socket's has at most 107 bytes.
 
-    The guardian of a runtime removes it where the harness is killed. What is left where all are killed goes with the next one.
+    If the harness is killed, the runtime's guardian removes it. If all are killed, the next Scratch removes it.
     """
 
     def __init__(self) -> None:
@@ -38,13 +38,13 @@ class Scratch:
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def folder(self, name: str) -> Path:
-        """Return a folder in it, made where it is not there yet."""
+        """Return a folder inside; make it if it is missing."""
         made = self.path / name
         made.mkdir(exist_ok=True)
         return made
 
     def close(self) -> None:
-        """Remove it. Safe to call twice."""
+        """Remove the folder. Safe to call twice."""
         if self._lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
@@ -54,7 +54,7 @@ class Scratch:
 def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which programs, their JVMs and their Spark use a folder for temporary files.
 
-    A JVM says on its standard error which options it has picked up here; see :data:`harness.model.logs.NOTICE`.
+    A JVM reports these options on its standard error; see :data:`harness.model.logs.NOTICE`.
 
     >>> used_by(Path("/t"), {"JAVA_TOOL_OPTIONS": "-ea"})["JAVA_TOOL_OPTIONS"]
     '-ea -Djava.io.tmpdir=/t'
@@ -64,10 +64,10 @@ def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_owned(folder: Path) -> bool:
-    """Say whether a living process has such a folder locked.
+    """Return whether a living process has locked the folder.
 
     Raises:
-        OSError: the folder is another user's, or gone.
+        OSError: the folder belongs to another user, or is gone.
     """
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

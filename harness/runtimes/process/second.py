@@ -26,14 +26,14 @@ CLOSE_WITHIN_S = 15.0
 
 
 class Second:
-    """The second, as the guardian sees it: its process, and the pipe by which it is told of each node."""
+    """The guardian's side of the second: its process, and the pipe that tells it of each node."""
 
     def __init__(self, harness: socket.socket) -> None:
         self.harness = harness
         self.start(())
 
     def start(self, nodes: Iterable[Members]) -> None:
-        """Fork the second and tell it all groups there are."""
+        """Fork the second, and tell it all living nodes."""
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -44,17 +44,17 @@ class Second:
             self.tell(b"+", node)
 
     def replace(self, nodes: Iterable[Members]) -> None:
-        """Start another one, after the death of the first."""
+        """Start another second after the death of the first."""
         os.close(self.pipe)
         self.start(nodes)
 
     def tell(self, sign: bytes, node: Members) -> None:
-        """Add a node to what the second would kill, or take it away. A dead second is replaced when it is reaped."""
+        """Add a node to those that the second would kill, or remove it. A dead second is replaced when it is reaped."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self.pipe, sign + f"{node.leader} {node.since} {node.name} {node.cgroup}\n".encode())
 
     def end(self) -> None:
-        """Kill it: nothing is left for it to do."""
+        """Kill the second, when no nodes are left."""
         with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has been killed, and reaped
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
@@ -97,7 +97,7 @@ def be_second(read: int, write: int, harness: socket.socket) -> NoReturn:
 
 
 def remove_temporary() -> None:
-    """Remove the folder for temporary files of the nodes, which have ended."""
+    """Remove the folder for temporary files, after all nodes have ended."""
     import shutil  # noqa: PLC0415 - it would cost the start-up
 
     shutil.rmtree(sys.argv[3], ignore_errors=True)

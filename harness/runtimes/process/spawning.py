@@ -1,4 +1,4 @@
-"""How the guardian forks a process and turns it into a program. Standard library only."""
+"""Fork a process and turn it into a program, for the guardian. Standard library only."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 DEFAULTED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals a node gets back with their default action; an ignored signal would stay ignored over exec."""
+"""Signals whose default action is restored in a node, because an ignored signal stays ignored over exec."""
 
 
 def prctl(option: int, value: int) -> None:
-    """Raise OSError where the kernel refuses."""
+    """Call ``prctl``.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
     if LIBC.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
 def spawn(message: dict[str, Any], stdin: int, second: Second) -> dict[str, Any]:
-    """Fork and exec. Return ``pid`` when the program has been exec'd, else ``error`` and ``stage``."""
+    """Fork and exec. Return ``pid`` when the program runs, else ``error`` and ``stage``."""
     guardian = os.getpid()
     read, write = os.pipe()
     try:
@@ -55,7 +59,7 @@ def spawn(message: dict[str, Any], stdin: int, second: Second) -> dict[str, Any]
 
 
 def become(message: dict[str, Any], stdin: int, report: int, guardian: int, second: Second) -> NoReturn:
-    """Turn the forked child into the node, or report why not."""
+    """Turn the forked child into the node's program, or report why that failed."""
     stage = "fork"
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
