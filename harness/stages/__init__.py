@@ -1,1 +1,1 @@
-"""The stages we ship: plain programs with their settings in the environment, exactly as a user's own would be."""
+"""lostack's own stages: plain programs with their settings in the environment, exactly as a user's own programs."""

@@ -1,4 +1,7 @@
-"""How a client is let in, in the words of each client. It stands in a file that only its owner may read, never in a history."""
+"""A client's TLS and log-in settings, in the form that each client library takes.
+
+They are in a file that only its owner may read, and never in a history.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``protocol`` is Kafka's name for it (``SASL_SSL`` ...). ``authority``: a PEM file; none: those of this machine."""
+    """How a client connects. ``protocol``: Kafka's security.protocol. ``authority``: a PEM file; empty: this machine's."""
 
     protocol: str
     authority: str = ""
@@ -20,11 +23,11 @@ class Access:
 
     @staticmethod
     def read(file: str) -> Access | None:
-        """Read what :meth:`text` has written; no file: none is needed."""
+        """Read a file that :meth:`text` has filled; return ``None`` if ``file`` is empty: then clients need no log-in."""
         return Access(**json.loads(Path(file).read_text(encoding="utf-8"))) if file else None
 
     def text(self) -> str:
-        """Return what belongs into the file."""
+        """Return the text of the file that :meth:`read` reads."""
         return json.dumps(asdict(self))
 
     @property
@@ -33,7 +36,7 @@ class Access:
         return {self.username: self.password} if self.username else {}
 
     def places(self) -> dict[str, object]:
-        """Return what stands for the names in braces in what a declaration says of a stage."""
+        """Return the values of the names in braces in a declaration (``{ca}``, ``{username}``, ...)."""
         found = {
             "ca": Path(self.authority), "security_protocol": self.protocol, "mechanism": self.mechanism,
             "username": self.username, "password": self.password,
@@ -41,7 +44,7 @@ class Access:
         return found | ({"jaas": jaas(self.mechanism, self.username, self.password)} if self.mechanism else {})
 
     def for_kafka_python(self) -> dict[str, Any]:
-        """Return its settings."""
+        """Return the settings for kafka-python."""
         found: dict[str, Any] = {"security_protocol": self.protocol}
         if self.protocol.endswith("SSL") and self.authority:
             found["ssl_cafile"] = self.authority
@@ -54,7 +57,7 @@ class Access:
         return found
 
     def for_librdkafka(self) -> dict[str, Any]:
-        """Return its settings."""
+        """Return the settings for librdkafka."""
         found = {"security.protocol": self.protocol}
         if self.protocol.endswith("SSL") and self.authority:
             found["ssl.ca.location"] = self.authority
@@ -63,7 +66,7 @@ class Access:
         return found
 
     def for_java(self) -> dict[str, Any]:
-        """Return its settings."""
+        """Return the settings for Kafka's Java client."""
         found = {"security.protocol": self.protocol}
         if self.protocol.endswith("SSL") and self.authority:
             found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.authority}
@@ -73,7 +76,7 @@ class Access:
 
 
 def jaas(mechanism: str, username: str, password: str) -> str:
-    """Return the line by which the Java client, or a broker, is told who it is.
+    """Return the JAAS line with which the Java client, or a broker, logs in.
 
     >>> jaas("PLAIN", "ann", "pencil")
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="pencil";'
@@ -82,7 +85,7 @@ def jaas(mechanism: str, username: str, password: str) -> str:
 
 
 def module(mechanism: str) -> str:
-    """Return the class that logs in by a mechanism."""
+    """Return the Java class that logs in by a SASL mechanism."""
     where, name = ("plain", "Plain") if mechanism == "PLAIN" else ("scram", "Scram")
     return f"org.apache.kafka.common.security.{where}.{name}LoginModule"
 

@@ -1,4 +1,4 @@
-"""The consumer stage: topic → database, with the position saved where the semantic says."""
+"""The consumer stage: topic → database. The semantic decides when and where the position is saved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def consume(stage: Stage, ledger: HistoryWriter) -> None:
-    """Record everything that arrives, until stopped."""
+    """Record every record that arrives, until the program is killed."""
     settings = stage.settings.consumer
     sink = open_sink(stage.sink, name=stage.client_id, durable=settings.durable)
     if settings.protocol is GroupProtocol.SHARE:
@@ -45,7 +45,7 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
 
 
 def _work_until_known(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> None:
-    """Do the work of one record over any number of connections. Where one is lost in a COMMIT, the semantic says what next."""
+    """Do the work of one record, with new connections if needed. After one lost in a COMMIT, the semantic decides what next."""
     settings = stage.settings.consumer
     key = message.key.decode("ascii", "replace") if message.key else None
     copy = Copy(message.partition, message.leader_epoch, message.offset)
@@ -64,7 +64,7 @@ def _work_until_known(stage: Stage, ledger: HistoryWriter, sink: Sink, message: 
 
 
 def _again(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> bool:
-    """Whether to do a record's work again that may have been committed, or not."""
+    """Return whether to do a record's work again if its COMMIT has an unknown outcome."""
     match stage.settings.consumer.position:
         case SavePosition.BEFORE_WORK:  # at most once
             return False

@@ -1,4 +1,4 @@
-"""What every consuming stage does alike: subscribe, report where it resumes, poll, save positions."""
+"""The common parts of all consuming stages: subscribe, report where reading resumes, poll, save positions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 POLL_S = 1.0
-"""Long enough for a join: a poll that ends within one was seen to leave kafka-python 3.0.12 silent for ever."""
+"""Seconds of a poll: long enough to join a group. A poll that ended during a join left kafka-python 3.0.12 hanging."""
 REJOIN_S = 60.0
 STAY_S = 0.25
-"""How long who does long work polls in between, to stay in its group."""
+"""For how many seconds a program with long work polls in between, to stay in its group."""
 COMMIT_S = 10.0
 
 
 def subscribe(stage: Stage, ledger: HistoryWriter, consumer: Consumer,
               kept: Callable[[], dict[int, int]] | None = None,
               anew: Callable[[Collection[int]], None] = lambda _: None) -> None:  # fmt: skip
-    """Join the stage's group; assignments are written down, and begin at the positions ``kept`` elsewhere.
+    """Join the stage's group. Assignments are written into the ledger; reading begins at the positions in ``kept``, if given.
 
-    ``anew`` is told of each partition that was assigned.
+    ``anew`` is called with the partitions that were assigned.
     """
 
     def assigned(partitions: list[int]) -> dict[int, int]:
@@ -45,9 +45,9 @@ def subscribe(stage: Stage, ledger: HistoryWriter, consumer: Consumer,
 def batches(
     stage: Stage, ledger: HistoryWriter, consumer: Consumer, otherwise: Callable[[], None] = lambda: None
 ) -> Iterator[list[Delivered]]:
-    """Yield the records of each poll that brought any, for ever; the first of each partition is reported as resumed.
+    """Yield the records of each poll that brought any, endlessly. The first record of each partition is reported as ``resumed``.
 
-    ``otherwise``: done after each poll that brought none.
+    ``otherwise`` is called after each poll without records.
     """
     seen: set[int] = set()
     while True:
@@ -65,11 +65,11 @@ def batches(
 
 
 def rejoined(consumer: Consumer) -> Membership:
-    """Stay in the group by polling, for :data:`STAY_S` and until stable; return the group metadata.
+    """Poll for :data:`STAY_S` and until the group is stable, to stay a member; return the group metadata.
 
-    What people do during long work. A member that was put out meanwhile is in again afterwards, with new partitions.
-    What arrives is put back, not paused: a partition paused and resumed around a rebalance was seen to stay out of the
-    fetch session of kafka-python 3.0.12 for ever.
+    Programs do this during long work. A member that was removed meanwhile joins again, with new partitions. Records that arrive
+    are put back by a seek. Pausing the partitions does not work: a partition that was paused and resumed around a rebalance
+    stayed out of the fetch session of kafka-python 3.0.12 for ever.
     """
     until = time.monotonic() + STAY_S
 
@@ -83,7 +83,7 @@ def rejoined(consumer: Consumer) -> Membership:
 
 
 def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> ClientError | None:
-    """Commit the position after ``batch`` synchronously; return why it is not known to be saved (as the ledger says)."""
+    """Commit the position after ``batch`` synchronously; return the error if it failed. The ledger gets the outcome."""
     problem = None
     positions = positions_after(batch)
     try:
@@ -96,10 +96,10 @@ def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[De
 
 
 class Unsaved:
-    """Saves the position behind each batch. One that is not known to be saved is tried again with the next batch, or poll.
+    """Saves the position after each batch. If that failed, it tries again with the next batch or poll.
 
-    Where the group gives its partition out anew, or puts this consumer out, that is left, unless the client goes on behind it all
-    the same: reading begins where it was saved last.
+    It gives up if the group assigns the partition anew, or removes this consumer, because reading then begins at the last saved
+    position. It does not give up if the client continues after the batch all the same.
     """
 
     def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> None:
@@ -108,7 +108,7 @@ class Unsaved:
         self._anew: set[int] = set()
 
     def save(self, batch: list[Delivered]) -> None:
-        """Save what is behind a batch, and what was not saved before."""
+        """Save the position after a batch, and positions that could not be saved before."""
         self._left = [*self._still_mine(), *batch]
         problem = save(*self._of, self._left) if self._left else None
         if problem is None:
@@ -117,16 +117,16 @@ class Unsaved:
             self.given_anew(positions_after(self._left))
 
     def again(self) -> None:
-        """Try again what is left."""
+        """Try again to save positions that could not be saved."""
         if self._left:
             self.save([])
 
     def given_anew(self, partitions: Collection[int]) -> None:
-        """Take in that these partitions are given out anew."""
+        """Take note that the group has assigned these partitions anew."""
         self._anew.update(partitions)
 
     def _still_mine(self) -> list[Delivered]:
-        """Return what is left of partitions that are this consumer's own, and that it goes on in right behind it."""
+        """Return the unsaved records of assigned partitions in which the client continues right after them."""
         if not self._left:
             self._anew.clear()
             return []
@@ -138,9 +138,9 @@ class Unsaved:
 
 
 def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> bool:
-    """Commit the position until that has succeeded: what is not confirmed is not worked on.
+    """Commit the position until that succeeds, so that only records with a confirmed position are worked on.
 
-    False where the group has put this consumer out: the batch is not its own any more, and it must join again.
+    Returns false if the group has removed this consumer: the batch is no longer its own, and it must join again.
     """
     while problem := save(stage, ledger, consumer, batch):
         if problem.meaning is Meaning.PUT_OUT:
@@ -150,12 +150,12 @@ def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Consumer
 
 
 def positions_after(batch: list[Delivered]) -> Position:
-    """Return the position behind the last record of each partition of a batch."""
+    """Return the position after the last record of each partition of a batch."""
     return {message.partition: message.offset + 1 for message in batch}
 
 
 def rewind(consumer: Consumer, batch: list[Delivered]) -> None:
-    """After an aborted transaction: read the batch again, as far as its partitions are still ours."""
+    """Seek back to the beginning of a batch after an aborted transaction, in partitions that are still assigned."""
     mine = consumer.assignment()
     for message in reversed(batch):
         if message.partition in mine:

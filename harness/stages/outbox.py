@@ -1,6 +1,6 @@
 """The outbox: a durable, numbered list of records with a cursor, in SQLite.
 
-The position counts from 1; the cursor is the next position to be asked for. Every write is one transaction that
+Positions count from 1; the cursor is the next position to send. Every write is one transaction that
 survives SIGKILL of the writer (WAL, no power-loss guarantee: the outbox is never under test).
 """
 
@@ -26,7 +26,7 @@ class Outbox:
 
     @staticmethod
     def create(path: Path, records: Iterable[Record]) -> None:
-        """Make the file and offer the records."""
+        """Make the file with the records."""
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("CREATE TABLE records (position INTEGER PRIMARY KEY, id TEXT UNIQUE, key TEXT, filler TEXT)")
@@ -42,11 +42,11 @@ class Outbox:
             yield Record(*row)
 
     def cursor(self) -> int:
-        """Return the next position to be asked for."""
+        """Return the next position to send."""
         return int(self._db.execute("SELECT position FROM cursor").fetchone()[0])
 
     def save_cursor(self, position: int) -> None:
-        """Save the next position to be asked for."""
+        """Save the next position to send."""
         self._db.execute("UPDATE cursor SET position = ?", (position,))
 
     def close(self) -> None:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from harness.stages.clients.interface import Delivered, Membership, Producer
 
 TAKEN_BACK_S = 20.0
-"""How long a producer that is done with may take to end."""
+"""How many seconds a replaced producer may take to close."""
 
 
 class Processor:
-    """A consumer and a producer, and what is done between them with each batch."""
+    """A consumer and a producer, and the work on each batch between them."""
 
     def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
         self._stage = stage
@@ -34,14 +34,14 @@ class Processor:
         self._sender = Sender(stage, ledger, self._producer, hop="sink")
 
     def run(self) -> None:
-        """Transform everything that arrives, until stopped."""
+        """Transform every record that arrives, until the program is killed."""
         work = self._in_transaction if self._settings.position is SavePosition.IN_TRANSACTION else self._outside
         for batch in consuming.batches(self._stage, self._ledger, self._consumer):
             work(batch)
             _pass("after-commit", batch)
 
     def _in_transaction(self, batch: list[Delivered]) -> None:
-        """Results and offsets in one transaction; where it aborts, the batch is read again."""
+        """Send results and offsets in one transaction. If it aborts, the batch is read again."""
         group = self._consumer.membership()
         if not group.member:  # put out of the group since the poll: its offsets would be taken, and fence nobody
             consuming.rewind(self._consumer, batch)
@@ -67,7 +67,7 @@ class Processor:
         self._producer.send_offsets(self._stage.topic_in, consuming.positions_after(batch), group)
 
     def _outside(self, batch: list[Delivered]) -> None:
-        """Results by themselves, the position before or after them."""
+        """Send the results without a transaction, and save the position before or after that."""
         before = self._settings.position is SavePosition.BEFORE_WORK
         if before and not consuming.save_until_confirmed(self._stage, self._ledger, self._consumer, batch):
             return

@@ -1,4 +1,4 @@
-"""The producer stage: outbox → topic, with the cursor saved where the semantic says."""
+"""The producer stage: outbox → topic. The semantic decides when and where the cursor is saved."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from harness.stages.clients.queues import TwoPhases
 
 BETWEEN_PHASES = "between-phases"
-"""The failpoint that a producer reaches only where its settings are those of a commit in two phases."""
+"""The failpoint that a producer reaches only with the settings of a two-phase commit."""
 CLOSE_S = 20.0
-"""How long a client may take to end."""
+"""How many seconds a client may take to close."""
 
 
 class Producing:
-    """A source, a client, and the one producer that is in use."""
+    """A source, a client, and the producer that is in use."""
 
     def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
         self._stage = stage
@@ -46,7 +46,7 @@ class Producing:
         self._sender = Sender(stage, ledger, self._new_producer(), hop="topic")
 
     def run(self) -> None:
-        """Send everything from the cursor on."""
+        """Send every record from the cursor on."""
         cursor = self._cursor()
         self._ledger.write(kinds.READY, role="producer")
         while not self._send_from(cursor):
@@ -65,7 +65,7 @@ class Producing:
         return producer
 
     def _cursor(self) -> int:
-        """Return from where to go on."""
+        """Return the position from which to continue."""
         in_topic = self._settings.cursor is SaveCursor.IN_TRANSACTION
         written = self._client.last_committed(self._stage, self._stage.topic_cursor) if in_topic else None
         cursor = int(written or b"1") if in_topic else self._outbox.cursor()
@@ -73,7 +73,7 @@ class Producing:
         return cursor
 
     def _send_from(self, cursor: int) -> bool:
-        """Send everything from the cursor on; false where the client cannot go on."""
+        """Send every record from the cursor on; return false if the client cannot continue."""
         for unit in _units(self._outbox.read(cursor), self._settings.unit):
             after = unit[-1].position + 1
             _taken(self._ledger, unit)
@@ -93,7 +93,7 @@ class Producing:
         return True
 
     def _act(self, unit: list[Record]) -> bool:
-        """Send a unit, as often as the semantic wants; false where the client cannot go on."""
+        """Send a unit, as often as the semantic requires; return false if the client cannot continue."""
         settings, stage = self._settings, self._stage
         messages = [Message(stage.topic_in, r.id, r.key.encode(), r.encode(stage.key)) for r in unit]
         if settings.cursor is SaveCursor.IN_TRANSACTION:
@@ -110,7 +110,7 @@ class Producing:
         return True
 
     def _decide(self, unit: list[Record]) -> None:
-        """Let the broker prepare the transaction, and save that it is to be committed."""
+        """Let the broker prepare the transaction, and save the decision to commit it."""
         cast("TwoPhases", self._sender.producer).prepare()
         self._outbox.save_cursor(unit[-1].position + 1)
         for record in unit:

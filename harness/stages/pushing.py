@@ -1,4 +1,4 @@
-"""What the consumers of a broker that pushes are told: part of :mod:`.settings`."""
+"""Settings for consumers of a broker that pushes messages: part of :mod:`.settings`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 
 
 class Acknowledge(StrEnum):
-    """How a client of JMS acknowledges what it has received (the modes of its sessions).
+    """How a JMS client acknowledges received messages (the modes of its sessions).
 
-    The library does, before it hands a message over (AUTO), as lazily as it likes (DUPS_OK), or for many at once (OPTIMIZED:
-    ActiveMQ's ``optimizeAcknowledge``). The program does, for all that its session was given (CLIENT), for one message
-    (INDIVIDUAL: no part of JMS, and all have it), or by the commit of the session's transaction (TRANSACTED). The broker does,
-    before it gives a message out (BEFORE: Artemis' PRE_ACKNOWLEDGE).
+    The library acknowledges: before it passes a message to the program (AUTO), at some later time (DUPS_OK), or for many messages
+    at once (OPTIMIZED: ActiveMQ's ``optimizeAcknowledge``). The program acknowledges: for all messages of its session (CLIENT),
+    for one message (INDIVIDUAL: not part of JMS, but every library has it), or by the commit of the session's transaction
+    (TRANSACTED). The broker takes a message for acknowledged before it delivers it (BEFORE: Artemis' PRE_ACKNOWLEDGE).
     """
 
     AUTO = "auto"
@@ -29,16 +29,16 @@ BY_LIBRARY: Final = {Acknowledge.AUTO, Acknowledge.BEFORE, Acknowledge.DUPS_OK, 
 
 
 class Subscription(StrEnum):
-    """To whom the messages of a topic go that share a subscription (Pulsar)."""
+    """How the messages of a topic are distributed to the consumers of one subscription (Pulsar)."""
 
     SHARED = "shared"
-    """To one after the other, each acknowledged for itself."""
+    """To the consumers in turn. Each message is acknowledged individually."""
     EXCLUSIVE = "exclusive"
-    """To the only one that there may be."""
+    """To the only consumer that is allowed."""
     FAILOVER = "failover"
-    """To one, and to the next when that is gone."""
+    """To one consumer, and to the next one when the first is gone."""
     KEY_SHARED = "key-shared"
-    """All of a key to the same one."""
+    """All messages of a key to the same consumer."""
 
 
 SUBSCRIPTION_NAME: Final = "workers"
@@ -46,31 +46,31 @@ SUBSCRIPTION_NAME: Final = "workers"
 
 
 class Cursor(StrEnum):
-    """When a broker of Pulsar writes down what of a subscription is acknowledged."""
+    """When a Pulsar broker stores which messages of a subscription are acknowledged."""
 
     LAZY = "lazy"
-    """At most once a second: its default. An acknowledgement is answered all the same."""
+    """At most once a second (the default). The broker answers an acknowledgement before it stores it."""
     WRITTEN = "written"
-    """Before it answers."""
+    """Before the broker answers the acknowledgement."""
     FEW = "few"
-    """Before it answers, and only some of the ranges of single acknowledgements: what is behind those it knows until it dies."""
+    """Before the broker answers, but only a limited number of acknowledged ranges. It forgets the other ranges when it dies."""
     PAUSING = "pausing"
-    """The same, and it gives nothing more out while there are more of them (PIP-299)."""
+    """The same, but the broker delivers nothing more while there are more ranges than it stores (PIP-299)."""
     SNAPSHOTS = "snapshots"
-    """At most once a second; and how far each producer is, by which it deduplicates, every five messages, not every thousand."""
+    """At most once a second. Each producer's sequence number, for deduplication, is stored every 5 messages (default: 1000)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushSettings:
-    """How a broker that keeps a log and pushes (Pulsar) is told to, and what it is told of what was given."""
+    """Settings of a subscription to a broker that keeps a log and pushes messages (Pulsar), and of its acknowledgements."""
 
     subscription: Subscription = Subscription.SHARED
     cumulative: bool = False
-    """An acknowledgement is about all up to a message."""
+    """Whether an acknowledgement is cumulative: it covers all messages up to one."""
     receipts: bool = False
-    """An acknowledgement goes at once, and is waited for until the broker has answered it. Else it is said to a library that
-    sends it within 100 ms, with others, and hears nothing."""
+    """Whether an acknowledgement is sent at once and its answer is waited for. Otherwise the library sends it within 100 ms,
+    together with others, and gets no answer."""
     cursor: Cursor = Cursor.LAZY
     puts_off: int = 0
-    """Up to which record of the source every second message is put aside: it is worked on, and acknowledged, when nothing else
-    comes. Its place is a hole among what is acknowledged. 0: none is."""
+    """Up to this position in the source, the consumer puts every second message aside, and works on it when nothing else comes.
+    That leaves holes among the acknowledged messages. 0: no message is put aside."""

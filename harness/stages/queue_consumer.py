@@ -1,4 +1,4 @@
-"""The consumer stage on a queue: queue → database, each message acknowledged when the semantic says."""
+"""The consumer stage on a queue: queue → database. The semantic decides when each message is acknowledged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECEIVE_S = 1.0
 
 
 class Work:
-    """What is done with a message, and said of it, as the semantic wants."""
+    """Works on each message, and acknowledges or refuses it as the semantic requires."""
 
     def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: QueueConsumer) -> None:
         self._settings = stage.settings.consumer
@@ -32,7 +32,7 @@ class Work:
         self._sink = open_sink(stage.sink, name=stage.client_id, durable=self._settings.durable)
         self._poisoned: set[str | None] = set()
         self._aside: dict[str, Given] = {}
-        """What is put off, by what the broker calls it: given again, it is the same."""
+        """The messages that are put off, by the broker's name for them, which a redelivered message keeps."""
 
     def on(self, given: Given) -> None:
         """Work on a message, or put it off."""
@@ -42,7 +42,7 @@ class Work:
             self._work(given)
 
     def rest(self) -> None:
-        """Work on what was put off: nothing else has come."""
+        """Work on the messages that were put off, because no others have come."""
         while self._aside:
             self._work(self._aside.pop(next(iter(self._aside))))
 
@@ -59,7 +59,7 @@ class Work:
         failpoint("after-commit", decode_id(given.value))
 
     def _acknowledged(self, given: Given) -> bool:
-        """Acknowledge a message; where that fails its connection is lost, and what was put off will be given again."""
+        """Acknowledge a message. If that fails, its connection is lost, and the broker gives the messages put off again."""
         taken = acknowledged(self._ledger, self._consumer, given)
         if not taken:
             self._aside.clear()
@@ -85,7 +85,7 @@ class Work:
 
 
 def consume(stage: Stage, ledger: HistoryWriter) -> None:
-    """Record everything that arrives, until stopped."""
+    """Record every message that arrives, until the program is killed."""
     consumer = queue_client_of(stage).make_consumer(stage)
     work_ = Work(stage, ledger, consumer)
     consumer.subscribe(stage.topic_in)
@@ -100,7 +100,7 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
 
 
 def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Given) -> bool:
-    """Acknowledge a message, and write that down; return whether the broker has said that it took note."""
+    """Acknowledge a message, and write that into the ledger; return whether the broker has confirmed it."""
     problem = None
     try:
         consumer.acknowledge(given)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Processor:
-    """A consumer and a producer, and what is done between them with each message."""
+    """A consumer and a producer, and the work on each message between them."""
 
     def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
         self._stage = stage
@@ -29,7 +29,7 @@ class Processor:
         self._sender = Sender(stage, ledger, client_of(stage).make_producer(stage, transactional_id=""), hop="sink")
 
     def run(self) -> None:
-        """Transform everything that arrives, until stopped."""
+        """Transform every message that arrives, until the program is killed."""
         self._consumer.subscribe(self._stage.topic_in)
         self._ledger.write(kinds.READY, role="processor")
         work = self._in_transaction if self._position is SavePosition.IN_TRANSACTION else self._outside
@@ -43,11 +43,11 @@ class Processor:
             failpoint("after-commit", record)
 
     def _in_transaction(self, given: Given) -> None:
-        """Result and acknowledgement together; where it is aborted, the broker gives the message again."""
+        """Send the result and the acknowledgement in one transaction. If it aborts, the broker gives the message again."""
         self._sender.commit(self._transform(given), before_commit=lambda: self._consumer.acknowledge(given))
 
     def _outside(self, given: Given) -> None:
-        """The result by itself, the acknowledgement before or after it."""
+        """Send the result without a transaction, and acknowledge before or after that."""
         before = self._position is SavePosition.BEFORE_WORK
         if before and not acknowledged(self._ledger, self._consumer, given):
             return

@@ -1,4 +1,4 @@
-"""The work of one record: processed, and its result recorded, in one database transaction, with the failpoints around it."""
+"""The work on one record: process it and record its result in one database transaction, with failpoints around it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def work(
     sink: Sink, value: bytes, key: str | None, copy: Copy, *, idempotent: bool, position: tuple[int, int] | None = None
 ) -> bool:
-    """Process one record and record its result; false where the work fails.
+    """Process one record and record its result; return false if the work fails.
 
-    ``position``: partition and offset that are saved with the result.
+    ``position``: the partition and offset to save with the result.
     """
     record = decode_id(value)
     failpoint("before-processing", record)

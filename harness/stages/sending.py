@@ -1,4 +1,4 @@
-"""Sending with a ledger: every attempt is named, and what the program was told about it is written down."""
+"""Sending with a ledger: every attempt has a name, and the outcome that the client reported is written down."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 TOLD_S = 70.0
-"""How long a client may take to say what became of a record: longer than any delivery time-out here."""
+"""How many seconds a client may take to report a record's outcome: longer than any delivery time-out in a cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message to send. ``record`` is the id of the record it carries, or null (a cursor)."""
+    """One message to send. ``record`` is the id of the record that it carries; ``None`` for a cursor."""
 
     topic: str
     record: str | None
@@ -44,7 +44,7 @@ class Sender:
         self._silent = stage.settings.producer.acks == 0
 
     def send(self, messages: Iterable[Message]) -> bool:
-        """Send a unit and wait for what the client says of each message; true when all were acknowledged."""
+        """Send a unit and wait for the outcome of each message; return true if all were acknowledged."""
         if self.stage.settings.producer.in_step:
             return all(self._await(message, *self._offer(message)) for message in messages)
         waiting = [(message, *self._offer(message)) for message in messages]
@@ -55,7 +55,7 @@ class Sender:
         """Send a unit in one transaction.
 
         Raises:
-            ClientError: the client is fenced, or cannot go on.
+            ClientError: the client is fenced, or cannot continue.
         """
         name = self._begin()
         try:
@@ -75,7 +75,7 @@ class Sender:
         return False
 
     def rehearse(self, messages: Iterable[Message]) -> bool:
-        """Send a unit in one transaction and abort it; false where the client cannot go on."""
+        """Send a unit in one transaction and abort it; return false if the client cannot continue."""
         name = self._begin()
         self.send(messages)
         return self._abort(name)

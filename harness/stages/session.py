@@ -1,8 +1,8 @@
-"""Streaming stages of many cells in one Spark session: where no driver dies, none need be started for each cell.
+"""Runs the streaming stages of many cells in one Spark session. Cells whose driver is not killed need no driver of their own.
 
-The front of one driver JVM. It reads lines from its standard input: ``{"start": "<a stage>"}``, as the program of one stage
-finds it in ``LOSTACK_STAGE``, and ``{"stop": "<the client id of that stage>"}``. Each query has a ledger and settings of its
-own; the JVM, its threads and what they have compiled are common to all. It ends with its input.
+This program uses one driver JVM. It reads lines from its standard input: ``{"start": "<a stage>"}``, with the text that a stage
+program finds in ``LOSTACK_STAGE``, and ``{"stop": "<the client id of that stage>"}``. Each query has its own ledger and settings.
+All share the JVM, its threads and its compiled code. The program ends when its input ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STOPPED = "it was stopped"
 BEGUN_S = 10.0
-"""A stage is ready a moment before its query is known here."""
+"""How many seconds to wait for a query: a stage reports that it is ready a moment before its query is known here."""
 
 
 class Queries:
@@ -35,11 +35,11 @@ class Queries:
         self._running: dict[str, Any] = {}
 
     def start(self, stage: Stage) -> None:
-        """Run a stage in a thread of its own."""
+        """Run a stage in its own thread."""
         Thread(target=conduct, args=(stage, self._stream), daemon=True).start()
 
     def stop(self, client_id: str) -> None:
-        """Stop a query in order: its stage says so in its ledger when that is done."""
+        """Stop a query in order. Its stage then writes that into its ledger."""
         Thread(target=self._stop, args=(client_id,), daemon=True).start()
 
     def _stop(self, client_id: str) -> None:
@@ -54,7 +54,7 @@ class Queries:
 
 
 def main() -> None:
-    """Do what the lines say, one after the other."""
+    """Execute the lines of standard input, one after the other."""
     queries = Queries(SparkSession.builder.getOrCreate())
     for line in sys.stdin:
         order = json.loads(line)

@@ -1,4 +1,4 @@
-"""How the consumer stage reads a share group: each record is its own for a while, and it says of each what has become of it."""
+"""How the consumer stage reads as a member of a share group: each record is locked for it, and it answers for each record."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 POLL_S = 0.05
-"""Short: a poll that is answered by nothing but the marker of a transaction asks for no more until it is over (Kafka 4.3.0)."""
+"""Seconds of a poll. It is short: a poll that gets only a transaction's marker fetches no more until its end (Kafka 4.3.0)."""
 
 
 def share(stage: Stage, ledger: HistoryWriter, sink: Sink) -> None:
-    """Record everything that arrives, until stopped."""
+    """Record every record that arrives, until the program is killed."""
     reader = Reader(stage, ledger, sink)
     for batch in reader.batches():
         if stage.settings.consumer.position is SavePosition.BEFORE_WORK:
@@ -53,7 +53,7 @@ class Reader:
         self._poisoned: set[str | None] = set()
 
     def batches(self) -> Iterator[list[Delivered]]:
-        """Join the group; yield the records of each poll that brought any, for ever."""
+        """Join the group; yield the records of each poll that brought any, endlessly."""
         self._sharer.subscribe(self._topic)
         batch = self._sharer.poll(POLL_S)
         self._ledger.write(kinds.READY, role="consumer")
@@ -66,9 +66,9 @@ class Reader:
             batch = self._sharer.poll(POLL_S)
 
     def answered(self, batch: list[Delivered], answers: dict[Delivered, Answer]) -> bool:
-        """Say what has become of records; false where nobody knows whether the broker has taken that.
+        """Send the answers for records; return false if it is unknown whether the broker has taken them.
 
-        A lock that was lost takes its records along: they are somebody else's, or will be.
+        A record whose lock has expired no longer belongs to this reader.
         """
         if self._settings.share.implicit:
             return True  # the next poll says it
@@ -85,7 +85,7 @@ class Reader:
         return problem is None
 
     def work(self, message: Delivered) -> Answer:
-        """Do the work of one record; say what is to be answered."""
+        """Do the work of one record; return the answer for it."""
         record, settings = decode_id(message.value), self._settings
         key = message.key.decode("ascii", "replace") if message.key else None
         copy = Copy(name=_place(message))

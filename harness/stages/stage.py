@@ -1,4 +1,4 @@
-"""What a stage program is told: one JSON object in the environment variable ``LOSTACK_STAGE``."""
+"""The settings of a stage program: one JSON object in the environment variable ``LOSTACK_STAGE``."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 VARIABLE = "LOSTACK_STAGE"
 TURN = "LOSTACK_TURN"
-"""Names a file: until it is there, a program that can stand by does. It has begun nothing, and read no position."""
+"""The variable that names a file. A program that can stand by waits until the file exists, before it reads any position."""
 SETTINGS_REFUSED = 78
 """Exit status of a program whose client refused its settings (EX_CONFIG of sysexits.h)."""
 
 
 class SettingsRefusedError(Exception):
-    """The client refuses the settings; the message begins with its own name for that."""
+    """The client refuses the settings. The message begins with the client's own name for the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The environment of one stage process. Topics have ``settings.topic.partitions`` partitions, the cursor topic one."""
+    """The settings of one stage process. Topics have ``settings.topic.partitions`` partitions, the cursor topic has one."""
 
     cell: str
     key: str
@@ -65,15 +65,15 @@ class Stage:
     jitter_ms: tuple[int, int] = (0, 0)
     seed: int = 0
     transactional_id: str = ""
-    """Of its producer, where that is transactional: whoever begins with the same one fences it."""
+    """The transactional id of its producer, if that is transactional. A producer that starts with the same id fences it."""
     client: str = "kafka-python"
-    """The client it talks through: a name of :data:`harness.stages.clients.ADAPTERS`."""
+    """Its client library: a name of :data:`harness.stages.clients.ADAPTERS`."""
     access: str = ""
-    """The file that says how it is let in (see :mod:`harness.stages.access`); empty: anybody is."""
+    """The file with its TLS and log-in settings (see :mod:`harness.stages.access`); empty: none are needed."""
 
     @property
     def client_id(self) -> str:
-        """What the wire knows this process by."""
+        """The client id by which the wire knows this process."""
         return f"{self.key}.{self.name}.{self.incarnation}"
 
     @property
@@ -87,12 +87,12 @@ class Stage:
 
     @staticmethod
     def from_environment() -> Stage:
-        """Read the stage of this process."""
+        """Read the settings of this process."""
         return Stage.from_json(os.environ[VARIABLE])
 
     @staticmethod
     def from_json(text: str) -> Stage:
-        """Read what :meth:`environment` has written."""
+        """Read the text that :meth:`environment` has written."""
         data = json.loads(text)
         settings = data["settings"]
         producer, consumer = settings["producer"], settings["consumer"]
@@ -119,7 +119,7 @@ class Stage:
 
 
 class Writes(Protocol):
-    """What is told to a program that keeps a ledger."""
+    """The settings that a program with a ledger needs."""
 
     @property
     def cell(self) -> str:
@@ -138,14 +138,14 @@ S = TypeVar("S", bound=Writes)
 
 
 def run_stage(main: Callable[[S, HistoryWriter], str | None], told: Callable[[], S] = Stage.from_environment) -> None:  # type: ignore[assignment]  # a Stage, where nothing else is told
-    """Run a stage program: its ledger is opened, and its end is written down with the reason."""
+    """Run a stage program: open its ledger, and write its end with the reason."""
     status = conduct(told(), main)
     if status:
         sys.exit(status)
 
 
 def conduct(stage: S, main: Callable[[S, HistoryWriter], str | None]) -> int:
-    """Run a stage with a ledger of its own; return the exit status it deserves. ``main`` may say why it came to its end."""
+    """Run a stage with its own ledger; return the program's exit status. ``main`` may return the reason of its end."""
     with HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer) as ledger:
         try:
             because = main(stage, ledger) or "the source is exhausted"

@@ -1,7 +1,7 @@
-"""The streaming stage: topic → map → database, files or topic, by Spark Structured Streaming. The front of a driver JVM.
+"""The streaming stage: topic → map → database, files or topic, by Spark Structured Streaming.
 
-PySpark connects to the JVM that the harness started (``PYSPARK_GATEWAY_PORT``). Only what runs by ``foreachBatch`` comes
-back into this process; everything else, the other sinks included, happens in the JVM.
+PySpark connects to the driver JVM of the harness (``PYSPARK_GATEWAY_PORT``). Only ``foreachBatch`` runs in this process;
+everything else, including the other sinks, runs in the JVM.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 TURN_S = 600.0
 """Longer than a cell lasts."""
 UNKNOWN_EPOCH = -1
-"""Spark hands out no leader epochs."""
+"""The leader epoch of every copy: unknown, because Spark does not report it."""
 
 
 class Query:
-    """The one query of the stage."""
+    """The streaming query of the stage."""
 
     def __init__(self, stage: Stage, ledger: HistoryWriter, spark: Any) -> None:
         self._stage = stage
@@ -58,7 +58,7 @@ class Query:
         self._sink = open_sink(stage.sink, name=stage.client_id) if PIPELINES[stage.pipeline] in BY_FOREACH_BATCH else None
 
     def start(self) -> Any:
-        """Start it, from wherever its position is kept."""
+        """Start the query at its saved position."""
         begins = self._begun = self._begins()
         for partition, position in begins.items():
             self._ledger.write(kinds.RESUMED, where="query", partition=partition, position=position)
@@ -71,12 +71,12 @@ class Query:
         return query
 
     def close(self) -> None:
-        """Leave the database, once the query has ended."""
+        """Close the database, after the query has ended."""
         if self._sink is not None:
             self._sink.close()
 
     def _tell_failpoints(self, begins: str) -> None:
-        """Tell the failpoints in the JVM, by the folder of the cell, whose query this is (``CheckpointFailpoints.java``)."""
+        """Tell the failpoints in the JVM which cell's query this is, by a file in its folder (``CheckpointFailpoints.java``)."""
         marks = {
             "cell": self._stage.cell,
             "by": f"{self._stage.writer}-jvm",
@@ -106,7 +106,7 @@ class Query:
         return self._spark.readStream.format("kafka").options(**options).load()
 
     def _partitions(self) -> dict[str, str]:
-        """Return which partitions are read: all that the topic has at each batch, or those that it had once."""
+        """Return the option that selects partitions: all that the topic has at each batch, or a fixed list."""
         topic = self._stage.topic_in
         if self._settings.assigned:
             return {"assign": json.dumps({topic: list(range(self._stage.settings.topic.partitions))})}
@@ -143,9 +143,10 @@ class Query:
             self._record_each(rows)
 
     def _states(self, frame: Any, number: int) -> None:
-        """Take the state of each key that the batch has touched: every copy the key ever had, those of this batch among them.
+        """Record the state of each key in the batch: every copy that the key ever had, including those of this batch.
 
-        Which are of this batch the engine's offset log says. A sink that replaces is given the state, one that adds what is new.
+        The engine's offset log shows which copies are of this batch. A sink that replaces results gets the whole state; a sink
+        that appends gets only the new copies.
         """
         since = self._checkpoint.ends(number - 1) if number else self._begun if self._outside else {}
         states = sorted((_text(row.key) or "", sorted(row.copies, key=_place)) for row in frame.collect())
@@ -160,7 +161,7 @@ class Query:
             self._record_each(news)
 
     def _take(self, rows: list[Any]) -> None:
-        """Say what was delivered, and save the position first where it is kept outside."""
+        """Write deliveries into the ledger. If the position is kept outside the checkpoint, save it first."""
         for row in rows:
             self._ledger.write(kinds.DELIVERED, record=decode_id(bytes(row.value)), partition=row.partition,
                                epoch=UNKNOWN_EPOCH, offset=row.offset)  # fmt: skip
@@ -174,7 +175,7 @@ class Query:
         _pass("before-processing", rows)
 
     def _record_each(self, rows: list[Any]) -> None:
-        """Record row by row, as an append does: what is recorded stays, whatever becomes of the batch."""
+        """Record row by row, as an append does: recorded rows stay, even if the batch fails later."""
         sink = self._database()
         for row in rows:
             record = decode_id(bytes(row.value))
@@ -186,7 +187,7 @@ class Query:
             failpoint("after-recording", record)
 
     def _replace(self, states: list[tuple[str, list[Any]]]) -> None:
-        """Put each key's state in the place of the one before, key by key."""
+        """Replace each key's earlier state, key by key."""
         sink = self._database()
         for key, rows in states:
             _pass("before-recording", rows)
@@ -198,7 +199,7 @@ class Query:
             _pass("after-recording", rows)
 
     def _record_together(self, rows: list[Any], number: int) -> None:
-        """Record the whole batch and its number in one transaction, unless it is there already."""
+        """Record the whole batch and its number in one transaction, unless the batch is recorded already."""
         sink = self._database()
         sink.begin()
         known = sink.absorb_batch(self._stage.group, number)
@@ -219,7 +220,7 @@ class Query:
 
 
 def _client(stage: Stage) -> dict[str, str]:
-    """Return what the Kafka client in the JVM is told, as source and as sink."""
+    """Return the settings of the Kafka client in the JVM, for source and sink."""
     return {
         "kafka.bootstrap.servers": stage.bootstrap,
         "kafka.client.id": stage.client_id,
@@ -251,7 +252,7 @@ def _json(begins: dict[int, int]) -> str:
 
 
 def stream(stage: Stage, ledger: HistoryWriter) -> None:
-    """Run the stage until it is ended. Where it is told to stand by, the session is there before its turn comes."""
+    """Run the stage until it is killed. If it must stand by, it makes its session first and then waits for its turn."""
     spark = SparkSession.builder.getOrCreate()
     if turn := os.environ.get(TURN):
         wait_until(Path(turn).exists, within_s=TURN_S, because="its turn")

@@ -115,7 +115,7 @@ def test_a_queue_is_no_log() -> None:
             for settings in (EXACTLY_ONCE, queue)
         )  # fmt: skip
         assert (logs["topic"], none) == (3, {})
-    with pytest.raises(SettingsError, match="a queue has 0"):
+    with pytest.raises(SettingsError, match="or 0 for a queue"):
         TopicSettings(partitions=-1)
 
 

@@ -62,13 +62,13 @@ def producer(**changes: Any) -> Settings:
 
 
 IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
-    "transactional, not idempotent": (lambda: producer(idempotence=False), "a transactional producer is idempotent"),
+    "transactional, not idempotent": (lambda: producer(idempotence=False), "a transactional producer is always idempotent"),
     "cursor in no transaction": (lambda: producer(transactional=False), "only by a transactional producer"),
-    "resend without acks": (lambda: replace(AT_LEAST_ONCE.producer, acks=0), "with acks=0 nobody learns"),
-    "no unit": (lambda: replace(AT_LEAST_ONCE.producer, unit=0), "count from 1"),
-    "nothing in flight": (lambda: replace(AT_LEAST_ONCE.producer, in_flight=0), "count from 1"),
-    "no poll unit": (lambda: replace(AT_LEAST_ONCE.consumer, unit=0), "count from 1"),
-    "no consumer": (lambda: replace(AT_LEAST_ONCE.consumer, count=0), "count from 1"),
+    "resend without acks": (lambda: replace(AT_LEAST_ONCE.producer, acks=0), "with acks=0 the program cannot know"),
+    "no unit": (lambda: replace(AT_LEAST_ONCE.producer, unit=0), "must be at least 1"),
+    "nothing in flight": (lambda: replace(AT_LEAST_ONCE.producer, in_flight=0), "must be at least 1"),
+    "no poll unit": (lambda: replace(AT_LEAST_ONCE.consumer, unit=0), "must be at least 1"),
+    "no consumer": (lambda: replace(AT_LEAST_ONCE.consumer, count=0), "must be at least 1"),
     "a death shared of what everybody shares": (
         lambda: scenario(together=True),
         "s: cells share a death only of a broker of their own",
@@ -79,11 +79,11 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a share group of a pipeline that has none": (
         lambda: scenario(expect={Semantic.AT_LEAST_ONCE: Predicted(settings=recipe(SHARED, Semantic.AT_LEAST_ONCE))}),
-        "a share group reads the pipeline that is called shared",
+        "the pipeline shared is read by a share group",
     ),
     "a consumer group of the pipeline of a share group": (
         lambda: scenario(pipeline=SHARED, expect={Semantic.AT_LEAST_ONCE: Predicted(settings=AT_LEAST_ONCE)}),
-        "a share group reads the pipeline that is called shared",
+        "the pipeline shared is read by a share group",
     ),
     "positions of a share group": (
         lambda: scenario(
@@ -97,7 +97,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
                 )
             },
         ),
-        "acknowledged before the work, or after the recording",
+        "must acknowledge records before the work, or after the recording",
     ),
     "the same, to be refused": (
         lambda: scenario(expect={Semantic.EXACTLY_ONCE: RefusedByClient(EXACTLY_ONCE_IN_TRANSACTION, "b")}),

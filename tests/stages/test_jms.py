@@ -155,7 +155,7 @@ def test_a_lost_connection_is_made_again_by_the_next_call(played: Played) -> Non
     assert len({words[3] for words in played.asked("open")}) == 2
     assert old is not None
     assert new is not None
-    with pytest.raises(ClientError, match="the connection that brought it is gone"):
+    with pytest.raises(ClientError, match="the connection that brought the message is gone"):
         reader.acknowledge(old)
     reader.acknowledge(new)
     assert played.asked("acknowledge") == [["acknowledge", "8"]]
@@ -255,7 +255,7 @@ def test_two_phases_are_two_words_and_nothing_is_taken_back(played: Played) -> N
     sender.prepare()
     with pytest.raises(ClientError):
         sender.commit()
-    with pytest.raises(ClientError, match="ended by who comes next"):
+    with pytest.raises(ClientError, match="the next program ends what was prepared"):
         sender.abort()
     names = {words[2] for words in played.asked("xa-start", "xa-prepare", "xa-commit", "xa-rollback")}
     assert [words[0] for words in played.asked("xa-start", "send", "xa-prepare", "xa-commit", "xa-rollback")] == [

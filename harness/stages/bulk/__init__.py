@@ -1,1 +1,1 @@
-"""Programs at full speed: a producer and a consumer of one partition, whose records are known by their positions alone."""
+"""Stage programs at full speed: a producer and a consumer of one partition. Records are identified by their position only."""

@@ -1,4 +1,4 @@
-"""The bulk consumer: one partition → its sink, a poll at a time, with the position saved where the semantic says."""
+"""The bulk consumer: reads one partition poll by poll into its sink, and saves the position when the semantic requires it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PASSING: Final = frozenset({
     KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.REQUEST_TIMED_OUT, KafkaError._WAIT_COORD, KafkaError._TRANSPORT,  # noqa: SLF001 - constants, so called by librdkafka
 })  # fmt: skip
-"""What a broker that has just started answers before it knows its groups; ``retriable()`` speaks of transactions only."""
+"""Errors that a broker returns after its start, before it has loaded its groups. (``retriable()`` covers only transactions.)"""
 
 
 class BulkConsumer:
@@ -44,7 +44,7 @@ class BulkConsumer:
         self._first = True
 
     def run(self) -> None:
-        """Work on every poll, for ever."""
+        """Poll and record until the program is killed."""
         self._consumer.assign([saved_position(self._consumer, self._stage.topic, self._stage.partition)])
         self._ledger.write(kinds.READY, role="consumer", partitions=[self._stage.partition])
         while True:
@@ -71,7 +71,7 @@ class BulkConsumer:
         self._marks.advance(stage.partition, "done", done)
 
     def _tell(self, came: Came) -> None:
-        """Say where this incarnation goes on, and how far the deliveries have come."""
+        """Write where this incarnation resumes into the ledger, and how far deliveries have come into the marks."""
         if not len(came.positions):
             return
         if self._first:
@@ -82,7 +82,7 @@ class BulkConsumer:
         self._marks.advance(self._stage.partition, "delivered", int(came.positions[-1]) + 1)
 
     def _save(self, offset: int) -> None:
-        """Save the position until that is confirmed."""
+        """Save the position, and repeat that until the broker confirms it."""
         where = [TopicPartition(self._stage.topic, self._stage.partition, offset)]
         while True:
             try:
@@ -105,11 +105,11 @@ class BulkConsumer:
 
 
 def saved_position(consumer: Any, topic: str, partition: int, within_s: float = ASK_S) -> TopicPartition:
-    """Return where a consumer's group has come to in a partition; its beginning, where it has saved no position.
+    """Return the saved position of a consumer's group in a partition; the partition's beginning if none is saved.
 
     Raises:
-        KafkaException: the broker's answer is one that asking again does not change.
-        WaitTimeoutError: the broker has no answer within the time.
+        KafkaException: the broker returned a permanent error.
+        WaitTimeoutError: the broker did not answer in time.
     """
 
     def asked() -> TopicPartition | None:
@@ -125,7 +125,7 @@ def saved_position(consumer: Any, topic: str, partition: int, within_s: float = 
 
 
 def consume(stage: BulkStage, ledger: HistoryWriter) -> None:
-    """Run the program until it is ended."""
+    """Run the program until it is killed."""
     BulkConsumer(stage, ledger).run()
 
 

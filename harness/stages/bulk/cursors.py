@@ -1,6 +1,6 @@
-"""The cursor of a transactional producer: the last record of its partition that was committed, read back from the topic's end.
+"""The cursor of a transactional bulk producer: the last committed record of its partition, read from the end of the topic.
 
-A record and the cursor behind it are one and the same, so that they are in one transaction.
+The record itself is the cursor, so both are in one transaction.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 WITHIN_S = 60.0
 LAST = 64
-"""How many offsets before its end the topic is read from at first."""
+"""How many offsets before the topic's end reading begins."""
 MORE = 64
 
 
 def last_cursor(stage: BulkStage) -> int:
-    """Return where the source goes on: behind the last committed record of the stage's partition.
+    """Return the next position of the source: the one after the last committed record of the stage's partition.
 
     Raises:
         WaitTimeoutError: the broker does not give the end of the partition in time.
@@ -60,7 +60,7 @@ def _ends(consumer: Any, where: TopicPartition) -> tuple[int, int] | None:
 
 
 def _values(consumer: Any, begin: TopicPartition) -> list[bytes]:
-    """Return the committed values from an offset on."""
+    """Return the committed values, starting at an offset."""
     values: list[bytes] = []
 
     def at_end() -> bool:

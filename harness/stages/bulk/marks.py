@@ -1,4 +1,4 @@
-"""How far programs are, per partition: numbers in a shared file, which a SIGKILL leaves as they were written last."""
+"""The progress of bulk programs in each partition: numbers in a shared file, which survive the writer's SIGKILL."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ROW: Final = _NUMBER.size * len(FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far one partition is; each is the position behind the last one.
+    """The progress in one partition. Each number is the position after the last record.
 
-    ``taken``: handed to the producer's client. ``cursor``: where the source's cursor is saved outside the topic. ``unheard``: of
-    what was sent, what its producer never heard of and leaves at that. ``delivered``: given to the consumer. ``done``: of the
-    consumer, recorded, and its position saved; one more where it has seen the end.
+    ``taken``: passed to the producer's client. ``cursor``: the source's cursor that is saved outside the topic. ``unheard``: sent
+    records without an answer, which the producer does not send again. ``delivered``: given to the consumer. ``done``: recorded by
+    the consumer, with the position saved; one more if it has seen the end.
     """
 
     taken: int
@@ -34,7 +34,7 @@ class Mark:
 
 
 class Marks:
-    """The file. Each number has one writer."""
+    """The file with the progress of all partitions. Each number has one writer."""
 
     def __init__(self, path: Path) -> None:
         fd = os.open(path, os.O_RDWR)
@@ -45,12 +45,12 @@ class Marks:
 
     @classmethod
     def create(cls, path: Path, begins: list[int]) -> Self:
-        """Make the file: every number of a partition is its beginning."""
+        """Make the file. Every number of a partition starts at the partition's first position."""
         path.write_bytes(b"".join(_NUMBER.pack(begin) * len(FIELDS) for begin in begins))
         return cls(path)
 
     def read(self, partition: int) -> Mark:
-        """Return how far a partition is."""
+        """Return the progress in a partition."""
         return Mark(*(self.get(partition, name) for name in FIELDS))
 
     def get(self, partition: int, name: str) -> int:
@@ -62,12 +62,12 @@ class Marks:
         _NUMBER.pack_into(self._map, partition * _ROW + FIELDS.index(name) * _NUMBER.size, value)
 
     def advance(self, partition: int, name: str, value: int) -> None:
-        """Write one number where it is greater than before."""
+        """Write one number if it is greater than the present one."""
         if value > self.get(partition, name):
             self.put(partition, name, value)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._map.close()
 
     def __enter__(self) -> Self:

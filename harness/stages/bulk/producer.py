@@ -1,4 +1,4 @@
-"""The bulk producer: positions of one partition → topic, a unit at a time, with the cursor saved where the semantic says."""
+"""The bulk producer: sends the positions of one partition unit by unit, and saves the cursor when the semantic requires it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
 
 BATCH_BYTES = 1_000_000
-"""What a broker takes by default."""
+"""The largest batch that a broker accepts by default."""
 TRANSACTION_MS = 60_000
 REQUEST_MS = 15_000
 GIVEN_UP_MS = 60_000
@@ -46,7 +46,7 @@ class BulkProducer:
         self._producer = self._make()
 
     def run(self) -> None:
-        """Send every unit from the cursor on, then the end."""
+        """Send every unit from the cursor on, then the value that marks the end."""
         cursor = self._resumed()
         self._ledger.write(kinds.READY, role="producer")
         while cursor < self._stage.end:
@@ -57,7 +57,7 @@ class BulkProducer:
             pass
 
     def _unit(self, cursor: int, after: int) -> int:
-        """Send one unit as the semantic wants; return where to go on."""
+        """Send one unit as the semantic requires; return the next position."""
         stage, semantic = self._stage, self._stage.semantic
         values = encode(stage.key, stage.partition, cursor, after - cursor, size=stage.record_bytes)
         self._marks.advance(stage.partition, "taken", after)
@@ -76,7 +76,7 @@ class BulkProducer:
         return after
 
     def _acts(self, send: Callable[[], None]) -> bool:
-        """Send something, in a transaction where there are any; false where it was not acknowledged whole."""
+        """Call ``send``, in a transaction if the producer is transactional; return false if not everything was acknowledged."""
         try:
             if self._transactional:
                 self._producer.begin_transaction()
@@ -106,7 +106,7 @@ class BulkProducer:
             self._failed.append(error)
 
     def _abort(self, error: Exception) -> None:
-        """End the transaction; where that cannot be, a new producer does."""
+        """Abort the transaction; if that fails, make a new producer, which ends it."""
         fatal = isinstance(error, KafkaException) and error.args[0].fatal()
         try:
             if not fatal:
@@ -127,7 +127,7 @@ class BulkProducer:
                 return
 
     def _resumed(self) -> int:
-        """Return from where to go on."""
+        """Return the next position."""
         stage = self._stage
         cursor = last_cursor(stage) if self._transactional else self._marks.get(stage.partition, "cursor")
         taken = self._marks.get(stage.partition, "taken")

@@ -1,11 +1,11 @@
-"""Records of a bulk topic: fixed size, known by partition and position, with a checksum; made and read as arrays.
+"""Records of a bulk topic: of fixed size, identified by partition and position, with a checksum. Made and read as arrays.
 
-A value is its head, then filler::
+A value is a header, then filler::
 
     key of the soak (8 bytes) | position (int64) | partition (int32) | kind (int32) | check (uint64) | filler
 
-all big-endian. ``check`` mixes all words before it, so that damage and mix-ups are seen. The last value of a partition is of kind
-``END`` and is no record.
+all big-endian. ``check`` is computed from all words before it, so that damage is seen. The last value of a partition has the
+kind ``END`` and is not a record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MIX: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 class Came(NamedTuple):
-    """What values say: positions in the order of the values, how many values are no records of ours, whether the end came."""
+    """The content of values: positions in the order of the values, the number of foreign values, and whether the end came."""
 
     positions: Ints
     strange: int
@@ -35,7 +35,7 @@ class Came(NamedTuple):
 
 
 def encode(key: str, partition: int, first: int, count: int, *, size: int, kind: int = RECORD) -> list[bytes]:
-    """Return the values of ``count`` records from position ``first`` on, ``size`` bytes each."""
+    """Return the values of ``count`` records, starting at position ``first``, ``size`` bytes each."""
     block = np.full((count, size), FILLER, dtype=np.uint8)
     heads = np.empty(count, dtype=HEAD)
     heads["key"] = key.encode()
@@ -49,7 +49,7 @@ def encode(key: str, partition: int, first: int, count: int, *, size: int, kind:
 
 
 def decode(values: Sequence[bytes], key: str, partition: int, size: int) -> Came:
-    """Read values."""
+    """Read values of a partition and check them."""
     ours = [value for value in values if value is not None and len(value) == size]
     block = np.frombuffer(b"".join(ours), dtype=np.uint8).reshape(len(ours), size)
     heads = np.ascontiguousarray(block[:, :LEAST_BYTES]).view(HEAD).reshape(len(ours))
@@ -62,7 +62,7 @@ def decode(values: Sequence[bytes], key: str, partition: int, size: int) -> Came
 
 
 def runs(positions: Ints) -> list[tuple[int, int]]:
-    """Return positions as runs of neighbours, each its first and how many; copies are runs of their own.
+    """Return positions as runs of neighbours: first position and count. A second copy of a position starts a new run.
 
     >>> runs(np.array([3, 4, 5, 5, 9]))
     [(3, 3), (5, 1), (9, 1)]

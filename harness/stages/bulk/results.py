@@ -1,4 +1,4 @@
-"""The sink of a bulk consumer: a database of its own, in which each poll is one transaction of runs of positions."""
+"""The sink of a bulk consumer: its own database. The runs of positions of each poll are written in one transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS strange (row INTEGER PRIMARY KEY, count INTEGER NOT N
 
 
 class Results:
-    """The database. A SIGKILL leaves whole transactions."""
+    """The database. After a SIGKILL it holds whole transactions only."""
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(path, isolation_level=None, timeout=WAIT_S)
@@ -35,7 +35,7 @@ class Results:
     def record(self, positions: Ints, strange: int = 0, *, once: bool = False) -> int:
         """Record positions in one transaction; return how many were absorbed.
 
-        ``once``: what is recorded already is absorbed.
+        ``once``: positions that are recorded already are absorbed.
         """
         known = self._known(positions) if once else np.zeros(len(positions), dtype=np.bool_)
         new = positions[~known]
@@ -49,7 +49,7 @@ class Results:
         return int(known.sum())
 
     def _known(self, positions: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Say which positions are recorded, or come a second time."""
+        """Return which positions are recorded already, or come a second time in this array."""
         known = np.zeros(len(positions), dtype=np.bool_)
         if not len(positions):
             return known
@@ -65,15 +65,15 @@ class Results:
         return known
 
     def since(self, table: str, row: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the runs of ``recorded`` or ``absorbed`` behind a row: row, first position, how many."""
+        """Yield the runs of the table ``recorded`` or ``absorbed`` after a row: row, first position, count."""
         yield from self._database.execute(f"SELECT row, first, count FROM {table} WHERE row > ? ORDER BY row", (row,))  # noqa: S608 - one of two names
 
     def strange(self) -> int:
-        """Return how many values were no records of this soak, or damaged."""
+        """Return how many values were damaged, or were not records of this soak."""
         return int(self._database.execute("SELECT coalesce(sum(count), 0) FROM strange").fetchone()[0])
 
     def close(self) -> None:
-        """Close it."""
+        """Close the database."""
         self._database.close()
 
     def __enter__(self) -> Self:

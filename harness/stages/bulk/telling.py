@@ -1,4 +1,4 @@
-"""What a bulk program is told: one JSON object in the environment variable ``LOSTACK_STAGE``."""
+"""The settings of a bulk program: one JSON object in the environment variable ``LOSTACK_STAGE``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLIENT = "confluent-kafka"
 
 @dataclass(frozen=True, slots=True)
 class BulkStage:
-    """The environment of one bulk program. It has one partition; positions from ``begin`` to before ``end`` are its records."""
+    """The settings of one bulk program. Its records are the positions from ``begin`` to before ``end`` of one partition."""
 
     cell: str
     key: str
@@ -30,7 +30,7 @@ class BulkStage:
     begin: int
     end: int
     unit: int
-    """Records of a send, a transaction, a poll."""
+    """The number of records in a send, a transaction or a poll."""
     record_bytes: int
     semantic: Semantic
     marks: str
@@ -43,7 +43,7 @@ class BulkStage:
 
     @property
     def client_id(self) -> str:
-        """What the wire knows this process by."""
+        """The client id by which the wire knows this process."""
         return f"{self.key}.{self.name}.{self.incarnation}"
 
     @property
@@ -53,12 +53,12 @@ class BulkStage:
 
     @property
     def transactional_id(self) -> str:
-        """Of its producer: whoever begins with the same one fences it."""
+        """Its producer's transactional id. A producer that starts with the same id fences it."""
         return f"{self.key}-{self.name}"
 
     @property
     def place(self) -> str:
-        """What its failpoints are called with: the partition, for no record is named at full speed."""
+        """The text that it passes to failpoints: its partition, because records have no ids at full speed."""
         return f"partition-{self.partition}"
 
     def environment(self) -> dict[str, str]:
@@ -67,6 +67,6 @@ class BulkStage:
 
     @staticmethod
     def from_environment() -> BulkStage:
-        """Read the stage of this process."""
+        """Read the settings of this process."""
         data = json.loads(os.environ[VARIABLE])
         return BulkStage(**data | {"semantic": Semantic(data["semantic"])})

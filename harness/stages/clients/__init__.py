@@ -1,4 +1,4 @@
-"""The clients of our stages: one file each behind :mod:`.interface`, chosen by ``stage.client``, imported only when used."""
+"""The client libraries of lostack's stages. Each has an adapter module, chosen by ``stage.client`` and imported when used."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 JAVA = "java"
-"""The Java client, kafka-clients: the one that is no Python package."""
+"""Kafka's Java client, kafka-clients, which is not a Python package."""
 ADAPTERS = {
     "kafka-python": "harness.stages.clients.kafka_python",
     "confluent-kafka": "harness.stages.clients.librdkafka",
     JAVA: "harness.stages.clients.java",
 }
-"""The registry: ``module`` of every client of a log; a Python one by its name on the package index."""
+"""The adapter module of every client of a log. Python clients have their names on the package index."""
 STOMP_PY = "stomp.py"
 OPENWIRE = "openwire"
-"""A client of JMS that speaks it, in Java; likewise the others that are called after their protocol."""
+"""The JMS client for this protocol, in Java. Other JMS clients are also named after their protocol."""
 AMQP, CORE = "amqp", "core"
 JMS_CLIENTS = (OPENWIRE, AMQP, CORE)
 PULSAR_CLIENT, PULSAR_JAVA = "pulsar-client", "pulsar-java"
@@ -28,7 +28,7 @@ QUEUE_ADAPTERS = {
     STOMP_PY: "harness.stages.clients.stomp_py", PULSAR_CLIENT: "harness.stages.clients.pulsar_client",
     PULSAR_JAVA: "harness.stages.clients.pulsar_java", **dict.fromkeys(JMS_CLIENTS, "harness.stages.clients.jms"),
 }  # fmt: skip
-"""Likewise of a queue: see :mod:`.queues`."""
+"""The adapter module of every client of a queue: see :mod:`.queues`."""
 
 PRELOADS = {
     "kafka-python": (
@@ -39,14 +39,14 @@ PRELOADS = {
         "harness.stages.producer", "harness.stages.queue_consumer", QUEUE_ADAPTERS[STOMP_PY], "encodings.idna",
     ),
 }  # fmt: skip
-"""What the stage programs import, of clients that start nothing when they are imported: it may be there when they begin."""
+"""Modules that stage programs import, and that start no threads on import. They may be imported before a program starts."""
 
 
 def client_of(stage: Stage) -> Client:
-    """Return the client that a stage talks through; of a queue, its producing half."""
+    """Return the adapter of a stage's client. For a client of a queue, only its producing half may be used."""
     return cast("Client", importlib.import_module((ADAPTERS | QUEUE_ADAPTERS)[stage.client]))
 
 
 def queue_client_of(stage: Stage) -> QueueClient:
-    """Return the client that a stage on a queue talks through."""
+    """Return the adapter of the client of a stage on a queue."""
     return cast("QueueClient", importlib.import_module(QUEUE_ADAPTERS[stage.client]))

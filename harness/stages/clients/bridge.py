@@ -1,8 +1,8 @@
-"""A JVM beside the stage program, spoken to by pipes: what the clients written in Java have in common.
+"""A JVM beside the stage program, which calls it through pipes: the common part of all clients written in Java.
 
-The stage's logic, its sink, its ledger and its failpoints stay in this process; the JVM does what one call says, and between
-calls nothing but what the client does by itself. The two live and die as one: they are one process group, which is what a harness
-kills and pauses, and the kernel kills the JVM when this process is gone.
+The stage's logic, its sink, its ledger and its failpoints stay in this process. The JVM executes one call at a time; between
+calls only the client library itself works. The two processes live and die together: they are one process group, which the harness
+kills and pauses as a whole, and the kernel kills the JVM when this process ends.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PR_SET_PDEATHSIG: Final = 1
 
 
 class Bridge:
-    """The JVM of this process. One call at a time.
+    """The JVM of this process. It takes one call at a time.
 
-    ``meanings``: what the client's complaints mean, by their names. ``asked``: answers what the JVM asks in the midst of a call.
+    ``meanings``: the meaning of the client's exceptions, by their names. ``asked``: answers a question of the JVM during a call.
     """
 
     def __init__(self, command: Sequence[str], meanings: Mapping[str, Meaning]) -> None:
@@ -45,7 +45,7 @@ class Bridge:
 
     @classmethod
     def of_this_program(cls, meanings: Mapping[str, Meaning]) -> Bridge:
-        """Start the JVM that the environment names."""
+        """Start the JVM whose command is in the environment."""
         return cls(json.loads(os.environ[COMMAND]), meanings)
 
     def call(self, *words: object) -> list[str]:
@@ -79,15 +79,15 @@ class Bridge:
 
 
 def coded(data: bytes | None) -> str:
-    """Return bytes as a word of a call."""
+    """Encode bytes as a word of a call."""
     return "-" if data is None else base64.b64encode(data).decode()
 
 
 def decoded(word: str) -> bytes | None:
-    """Return the bytes that a word of an answer stands for."""
+    """Decode a word of an answer to bytes."""
     return None if word == "-" else base64.b64decode(word)
 
 
 def milliseconds(seconds: float) -> int:
-    """Return a time as the JVM is told it."""
+    """Return a time in whole milliseconds, as the JVM takes it."""
     return int(seconds * 1000)

@@ -1,7 +1,7 @@
-"""What a stage needs of a client, in the project's own words. An adapter translates; it decides nothing.
+"""The interface between a stage and a client library. An adapter translates calls; it takes no decisions.
 
-Partitions and offsets are plain numbers, a position is the offset of the next record. Whatever a client complains of
-becomes a :class:`ClientError` that says what it means; its text begins with the client's own name for it.
+Partitions and offsets are plain numbers. A position is the offset of the next record. Every exception of a client becomes a
+:class:`ClientError` with its meaning; its text begins with the client's own name for the error.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Meaning(Enum):
-    """What a complaint means for the record, the transaction or the position that it is about."""
+    """What an error means for the record, the transaction or the position that it is about."""
 
     NEVER_APPENDED = auto()
-    """A broker returned it before it appended: the attempt is *refused*."""
+    """The broker returned the error before it appended the record: the attempt is *refused*."""
     FENCED = auto()
-    """Another producer has the transactional id: this one may do nothing more."""
+    """Another producer uses the transactional id now: this producer is fenced."""
     PUT_OUT = auto()
-    """The group goes on without this consumer, which must join again."""
+    """The group has removed this consumer, which must join again."""
     UNKNOWN = auto()
-    """Everything else: it may have been done, or not."""
+    """Every other error: the request may have been carried out, or not."""
 
 
 class ClientError(Exception):
-    """A client's complaint: ``"NameOfIt: what it said"``, at most 300 characters."""
+    """An error of a client. The message is ``"ErrorName: text"``, at most 300 characters."""
 
     def __init__(self, name: str, said: object, meaning: Meaning = Meaning.UNKNOWN) -> None:
         super().__init__(f"{name}: {said}"[:300])
@@ -40,9 +40,9 @@ class ClientError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A record as it was delivered. ``leader_epoch`` is -1 where the client does not tell.
+    """A record as it was delivered. ``leader_epoch`` is -1 if the client does not report it.
 
-    ``deliveries``: of a share group, the how-manieth delivery of it this is; else -1.
+    ``deliveries``: for a share group, the number of this delivery, counted from 1; else -1.
     """
 
     topic: str
@@ -55,19 +55,19 @@ class Delivered:
 
 
 class Answer(StrEnum):
-    """What a reader of a share group says of a record that it was given."""
+    """The answer of a share group's reader for a record that it was given."""
 
     ACCEPT = "ACCEPT"
-    """It is done."""
+    """The record is done (accept)."""
     RELEASE = "RELEASE"
-    """It is to be delivered again."""
+    """The broker must deliver the record again (release)."""
     REJECT = "REJECT"
-    """It is never to be delivered again."""
+    """The broker must not deliver the record again (reject)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Where an acknowledged record stands. ``offset`` is -1 where nobody said (acks=0)."""
+    """The place of an acknowledged record. ``offset`` is -1 if the broker did not report it (acks=0)."""
 
     partition: int
     offset: int
@@ -75,7 +75,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A consumer's group metadata at one moment; ``token`` is the client's own. ``member``: it is in the group."""
+    """A consumer's group metadata at one moment. ``token``: the client's object. ``member``: whether it is in the group."""
 
     token: Any
     member: bool
@@ -86,84 +86,84 @@ Position = dict[int, int]
 
 
 class Pending(Protocol):
-    """A record under way."""
+    """A record that is being sent."""
 
     def wait(self, within_s: float) -> Stored | None:
-        """Wait for the outcome; None: acknowledged by a broker that names no place.
+        """Wait for the outcome; ``None`` means acknowledged by a broker that reports no place.
 
         Raises:
-            ClientError: it was refused, or nobody knows what became of it.
+            ClientError: the record was refused, or its outcome is unknown.
         """
 
 
 class Producer(Protocol):
-    """A producer. Everything raises :class:`ClientError`."""
+    """A producer. Every method may raise :class:`ClientError`."""
 
     def init_transactions(self) -> None:
-        """Fence others with this transactional id, and end what they left open."""
+        """Fence other producers with this transactional id, and end the transactions that they left open."""
 
     def begin(self) -> None:
         """Begin a transaction."""
 
     def commit(self) -> None:
-        """Commit it: true only where the broker said so."""
+        """Commit the transaction. Returns only if the broker has confirmed it."""
 
     def abort(self) -> None:
-        """Abort it."""
+        """Abort the transaction."""
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Put a group's positions into the transaction."""
+        """Add a group's positions to the transaction."""
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
-        """Hand a record to the client."""
+        """Pass a record to the client."""
 
     def close(self, within_s: float) -> None:
-        """Give it up; ``within_s`` is for what is still under way."""
+        """Close the producer. ``within_s``: how many seconds to wait for records that are still being sent."""
 
 
 class Consumer(Protocol):
-    """A consumer of the stage's group. Everything raises :class:`ClientError`."""
+    """A consumer of the stage's group. Every method may raise :class:`ClientError`."""
 
     def subscribe(self, topic: str, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
-        """Join the group. ``assigned`` is told its partitions (sorted, at least one), and says where to go on."""
+        """Join the group. ``assigned`` gets the assigned partitions (sorted, at least one), and returns where to start."""
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:
-        """Return what has arrived, at most ``most`` records; nothing while no broker can be reached."""
+        """Return the records that have arrived, at most ``most``; none while no broker can be reached."""
 
     def commit(self, topic: str, positions: Position, within_s: float) -> None:
         """Save positions and wait for the answer."""
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on from there."""
+        """Continue reading the partition at an offset."""
 
     def assignment(self) -> frozenset[int]:
-        """Return the partitions that are this consumer's own now."""
+        """Return the partitions that are assigned to this consumer now."""
 
     def position(self, topic: str, partition: int) -> int | None:
-        """Return where it goes on in a partition of its own, if it keeps that when a group gives out its partitions anew."""
+        """Return the next offset in an assigned partition; ``None`` if this client does not keep it over a rebalance."""
 
     def membership(self) -> Membership:
-        """Return the group metadata of now."""
+        """Return the current group metadata."""
 
 
 class Sharer(Protocol):
-    """A reader of a share group. Everything raises :class:`ClientError`."""
+    """A reader of a share group. Every method may raise :class:`ClientError`."""
 
     def subscribe(self, topic: str) -> None:
         """Join the group."""
 
     def poll(self, within_s: float) -> list[Delivered]:
-        """Return what has arrived, and is this reader's own for a while."""
+        """Return the records that have arrived. They are locked for this reader for a limited time."""
 
     def answer(self, message: Delivered, answer: Answer) -> None:
-        """Note what is to be said of a record; it is said by the next commit, or poll."""
+        """Set the answer for a record. The next commit or poll sends it."""
 
     def commit(self, within_s: float) -> None:
-        """Say it, and wait for what the brokers say to that."""
+        """Send the answers, and wait for the brokers' results."""
 
 
 class Sharing(Protocol):
-    """An adapter module whose client knows share groups."""
+    """An adapter module whose client supports share groups."""
 
     def make_sharer(self, stage: Stage) -> Sharer:
         """Return a reader of the stage's share group, not subscribed yet."""
@@ -183,4 +183,4 @@ class Client(Protocol):
         """Return a consumer of the stage's group, not subscribed yet."""
 
     def last_committed(self, stage: Stage, topic: str) -> bytes | None:
-        """Return the last value of a topic of one partition that a read-committed reader sees."""
+        """Return the last value that a read-committed reader sees in a topic of one partition."""

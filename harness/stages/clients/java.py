@@ -112,21 +112,21 @@ def make_sharer(stage: Stage) -> Sharer:
 
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
-    """Return the last value of a topic of one partition that a read-committed reader sees."""
+    """Return the last value that a read-committed reader sees in a topic of one partition."""
     config = {**_consuming(stage), "client.id": f"{stage.client_id}.cursor", "isolation.level": "read_committed",
               "enable.auto.commit": False, "fetch.max.wait.ms": 50}  # fmt: skip
     return decoded(_bridge().call("last", topic, *_words(config))[0])
 
 
 class Pending:
-    """A future of the JVM."""
+    """A record that is being sent: a future in the JVM."""
 
     def __init__(self, producer: str, number: str) -> None:
         self._producer = producer
         self._number = number
 
     def wait(self, within_s: float) -> Stored:
-        """Wait for what the client says of it."""
+        """Wait for the outcome that the client reports."""
         partition, offset = _bridge().call("wait", self._producer, self._number, milliseconds(within_s))
         return Stored(int(partition), int(offset))
 
@@ -138,7 +138,7 @@ class Producer:
         self._number = number
 
     def init_transactions(self) -> None:
-        """Fence others with this transactional id."""
+        """Fence other producers with this transactional id."""
         _bridge().call("init", self._number)
 
     def begin(self) -> None:
@@ -146,24 +146,24 @@ class Producer:
         _bridge().call("begin", self._number)
 
     def commit(self) -> None:
-        """Commit it."""
+        """Commit the transaction."""
         _bridge().call("commit", self._number)
 
     def abort(self) -> None:
-        """Abort it."""
+        """Abort the transaction."""
         _bridge().call("abort", self._number)
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Put a group's positions into the transaction."""
+        """Add a group's positions to the transaction."""
         _bridge().call("offsets", self._number, topic, _positions(positions), membership.token)
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
-        """Hand a record to the client."""
+        """Pass a record to the client."""
         words = [word for name, data in headers for word in (name, coded(data))]
         return Pending(self._number, _bridge().call("send", self._number, topic, coded(key), coded(value), *words)[0])
 
     def close(self, within_s: float) -> None:
-        """Give it up."""
+        """Close the producer."""
         _bridge().call("close", self._number, milliseconds(within_s))
 
 
@@ -187,7 +187,7 @@ class Consumer:
         _bridge().call("subscribe", self._number, topic)
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:  # noqa: ARG002 - max.poll.records bounds it
-        """Return what has arrived."""
+        """Return the records that have arrived."""
         return list(_delivered(_bridge().call("poll", self._number, milliseconds(within_s))))
 
     def commit(self, topic: str, positions: Position, within_s: float) -> None:
@@ -195,19 +195,19 @@ class Consumer:
         _bridge().call("commit", self._number, topic, _positions(positions), milliseconds(within_s))
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on from there."""
+        """Continue reading the partition at an offset."""
         _bridge().call("seek", self._number, topic, partition, offset)
 
     def assignment(self) -> frozenset[int]:
-        """Return the partitions that are this consumer's own now."""
+        """Return the partitions that are assigned to this consumer now."""
         return frozenset(_numbers(_bridge().call("assignment", self._number)[0]))
 
     def position(self, _topic: str, _partition: int) -> int | None:
-        """Return ``None``: it asks its group where it goes on."""
+        """Return ``None``: this client asks its group for the position."""
         return None
 
     def membership(self) -> Membership:
-        """Return the group metadata of now."""
+        """Return the current group metadata."""
         token, generation = _bridge().call("membership", self._number)
         return Membership(token, int(generation) >= 0)
 
@@ -223,7 +223,7 @@ class Sharer:
         _bridge().call("subscribe", self._number, topic)
 
     def poll(self, within_s: float) -> list[Delivered]:
-        """Return what has arrived."""
+        """Return the records that have arrived."""
         words = _bridge().call("poll", self._number, milliseconds(within_s))
         return [
             Delivered(topic, int(partition), int(epoch), int(offset), decoded(key), decoded(value) or b"", int(deliveries))
@@ -231,11 +231,11 @@ class Sharer:
         ]
 
     def answer(self, message: Delivered, answer: Answer) -> None:
-        """Note what is to be said of a record."""
+        """Set the answer for a record."""
         _bridge().call("acknowledge", self._number, message.topic, message.partition, message.offset, answer)
 
     def commit(self, within_s: float) -> None:
-        """Say it, and wait for what the brokers say to that."""
+        """Send the answers, and wait for the brokers' results."""
         _bridge().call("commit", self._number, milliseconds(within_s))
 
 

@@ -1,8 +1,8 @@
 """Clients of JMS, one for each protocol, in the JVM of ``stages/jvm/JmsBridge.java``: see :mod:`.bridge`.
 
-The API is one, javax.jms; which library implements it says the name of the client, which is that of the protocol. That a lost
-connection is made again is the program's business here, as with the client of STOMP; where the settings say that the client
-retries, it is the library's, which then sends again what was not answered (``failover:``).
+All use the same API, javax.jms. The client's name is that of the protocol, and selects the library that implements it. This
+program reconnects after a lost connection, as with the STOMP client. If the settings let the client retry, the library does so
+instead, and sends again what was not answered (``failover:``).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 _NUMBERS: Final = itertools.count(1)
-"""Of the connections of this process: a broker wants each client id once, and may not know yet that the last one is gone."""
+"""Numbers the connections of this process. A broker accepts each client id once, and may not have noticed the last one's end."""
 
 
 class GoneError(ClientError):
-    """The connection is lost, or was never there: nobody knows what became of what was under way."""
+    """The connection is lost or could not be made. The outcome of requests that were under way is unknown."""
 
     def __init__(self, said: object) -> None:
         super().__init__("Disconnected", said)
@@ -45,7 +45,7 @@ def _bridge() -> Bridge:
 
 
 class Connected:
-    """The connection of a stage that there is now, by its number in the JVM."""
+    """The current connection of a stage, by its number in the JVM."""
 
     def __init__(self, stage: Stage, *, distributed: bool = False) -> None:
         self._stage = stage
@@ -55,15 +55,15 @@ class Connected:
 
     @property
     def gone(self) -> bool:
-        """Whether there is none."""
+        """Whether there is no connection."""
         return self._number is None
 
     def is_there(self, number: str) -> bool:
-        """Say whether it is this one."""
+        """Return whether the connection with this number is the current one."""
         return self._number == number
 
     def there(self, opened: Callable[[str], None]) -> str:
-        """Return the connection, made where there is none; of a new one, ``opened``.
+        """Return the connection; make it if there is none, and then call ``opened`` with it.
 
         Raises:
             GoneError: the broker cannot be reached.
@@ -91,7 +91,7 @@ class Connected:
         return number
 
     def session(self, number: str, mode: Acknowledge) -> str:
-        """Return a new session of it.
+        """Return a new session of a connection.
 
         Raises:
             ClientError: the connection is gone.
@@ -99,13 +99,13 @@ class Connected:
         return _bridge().call("session", number, self._library.modes[mode])[0]
 
     def leave(self) -> None:
-        """End it, and wait for nobody."""
+        """Close the connection without waiting for anything."""
         if self._number is not None:
             _bridge().call("leave", self._number)
             self._number = None
 
     def close(self) -> None:
-        """End it in order: what was said before is done.
+        """Close the connection in order: earlier requests are carried out.
 
         Raises:
             ClientError: the connection is gone.
@@ -116,10 +116,10 @@ class Connected:
 
 
 class Sent:
-    """A message that is answered, or is not to be. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message whose outcome is known. Implements :class:`~harness.stages.clients.interface.Pending`."""
 
     def wait(self, within_s: float) -> None:
-        """Do not wait: its receipt was waited for when it was sent, for one is under way at a time."""
+        """Return at once: ``send`` has waited for the receipt already, because one message is under way at a time."""
 
 
 class JmsProducer:
@@ -138,21 +138,21 @@ class JmsProducer:
         self._session = self._producer = ""
 
     def init_transactions(self) -> None:
-        """Do nothing. A transaction is its session's: what was left open ended with that."""
+        """Do nothing. A transaction belongs to its session, and an open one ended with the session."""
 
     def begin(self) -> None:
-        """Do nothing: a session is always in one."""
+        """Do nothing: a session is always in a transaction."""
 
     def commit(self) -> None:
-        """Commit what was sent since.
+        """Commit the messages sent since the last commit.
 
         Raises:
-            ClientError: the broker has not confirmed it.
+            ClientError: the broker has not confirmed the commit.
         """
         self._ask("commit", self._session)
 
     def abort(self) -> None:
-        """Take back what was sent since; what was asked on a connection that is gone nobody can.
+        """Roll back the messages sent since the last commit.
 
         Raises:
             GoneError: the connection is gone, and the transaction with it.
@@ -162,11 +162,11 @@ class JmsProducer:
         self._ask("rollback", self._session)
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Refuse: a queue has no positions."""
+        """Raise NotImplementedError: a queue has no positions."""
         raise NotImplementedError("a queue has no positions")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
-        """Send a message that the broker is to keep. Where no answer is asked for, nobody learns what became of it."""
+        """Send a persistent message. If no answer is requested, its outcome stays unknown."""
         del topic, key
         named = [*headers, (DUPLICATE_ID, (decode_id(value) or "").encode())] if self._by_id else headers
         words = [word for name, data in named for word in (name.replace("-", "_") if self._in_java else name, coded(data))]
@@ -174,7 +174,7 @@ class JmsProducer:
         return Sent()
 
     def close(self, within_s: float) -> None:
-        """Say goodbye, and wait until the broker has read everything up to there."""
+        """Close the connection, after the broker has read everything before."""
         if within_s > 0:
             self._connected.close()
         else:
@@ -193,9 +193,9 @@ class JmsProducer:
 
 
 class TwoPhaseProducer(JmsProducer):
-    """Its transactions are distributed ones. Implements :class:`~harness.stages.clients.queues.TwoPhases`, too.
+    """A producer with distributed transactions (XA). Implements :class:`~harness.stages.clients.queues.TwoPhases`, too.
 
-    A transaction is called after where the source stood when it began: the cursor says whether it was decided.
+    A transaction is named after the source's position at its beginning. So the source's cursor shows whether it was decided.
     """
 
     distributed = True
@@ -208,7 +208,7 @@ class TwoPhaseProducer(JmsProducer):
         self._name = ""
 
     def init_transactions(self) -> None:
-        """End what an earlier program has left prepared: what is decided is committed, all else rolled back."""
+        """End the prepared transactions of an earlier program: commit those that were decided, roll back all others."""
         if not self._stage.settings.producer.recovers:
             return
         self._connected.there(self._opened)
@@ -226,21 +226,21 @@ class TwoPhaseProducer(JmsProducer):
         self._ask("xa-start", self._session, self._name)
 
     def prepare(self) -> None:
-        """Let the broker prepare it."""
+        """Let the broker prepare the transaction."""
         self._ask("xa-prepare", self._session, self._name)
 
     def commit(self) -> None:
-        """Commit what is prepared."""
+        """Commit the prepared transaction."""
         self._ask("xa-commit", self._session, self._name)
 
     def abort(self) -> None:
-        """Leave the transaction to who comes next: it may be prepared and decided, and that is not for this program to take back.
+        """Leave the transaction to the next program: it may be prepared and decided, so it must not be rolled back here.
 
         Raises:
             GoneError: always.
         """
         self._connected.leave()
-        raise GoneError("what was prepared is ended by who comes next")
+        raise GoneError("the next program ends what was prepared")
 
     def _opened(self, number: str) -> None:
         [self._session] = _bridge().call("xa-session", number)
@@ -259,7 +259,7 @@ class JmsConsumer:
         self._session = self._consumer = ""
 
     def subscribe(self, queue: str) -> None:
-        """Let messages come, as many at a time as the settings say."""
+        """Subscribe to the queue. The settings say how many messages may come at a time."""
         self._queue = queue
         self._connected.there(self._opened)
 
@@ -271,9 +271,9 @@ class JmsConsumer:
         [self._consumer] = _bridge().call("consumer", number, self._session, self._queue)
 
     def receive(self, within_s: float) -> Given | None:
-        """Return the next message. What a lost connection had given and nobody has received is given again.
+        """Return the next message. The broker gives unreceived messages of a lost connection again.
 
-        Where nothing comes, and the library has gathered acknowledgements, its consumer is closed for them, and made anew.
+        If no message comes and the library holds back acknowledgements, its consumer is closed, which sends them, and made anew.
         """
         number = self._connected.there(self._opened)
         try:
@@ -290,16 +290,16 @@ class JmsConsumer:
         return Given(name, decoded(value) or b"", redelivered == "true", (number, token))
 
     def acknowledge(self, given: Given) -> None:
-        """Let the library acknowledge, and wait for the answer where the settings say so.
+        """Acknowledge a message, and wait for the answer if the settings say so.
 
         Raises:
-            GoneError: the connection that brought it is gone.
+            GoneError: the connection that brought the message is gone.
         """
         if self._by_library:
             return
         number, token = given.token
         if not self._connected.is_there(number):
-            raise GoneError("the connection that brought it is gone")
+            raise GoneError("the connection that brought the message is gone")
         try:
             if self._mode is Acknowledge.TRANSACTED:
                 _bridge().call("commit", self._session)
@@ -310,7 +310,7 @@ class JmsConsumer:
             raise
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Let the library deliver it again. Behind the last attempt that is allowed, the library rejects it by itself."""
+        """Let the library deliver the message again. After the last allowed attempt, the library rejects it by itself."""
         del given
         if for_good:
             raise NotImplementedError("JMS has no word for that")

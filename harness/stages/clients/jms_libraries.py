@@ -1,4 +1,4 @@
-"""The libraries that implement JMS: how each is told of broker and settings, by the address that its factory is given."""
+"""The libraries that implement JMS: each gets the broker's address and its settings in the URL for its connection factory."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 CONNECT_S: Final = 30.0
-"""How long a broker may be away: longer than any restart here."""
+"""How many seconds to wait for a broker that is down: longer than any restart in a cell."""
 ANSWER_MS: Final = 10_000
-"""How long it may take to answer a greeting."""
+"""How many seconds a broker may take to answer a new connection."""
 FLUSH_MS: Final = 2000
-"""How often what is acknowledged lazily is said at last: by its default the library says the last of it never."""
+"""How often lazy acknowledgements are sent. By the library's default, the last ones are never sent."""
 
 
 CONFIRMED_BYTES: Final = 1 << 20
-"""How much Core's library keeps until it is confirmed; without, it has no listeners."""
+"""How many bytes Core's library keeps until they are confirmed. Without this window it calls no listeners."""
 AWAY_MS: Final = 8000
-"""How long a broker waits then for the session of a lost connection to come back, and keeps its transaction open."""
+"""How long a broker then keeps the session of a lost connection, with its open transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library. ``modes``: how it numbers those of acknowledgement, of which JMS has only some.
+    """A JMS library. ``modes``: its numbers for the modes of acknowledgement, of which JMS defines only some.
 
-    ``distributed``: the factory of connections whose sessions are of distributed transactions, and no others: out of one, those
-    can receive nothing. Empty: it has none.
+    ``distributed``: the connection factory for distributed transactions; empty if it has none. Sessions of its connections can
+    receive nothing outside of a distributed transaction.
     """
 
     factory: str
@@ -42,9 +42,9 @@ class Library:
     modes: Mapping[Acknowledge, int]
     distributed: str = ""
     in_java: bool = False
-    """Whether it takes properties only whose names could be Java's: without a dash."""
+    """Whether the names of message properties must be Java names, without a dash."""
     gathers: frozenset[Acknowledge] = frozenset()
-    """By which modes it acknowledges so lazily that it says the last of it only when its consumer is closed."""
+    """The modes in which it sends the last acknowledgements only when its consumer is closed."""
 
 
 def _openwire(stage: Stage) -> str:
@@ -78,7 +78,7 @@ def _openwire(stage: Stage) -> str:
 
 
 def _amqp(stage: Stage) -> str:
-    """At most once, both sides settle what they send when they send it; else nobody can wait for what settles it."""
+    """Return the URL for AMQP. For at-most-once both sides send messages settled; otherwise they wait for the settlement."""
     producer, consumer = stage.settings.producer, stage.settings.consumer
     options: dict[str, Any] = {
         "jms.validatePropertyNames": False,
@@ -97,7 +97,7 @@ def _amqp(stage: Stage) -> str:
 
 
 def _core(stage: Stage) -> str:
-    """One message at a time, whatever the window: the library asks for each (a window of no bytes)."""
+    """Return the URL for Core. With a window of no bytes the library asks for one message at a time."""
     producer, consumer = stage.settings.producer, stage.settings.consumer
     options: dict[str, Any] = {
         "blockOnDurableSend": producer.acks != 0,
@@ -118,7 +118,7 @@ def _core(stage: Stage) -> str:
 
 
 def listens(producer: ProducerSettings) -> bool:
-    """Say whether what is sent in a transaction is answered to a listener: its commit alone is waited for."""
+    """Return whether answers to messages in a transaction go to a listener, so that only the commit is waited for."""
     return producer.transactional and producer.in_flight > 1
 
 

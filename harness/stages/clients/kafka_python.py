@@ -1,4 +1,4 @@
-"""kafka-python, configured from :mod:`harness.stages.settings`. The one module of the stage programs that knows it."""
+"""kafka-python, configured from :mod:`harness.stages.settings`. The only module of the stage programs that uses it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POSITION_MS = 1000
 
 
 def _patience(kind: Any) -> dict[str, Any]:
-    """Return how long this client waits, as far as this version of it can be told."""
+    """Return the time-outs that this version of the client accepts as settings."""
     return {name: value for name, value in _PATIENCE.items() if name in kind.DEFAULT_CONFIG}
 
 
@@ -119,7 +119,7 @@ def make_consumer(stage: Stage) -> Consumer:
 
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
-    """Return the last value of a topic of one partition that a read-committed reader sees."""
+    """Return the last value that a read-committed reader sees in a topic of one partition."""
     partition = TopicPartition(topic, 0)
     consumer = KafkaConsumer(
         **_patience(KafkaConsumer),
@@ -144,13 +144,13 @@ def last_committed(stage: Stage, topic: str) -> bytes | None:
 
 
 class Pending:
-    """A future of kafka-python."""
+    """A record that is being sent: a future of kafka-python."""
 
     def __init__(self, future: Any) -> None:
         self._future = future
 
     def wait(self, within_s: float) -> Stored:
-        """Wait for what the client says of it."""
+        """Wait for the outcome that the client reports."""
         with _translated():
             told = self._future.get(timeout=within_s)
             return Stored(told.partition, told.offset)
@@ -163,7 +163,7 @@ class Producer:
         self._producer = producer
 
     def init_transactions(self) -> None:
-        """Fence others with this transactional id."""
+        """Fence other producers with this transactional id."""
         with _translated():
             self._producer.init_transactions()
 
@@ -173,27 +173,27 @@ class Producer:
             self._producer.begin_transaction()
 
     def commit(self) -> None:
-        """Commit it."""
+        """Commit the transaction."""
         with _translated():
             self._producer.commit_transaction()
 
     def abort(self) -> None:
-        """Abort it."""
+        """Abort the transaction."""
         with _translated():
             self._producer.abort_transaction()
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Put a group's positions into the transaction."""
+        """Add a group's positions to the transaction."""
         with _translated():
             self._producer.send_offsets_to_transaction(_offsets(topic, positions), membership.token)
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
-        """Hand a record to the client."""
+        """Pass a record to the client."""
         with _translated():
             return Pending(self._producer.send(topic, value, key=key, headers=list(headers)))
 
     def close(self, within_s: float) -> None:
-        """Give it up."""
+        """Close the producer."""
         with _translated():
             self._producer.close(timeout=within_s)
 
@@ -207,10 +207,10 @@ class Consumer:
         self._again: Callable[[], None] = self._no_subscription
 
     def _no_subscription(self) -> None:
-        """Nothing was asked for yet."""
+        """Do nothing: nothing is subscribed yet."""
 
     def _anew(self) -> None:
-        """Take a new client: kafka-python 3.0.12 never asks a broker again that it once could not ask."""
+        """Make a new client, because kafka-python 3.0.12 never asks a broker again after it failed to ask it once."""
         self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
         self._consumer = self._make()
         self._again()
@@ -223,7 +223,7 @@ class Consumer:
         wait_until(lambda: topic in self._consumer.topics(), within_s=METADATA_S, because=topic)
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:
-        """Poll; while no broker can be reached, again: kafka-python raises where other clients wait."""
+        """Poll, and repeat that while no broker can be reached: kafka-python raises an exception where other clients wait."""
         polled: list[Delivered] = []
 
         def answered() -> bool:
@@ -246,15 +246,15 @@ class Consumer:
             self._consumer.commit(_offsets(topic, positions), timeout_ms=int(within_s * 1000))
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on from there."""
+        """Continue reading the partition at an offset."""
         self._consumer.seek(TopicPartition(topic, partition), offset)
 
     def assignment(self) -> frozenset[int]:
-        """Return the partitions that are this consumer's own now."""
+        """Return the partitions that are assigned to this consumer now."""
         return frozenset(one.partition for one in self._consumer.assignment())
 
     def position(self, topic: str, partition: int) -> int | None:
-        """Return the next offset that it reads: it keeps its own in a partition that a rebalance gives back."""
+        """Return the next offset that it reads. This client keeps it for a partition that it gets back in a rebalance."""
         try:
             found: int | None = self._consumer.position(TopicPartition(topic, partition), timeout_ms=POSITION_MS)
         except Errors.KafkaError:  # it does not know, or nobody answers
@@ -262,7 +262,7 @@ class Consumer:
         return found
 
     def membership(self) -> Membership:
-        """Return the group metadata of now."""
+        """Return the current group metadata."""
         token = self._consumer.group_metadata()
         return Membership(token, token.generation_id >= 0)
 
@@ -273,10 +273,10 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         self._assigned = assigned
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        """Nothing is saved at a rebalance: every position is saved with its record."""
+        """Do nothing: positions are saved with their records, and not at a rebalance."""
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        """Tell the program, and go where it says."""
+        """Report the assigned partitions to the program, and seek to the positions that it returns."""
         if not assigned:
             return
         begins = self._assigned(sorted(partition.partition for partition in assigned))

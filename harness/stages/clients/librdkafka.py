@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka), configured from :mod:`harness.stages.settings`. The one module that knows it."""
+"""confluent-kafka (librdkafka), configured from :mod:`harness.stages.settings`. The only module that uses it."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _PUT_OUT = {Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION, Code.REBALANCE_IN_P
 _REFUSED_SETTINGS = {Code._INVALID_ARG, Code._CONFLICT}  # noqa: SLF001 - the binding's own spelling of local errors
 
 _ANSWERS = {Answer.ACCEPT: 1, Answer.RELEASE: 2, Answer.REJECT: 3}
-"""The numbers of its AcknowledgeType."""
+"""The numbers of librdkafka's AcknowledgeType."""
 _RESET = {"earliest": "earliest", "latest": "latest", "none": "error"}
-"""Its own words for where to go on without a position."""
+"""librdkafka's values of auto.offset.reset."""
 
 CALL_S = 60.0
-"""How long a call of a transaction is repeated while the client says that it may be."""
+"""How many seconds a transaction's call is repeated while the client reports that it can be repeated."""
 METADATA_S = 10.0
 CURSOR_S = 20.0
 _GROUP_METADATA = struct.Struct("=7si")
-"""What librdkafka's serialised group metadata begins with: a magic word and the generation."""
+"""The beginning of librdkafka's serialised group metadata: a magic word and the generation."""
 
 
 def _error(error: Any) -> ClientError:
@@ -174,7 +174,7 @@ def make_sharer(stage: Stage) -> Sharer:
 
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
-    """Return the last value of a topic of one partition that a read-committed reader sees."""
+    """Return the last value that a read-committed reader sees in a topic of one partition."""
     consumer = RdConsumer({
         **_common(stage, client_id=f"{stage.client_id}.cursor"),
         "group.id": f"{stage.group}.cursor",
@@ -214,15 +214,15 @@ class Pending:
         self._told = (error, message)
 
     def wait(self, within_s: float) -> Stored:
-        """Wait for what the client says of it.
+        """Wait for the delivery report.
 
         Raises:
-            ClientError: it was refused, or nothing was said of it in time.
+            ClientError: the record was refused, or no report came in time.
         """
         until = time.monotonic() + within_s
         while self._told is None:
             if time.monotonic() > until:
-                raise ClientError("Timeout", f"nothing was said of it for {within_s:g} s")
+                raise ClientError("Timeout", f"no delivery report came within {within_s:g} s")
             with _translated():
                 self._producer.poll(0.1)
         error, message = self._told
@@ -238,7 +238,7 @@ class Producer:
         self._producer = producer
 
     def init_transactions(self) -> None:
-        """Fence others with this transactional id."""
+        """Fence other producers with this transactional id."""
         _repeated(self._producer.init_transactions)
 
     def begin(self) -> None:
@@ -247,34 +247,34 @@ class Producer:
             self._producer.begin_transaction()
 
     def commit(self) -> None:
-        """Commit it."""
+        """Commit the transaction."""
         _repeated(self._producer.commit_transaction)
 
     def abort(self) -> None:
-        """Abort it."""
+        """Abort the transaction."""
         _repeated(self._producer.abort_transaction)
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Put a group's positions into the transaction."""
+        """Add a group's positions to the transaction."""
         offsets = _offsets(topic, positions)
         _repeated(lambda within_s: self._producer.send_offsets_to_transaction(offsets, membership.token, within_s))
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
-        """Hand a record to the client."""
+        """Pass a record to the client."""
         pending = Pending(self._producer)
         with _translated():
             self._producer.produce(topic, value, key, headers=list(headers), on_delivery=pending.told)
         return pending
 
     def close(self, within_s: float) -> None:
-        """Give it up."""
+        """Close the producer."""
         if not within_s:
             self._producer.purge()
         self._producer.flush(within_s)
 
 
 class Consumer:
-    """A consumer of librdkafka. ``incremental``: its group tells it what is new of its assignment, and not all of it."""
+    """A consumer of librdkafka. ``incremental``: its group reports only changes of the assignment."""
 
     def __init__(self, consumer: Any, *, incremental: bool) -> None:
         self._consumer = consumer
@@ -304,7 +304,7 @@ class Consumer:
         self._consumer.subscribe([topic], on_assign=on_assign)
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:
-        """Return what has arrived."""
+        """Return the records that have arrived."""
         first = self._consumer.poll(within_s)
         if first is None:
             return []
@@ -326,20 +326,20 @@ class Consumer:
                 raise _error(partition.error)
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on from there."""
+        """Continue reading the partition at an offset."""
         with _translated():
             self._consumer.seek(TopicPartition(topic, partition, offset))
 
     def assignment(self) -> frozenset[int]:
-        """Return the partitions that are this consumer's own now."""
+        """Return the partitions that are assigned to this consumer now."""
         return frozenset(one.partition for one in self._consumer.assignment())
 
     def position(self, _topic: str, _partition: int) -> int | None:
-        """Return ``None``: it asks its group where it goes on."""
+        """Return ``None``: this client asks its group for the position."""
         return None
 
     def membership(self) -> Membership:
-        """Return the group metadata of now."""
+        """Return the current group metadata."""
         token = self._consumer.consumer_group_metadata()
         _, generation = _GROUP_METADATA.unpack_from(bytes(token))
         return Membership(token, generation >= 0)
@@ -357,7 +357,7 @@ class Sharer:
             self._consumer.subscribe([topic])
 
     def poll(self, within_s: float) -> list[Delivered]:
-        """Return what has arrived."""
+        """Return the records that have arrived."""
         with _translated():
             messages = list(self._consumer.poll(within_s))
         for message in messages:
@@ -366,12 +366,12 @@ class Sharer:
         return [replace(_delivered(each), deliveries=each.delivery_count()) for each in messages if each.error() is None]
 
     def answer(self, message: Delivered, answer: Answer) -> None:
-        """Note what is to be said of a record."""
+        """Set the answer for a record."""
         with _translated():
             self._consumer.acknowledge_offset(message.topic, message.partition, message.offset, _ANSWERS[answer])
 
     def commit(self, within_s: float) -> None:
-        """Say it, and wait for what the brokers say to that."""
+        """Send the answers, and wait for the brokers' results."""
         with _translated():
             told = self._consumer.commit_sync(within_s)
         for raised in told.values():
@@ -380,7 +380,7 @@ class Sharer:
 
 
 def _repeated(call: Callable[[float], object]) -> None:
-    """Make a call of a transaction; again, while the client says that this is how to go on."""
+    """Make a transaction's call, and repeat it while the client reports that it can be repeated."""
     until = time.monotonic() + CALL_S
     while True:
         try:

@@ -1,7 +1,7 @@
-"""pulsar-client, the library in C++ behind Python: topics of Pulsar, and subscriptions to them.
+"""The client pulsar-client (a C++ library behind Python): topics of Pulsar, and subscriptions to them.
 
-It makes a lost connection again by itself, and sends again what was not answered: a program hears of neither. What it does not
-have in Python: an answer to an acknowledgement, another time than 100 ms to gather them in, transactions.
+The library reconnects by itself, and sends again what was not answered; the program is not told of either. Its Python interface
+lacks answers to acknowledgements, transactions, and a setting for the 100 ms in which it gathers acknowledgements.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 CONNECT_S: Final = 60
-"""How long a broker may be away: longer than any restart here."""
+"""How many seconds to wait for a broker that is down: longer than any restart in a cell."""
 CONNECTION_MS: Final = 5000
 AGAIN_MS: Final = 100
-"""How long what is refused is kept from everybody; by default a minute."""
+"""How long a refused message is held back before it is delivered again; by default a minute."""
 _KINDS: Final = {
     Subscription.SHARED: pulsar.ConsumerType.Shared, Subscription.EXCLUSIVE: pulsar.ConsumerType.Exclusive,
     Subscription.FAILOVER: pulsar.ConsumerType.Failover, Subscription.KEY_SHARED: pulsar.ConsumerType.KeyShared,
@@ -37,7 +37,7 @@ _KINDS: Final = {
 
 
 def _client(stage: Stage) -> Any:
-    """Return a client, whose user is its name: no broker here asks for one."""
+    """Return a client that logs in with its name as user. lostack's brokers need no log-in."""
     user = pulsar.AuthenticationBasic(stage.client_id, "none")
     return pulsar.Client(
         f"pulsar://{stage.bootstrap}", authentication=user, operation_timeout_seconds=CONNECT_S,
@@ -50,7 +50,7 @@ def _complaint(error: Exception) -> ClientError:
 
 
 class Sent:
-    """A message under way. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message that is being sent. Implements :class:`~harness.stages.clients.interface.Pending`."""
 
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent
@@ -58,7 +58,7 @@ class Sent:
         self._result: Any = None
 
     def told(self, result: Any, _place: Any) -> None:
-        """Take note of what the library says; called by a thread of its own."""
+        """Take the result from the library, which calls this in its own thread."""
         self._result = result
         self._told.set()
 
@@ -66,7 +66,7 @@ class Sent:
         """Wait for the receipt.
 
         Raises:
-            ClientError: it was refused, or nothing was said of it in time.
+            ClientError: the message was refused, or no receipt came in time.
         """
         if self._silent:
             return
@@ -88,21 +88,21 @@ class PulsarProducer:
         self._producers: dict[str, Any] = {}
 
     def init_transactions(self) -> None:
-        """Refuse: there are none in Python.
+        """Refuse the settings: the Python client has no transactions.
 
         Raises:
-            SettingsRefusedError: always, for the Python client has none.
+            SettingsRefusedError: always.
         """
         raise SettingsRefusedError("NotImplementedError: this client has no transactions")
 
     begin = commit = abort = init_transactions
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Refuse: a subscription has no positions of a program's."""
+        """Raise NotImplementedError: a subscription keeps its own position."""
         raise NotImplementedError("a subscription keeps its own position")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
-        """Send a message; where its producer is idempotent, by the number that the record has in its source."""
+        """Send a message. An idempotent producer numbers it by the record's position in the source."""
         sent = Sent(silent=self._settings.acks == 0)
         told: dict[str, Any] = {"properties": {name: text.decode() for name, text in headers}}
         if key is not None:
@@ -127,7 +127,7 @@ class PulsarProducer:
         return self._producers[topic]
 
     def close(self, within_s: float) -> None:
-        """Give it up; the library closes in order where there is time."""
+        """Close the producer; in order if there is time."""
         if within_s > 0:
             with suppress(pulsar.PulsarException):
                 self._client.close()
@@ -147,7 +147,7 @@ class PulsarConsumer:
         self._consumer: Any = None
 
     def subscribe(self, queue: str) -> None:
-        """Let messages come, as many at a time as the settings say.
+        """Subscribe to the topic. The settings say how many messages may come at a time.
 
         Raises:
             ClientError: another consumer has the subscription.
@@ -184,7 +184,7 @@ class PulsarConsumer:
         return Given(name, message.data(), message.redelivery_count() > 0, message)
 
     def acknowledge(self, given: Given) -> None:
-        """Tell the library, which tells the broker within 100 ms, and hears no answer."""
+        """Acknowledge a message. The library sends that within 100 ms, and gets no answer."""
         try:
             if self._settings.push.cumulative:
                 self._consumer.acknowledge_cumulative(given.token)
@@ -194,10 +194,10 @@ class PulsarConsumer:
             raise _complaint(error) from error
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Let the message be given again, to whomever; nobody can refuse one for good.
+        """Let the broker deliver the message again, to any consumer.
 
         Raises:
-            ClientError: it is to be refused for good.
+            ClientError: ``for_good`` is true, but Pulsar cannot refuse a message for good.
         """
         if for_good:
             raise ClientError("NotImplementedError", "a subscription gives again what is refused")

@@ -1,7 +1,7 @@
 """Pulsar's Java client, in the JVM of ``stages/jvm/PulsarBridge.java``: see :mod:`.bridge`.
 
-It is the one that waits for the answer to an acknowledgement, and has transactions: what is sent and what is acknowledged in one
-is there together, or not at all. Whatever waits for a broker has a time-out.
+Unlike the Python client, it waits for the answer to an acknowledgement, and has transactions: messages that are sent and
+acknowledged in one transaction take effect together, or not at all. Every wait for a broker has a time-out.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 CONNECT_S: Final = 60.0
-"""How long a broker may be away: longer than any restart here."""
+"""How many seconds to wait for a broker that is down: longer than any restart in a cell."""
 ANSWER_S: Final = 20.0
-"""How long it may take to answer anything else than a message."""
+"""How many seconds a broker may take to answer a request other than sending a message."""
 MADE_S: Final = 15.0
-"""How long it may take to make a client; then another one is made."""
+"""How many seconds it may take to make a client. After that another attempt is made."""
 NOTHING: Final = "-"
 _KINDS: Final = {
     Subscription.SHARED: "Shared", Subscription.EXCLUSIVE: "Exclusive", Subscription.FAILOVER: "Failover",
@@ -44,7 +44,7 @@ def _transacts(stage: Stage) -> bool:
 
 
 class Program:
-    """The one client of this program, and its open transaction: producers and consumers have both in common."""
+    """The client of this program, and its open transaction. Producers and consumers share both."""
 
     def __init__(self, stage: Stage) -> None:
         self.bridge = Bridge.of_this_program(_MEANINGS)
@@ -60,7 +60,7 @@ class Program:
         self._in_hand: dict[str, str] = {}
 
     def _made(self, stage: Stage) -> str | None:
-        """Return a client; one with transactions waits for their coordinator, whatever that says."""
+        """Return a client. A client with transactions waits for their coordinator, whatever errors that returns."""
         try:
             [client] = self.bridge.call(
                 "client", f"pulsar://{stage.bootstrap}", stage.client_id, milliseconds(CONNECT_S),
@@ -76,20 +76,20 @@ class Program:
         [self.transaction] = self.bridge.call("begin", self.client, self._lasts_ms, milliseconds(ANSWER_S))
 
     def end(self, how: str) -> None:
-        """End it; where that is not known, the broker does when its time is over."""
+        """End the transaction. If the outcome is unknown, the broker ends it after its time-out."""
         ended, self.transaction = self.transaction, NOTHING
         self.bridge.call(how, ended, milliseconds(ANSWER_S))
 
     def given(self, consumer: str, message: str) -> None:
-        """Note that a consumer was given a message."""
+        """Record that a consumer was given a message."""
         self._in_hand[message] = consumer
 
     def acknowledged(self, message: str) -> None:
-        """Note that a message is acknowledged: how its transaction ends decides whether it comes again."""
+        """Record that a message is acknowledged. The end of its transaction decides whether it is delivered again."""
         self._in_hand.pop(message, None)
 
     def give_back(self) -> None:
-        """Refuse what was given and not acknowledged: no transaction has it, and while the program lives nobody is given it."""
+        """Refuse messages that were given and not acknowledged. No transaction covers them, so the broker would keep them."""
         for message, consumer in self._in_hand.items():
             self.bridge.call("refuse", consumer, message)
         self._in_hand.clear()
@@ -109,7 +109,7 @@ def program_of(stage: Stage) -> Program:
 
 
 class Sent:
-    """A message under way. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message that is being sent. Implements :class:`~harness.stages.clients.interface.Pending`."""
 
     def __init__(self, bridge: Bridge, number: str, *, silent: bool) -> None:
         self._bridge = bridge
@@ -120,7 +120,7 @@ class Sent:
         """Wait for the receipt.
 
         Raises:
-            ClientError: it was refused, or nothing was said of it in time.
+            ClientError: the message was refused, or no receipt came in time.
         """
         if not self._silent:
             self._bridge.call("wait", self._number, milliseconds(within_s))
@@ -136,33 +136,33 @@ class PulsarProducer:
         self._producers: dict[str, str] = {}
 
     def init_transactions(self) -> None:
-        """Do nothing. What an earlier program has left open ends when its time is over: nobody else can end it."""
+        """Do nothing. A transaction that an earlier program left open ends by its time-out; nothing else can end it."""
 
     def begin(self) -> None:
         """Begin a transaction."""
         self._program.begin()
 
     def commit(self) -> None:
-        """Commit it."""
+        """Commit the transaction."""
         self._program.end("commit")
 
     def abort(self) -> None:
-        """Abort the transaction, and let what was not acknowledged in it be given again.
+        """Abort the transaction, and let the broker deliver again what was not acknowledged in it.
 
         Raises:
-            ClientError: nobody knows how the transaction has ended.
+            ClientError: the transaction's outcome is unknown.
         """
         self._program.give_back()
         if self._program.transaction == NOTHING:
-            raise ClientError("InvalidTxnStatus", "nobody knows how it has ended")
+            raise ClientError("InvalidTxnStatus", "the transaction's outcome is unknown")
         self._program.end("abort")
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Refuse: a subscription has no positions of a program's."""
+        """Raise NotImplementedError: a subscription keeps its own position."""
         raise NotImplementedError("a subscription keeps its own position")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
-        """Send a message, in the transaction where one is open; of a producer with a name, by its number in the source."""
+        """Send a message, in the open transaction if there is one. A named producer numbers it by its position in the source."""
         named = self._settings.names_records and self._program.transaction == NOTHING
         payload = decode(value) if named else None
         words = [word for name, data in headers for word in (name, coded(data))]
@@ -182,7 +182,7 @@ class PulsarProducer:
         return self._producers[topic]
 
     def close(self, within_s: float) -> None:
-        """Let what is under way arrive: the client is the program's, and ends with it."""
+        """Wait until pending messages have arrived. The client belongs to the program, and ends with it."""
         if within_s > 0:
             with suppress(ClientError):
                 self._program.bridge.call("close", self._program.client, milliseconds(within_s))
@@ -198,7 +198,7 @@ class PulsarConsumer:
         self._consumer = ""
 
     def subscribe(self, queue: str) -> None:
-        """Let messages come, as many at a time as the settings say.
+        """Subscribe to the topic. The settings say how many messages may come at a time.
 
         Raises:
             ClientError: another consumer has the subscription.
@@ -233,7 +233,7 @@ class PulsarConsumer:
         return Given(name, decoded(value) or b"", int(times) > 0, token, decoded(key))
 
     def acknowledge(self, given: Given) -> None:
-        """Acknowledge, in the transaction where one is open; wait for the answer where the settings ask for one."""
+        """Acknowledge a message, in the open transaction if there is one. Wait for the answer if the settings say so."""
         self._program.bridge.call(
             "ack", self._consumer, given.token, self._program.transaction, str(self._settings.push.cumulative).lower(),
             milliseconds(ANSWER_S),
@@ -241,10 +241,10 @@ class PulsarConsumer:
         self._program.acknowledged(given.token)
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Let the message be given again, to whomever; nobody can refuse one for good.
+        """Let the broker deliver the message again, to any consumer.
 
         Raises:
-            ClientError: it is to be refused for good.
+            ClientError: ``for_good`` is true, but Pulsar cannot refuse a message for good.
         """
         if for_good:
             raise ClientError("UnsupportedOperationException", "a subscription gives again what is refused")

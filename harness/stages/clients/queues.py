@@ -1,6 +1,6 @@
-"""What a stage needs of the client of a queue: messages are acknowledged one by one, and nobody has a position.
+"""The interface between a stage and the client of a queue: messages are acknowledged one by one, and there are no positions.
 
-Its producer is that of :mod:`.interface`, whose broker names no place: ``wait`` returns nothing. Whatever a client complains of
+Its producer is that of :mod:`.interface`. The broker reports no place, so ``wait`` returns ``None``. Every exception of a client
 becomes a :class:`~harness.stages.clients.interface.ClientError`.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
-"""The property with the id that Artemis takes no second time; to Classic it is one like others."""
+"""The message property by whose value Artemis drops duplicates. Classic ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,62 +23,63 @@ class Given:
     """A message as it was given to a consumer."""
 
     name: str
-    """What the broker calls this copy: another one each time that the record is sent."""
+    """The broker's name for this copy. Each time the record is sent, the copy gets another name."""
     value: bytes
     redelivered: bool
-    """Whether the broker says that somebody was given it before."""
+    """Whether the broker says that the message was delivered before."""
     token: Any
-    """The client's own: by what, and on which connection, it is acknowledged."""
+    """The client's own token, with which the message is acknowledged on its connection."""
     key: bytes | None = None
 
 
 class QueueConsumer(Protocol):
-    """A consumer of one queue. A connection that is lost is made again by the next call that needs one."""
+    """A consumer of one queue. After a lost connection, the next call that needs one reconnects."""
 
     def subscribe(self, queue: str) -> None:
-        """Return when the broker has said that messages of the queue will come.
+        """Subscribe to a queue, and return when the broker has confirmed the subscription.
 
         Raises:
             ClientError: the broker refuses.
         """
 
     def receive(self, within_s: float) -> Given | None:
-        """Return the next message; none where none has come.
+        """Return the next message; ``None`` if none comes within the time.
 
         Raises:
-            ClientError: the broker has been away for long.
+            ClientError: the broker could not be reached for too long.
         """
 
     def acknowledge(self, given: Given) -> None:
-        """Acknowledge a message, and wait for the broker's answer. Does nothing where the broker needs no acknowledgement.
+        """Acknowledge a message, and wait for the broker's answer. Does nothing if the broker needs no acknowledgement.
 
         Raises:
-            ClientError: the outcome is not known; the message may come again.
+            ClientError: the outcome is unknown; the message may be delivered again.
         """
 
 
 class Refuses(Protocol):
-    """An ability of a consumer: to refuse a message whose work has failed."""
+    """A consumer that can refuse a message whose work has failed."""
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Say that it is not done: it is to come again, or, ``for_good``, never.
+        """Refuse a message. The broker delivers it again or, if ``for_good``, never again.
 
         Raises:
-            ClientError: the outcome is not known.
+            ClientError: the outcome is unknown.
         """
 
 
 class TwoPhases(Protocol):
-    """An ability of a producer: to have a transaction prepared, which then stays until somebody ends it.
+    """A producer with two-phase commits. A prepared transaction stays until a program ends it.
 
-    Its ``init_transactions`` ends what an earlier program has left: as decided, where the source's cursor is past it.
+    ``init_transactions`` ends the transactions that an earlier program left prepared: it commits those that the source's cursor
+    is past, because they were decided, and rolls back the others.
     """
 
     def prepare(self) -> None:
         """Let the broker prepare the transaction.
 
         Raises:
-            ClientError: the broker refuses, or nobody knows.
+            ClientError: the broker refuses, or the outcome is unknown.
         """
 
 
@@ -86,7 +87,7 @@ class QueueClient(Protocol):
     """An adapter module."""
 
     def make_producer(self, stage: Stage, *, transactional_id: str) -> Producer:
-        """Return a producer with the stage's settings, whose connection is made by its first send."""
+        """Return a producer with the stage's settings. Its first send connects it."""
 
     def make_consumer(self, stage: Stage) -> QueueConsumer:
         """Return a consumer with the stage's settings, not subscribed yet."""

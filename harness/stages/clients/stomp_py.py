@@ -1,7 +1,7 @@
-"""stomp.py: a queue behind a broker that speaks STOMP 1.2.
+"""The client stomp.py: queues of a broker that speaks STOMP 1.2.
 
-The library connects once and tells of what arrives in a thread of its own; that a lost connection is made again, and what becomes
-of what was under way on it, is the program's business, and stands here.
+The library connects once, and reports what arrives in its own thread. Reconnecting after a lost connection, and handling what was
+under way on it, is the program's task and is done here.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 CONNECT_S: Final = 30.0
-"""How long a broker may be away: longer than any restart here."""
+"""How many seconds to wait for a broker that is down: longer than any restart in a cell."""
 ANSWER_S: Final = 10.0
-"""How long it may take to answer a greeting, or a subscription."""
+"""How many seconds a broker may take to answer a new connection or a subscription."""
 SUBSCRIPTION: Final = "1"
 _NUMBERS: Final = itertools.count(1)
-"""Of the connections of this process, and of its transactions: a broker wants each client id once, and may not know yet that the
-last one is gone."""
+"""Numbers the connections and transactions of this process. A broker accepts each client id once, and may not have noticed the
+end of the last connection."""
 _MODES: Final = {
     Acknowledge.AUTO: "auto", Acknowledge.CLIENT: "client", Acknowledge.INDIVIDUAL: "client-individual",
     Acknowledge.TRANSACTED: "client-individual",
 }  # fmt: skip
-"""How a subscription is told by which acknowledgements it goes: ``client`` is cumulative."""
+"""The value of a subscription's header ``ack`` for each mode of acknowledgement. ``client`` is cumulative."""
 logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
 
 
 class GoneError(ClientError):
-    """The connection is lost, or was never there: nobody knows what became of what was under way."""
+    """The connection is lost or could not be made. The outcome of requests that were under way is unknown."""
 
     def __init__(self, said: object) -> None:
         super().__init__("Disconnected", said)
 
 
 class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library has no types
-    """One connection over its one life. Raises GoneError wherever that is over, and ClientError for what the broker refuses."""
+    """One connection until its end. Methods raise GoneError when it has ended, and ClientError if the broker refuses."""
 
     def __init__(self, stage: Stage) -> None:
         host, _, port = stage.bootstrap.rpartition(":")
         self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        """What was given; None: there will be no more."""
+        """The messages that were given; ``None`` marks the end."""
         self._stomp = stomp.Connection12(
             [(host, int(port))], reconnect_attempts_max=1, reconnect_sleep_initial=0, auto_decode=False, heartbeats=(0, 0)
         )
         self._stomp.set_listener("", self)
         self._changed = threading.Condition()
         self._receipts: dict[str, str | None] = {}
-        """By name: why it was refused, or None."""
+        """The receipts by name: the reason of a refusal, or ``None``."""
         self._up = False
         self._over: str | None = None
         self._names = itertools.count(1)
@@ -81,11 +81,11 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
 
     @property
     def gone(self) -> bool:
-        """Whether it is over."""
+        """Whether the connection has ended."""
         return self._over is not None
 
     def ask(self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any) -> None:
-        """Send a frame, and wait for its receipt; ``within_s``: none asks for none.
+        """Send a frame, and wait for its receipt. If ``within_s`` is ``None``, no receipt is requested.
 
         Raises:
             GoneError: the connection is gone.
@@ -103,7 +103,7 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
                 raise ClientError("Refused", refused)
 
     def close(self) -> None:
-        """End it without a word."""
+        """Close the connection without a DISCONNECT."""
         self._stomp.transport.disconnect_socket()
 
     def _wait(self, come: Callable[[], bool], within_s: float, what: str) -> None:
@@ -116,26 +116,26 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
     # -- told by the library's thread -----------------------------------------------------------------------------------
 
     def on_connected(self, _frame: Any) -> None:
-        """Take note that it is up."""
+        """Record that the connection is open (the library calls this)."""
         with self._changed:
             self._up = True
             self._changed.notify_all()
 
     def on_message(self, frame: Any) -> None:
-        """Something is given."""
+        """Keep a message that arrived (the library calls this)."""
         self.inbox.put(frame)
 
     def on_receipt(self, frame: Any) -> None:
-        """Something was taken."""
+        """Record a receipt (the library calls this)."""
         self._answered(frame.headers.get("receipt-id"), None)
 
     def on_error(self, frame: Any) -> None:
-        """Something was refused; who says so ends the connection."""
+        """Record a refusal (the library calls this). The broker closes the connection after it."""
         said = frame.headers.get("message", "ERROR")
         self._answered(frame.headers.get("receipt-id"), said)
 
     def on_disconnected(self) -> None:
-        """Take note that it is over."""
+        """Record that the connection has ended (the library calls this)."""
         with self._changed:
             self._over = self._over or "the connection is lost"
             self._changed.notify_all()
@@ -151,7 +151,7 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
 
 
 class Connected:
-    """The connection of a stage that there is now."""
+    """The current connection of a stage."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -159,11 +159,11 @@ class Connected:
 
     @property
     def lives(self) -> bool:
-        """Whether there is one that is not lost."""
+        """Whether there is a connection that is not lost."""
         return self._connection is not None and not self._connection.gone
 
     def there(self, opened: Callable[[Connection], None] = lambda _: None) -> Connection:
-        """Return the connection, made where there is none; of a new one, ``opened``.
+        """Return the connection; make it if there is none, and then call ``opened`` with it.
 
         Raises:
             GoneError: the broker cannot be reached.
@@ -191,17 +191,17 @@ class Connected:
         return connection
 
     def close(self) -> None:
-        """End it without a word."""
+        """Close the connection without a DISCONNECT."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 class Sent:
-    """A message whose receipt has come, or that has none. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message whose outcome is known, or not requested. Implements :class:`~harness.stages.clients.interface.Pending`."""
 
     def wait(self, within_s: float) -> None:
-        """Do not wait: its receipt was waited for when it was sent, for one is under way at a time."""
+        """Return at once: ``send`` has waited for the receipt already, because one message is under way at a time."""
 
 
 class StompProducer:
@@ -214,26 +214,26 @@ class StompProducer:
         self._transacted = settings.transactional
         self._by_id = settings.idempotence and not self._transacted
         self._transaction: str | None = None
-        """The one that was begun on the connection, and is not ended."""
+        """The name of the open transaction, and its connection."""
 
     def init_transactions(self) -> None:
-        """Do nothing. A transaction is its connection's: what was left open ended with that."""
+        """Do nothing. A transaction belongs to its connection, and an open one ended with the connection."""
 
     def begin(self) -> None:
-        """Forget what an earlier transaction was called: the next message begins another."""
+        """Forget the earlier transaction. The next message begins a new one."""
         self._transaction = None
 
     def commit(self) -> None:
-        """Commit what was sent since, and wait for the receipt.
+        """Commit the messages sent since the transaction began, and wait for the receipt.
 
         Raises:
-            ClientError: the broker has not confirmed it.
+            ClientError: the broker has not confirmed the commit.
         """
         transaction, self._transaction = self._transaction, None
         self._ask(stomp.Connection12.commit, transaction, within_s=self._receipt_s)
 
     def abort(self) -> None:
-        """Take back what was sent since; what was asked on a connection that is gone nobody can.
+        """Abort the messages sent since the transaction began.
 
         Raises:
             GoneError: the connection is gone, and the transaction with it.
@@ -244,13 +244,13 @@ class StompProducer:
         self._ask(stomp.Connection12.abort, transaction, within_s=self._receipt_s)
 
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
-        """Refuse: a queue has no positions."""
+        """Raise NotImplementedError: a queue has no positions."""
         raise NotImplementedError("a queue has no positions")
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
-        """Send a message that the broker is to keep. Where no receipt is asked for, nobody learns what became of it.
+        """Send a persistent message. If no receipt is requested, its outcome stays unknown.
 
-        In a transaction the commit alone is answered.
+        In a transaction only the commit is answered.
         """
         del key
         named = {"persistent": "true"} | {name: text.decode() for name, text in headers}
@@ -262,7 +262,7 @@ class StompProducer:
         return Sent()
 
     def _in_transaction(self) -> str:
-        """Return the transaction that is begun, or begin one."""
+        """Return the name of the open transaction; begin one if there is none."""
         if self._transaction is None:
             name = f"t{next(_NUMBERS)}"
             self._ask(stomp.Connection12.begin, name, within_s=None)
@@ -270,7 +270,7 @@ class StompProducer:
         return self._transaction
 
     def close(self, within_s: float) -> None:
-        """Say goodbye, and wait until the broker has read everything up to there. Who is not answered asks for nothing more."""
+        """Send DISCONNECT, and wait until the broker has read everything before it. Without receipts, only close."""
         with suppress(ClientError):
             if within_s > 0:
                 self._ask(_goodbye, within_s=within_s)
@@ -286,13 +286,13 @@ class StompProducer:
 
 
 def _goodbye(connection: stomp.Connection12, receipt: str) -> None:
-    """Ask to end: the library itself hangs up before anybody can see the receipt."""
+    """Send DISCONNECT directly, because the library's own method closes the connection before the receipt arrives."""
     connection.transport.transmit(stomp.utils.Frame("DISCONNECT", {"receipt": receipt}, None))
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """By what a message is acknowledged, or the transaction in which it is, and where."""
+    """The connection on which a message is acknowledged, and the name for it: the message's, or its transaction's."""
 
     connection: Connection
     name: str
@@ -308,14 +308,14 @@ class StompConsumer:
         self._receipt_s = stage.settings.producer.request_timeout_ms / 1000
         self._queue = ""
         self._inbox: Connection | None = None
-        """The connection whose messages are received: of one that is gone, what it was given is there still."""
+        """The connection whose messages are received. After its end, the messages that it was given are still here."""
 
     @property
     def _auto(self) -> bool:
         return self._mode is Acknowledge.AUTO
 
     def subscribe(self, queue: str) -> None:
-        """Let messages come, as many at a time as the settings say."""
+        """Subscribe to the queue. The settings say how many messages may come at a time."""
         self._queue = queue
         self._inbox = self._connected.there(self._opened)
 
@@ -328,9 +328,10 @@ class StompConsumer:
         )
 
     def receive(self, within_s: float) -> Given | None:
-        """Return the next message. What a lost connection had given is worked on only where it will not come again.
+        """Return the next message. A message of a lost connection is returned only if the broker will not give it again.
 
-        In a transaction it is acknowledged at once, as by a session of JMS: that is bound to the commit, if the broker binds it.
+        In a transaction the message is acknowledged at once, as by a JMS session. The acknowledgement takes effect with the
+        commit, if the broker supports that.
         """
         if self._inbox is None or (self._inbox.gone and not self._auto):
             self._inbox = self._connected.there(self._opened)
@@ -350,13 +351,13 @@ class StompConsumer:
         return Given(headers["message-id"], frame.body, headers.get("redelivered") == "true", Token(self._inbox, name))
 
     def acknowledge(self, given: Given) -> None:
-        """Send the acknowledgement, or the commit, over the connection that brought the message, and wait for its receipt."""
+        """Send the acknowledgement, or the commit, on the connection that brought the message, and wait for its receipt."""
         if not self._auto:
             transacted = self._mode is Acknowledge.TRANSACTED
             self._say(stomp.Connection12.commit if transacted else stomp.Connection12.ack, given.token)
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Send that it is not; by this protocol a message cannot be asked for once more but by the end of the connection."""
+        """Send NACK. In STOMP only the end of the connection makes the broker deliver a message again."""
         if for_good:
             self._say(stomp.Connection12.nack, given.token)
         else:
@@ -371,7 +372,7 @@ class StompConsumer:
 
 
 def _bound(connection: Connection, name: str) -> str:
-    """Begin a transaction, acknowledge a message in it, and return what it is called; its commit alone is answered.
+    """Begin a transaction, acknowledge a message in it, and return its name. Only its commit is answered.
 
     Raises:
         GoneError: the connection is gone.

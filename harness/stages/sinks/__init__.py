@@ -1,1 +1,1 @@
-"""Sinks: where results land."""
+"""Sinks: where lostack's own stages record their results."""

@@ -1,4 +1,4 @@
-"""What a streaming query's checkpoint and the log of its file sink say, read from their files."""
+"""Read the checkpoint of a streaming query, and the log of its file sink, from their files."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
 class Checkpoint:
     """A checkpoint folder of Spark Structured Streaming with one Kafka source of one topic.
 
-    ``offsets/N`` says where batch N ends, ``commits/N`` that it is done. Format: Spark's OffsetSeqLog and CommitLog,
+    ``offsets/N`` holds the end of batch N; ``commits/N`` exists if the batch is done. Format: Spark's OffsetSeqLog and CommitLog
     version 1 (a line ``v1``, a line of metadata, one line per source).
     """
 
     directory: Path
 
     def committed(self) -> dict[int, int]:
-        """Return the position per partition after the last committed batch; empty where none is."""
+        """Return the position in each partition after the last committed batch; empty if there is none."""
         done = _entries(self.directory / "commits")
         return self.ends(max(done)) if done else {}
 
     def planned(self) -> dict[int, int]:
-        """Return where the last batch that was planned ends, per partition; empty where none was."""
+        """Return the end of the last planned batch in each partition; empty if there is none."""
         known = _entries(self.directory / "offsets")
         return self.ends(max(known)) if known else {}
 
     def ends(self, batch: int) -> dict[int, int]:
-        """Return where a batch ends, per partition."""
+        """Return the end of a batch in each partition."""
         text = (self.directory / "offsets" / str(batch)).read_text()
         topics: dict[str, dict[str, int]] = json.loads(text.splitlines()[-1])
         return {int(partition): offset for ends in topics.values() for partition, offset in ends.items()}
 
 
 def sink_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a file sink that its own log knows: those of committed batches. Each entry is read once."""
+    """Yield the files that the file sink's own log lists: those of committed batches. Each entry is read once."""
     log = folder / "_spark_metadata"
     seen: set[Path] = set()
     for file in sorted((f for f in log.glob("*") if not f.name.startswith(".")), key=lambda f: int(f.name.split(".")[0])):
@@ -53,7 +53,7 @@ def sink_files(folder: Path) -> Iterator[Path]:
 
 
 def listed_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a file sink as whoever lists its folder sees them: those of failed attempts too."""
+    """Yield all files in a file sink's folder, including those of failed attempts."""
     yield from sorted(folder.glob("*.parquet"))
 
 

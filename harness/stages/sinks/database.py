@@ -1,8 +1,8 @@
 """The database sink: results, absorbed copies, processed ids and positions in one SQLite file.
 
-Everything that belongs together is written in one transaction. Each result keeps the copy that it was made from (partition,
-leader epoch and offset; or what the broker of a queue calls it), so a duplicate can be told apart: stored twice or delivered
-twice.
+A result is written in one transaction with what belongs to it. It names the copy of the record that it was made from (partition,
+leader epoch and offset; or a queue broker's name for the copy). So the judge can tell whether a duplicate was stored twice or
+delivered twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUSY_MS = 10_000
-"""How long a writer waits for another one."""
+"""How many milliseconds a writer waits for another one."""
 _SCHEMA = """
 CREATE TABLE results (n INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, key TEXT, partition INT, epoch INT, offset INT, name TEXT);
 CREATE TABLE absorbed (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, partition INT, epoch INT, offset INT, name TEXT);
@@ -31,9 +31,9 @@ _RESULTS = "SELECT n, value, key, partition, epoch, offset, name FROM results OR
 
 
 class DatabaseSink:
-    """The sink in the file ``path``. Between ``begin`` and ``commit`` everything is one transaction.
+    """The sink in the file ``path``. Everything between ``begin`` and ``commit`` is one transaction.
 
-    Raises EnvironmentFailure where there is no such file, or none that can be opened; it makes none.
+    Raises EnvironmentFailure if the file does not exist or cannot be opened. It never makes the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class DatabaseSink:
         self._db.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Make it durable."""
+        """Commit the transaction."""
         self._db.execute("COMMIT")
 
     def record(self, value: bytes, key: str | None, copy: Copy) -> None:
@@ -77,14 +77,14 @@ class DatabaseSink:
         self._db.execute("DELETE FROM results WHERE key = ?", (key,))
 
     def absorb(self, record: str, copy: Copy) -> bool:
-        """Remember a processed id; true where it was processed before (the copy is then counted as absorbed)."""
+        """Remember a processed id; return true if it was processed before (the copy is then counted as absorbed)."""
         known = self._db.execute("INSERT OR IGNORE INTO processed VALUES (?)", (record,)).rowcount == 0
         if known:
             self.absorb_copy(record, copy)
         return known
 
     def absorb_batch(self, query: str, batch: int) -> bool:
-        """Remember a batch of a query; true where it was recorded before."""
+        """Remember a batch of a query; return true if it was recorded before."""
         return self._db.execute("INSERT OR IGNORE INTO batches VALUES (?, ?)", (query, batch)).rowcount == 0
 
     def absorb_copy(self, record: str, copy: Copy) -> None:
@@ -111,12 +111,12 @@ class DatabaseSink:
             yield str(record), Copy(*copy)
 
     def size(self) -> tuple[int, int]:
-        """Return the number of results and of absorbed copies: changes while the sink is not quiet."""
+        """Return the numbers of results and of absorbed copies. They change as long as the sink is not quiet."""
         row = self._db.execute("SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)").fetchone()
         return int(row[0]), int(row[1])
 
     def unsettled(self) -> int:
-        """Return 1 while another connection is in a transaction: a file has one writer. One that died has left nothing open."""
+        """Return 1 while another connection has a write transaction (a file has one writer), else 0. Dead writers leave none."""
         if self._db.in_transaction:
             return 0
         try:
@@ -132,10 +132,10 @@ class DatabaseSink:
         return 0
 
     def reconnect(self) -> None:
-        """Roll back what is open: a file does not go away."""
+        """Roll back the open transaction; a file needs no new connection."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close the file; what is open is rolled back."""
+        """Close the file and roll back the open transaction."""
         self._db.close()

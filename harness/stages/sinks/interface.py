@@ -1,4 +1,4 @@
-"""What a database sink is: results, absorbed copies, processed ids and positions, written in transactions."""
+"""The interface of a database sink: results, absorbed copies, processed ids and positions, written in transactions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One copy of a record in a log; or in a queue, whose broker has a ``name`` for it, and no numbers."""
+    """One copy of a record: in a log by its numbers; in a queue by the broker's ``name`` for it."""
 
     partition: int = -1
     epoch: int = -1
@@ -20,14 +20,14 @@ class Copy:
 
 
 def place_of(copy: Copy) -> tuple[int, int, int, str | None]:
-    """Return what of a copy stands in a row."""
+    """Return the columns of a copy in a row."""
     return copy.partition, copy.epoch, copy.offset, copy.name
 
 
 class SinkLostError(Exception):
-    """The connection to the database is gone, and with it the transaction that was open.
+    """The connection to the database is lost, and with it the open transaction.
 
-    ``in_doubt``: COMMIT had been asked for and was not answered, so nobody on this side knows whether it happened.
+    ``in_doubt``: COMMIT was sent and not answered, so the program cannot know whether it happened.
     """
 
     def __init__(self, because: str, *, in_doubt: bool) -> None:
@@ -36,20 +36,20 @@ class SinkLostError(Exception):
 
 
 class Sink(Protocol):
-    """A connection to a sink. Between ``begin`` and ``commit`` everything is one transaction, which nobody else sees before.
+    """A connection to a sink. Everything between ``begin`` and ``commit`` is one transaction, which others see after its commit.
 
-    A writer that dies leaves whole transactions behind. Whatever is asked of one that is a server may raise
-    :class:`SinkLostError`; ``reconnect`` then gives it a new connection.
+    A writer that dies leaves whole transactions behind. If the sink is a server, every method may raise :class:`SinkLostError`;
+    ``reconnect`` then makes a new connection.
     """
 
     def begin(self) -> None:
         """Begin a transaction."""
 
     def commit(self) -> None:
-        """Make it durable."""
+        """Commit the transaction."""
 
     def reconnect(self) -> None:
-        """Take a new connection, as soon as there is one to be had (bounded). What was open is rolled back."""
+        """Make a new connection as soon as the server takes one (bounded). The open transaction is rolled back."""
 
     def record(self, value: bytes, key: str | None, copy: Copy) -> None:
         """Write one result."""
@@ -58,10 +58,10 @@ class Sink(Protocol):
         """Remove every result of a key."""
 
     def absorb(self, record: str, copy: Copy) -> bool:
-        """Remember a processed id; true where it was processed before (the copy is then counted as absorbed)."""
+        """Remember a processed id; return true if it was processed before (the copy is then counted as absorbed)."""
 
     def absorb_batch(self, query: str, batch: int) -> bool:
-        """Remember a batch of a query; true where it was recorded before."""
+        """Remember a batch of a query; return true if it was recorded before."""
 
     def absorb_copy(self, record: str, copy: Copy) -> None:
         """Count a copy as absorbed."""
@@ -79,10 +79,10 @@ class Sink(Protocol):
         """Yield ``(id, copy)`` of every absorbed copy."""
 
     def size(self) -> tuple[int, int]:
-        """Return the number of results and of absorbed copies: changes while the sink is not quiet."""
+        """Return the numbers of results and of absorbed copies. They change as long as the sink is not quiet."""
 
     def unsettled(self) -> int:
-        """Return how many transactions of others are open or prepared: what they wrote may yet appear."""
+        """Return how many transactions of other connections are open or prepared: their results may still appear."""
 
     def close(self) -> None:
-        """Close the connection; what is open is rolled back. Safe to call twice."""
+        """Close the connection; the open transaction is rolled back. Safe to call twice."""

@@ -1,4 +1,4 @@
-"""A sink by where it is: a file, or the address of a server."""
+"""Open or make a sink by its place: a file, or the address of a server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SERVER = "postgresql://"
 def open_sink(where: str, *, name: str = "lostack", durable: bool = True) -> Sink:
     """Connect to the sink at ``where``: an address ``postgresql://…``, or a SQLite file.
 
-    ``name`` is what a server knows this connection by. Unless ``durable``, a server answers a commit before it has written it
-    down (SQLite here never waits for the disk).
+    ``name`` is this connection's name on a server. ``durable``: whether the server writes a commit to disk before it answers it
+    (lostack's SQLite sinks never wait for the disk).
 
     Raises:
-        EnvironmentFailure: there is no sink at ``where``; nothing is made then. One line.
+        EnvironmentFailure: there is no sink at ``where``. The message is one line. Nothing is made.
     """
     if where.startswith(SERVER):
         from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415 - brings the driver; a file needs none
@@ -33,7 +33,7 @@ def create_sink(where: str) -> None:
     """Make the file, or the tables of a new database, at ``where``.
 
     Raises:
-        EnvironmentFailure: the sink at ``where`` cannot be made, or exists already. One line.
+        EnvironmentFailure: the sink at ``where`` cannot be made, or exists already. The message is one line.
     """
     if where.startswith(SERVER):
         from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415

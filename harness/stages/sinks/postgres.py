@@ -32,13 +32,13 @@ SELECT (SELECT count(*) FROM pg_stat_activity
 """
 CONNECT_S = 5
 BACK_S = 60.0
-"""How long a server may take to be there again: longer than any restart here."""
+"""How many seconds to wait for a server that is down: longer than any restart in a cell."""
 
 
 class PostgresSink:
-    """A connection to the database ``address``. Each statement is sent when it is called; nothing is retried here.
+    """A connection to the database ``address``. Each method sends its statement at once; nothing is retried here.
 
-    Raises EnvironmentFailure where no server answers there, or it has no such database.
+    Raises EnvironmentFailure if no server answers there, or if it has no such database.
     """
 
     def __init__(self, address: str, *, name: str = "lostack", durable: bool = True) -> None:
@@ -68,7 +68,7 @@ class PostgresSink:
         self._ask("BEGIN")
 
     def commit(self) -> None:
-        """Make it durable.
+        """Commit the transaction.
 
         Raises:
             SinkLostError: the connection was lost and the COMMIT was not answered; ``in_doubt`` is true.
@@ -77,7 +77,7 @@ class PostgresSink:
             self._db.execute("COMMIT")
 
     def reconnect(self) -> None:
-        """Take a new connection, as soon as there is one to be had."""
+        """Make a new connection as soon as the server takes one."""
         self._db.close()
         self._db = wait_until(self._connect_if_there, within_s=BACK_S, because="the database to take connections", poll_s=0.05)
 
@@ -90,14 +90,14 @@ class PostgresSink:
         self._ask("DELETE FROM results WHERE key = %s", (key,))
 
     def absorb(self, record: str, copy: Copy) -> bool:
-        """Remember a processed id; true where it was processed before (the copy is then counted as absorbed)."""
+        """Remember a processed id; return true if it was processed before (the copy is then counted as absorbed)."""
         known = self._ask("INSERT INTO processed VALUES (%s) ON CONFLICT DO NOTHING", (record,)).rowcount == 0
         if known:
             self.absorb_copy(record, copy)
         return bool(known)
 
     def absorb_batch(self, query: str, batch: int) -> bool:
-        """Remember a batch of a query; true where it was recorded before."""
+        """Remember a batch of a query; return true if it was recorded before."""
         return bool(self._ask("INSERT INTO batches VALUES (%s, %s) ON CONFLICT DO NOTHING", (query, batch)).rowcount == 0)
 
     def absorb_copy(self, record: str, copy: Copy) -> None:
@@ -124,16 +124,16 @@ class PostgresSink:
             yield str(record), Copy(*copy)
 
     def size(self) -> tuple[int, int]:
-        """Return the number of results and of absorbed copies: changes while the sink is not quiet."""
+        """Return the numbers of results and of absorbed copies. They change as long as the sink is not quiet."""
         row = self._ask("SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)").fetchone()
         return int(row[0]), int(row[1])
 
     def unsettled(self) -> int:
-        """Return how many transactions of others are open or prepared: what they wrote may yet appear."""
+        """Return how many transactions of other connections are open or prepared: their results may still appear."""
         return int(self._ask(_UNSETTLED).fetchone()[0])
 
     def close(self) -> None:
-        """Close the connection; what is open is rolled back."""
+        """Close the connection; the open transaction is rolled back."""
         self._db.close()
 
     def _ask(self, statement: str, values: Sequence[Any] | None = None) -> Any:
@@ -142,7 +142,7 @@ class PostgresSink:
 
     @contextmanager
     def _told(self, *, in_doubt: bool = False) -> Iterator[None]:
-        """Say in one word that the connection is gone; every other error of the server is a fault of ours, and stays."""
+        """Turn a lost connection into :class:`SinkLostError`. Every other error of the server is a bug in lostack, and passes."""
         try:
             yield
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
