@@ -1,11 +1,11 @@
-"""The protocols that the wire reads: codecs without I/O, by the contract of :mod:`harness.wire.protocol`. Here is their list."""
+"""The list of protocols that the wire reads. Each is a codec without I/O that implements :mod:`harness.wire.protocol`."""
 
 from __future__ import annotations
 
 from typing import Final
 
 GROUP: Final = "lostack.protocols"
-"""The group of entry points by which packages of others bring protocols: a name, and ``module:class``."""
+"""The entry-point group in which other packages register protocols: a name, and ``module:class``."""
 PROTOCOLS: Final = {
     "amqp": "harness.protocols.amqp.session:Amqp",
     "core": "harness.protocols.core.session:Core",
@@ -16,4 +16,4 @@ PROTOCOLS: Final = {
     "stomp": "harness.protocols.stomp.session:Stomp",
     "zookeeper": "harness.protocols.zookeeper.session:ZooKeeper",
 }
-"""Ours: what a route says it speaks, and what reads that (``module:class``), imported when it is used."""
+"""lostack's own protocols: the name that a route gives, and the class that reads it (``module:class``), imported when used."""

@@ -1,6 +1,6 @@
-"""What programs and a broker of queues do with each other, whatever their protocol calls it.
+"""Acts: the steps between programs and a queue broker, with names that do not depend on the protocol.
 
-A scenario names an act; each protocol says in its ``ACTS`` which of its steps that is, so one failure point is the same on all.
+A scenario names an act. Each protocol maps acts to its own steps in ``ACTS``, so one failure point works with every protocol.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from harness.wire.rules import CONTENT, Direction, StepName
 
 
 class Act(StepName):
-    """An act on a queue. No frame has this name: a rule is armed by the step that the protocol has for it."""
+    """An act on a queue. Frames never have this name: a rule is armed with the protocol's step for the act."""
 
     SEND = "send"
     SENT = "answer-to-send"
@@ -26,9 +26,9 @@ class Act(StepName):
     DECIDED = "answer-to-commit-of-what-is-prepared"
 
     def selects(self, direction: Direction) -> frozenset[str]:  # noqa: ARG002 - the step of the protocol is asked again
-        """Return every field: what the protocol's own step cannot be chosen by, is refused when that takes its place."""
+        """Return every field. The protocol's own step, which replaces the act, refuses fields that it does not have."""
         return frozenset(CONTENT)
 
     def removable(self, direction: Direction) -> bool:  # noqa: ARG002 - see above
-        """Return true, likewise."""
+        """Return true. The protocol's own step, which replaces the act, refuses if it cannot be dropped."""
         return True

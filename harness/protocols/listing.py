@@ -1,4 +1,4 @@
-"""Every protocol, ours and those of others."""
+"""Lists every protocol: lostack's own and those of other packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def listed() -> Mapping[str, str]:
-    """Return where each protocol is, by its name, ours first.
+    """Return the place (``module:class``) of each protocol by its name, lostack's own first.
 
     Raises:
         EnvironmentFailure: a name is taken twice.

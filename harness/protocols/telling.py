@@ -1,4 +1,4 @@
-"""The history's lines of what happens on a queue, whatever the protocol."""
+"""Makes the history lines for what happens on a queue, in the same form for every protocol."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is to be told of a frame. Of an answer, it is that of what it answers.
+    """What the history says about a frame. For an answer, these are the facts of the frame that it answers.
 
-    ``act``: SEND, GIVE, ACK or COMMIT, which is any end of a transaction. ``number``: by which it is told from others of its
-    connection. ``how``: what an acknowledgement says of the message.
+    ``act``: SEND, GIVE, ACK, or COMMIT (any end of a transaction). ``number``: identifies the frame on its connection. ``how``:
+    the kind of an acknowledgement.
     """
 
     act: Act
@@ -31,7 +31,7 @@ class About:
 
 
 def line(about: About, record: str, *, reached: bool, answered: bool = False, error: str | int = 0) -> Line:
-    """Return what a frame, or the answer to it (``answered``, by ``error`` where it refuses), says of a record."""
+    """Return the history line of a record for a frame, or for its answer (``answered``; ``error``: the reason of a refusal)."""
     fields: dict[str, Any] = {"record": record, "request": f"{about.conn}:{about.number}"}
     outcome = None if not answered else "refused" if error else "taken"
     match about.act:

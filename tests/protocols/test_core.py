@@ -251,7 +251,7 @@ def test_what_asks_for_nothing_cannot_be_refused() -> None:
     """Nor what nobody refuses so."""
     talk = Talk()
     talk.say(core.send(value("a"), asks=False))
-    with pytest.raises(UnableError, match="asks for no answer"):
+    with pytest.raises(UnableError, match="requests no answer"):
         talk.session.refuse(talk.last, b"", "refused")
     assert isinstance(talk.session.move(talk.last, b""), Immovable)
 

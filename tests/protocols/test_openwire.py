@@ -132,7 +132,7 @@ def test_texts_and_properties_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "because"), [(ow.send(5, b"x" * 5000), None), (ow.send(5, b"x", compressed=True), "a compressed message")]
+    ("data", "because"), [(ow.send(5, b"x" * 5000), None), (ow.send(5, b"x", compressed=True), "a compressed message is not read")]
 )
 def test_what_cannot_be_read_voids(data: bytes, because: str | None) -> None:
     """It may carry any record."""
@@ -190,7 +190,7 @@ def test_who_it_is() -> None:
 
 
 def test_what_is_answered_can_be_refused() -> None:
-    """What asks for no answer cannot; nor what changes nothing."""
+    """What requests no answer cannot; nor what changes nothing."""
     talk = Talk()
     frame = talk.session.feed(TO, ow.send(5, b"x"))
     assert isinstance(frame, OpenWireFrame)

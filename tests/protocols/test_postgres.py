@@ -143,11 +143,11 @@ def test_a_chained_commit_opens_the_next_block(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(("asked", "answered", "says"), [
-    (BEGUN + query("commit"), BEGUN_ANSWERED + complete("SELECT 1") + ready("T"), "taken for a COMMIT was answered by SELECT 1"),
-    (BEGUN + query("call p()"), BEGUN_ANSWERED + complete("COMMIT") + ready(), "not taken for a COMMIT was answered by COMMIT"),
-    (BEGUN + query("call p()"), BEGUN_ANSWERED + complete("CALL") + ready(), "over, unpredicted"),
-    (BEGUN + query("commit"), BEGUN_ANSWERED + complete("COMMIT") + ready("T"), "predicted to be over, and is open"),
-    (b"", complete("COMMIT"), "nobody was seen to ask for"),
+    (BEGUN + query("commit"), BEGUN_ANSWERED + complete("SELECT 1") + ready("T"), "predicted to commit was answered by SELECT 1"),
+    (BEGUN + query("call p()"), BEGUN_ANSWERED + complete("COMMIT") + ready(), "not predicted to commit was answered by COMMIT"),
+    (BEGUN + query("call p()"), BEGUN_ANSWERED + complete("CALL") + ready(), "ended, unpredicted"),
+    (BEGUN + query("commit"), BEGUN_ANSWERED + complete("COMMIT") + ready("T"), "is open, but was predicted to have ended"),
+    (b"", complete("COMMIT"), "no client was seen to send"),
     (query("begin; commit; begin; commit"), b"", ""),
 ])  # fmt: skip
 def test_what_contradicts_the_prediction_is_told(talk: Talk, asked: bytes, answered: bytes, says: str) -> None:

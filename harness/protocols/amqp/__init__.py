@@ -1,1 +1,1 @@
-"""AMQP 1.0, with SASL, as queues are used by it."""
+"""The protocol AMQP 1.0, with SASL, as programs use it for queues."""

@@ -1,4 +1,4 @@
-"""Frames of AMQP 1.0, and what the sections of a message carry. Pure: bytes in, values out."""
+"""Read frames of AMQP 1.0, and the sections of a message. Pure: bytes in, values out."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from harness.wire.protocol import Data
 
 HEAD: Final = 8
-"""Bytes before a frame's body; and those of the greeting."""
+"""The length in bytes of a frame's header, and of the protocol greeting."""
 MOST_BYTES: Final = 1 << 30
 MAGIC: Final = b"AMQP"
 SASL, PLAIN, TLS = 3, 0, 2
-"""What a greeting asks for."""
+"""The protocol that a greeting asks for."""
 SASL_FRAME: Final = 1
 RECEIVED, ACCEPTED, REJECTED, TRANSACTIONAL, DECLARED = 0x23, 0x24, 0x25, 0x34, 0x33
 COORDINATOR, DECLARE, DISCHARGE = 0x30, 0x31, 0x32
@@ -27,12 +27,12 @@ HEADER, APPLICATION_PROPERTIES, DATA, VALUE = 0x70, 0x74, 0x75, 0x77
 
 
 class NotAFrameError(ValueError):
-    """The bytes at this place are no frame."""
+    """The bytes at this place are not a frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a frame says. ``end``: behind that stands a message, or a part of one."""
+    """The body of a frame. ``end``: its end; a message, or a part of one, follows there."""
 
     step: Performative
     channel: int = 0
@@ -40,15 +40,15 @@ class Body:
     end: int = 0
 
     def field(self, number: int) -> Any:
-        """Return a field; None where it is not there."""
+        """Return a field; ``None`` if it is absent."""
         return self.fields[number] if number < len(self.fields) else None
 
 
 def greeting(data: Data) -> bool | None:
-    """Say whether a greeting stands here; None: that cannot be told yet.
+    """Return whether the data begins with a greeting; ``None`` if more data is needed to tell.
 
     Raises:
-        NotAFrameError: it is a greeting of another protocol or version.
+        NotAFrameError: the greeting is of another protocol or version.
     """
     if bytes(data[: len(MAGIC)]) != MAGIC[: len(data)]:
         return False
@@ -60,10 +60,10 @@ def greeting(data: Data) -> bool | None:
 
 
 def size(data: Data) -> int:
-    """Return the size of the frame whose head is here.
+    """Return the size of the frame whose header is at the beginning of the data.
 
     Raises:
-        NotAFrameError: no frame has such a head.
+        NotAFrameError: the header is not that of a frame.
     """
     found = int.from_bytes(data[:4])
     if not HEAD <= found <= MOST_BYTES or not HEAD <= data[4] * 4 <= found:
@@ -72,11 +72,11 @@ def size(data: Data) -> int:
 
 
 def body(data: Data) -> Body:
-    """Read a frame, of which the message need not be there.
+    """Read the body of a frame. The message after it may be incomplete.
 
     Raises:
-        NotAFrameError: it cannot be read.
-        ShortError: more of it is needed.
+        NotAFrameError: the body cannot be read.
+        ShortError: more data is needed.
     """
     channel = int.from_bytes(data[6:8])
     if data[5] == SASL_FRAME:
@@ -99,7 +99,7 @@ def body(data: Data) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a message carries. ``said``: its value, where that means something; ``deliveries``: how often it was given before."""
+    """The content of a message. ``said``: its value section, if any. ``deliveries``: how often it was delivered before."""
 
     content: bytes = b""
     properties: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""One AMQP connection: who it is, its links, what was sent and is not settled, what was delivered and is not acknowledged."""
+"""The state of one AMQP connection: its client, its links, unsettled messages, and unacknowledged deliveries."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from harness.wire.protocol import Data, Fed, Line
 
 MAX_REMEMBERED: Final = 10_000
-"""Deliveries of one direction that wait to be settled."""
+"""The most unsettled deliveries of one direction that are remembered."""
 _SERIALS: Final = 1 << 32
-"""How many numbers deliveries have: then they begin again (RFC 1982)."""
+"""The range of delivery numbers, which then start again at 0 (RFC 1982)."""
 QUEUE: Final = "queue://"
-"""Before the name of a queue in the addresses of Classic, which counts its messages by the name alone."""
+"""The prefix of a queue's name in addresses of ActiveMQ Classic."""
 _REFUSALS: Final = {frames.REJECTED: "rejected", 0x26: "released", 0x27: "modified"}
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of a cell: where its records carry their ids."""
+    """The bookkeeping of one cell: where its records carry their ids."""
 
     identity: Identity | None
 
     def record(self, message: frames.Message) -> str | None:
-        """Return the id in a message; None where it is none of ours."""
+        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
         if self.identity is None:
             return decode_id(message.content)
         named = tuple((name, str(value).encode()) for name, value in message.properties.items())
@@ -81,38 +81,38 @@ class _Session:
 
 @dataclass(slots=True)
 class _Transaction:
-    """What was done in an open transaction."""
+    """The frames of an open transaction."""
 
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
 
 
 class Amqp:
-    """The protocol."""
+    """The protocol AMQP 1.0, as the wire reads it."""
 
     name = "amqp"
     steps = STEPS
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Addresses have one name."""
+        """Do nothing: an address has only one name."""
 
     def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
         """Make the bookkeeping of a cell."""
         return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> AmqpSession:
-        """Begin a connection."""
+        """Return the state of a new connection."""
         return AmqpSession(conn, limit)
 
 
 class AmqpSession:
-    """What is known of one connection."""
+    """The state of one connection."""
 
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
         self._limit = limit
         self._heard: dict[Direction, AmqpFrame] = {}
-        """What was fed and not taken."""
+        """The frame of each direction that was found and is not taken from the buffer yet."""
         self._numbers = dict.fromkeys(Direction, 0)
         self._owner: str | None = None
         self._silences: dict[Direction, float] = {}
@@ -238,7 +238,9 @@ class AmqpSession:
         state = _outcome(body.field(4))
         if isinstance(state, Described) and state.what == frames.RECEIVED:  # how far it has come: that settles nothing
             if body.field(3) is True:
-                frame.because = "deliveries are settled by how much of them has come, which is no outcome"
+                frame.because = (
+                    "deliveries are settled by the state received, which says how much has arrived but is not an outcome"
+                )
             return
         among = (last - first) % _SERIALS  # numbers go round
         frame.about = tuple(there[each] for each in there if (each - first) % _SERIALS <= among < _SERIALS // 2)
@@ -285,7 +287,7 @@ class AmqpSession:
         if data is None:
             return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
         if not frame.last:
-            return Insight(because="a message in several frames", voids=True)
+            return Insight(because="a message in several frames is not read", voids=True)
         try:
             message = frames.message(data[frame.body.end :])
         except frames.NotAFrameError as error:
@@ -296,7 +298,7 @@ class AmqpSession:
         return Insight(frame.subject)
 
     def sending(self, frame: Frame) -> None:
-        """Remember what will be settled; the oldest is forgotten where there are too many."""
+        """Remember a frame that will be settled. If there are too many, the oldest is forgotten."""
         assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
         session = self._session(frame)
         if session is None or frame.body.step is not Performative.TRANSFER:
@@ -337,27 +339,27 @@ class AmqpSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - whatever it is
-        """No step of it can be refused.
+        """Raise UnableError: the wire cannot refuse a frame of AMQP.
 
         Raises:
-            UnableError: always, for no step of AMQP can be refused.
+            UnableError: always.
         """
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Return no way over another connection: a frame is numbered in the session that it belongs to."""
-        return Immovable("belongs to its session, by whose numbers it is settled")
+        """Return that the frame cannot be sent on another connection: it is numbered in its session."""
+        return Immovable("belongs to its session, whose numbers settle it")
 
     def owner(self) -> str | None:
-        """Return the name of its container, or the first address that it named."""
+        """Return the client's container id, or the first address that it named."""
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return for how long the receiver of a direction waits."""
+        """Return after how many seconds of silence the receiver of a direction closes the connection."""
         return self._silences.get(way)
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
         return ()
 
 

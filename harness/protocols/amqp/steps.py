@@ -10,7 +10,7 @@ from harness.wire.rules import Direction, StepName
 
 
 class Performative(StepName):
-    """What a frame says. Each may come from either side."""
+    """The performative of a frame. Each may come from either side."""
 
     HEADER = "header"
     SASL = "sasl"
@@ -26,12 +26,12 @@ class Performative(StepName):
     DECLARE = "declare"
     """A transfer to the coordinator that asks for a transaction."""
     DISCHARGE = "discharge"
-    """One that ends it."""
+    """A transfer to the coordinator that ends a transaction."""
     DISCHARGED = "discharged"
-    """The disposition that answers that: what was sent in the transaction is answered, too, and is about the same records."""
+    """The disposition that answers a transaction's end. It answers its messages, too, and is about their records."""
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return by which fields of a rule a frame can be chosen; a topic is an address, whatever it is."""
+        """Return the fields by which a rule can select a frame. A topic is an address of any kind."""
         return STEPS.get((str(self), direction), Step()).selects
 
 

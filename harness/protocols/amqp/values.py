@@ -1,7 +1,7 @@
-"""Values of AMQP 1.0, read. Pure: bytes in, values out.
+"""Read values of AMQP 1.0. Pure: bytes in, values out.
 
-A value begins with a byte that says what it is, and how many bytes follow; one that is *described* begins with a null byte, and
-with another value that says what it means.
+A value begins with a byte for its type, which also gives its size. A *described* value begins with a null byte and another value,
+which gives its meaning.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _LENGTHS: Final = {0xA: 1, 0xB: 4, 0xC: 1, 0xD: 4, 0xE: 1, 0xF: 4}
 
 
 class NotAValueError(ValueError):
-    """The bytes at this place are no value."""
+    """The bytes at this place are not a value."""
 
 
 class ShortError(NotAValueError):
-    """What is there may be the beginning of one."""
+    """The data ends inside a value; more is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A value and what it means: a number, or a name."""
+    """A value with its descriptor (a number or a name)."""
 
     what: Any
     value: Any
 
     def field(self, number: int) -> Any:
-        """Return a field of a list; None where it is not there."""
+        """Return a field of a list; ``None`` if it is absent."""
         return self.value[number] if isinstance(self.value, list) and number < len(self.value) else None
 
 
 def value(data: Data, at: int, *, within: int = 0) -> tuple[Any, int]:
-    """Return the value at a place, and where it ends.
+    """Return the value at ``at``, and the offset of its end.
 
     >>> value(bytes([0x00, 0x53, 0x24, 0x45]), 0)
     (Described(what=36, value=[]), 4)
@@ -52,7 +52,7 @@ def value(data: Data, at: int, *, within: int = 0) -> tuple[Any, int]:
     ([7, True], 7)
 
     Raises:
-        NotAValueError: there is none.
+        NotAValueError: there is no value.
     """
     if within > DEEPEST:
         raise NotAValueError("values within values")

@@ -1,1 +1,1 @@
-"""Artemis' own protocol, which its makers call Core, versions 129 to 136."""
+"""Artemis' own protocol, called Core, versions 129 to 136."""

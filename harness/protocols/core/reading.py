@@ -1,4 +1,4 @@
-"""What stands in packets: fields, and messages with their properties. Pure: bytes in, values out."""
+"""Read packets of Core: fields, and messages with their properties. Pure: bytes in, values out."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _NULL, _BYTES, _STRING = 0, 4, 10
 
 
 class NotAPacketError(ValueError):
-    """The bytes at this place are none."""
+    """The bytes at this place are not a packet."""
 
 
 class Reader:
-    """Reads values from the beginning on. Raises NotAPacketError where they end too soon."""
+    """Reads one value after the other. Raises NotAPacketError if the data ends too soon."""
 
     def __init__(self, data: Data, at: int = 0) -> None:
         self._data = memoryview(data)
         self.at = at
 
     def one(self, form: str) -> Any:
-        """Return a value of a form of :mod:`struct`."""
+        """Read a value in a format of :mod:`struct`."""
         return struct.unpack(form, self.some(struct.calcsize(form)))[0]
 
     def some(self, size: int) -> bytes:
-        """Return so many bytes.
+        """Read ``size`` bytes.
 
         Raises:
-            NotAPacketError: there are fewer.
+            NotAPacketError: fewer are left.
         """
         if size < 0 or size > len(self._data) - self.at:
             raise NotAPacketError(f"{size} bytes where {len(self._data) - self.at} are left")
@@ -47,22 +47,22 @@ class Reader:
         return bytes(self._data[self.at - size : self.at])
 
     def text(self) -> str:
-        """Return a text, which is written by its length in one of three ways."""
+        """Read a text, which has one of three encodings, depending on its length."""
         size = self.one(">i")
         if size < SHORT:
             return self.some(2 * size).decode("utf-16-be", "replace")
         return self.some(self.one(">H")).decode("utf-8", "replace") if size < _LONG else self.simple()
 
     def simple(self) -> str:
-        """Return a text of the other kind, which has two bytes for each character."""
+        """Read a text of Core's type SimpleString, which has two bytes for each character."""
         return self.some(self.one(">i")).decode("utf-16-le", "replace")
 
     def maybe(self, kind: str) -> str | None:
-        """Return a text of a kind (``text`` or ``simple``) where there is one."""
+        """Read an optional text of a kind (``text`` or ``simple``); return ``None`` if it is absent."""
         return getattr(self, kind)() if self.one(">b") else None
 
     def properties(self) -> dict[str, Any]:
-        """Return the properties of a message."""
+        """Read the properties of a message."""
         if not self.one(">b"):
             return {}
         found = {}
@@ -85,7 +85,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message. ``number``: the broker's, 0 where it has none yet."""
+    """A message. ``number``: the broker's number for it, or 0 if it has none yet."""
 
     number: int
     address: str | None
@@ -114,9 +114,9 @@ def message(data: Data) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is asked for with a session.
+    """The parameters of a new session.
 
-    ``sends_bound`` and ``acknowledges_bound``: what it sends, or acknowledges, waits for its commit.
+    ``sends_bound`` and ``acknowledges_bound``: whether its messages, or its acknowledgements, take effect only with its commit.
     """
 
     channel: int
@@ -128,7 +128,7 @@ class Session:
 
 
 def session(data: Data, *, names_client: bool) -> Session:
-    """Read a whole CREATESESSION, or the second form of it.
+    """Read a whole CREATESESSION packet, in either of its two forms.
 
     Raises:
         NotAPacketError: it cannot be read.
@@ -159,7 +159,7 @@ def branch(data: Data) -> str:
 
 
 def refusal(data: Data) -> str | None:
-    """Read why a whole SESS_XA_RESP refuses; None: it does not.
+    """Return the reason of the refusal in a whole SESS_XA_RESP packet; ``None`` if it does not refuse.
 
     Raises:
         NotAPacketError: it cannot be read.
@@ -170,7 +170,7 @@ def refusal(data: Data) -> str | None:
 
 
 def error(data: Data) -> str:
-    """Read why a whole EXCEPTION refuses.
+    """Return the reason of the refusal in a whole EXCEPTION packet.
 
     Raises:
         NotAPacketError: it cannot be read.

@@ -1,4 +1,4 @@
-"""One Core connection: its sessions, each on a channel, what was asked there, and what was given and not acknowledged."""
+"""The state of one Core connection: its sessions (each on a channel), their requests, and unacknowledged deliveries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.wire.protocol import Data, Fed, Line
 
 GREETING: Final = b"ARTEMIS"
-"""What a client says before its first packet; an old one does not."""
+"""The bytes that a client sends before its first packet; old clients do not send them."""
 MAX_REMEMBERED: Final = 10_000
 """Packets that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
 LENGTH: Final = 4
@@ -45,12 +45,12 @@ REFUSES: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of a cell: where its records carry their ids."""
+    """The bookkeeping of one cell: where its records carry their ids."""
 
     identity: Identity | None
 
     def record(self, message: reading.Message) -> str | None:
-        """Return the id in a message; None where it is none of ours."""
+        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
         if self.identity is None:
             return decode_id(message.body)
         named = tuple((name, str(value).encode()) for name, value in message.properties.items())
@@ -59,7 +59,7 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class CoreFrame(Frame):
-    """One packet. ``asked``: of an answer, what it answers; ``taken_off``: of an acknowledgement, the messages."""
+    """One packet. ``asked``: for an answer, the request. ``taken_off``: for an acknowledgement, the acknowledged deliveries."""
 
     way: Direction = Direction.REQUEST
     kind: int = 0
@@ -81,7 +81,7 @@ class CoreFrame(Frame):
 
 @dataclass(slots=True)
 class _Bound:
-    """What was done in a transaction that is not ended."""
+    """The packets of a transaction that is not ended."""
 
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
@@ -109,32 +109,32 @@ class _Channel:
 
 
 class Core:
-    """The protocol."""
+    """The protocol Artemis Core, as the wire reads it."""
 
     name = "core"
     steps = STEPS
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Addresses have one name."""
+        """Do nothing: an address has only one name."""
 
     def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
         """Make the bookkeeping of a cell."""
         return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> CoreSession:
-        """Begin a connection."""
+        """Return the state of a new connection."""
         return CoreSession(conn, limit)
 
 
 class CoreSession:
-    """What is known of one connection."""
+    """The state of one connection."""
 
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
         self._limit = limit
         self._greeted = False
         self._heard: dict[Direction, CoreFrame] = {}
-        """What was fed and not taken."""
+        """The frame of each direction that was found and is not taken from the buffer yet."""
         self._numbers = dict.fromkeys(Direction, 0)
         self._channels: dict[int, _Channel] = {}
         self._owner: str | None = None
@@ -150,7 +150,7 @@ class CoreSession:
     # -- frames ---------------------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
-        """Find the next packet. Each is looked at whole: what it asks for stands at its end."""
+        """Find the next packet. It must be complete, because the number of its answer is at its end."""
         known = self._heard.get(way)
         if known is not None:
             return known
@@ -196,7 +196,7 @@ class CoreSession:
             raise reading.NotAPacketError(f"{frame.step} as a {way}")
         open_ = self._channels.get(channel)
         if open_ is None and frame.step in _OF_SESSIONS:
-            frame.because = f"{frame.step} in a session that was made on another connection: how it is written was said there"
+            frame.because = f"{frame.step} in a session that was made on another connection, which the wire did not read"
         if way is Direction.REQUEST:
             sends = kind == Kind.SESS_SEND and open_ is not None and not open_.asked.sends_bound
             frame.transaction = open_.transaction(channel) if open_ and not sends else None
@@ -297,7 +297,7 @@ class CoreSession:
             frame.attempt = found.properties.get(ATTEMPT_HEADER) or found.properties.get(ATTEMPT_HEADER.replace("-", "_"))
             frame.subject = _subject(frame, () if record is None else (record,), frame.topic)
         elif frame.kind in (Kind.SESS_SEND_LARGE, Kind.SESS_RECEIVE_LARGE_MSG):
-            return Insight(because="a message in several packets is not read here", voids=True)
+            return Insight(because="a message in several packets is not read", voids=True)
         elif frame.asked is not None:
             frame.subject = frame.asked.subject
             return Insight(frame.subject, frame.error or 0)
@@ -311,7 +311,7 @@ class CoreSession:
         return Insight(frame.subject)
 
     def sending(self, frame: Frame) -> None:
-        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None:
             return
@@ -369,14 +369,14 @@ class CoreSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
-        """Make the EXCEPTION that refuses what is to be answered.
+        """Return the EXCEPTION packet that refuses a request.
 
         Raises:
-            UnableError: the step asks for no answer, or is never refused so.
+            UnableError: the packet requests no answer, or is never refused by this error.
         """
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
-            raise UnableError(f"a {frame.step} that asks for {'an' if frame.id else 'no'} answer cannot be refused by {error!r}")
+            raise UnableError(f"a {frame.step} that requests {'an' if frame.id else 'no'} answer cannot be refused by {error!r}")
         correlation = int(str(frame.id).rpartition(":")[2])
         text = struct.pack(">ib", REFUSES, 1) + _text(error)
         body = struct.pack(">bq", Kind.EXCEPTION, frame.channel) + text
@@ -384,19 +384,19 @@ class CoreSession:
         return struct.pack(">i", len(body)) + body
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Return no way over another connection: a packet belongs to a session, and that to its connection."""
+        """Return that the packet cannot be sent on another connection: its session belongs to its own."""
         return Immovable("belongs to its session, which was made on its connection")
 
     def owner(self) -> str | None:
-        """Return the client's name where it was given one, or the first address that it named."""
+        """Return the client's id if it has one, or the first address that it named."""
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return for how long the client asks to be waited for; itself it waits half as long, where nobody says otherwise."""
+        """Return the time-out that the client requested for itself. The client's own time-out for the broker is half of it."""
         return self._ttl_s if way is Direction.REQUEST or self._ttl_s is None else self._ttl_s / 2
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
         return ()
 
 

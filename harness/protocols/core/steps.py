@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REFUSED: Final = "refused"
-"""The one error there is: an EXCEPTION. What was asked is not done."""
+"""The only refusal: an EXCEPTION packet. The request is then not carried out."""
 
 
 class Kind(IntEnum):
-    """The types of packets, but for those between brokers; a byte with a sign."""
+    """The types of packets (a signed byte), except those between brokers."""
 
     PING = 10
     DISCONNECT = 11
@@ -99,9 +99,9 @@ class Kind(IntEnum):
 
 
 class Packet(StepName):
-    """What a packet is called in a rule and in the history, where it is of use there. Both acknowledgements are one.
+    """The name of a packet in rules and in the history. Both types of acknowledgement have the same name.
 
-    A library that acknowledges when the program says so sends an acknowledgement, which may be answered, and commits it.
+    When a program acknowledges, the library sends an acknowledgement, which may be answered, and then commits it.
     """
 
     SEND = "SESS_SEND"
@@ -128,16 +128,16 @@ class Packet(StepName):
     FLOW = "SESS_FLOWTOKEN"
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return by which fields of a rule a frame can be chosen; a topic is an address."""
+        """Return the fields by which a rule can select a frame. A topic is an address."""
         return STEPS.get((str(self), direction), Step()).selects
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return by what a broker may refuse it."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
     def removable(self, direction: Direction) -> bool:
-        """Return false: both sides count packets, to confirm them."""
+        """Return false: the wire cannot drop a packet, because both sides count packets."""
         return STEPS.get((str(self), direction), Step()).removable
 
 

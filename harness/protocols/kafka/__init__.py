@@ -1,1 +1,1 @@
-"""Kafka's protocol: its frames and what they are about."""
+"""Kafka's protocol: its frames, and the records that they are about."""

@@ -1,4 +1,4 @@
-"""Record batches: in clear and of today's format they are read here, more than twice as fast; others by kafka-python."""
+"""Read record batches: uncompressed ones of the current format here, twice as fast as kafka-python; all others by it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One record batch. What it does not have is -1; ``aborts`` marks an abort marker."""
+    """One record batch. Absent numbers are -1. ``aborts``: whether it is an abort marker."""
 
     base_offset: int
     last_offset: int
@@ -59,11 +59,11 @@ class Batch:
 def read_batches(data: Any, room: Room | None = None) -> tuple[Batch, ...]:
     """Read the record batches of one partition.
 
-    A batch cut off at the end is left out, as consumers do. ``room`` is what the batches of its frame may still come to,
-    decompressed.
+    A batch that is cut off at the end is left out, as consumers do. ``room``: how many decompressed bytes the frame's batches
+    may still have.
 
     Raises:
-        NotReadError: the batches come to more than the room.
+        NotReadError: the batches have more bytes than the room.
     """
     if not data:
         return ()
@@ -218,7 +218,7 @@ def _item(item: Any) -> Item:
 
 
 def attempt_of(headers: Any) -> str | None:
-    """Return what the producer's header says of which attempt a record is."""
+    """Return the name of the attempt from a record's headers; ``None`` if there is none."""
     for key, value in headers or ():
         if key == ATTEMPT_HEADER and value is not None:
             return bytes(value).decode("utf-8", "replace")

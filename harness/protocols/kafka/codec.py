@@ -1,7 +1,7 @@
-"""What frames say inside: the one place that uses kafka-python's protocol schemas and record formats.
+"""Decode frames. This is the only module that uses kafka-python's protocol schemas and record formats.
 
-Payloads are whole frames without their length. Topics that a frame names by id only come out as :func:`topic_id_name`;
-the caller resolves them. Everything that cannot be read raises :class:`UndecodableError` with the reason.
+Payloads are whole frames without their length. A topic that a frame gives only by its id is named by :func:`topic_id_name`;
+the caller resolves that. A frame that cannot be read raises :class:`UndecodableError` with the reason.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ID_PREFIX: Final = "id:"
 
 
 class UndecodableError(ValueError):
-    """A frame cannot be read; the message says why in one line."""
+    """A frame cannot be read. The message is one line with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class ProduceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A Fetch request: positions by topic and partition; ``full`` when it names all that is fetched."""
+    """A Fetch request: positions by topic and partition. ``full``: whether it names all fetched partitions."""
 
     read_committed: bool
     full: bool
     positions: dict[tuple[str, int], int]
     forgotten: tuple[tuple[str, int], ...]
     follower: int = -1
-    """The broker that fetches to replicate, or -1: a consumer."""
+    """The id of the broker that fetches to replicate; -1 for a consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class FetchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """An OffsetCommit or TxnOffsetCommit request: (topic, partition, offset); the former is in no transaction."""
+    """An OffsetCommit request (outside of transactions) or a TxnOffsetCommit request: (topic, partition, offset)."""
 
     group: str
     transactional_id: str | None
@@ -100,7 +100,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """Its response: (topic, partition, error)."""
+    """The response to a Commit: (topic, partition, error)."""
 
     errors: tuple[tuple[str, int, int], ...]
 
@@ -124,21 +124,21 @@ class EndTxnAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Transactional:
-    """A request of which only the transactional ids matter."""
+    """A request from which only the transactional ids are used."""
 
     transactional_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Init(Transactional):
-    """InitProducerId: a producer begins. ``timeout_ms``: how long a transaction of it may stay open."""
+    """An InitProducerId request: a producer starts. ``timeout_ms``: how long one of its transactions may stay open."""
 
     timeout_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Joining(Transactional):
-    """AddPartitionsToTxn or AddOffsetsToTxn of a client: what it asks to be part of its transaction, in words."""
+    """A client's AddPartitionsToTxn or AddOffsetsToTxn request: what it adds to its transaction, as text."""
 
     api: Api = Api.ADD_PARTITIONS_TO_TXN
     producer_id: int = -1
@@ -148,7 +148,7 @@ class Joining(Transactional):
 
 @dataclass(frozen=True, slots=True)
 class JoiningAnswer:
-    """Its response: the first error, and to what it was said, in the words of the request; without words, to everything."""
+    """The response to a Joining: the first error, and the parts of the request that it is about; empty: all of it."""
 
     error: int = 0
     refused: tuple[str, ...] | None = None
@@ -191,7 +191,7 @@ def topic_id_name(topic_id: uuid.UUID | str) -> str:
     'id:00000000-0000-0000-0000-000000000001'
 
     Raises:
-        UndecodableError: it is no topic id.
+        UndecodableError: it is not a topic id.
     """
     if isinstance(topic_id, uuid.UUID):
         return f"{_ID_PREFIX}{topic_id}"
@@ -209,13 +209,13 @@ def topic_id(name: str) -> uuid.UUID:
     """Return the id behind a stand-in name.
 
     Raises:
-        ValueError: it is no stand-in name.
+        ValueError: ``name`` is not a stand-in name.
     """
     return uuid.UUID(name.removeprefix(_ID_PREFIX))
 
 
 def is_unresolved(topic: str) -> bool:
-    """Say whether a topic's name is not known."""
+    """Return whether a topic's name is only a stand-in, because the real name is unknown."""
     return topic.startswith(_ID_PREFIX)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 LENGTH_BYTES = 4
 MAX_FRAME_BYTES = 1 << 28
-"""More than brokers accept (``socket.request.max.bytes`` is 100 MB by default): what claims more is no frame.
+"""The largest size of a frame: more than brokers accept (``socket.request.max.bytes`` is 100 MB by default).
 
-Less than what a TLS record claims when it is taken for one (its first bytes, 0x1603, are 369 MB at least).
+It is less than the size that the first bytes of a TLS record (0x1603) would mean, which is at least 369 MB.
 """
 MAX_API = 1023
 MAX_VERSION = 127
@@ -26,7 +26,7 @@ MIN_RESPONSE_BYTES = 4
 FLEXIBLE_PRODUCE = 9
 FIRST_TRANSACTIONAL_PRODUCE = 3
 ACKS_PREFIX_BYTES = 2 * MAX_CLIENT_BYTES + 4096
-"""Client id, header tags, transactional id: in so many bytes of a Produce request its acks must come."""
+"""The bytes of a Produce request (client id, header tags, transactional id) within which its acks must come."""
 
 
 ACKS_USUALLY_WITHIN_BYTES = 256
@@ -36,7 +36,7 @@ FIRST_NAMED_SOFTWARE = 3
 
 
 class NotAFrameError(ValueError):
-    """The bytes at this place are no frame of the Kafka protocol."""
+    """The bytes at this place are not a frame of Kafka's protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def frame_size(data: bytes | bytearray | memoryview, *, least: int) -> int:
 
 
 def request_prefix_bytes(size: int) -> int:
-    """Return how many bytes behind the length tell how long the header is."""
+    """Return how many bytes after the length are needed to know the header's length."""
     return min(size, _FIXED.size)
 
 
@@ -92,7 +92,7 @@ def request_head(head: bytes | bytearray | memoryview, size: int) -> RequestHead
     """Parse a request header from its :func:`request_head_bytes` bytes.
 
     Raises:
-        NotAFrameError: the client id is no UTF-8.
+        NotAFrameError: the client id is not UTF-8.
     """
     api, version, corr = _SHORT.unpack_from(head)
     if len(head) < _FIXED.size:
@@ -113,9 +113,9 @@ def correlation(head: bytes | bytearray | memoryview) -> int:
 
 
 def produce_acks(payload: bytes | bytearray | memoryview, head: RequestHead) -> int | None:
-    """Return ``acks`` of a Produce request from its first bytes; ``None`` where they do not show it.
+    """Return ``acks`` of a Produce request from its first bytes; ``None`` if they do not show it.
 
-    With acks=0 there is no response, so this must be known of every Produce request, of those not decoded too.
+    With acks=0 there is no response, so this must be known for every Produce request, even if it is not decoded.
     """
     at = head.head_bytes
     try:
@@ -133,7 +133,7 @@ def produce_acks(payload: bytes | bytearray | memoryview, head: RequestHead) -> 
 
 
 def software(payload: bytes | bytearray | memoryview, head: RequestHead) -> str | None:
-    """Return the name and version by which a client library calls itself in ApiVersions; ``None`` where it does not."""
+    """Return the client library's name and version from an ApiVersions request; ``None`` if it has none."""
     if head.version < FIRST_NAMED_SOFTWARE:
         return None
     try:
@@ -149,10 +149,10 @@ def software(payload: bytes | bytearray | memoryview, head: RequestHead) -> str 
 
 
 def varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
-    """Return the unsigned number at this place, and where it ends.
+    """Return the unsigned number at ``at``, and the offset of its end.
 
     Raises:
-        IndexError: it ends too late, or not at all.
+        IndexError: the number is too long, or does not end.
     """
     value = shift = 0
     while True:

@@ -1,6 +1,6 @@
-"""How large compressed record batches are inside, found out in small pieces: a few kB of a frame may stand for gigabytes.
+"""Find the decompressed size of record batches, piece by piece, because a few kB of a frame may decompress to gigabytes.
 
-kafka-python decompresses a batch whole, and has no limit. So nothing is handed to it that would not fit.
+kafka-python decompresses a whole batch without a limit. So batches that are too large are not passed to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_BYTES: Final = 64 << 20
-"""What all batches of one frame may come to; four times what is read of a frame that is not compressed."""
+"""How many decompressed bytes all batches of one frame may have: four times the limit for an uncompressed frame."""
 PIECE_BYTES: Final = 1 << 20
 HEADER: Final = struct.Struct(">qiibIh")
 """Base offset, length of the rest, leader epoch, magic, CRC, attributes."""
@@ -34,17 +34,17 @@ XERIAL_HEADER_BYTES: Final = 16
 
 
 class NotReadError(Exception):
-    """Batches that are larger inside than what is read, or of a format that has no limit; the message is one line."""
+    """Batches are too large when decompressed, or have a format whose size cannot be limited. The message is one line."""
 
 
 class Room:
-    """What the batches of one frame may still come to."""
+    """How many decompressed bytes the batches of one frame may still have."""
 
     def __init__(self) -> None:
         self._left = MOST_BYTES
 
     def take(self, data: bytes | bytearray | memoryview) -> None:
-        """Make room for the record batches of one partition.
+        """Subtract the decompressed size of the record batches of one partition.
 
         Raises:
             NotReadError: there is no room left.

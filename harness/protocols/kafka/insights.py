@@ -1,4 +1,4 @@
-"""What one frame is about, as the bookkeeping of Kafka's protocol has it until the frame's fate is known."""
+"""What one frame is about. The bookkeeping keeps this until it is known whether the frame arrived."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Insight(protocol.Insight):
-    """What one frame is about. ``content`` is None where it was not read."""
+    """What one frame is about. ``content`` is ``None`` if the frame was not decoded."""
 
     content: Content | None = None
     request: str = ""
@@ -39,11 +39,11 @@ NOTHING = Insight()
 
 
 def worst(errors: Iterable[int]) -> int:
-    """Return the first error; 0 where there is none."""
+    """Return the first error; 0 if there is none."""
     return next((error for error in errors if error), 0)
 
 
 def unresolved(topics: set[str], carried: Collection[object]) -> str | None:
-    """Say which topic has no name, where that matters: something of the cell is in it."""
+    """Say which topic's name is unknown, if something of the cell is in it; else return ``None``."""
     nameless = sorted(topic for topic in topics if is_unresolved(topic))
     return f"the name of topic {nameless[0]} is not known" if nameless and carried else None

@@ -1,4 +1,4 @@
-"""Which frames can be read, and by what: the readers of all modules that have some."""
+"""The readers of all frames that can be decoded, collected from the modules that have some."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def decode(api: str, direction: Direction, version: int, payload: bytes | bytear
 
 
 def decodable(api: str, direction: Direction) -> bool:
-    """Say whether there is a reader for these frames."""
+    """Return whether there is a reader for these frames."""
     return (api, direction) in _READERS

@@ -1,4 +1,4 @@
-"""Legal refusals: the answer that a broker would give to a request, with an error, in the version that it was asked in."""
+"""Make legal refusals: the answer with an error that a broker would give to a request, in the request's version."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
 ) -> bytes:
     """Return the answer to a request (whole, without its length), as a frame.
 
-    ``fetched``: of a Fetch, all partitions that its session has, by what they are called in it. It ends the session, so that the
-    next request, too, is one that the broker expects.
+    ``fetched``: for a Fetch, all partitions of its fetch session, by their names in it. The refusal ends the session, so that the
+    broker expects the client's next request, too.
 
     Raises:
-        UnableError: the request is never refused so.
+        UnableError: the request is never refused by this error.
     """
     known = _KNOWN.get(api)
     if known is None:

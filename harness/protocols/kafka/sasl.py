@@ -1,7 +1,7 @@
-"""Who comes: the frames by which a connection logs in, as far as a wire must know of them. Nothing of them is kept but a name.
+"""The frames with which a connection logs in, as far as the wire must read them. Only the user's name is kept.
 
-PLAIN and SCRAM pass, and OAUTHBEARER, whose token says nothing of hosts. What names the host or the certificate that the client
-sees, which are the wire's, cannot pass: Kerberos, channel binding.
+PLAIN, SCRAM and OAUTHBEARER can pass the wire. Kerberos and channel binding cannot, because their tokens depend on the host or
+the certificate that the client sees, and these are the wire's.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _MOST_ITERATIONS: Final = 1 << 20
 
 
 def why_not(mechanism: str) -> str | None:
-    """Say why a connection cannot log in by a mechanism, where it cannot."""
+    """Say why a connection cannot log in by a mechanism; return ``None`` if it can."""
     if mechanism == "GSSAPI":
         return "Kerberos (GSSAPI) cannot pass: a ticket is for the host that the client sees, which is the wire's"
     if mechanism.endswith("-PLUS"):
         return f"channel binding ({mechanism}) cannot pass: it names the certificate that the client sees, which is the wire's"
     if mechanism not in TOKENS:
-        return f"nobody knows whether the SASL mechanism {mechanism} can pass"
+        return f"lostack does not know whether the SASL mechanism {mechanism} can pass the wire"
     return None
 
 
 def mechanism_of(request: bytes, at: int) -> str:
-    """Return what a SaslHandshake asks for; ``at``: where its header ends."""
+    """Return the mechanism in a SaslHandshake request. ``at``: the end of its header."""
     size = int.from_bytes(request[at : at + 2], "big")
     return request[at + 2 : at + 2 + size].decode("ascii", "replace")
 
 
 def user_of(mechanism: str | None, token: bytes) -> str | None:
-    """Return whose name stands in a token; None: it has none.
+    """Return the user's name in a token; ``None`` if it has none.
 
     >>> user_of("PLAIN", bytes(1) + b"ann" + bytes(1) + b"..."), user_of("SCRAM-SHA-256", b"n,,n=a=2Cb,r=...")
     ('ann', 'a,b')
@@ -64,7 +64,7 @@ def user_of(mechanism: str | None, token: bytes) -> str | None:
 
 
 def token_of(request: bytes, at: int, version: int) -> bytes:
-    """Return the token of a SaslAuthenticate, or what its last bytes are; ``at``: where its client id ends."""
+    """Return the token of a SaslAuthenticate request. ``at``: the end of its client id."""
     if version < FLEXIBLE_AUTHENTICATE:
         return request[at + 4 : at + 4 + int.from_bytes(request[at : at + 4], "big")]
     at += 1  # no tags
@@ -79,10 +79,10 @@ def token_of(request: bytes, at: int, version: int) -> bytes:
 
 
 def talk(mechanism: str, user: str, password: str, client: str) -> Sequence[Say | Expect]:
-    """Return what logs a fresh connection in.
+    """Return the exchange that logs a new connection in.
 
     Raises:
-        UnableError: only the connection's owner can log in, or not even that.
+        UnableError: the wire cannot log in by this mechanism.
     """
     if mechanism == PLAIN:
         parts: list[Say | Expect] = [_said(-2, client, f"\0{user}\0{password}".encode()), _heard()]

@@ -1,4 +1,4 @@
-"""One connection of Kafka's protocol: requests and the answers that name them by their correlation id."""
+"""The state of one connection of Kafka's protocol: its requests, and the answers with the same correlation ids."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class KafkaFrame(Frame):
     corr: int = -1
     asked: KafkaFrame | None = None
     tokens: int = 0
-    """So many tokens without a header go each way behind it."""
+    """How many tokens without a header follow it in each direction."""
     insight: Insight = field(default=NOTHING)
 
 
 class Kafka:
-    """The protocol. ``names`` are topic names by id, learnt from Metadata responses and from whoever knows them."""
+    """Kafka's protocol. ``names``: topic names by id, learnt from Metadata responses and by :meth:`learn`."""
 
     name = "kafka"
     steps = STEPS
@@ -57,14 +57,14 @@ class Kafka:
         self._users: dict[str, str] = {}
 
     def admit(self, users: Mapping[str, str]) -> None:
-        """Take note of passwords by user."""
+        """Add the passwords of users, with which the wire can log in."""
         self._users.update(users)
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Take note of topic ids, in hex or in Kafka's base64.
+        """Add topic names with their ids, in hex or in Kafka's base64.
 
         Raises:
-            ValueError: one is no topic id.
+            ValueError: a value is not a topic id.
         """
         self.names.update({codec.topic_id_name(topic_id): name for name, topic_id in names.items()})
 
@@ -73,12 +73,12 @@ class Kafka:
         return Tracker(self.names, identity)
 
     def session(self, conn: int, *, limit: int) -> KafkaSession:
-        """Begin a connection."""
+        """Return the state of a new connection."""
         return KafkaSession(conn, self.names, limit, self._users)
 
 
 class KafkaSession:
-    """What is known of one connection."""
+    """The state of one connection."""
 
     def __init__(self, conn: int, names: dict[str, str], limit: int, users: Mapping[str, str] = NOBODY) -> None:
         self._conn = conn
@@ -158,7 +158,7 @@ class KafkaSession:
         corr = frames.correlation(data[AT : AT + frames.MIN_RESPONSE_BYTES])
         asked = self._asked.get(corr)
         if asked is None:
-            because = "a response to no known request"
+            because = "a response whose request was not seen"
             return self._frame(Direction.RESPONSE, UNKNOWN, size, -1, corr, answers=(corr,), because=because)
         tokens = 0
         if asked.step == Api.SASL_HANDSHAKE and asked.version == 0:
@@ -175,10 +175,7 @@ class KafkaSession:
         return KafkaFrame(step, whole, head=head, facts=facts, way=way, version=version, corr=corr, **more)
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - however many
-        """Take note that bytes have left the buffer.
-
-        Nothing is remembered of bytes, but which of them are to come without a header.
-        """
+        """Take note that bytes have left the buffer. Only tokens without a header are counted."""
         if way in self._at_token:
             self._at_token.remove(way)
             self._tokens[way] -= 1
@@ -216,7 +213,7 @@ class KafkaSession:
         return replace(insight, voids=voids) if insight.because else insight
 
     def sending(self, frame: Frame) -> None:
-        """Remember a request that will be answered; the oldest is forgotten where there are too many."""
+        """Remember a request that will be answered. If there are too many, the oldest is forgotten."""
         if isinstance(frame, KafkaFrame) and frame.way is Direction.REQUEST and frame.id is not None:
             self._asked[frame.corr] = frame
             if len(self._asked) > MAX_PENDING:
@@ -234,10 +231,10 @@ class KafkaSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
-        """Refuse a request, as a broker would.
+        """Return the answer that refuses a request, as a broker would.
 
         Raises:
-            UnableError: the request asks for no answer, or is never refused so.
+            UnableError: the request gets no answer, or is never refused by this error.
         """
         assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None or error not in STEPS.get((frame.step, frame.way), PLAIN).errors:
@@ -259,12 +256,12 @@ class KafkaSession:
         return fetches.positions
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
-        """Say how a frame may go over another connection.
+        """Say how a frame can be sent on another connection.
 
-        A request means the same on every connection of its user; an answer can only be discarded, wherever it is.
+        A request means the same on every connection of its user. An answer can only be discarded.
         """
         if frame.step in LOGIN:
-            return Immovable("is what logs its connection in")
+            return Immovable("belongs to the log-in of its connection")
         if self._mechanism is None:
             return Move(data)
         user = self._user or ""
@@ -276,14 +273,14 @@ class KafkaSession:
             return Immovable(str(error))
 
     def owner(self) -> str | None:
-        """Return the client id that was given last."""
+        """Return the client id of the last request."""
         return self._client
 
     def silence_s(self, way: Direction) -> None:
-        """Return no limit. A connection may be silent: what a broker expects it expects of a member or a producer."""
+        """Return ``None``: a connection may be silent. Brokers have time-outs for group members and producers only."""
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - whoever ended it
-        """Return no line: what a broker keeps it keeps for members and producers."""
+        """Return no line: a broker's state belongs to group members and producers, and not to connections."""
         return ()
 
 

@@ -1,4 +1,4 @@
-"""What the frames of share groups are about: which records are acquired, acknowledged, and written down."""
+"""What the frames of share groups are about: which records are acquired, acknowledged, and stored with their state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Shares:
         """Which record stands where, by topic, partition and offset."""
 
     def asked(self, content: sharing.Content, request: str) -> Insight:
-        """Say what a request acknowledges, or has written down."""
+        """Return which records a request acknowledges, or stores with their state."""
         if not isinstance(content, sharing.Acknowledging | sharing.ShareState):
             return Insight(content=content, request=request)
         state = isinstance(content, sharing.ShareState)
@@ -51,7 +51,7 @@ class Shares:
         return Insight(subject, None, unresolved(topics, lines), content=content, request=request, lines=lines)
 
     def answered(self, content: sharing.Content, asked: Insight, conn: int) -> Insight:
-        """Say what an answer gives, or takes."""
+        """Return which records an answer delivers, and which acknowledgements it accepts."""
         if isinstance(content, sharing.ShareFetchAnswer):
             return self._given(content, asked, conn)
         if not isinstance(content, sharing.AcknowledgingAnswer | sharing.StateAnswer | sharing.MemberAnswer):

@@ -1,4 +1,4 @@
-"""What the frames of groups of the new protocols say inside: of share groups (KIP-932), and who is in a group (KIP-848).
+"""Decode the frames of the newer group protocols: of share groups (KIP-932), and of members (KIP-848).
 
 Like :mod:`harness.protocols.kafka.codec`; the definitions are in :mod:`harness.protocols.kafka.messages`.
 """
@@ -19,12 +19,12 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 """How an offset is acknowledged; ``GAP``: there is no record for a reader there."""
 HOW: Final = {GAP: "gap", ACCEPT: "ack", RELEASE: "release", REJECT: "reject", RENEW: "renew"}
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
-"""What becomes of an offset, as the share coordinator writes it down."""
+"""The state of an offset, as the share coordinator stores it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Offsets of one partition, both ends included. ``said``: how each is acknowledged, or one word for all of them."""
+    """A range of offsets of one partition, both ends included. ``said``: the answer for each offset, or one for all."""
 
     topic: str
     partition: int
@@ -33,7 +33,7 @@ class Range:
     said: tuple[int, ...] = ()
 
     def each(self) -> tuple[tuple[int, int], ...]:
-        """Return every offset, and what is said of it."""
+        """Return every offset with its answer."""
         offsets = range(self.first, self.last + 1)
         said = self.said if len(self.said) == len(offsets) else self.said[:1] * len(offsets)
         return tuple(zip(offsets, said, strict=True))
@@ -41,7 +41,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledging:
-    """A ShareAcknowledge request, or a ShareFetch one, which may acknowledge too. ``epoch``: of the session; 0 opens one."""
+    """A ShareAcknowledge request, or a ShareFetch request, which can acknowledge, too. ``epoch``: the session's; 0 opens one."""
 
     group: str
     member: str
@@ -51,7 +51,7 @@ class Acknowledging:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgingAnswer:
-    """What is answered to acknowledgements: the first error of all, that of the whole request, and (topic, partition, error)."""
+    """The answer to acknowledgements: the first error, the error of the whole request, and (topic, partition, error)."""
 
     error: int
     whole: int
@@ -60,7 +60,7 @@ class AcknowledgingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One partition of a ShareFetch response. ``acquired``: the ranges that the reader has now, each with its delivery count."""
+    """One partition of a ShareFetch response. ``acquired``: the ranges locked for the reader, each with its delivery count."""
 
     topic: str
     partition: int
@@ -71,7 +71,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class ShareFetchAnswer:
-    """A ShareFetch response: records, and what became of the acknowledgements in its request."""
+    """A ShareFetch response: records, and the results of the acknowledgements in its request."""
 
     error: int
     partitions: tuple[Shared, ...]
@@ -80,7 +80,7 @@ class ShareFetchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ShareState:
-    """What is to be written down of a share group: ``starts`` by topic and partition, and ranges, with what becomes of each."""
+    """The state of a share group to store: ``starts`` by topic and partition, and ranges with their state."""
 
     group: str
     starts: tuple[tuple[str, int, int], ...]
@@ -89,7 +89,7 @@ class ShareState:
 
 @dataclass(frozen=True, slots=True)
 class StateAnswer:
-    """Whether it was, or can be said: the first error."""
+    """The answer to a ShareState or Described request: the first error."""
 
     error: int
 
@@ -112,7 +112,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class MemberAnswer:
-    """What it is told: its epoch, and, where that has changed, its partitions."""
+    """The answer to a member's heartbeat: its epoch and, if they have changed, its partitions."""
 
     error: int
     epoch: int

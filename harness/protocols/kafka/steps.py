@@ -1,4 +1,4 @@
-"""The steps of Kafka's protocol, and what is known of each when a plan is made."""
+"""The steps of Kafka's protocol (its APIs), with the facts about each that a plan needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Api(StepName):
     WRITE_SHARE_GROUP_STATE = "WriteShareGroupState", 85
 
     def __new__(cls, label: str, number: int) -> Self:
-        """Make a step of its label; ``number`` is the API's on the wire."""
+        """Make a step. ``number``: the API's number on the wire."""
         made = str.__new__(cls, label)
         made._value_ = label
         made.number = number
@@ -57,12 +57,12 @@ class Api(StepName):
         return self.number
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return what the wire knows of such a frame. An incremental fetch request names nothing: select its response."""
+        """Return the fields by which a rule can select a frame. An incremental Fetch request names none: select its response."""
         return _SELECTS.get((self, direction), frozenset())
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return by what a broker may refuse it."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
         return STEPS[str(self), Direction.REQUEST].errors
 
 
@@ -85,11 +85,11 @@ _SELECTS: dict[tuple[Api, Direction], frozenset[str]] = {
 
 
 LOGIN: Final = frozenset({Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE})
-"""What logs a connection in, and means nothing on another."""
+"""The steps of a log-in, which have no meaning on another connection."""
 _BY_NUMBER: Final = {api.number: api for api in Api}
 CELL_APIS: Final = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, Api.TXN_OFFSET_COMMIT,
                              Api.SHARE_FETCH, Api.SHARE_ACKNOWLEDGE})  # fmt: skip
-"""What must be read of every cell, rules or not."""
+"""The steps that must be decoded for every cell, even without rules."""
 KEPT_WAITING: Final = frozenset({Api.FETCH, Api.JOIN_GROUP, Api.SYNC_GROUP, Api.SHARE_FETCH})
 """Requests that a broker keeps waiting by design: their waits say nothing about the network."""
 DURABLE: Final = frozenset({
@@ -146,16 +146,16 @@ _REFUSALS: Final[dict[Api, tuple[str, ...]]] = {
     Api.ADD_OFFSETS_TO_TXN: _PRODUCER,
     Api.END_TXN: _PRODUCER,
 }  # fmt: skip
-"""Which errors a broker may answer each request by, in a version that there is."""
+"""The errors by which a broker may answer each request, in some version."""
 _WRITES: Final = DURABLE - {Api.PRODUCE, Api.WRITE_TXN_MARKERS}
 AFTER_ALL: Final = {
     Api.PRODUCE: frozenset({"NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT", "NOT_LEADER_OR_FOLLOWER"}),
     **dict.fromkeys(_WRITES, frozenset({"COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "REQUEST_TIMED_OUT"})),
 }
-"""Errors behind which what was asked may be done, or not: they may also be given where the request was forwarded.
+"""Errors after which a request may have been carried out or not. So they may also be given when the request was forwarded.
 
-A coordinator writes what it is asked into a log of its own. Where that write is not known to be replicated it says that it is not
-available, or, where it has lost the log meanwhile, that it is no coordinator; others copy the record, or do not.
+A coordinator writes a request into its own log. If it does not know whether that write was replicated, it answers that it is not
+available or, if it has lost the log meanwhile, that it is not the coordinator. The record may be replicated all the same.
 """
 
 

@@ -1,7 +1,7 @@
 """What a cell's frames are about: which records a request or its answer carries, commits or ends.
 
-Pure bookkeeping over decoded frames. Looking at a frame says what it is about; :meth:`Tracker.settle` is told whether
-it reached its destination, and returns the history lines. Between the two the rules decide.
+This is pure bookkeeping over decoded frames. ``look_at_...`` returns what a frame is about. Then the rules decide its fate.
+:meth:`Tracker.settle` is told whether the frame arrived, and returns its history lines.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MAX_TRANSACTIONS = 4096
 
 @dataclass(slots=True)
 class FetchSession:
-    """What a connection fetches, kept over incremental fetch requests."""
+    """The partitions that a connection fetches, kept over incremental Fetch requests."""
 
     positions: dict[Place, int] = field(default_factory=dict)
     read_committed: bool = False
     follower: int = -1
 
     def ask(self, fetch: codec.Fetch) -> None:
-        """Take a request into account, when its response is at hand."""
+        """Apply a request to the session, when its response has come."""
         if fetch.full:
             self.positions.clear()
         self.read_committed = fetch.read_committed
@@ -80,7 +80,7 @@ class _Transaction:
 class Tracker:
     """The bookkeeping of one cell. ``names`` are the topic names by id, shared by all cells of a wire.
 
-    ``identity`` says where foreign records carry their ids; without one they are in our own format.
+    ``identity``: where a user's records carry their ids; ``None`` for records in lostack's own format.
     """
 
     def __init__(self, names: Mapping[str, str], identity: Identity | None = None) -> None:
@@ -91,12 +91,12 @@ class Tracker:
         self._open: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
         self._ended: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
         self.shares = Shares(names, self._record)
-        """What share groups do."""
+        """The bookkeeping of share groups."""
 
     # -- looking --------------------------------------------------------------------------------------------------
 
     def look_at_request(self, content: codec.Content, request: str) -> Insight:
-        """Say what a decoded request is about; ``request`` names it in the history (``conn:corr``)."""
+        """Return what a decoded request is about. ``request``: its name in the history (``conn:corr``)."""
         match content:
             case codec.Produce():
                 return self._produce(content, request)
@@ -123,7 +123,7 @@ class Tracker:
         return Insight(Subject(transactional_ids=frozenset(content.transactional_ids)), content=content, lines=lines)
 
     def look_at_response(self, content: codec.Content, asked: Insight, session: FetchSession, conn: int) -> Insight:
-        """Say what a decoded response is about, given what its request was about."""
+        """Return what a decoded response is about. ``asked``: what its request was about."""
         match content, asked.content:
             case codec.ProduceAnswer(), codec.Produce():
                 return self._produce_answer(content, asked)
@@ -313,7 +313,7 @@ class Tracker:
     # -- settling -------------------------------------------------------------------------------------------------
 
     def settle(self, insight: Insight, *, reached: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the history lines of a frame whose fate is known: kind and fields."""
+        """Yield the history lines (kind and fields) of a frame, now that it is known whether it arrived (``reached``)."""
         if reached:
             self._went(insight)
         for line in insight.lines:

@@ -1,7 +1,7 @@
-"""Values of OpenWire in its loose encoding, and what commands say in them. Pure: bytes in, values out.
+"""Read values of OpenWire in its loose encoding, and commands. Pure: bytes in, values out.
 
-A command is a length, a byte that says what it is, its number, whether it is to be answered, and its fields. An object within one
-begins with whether it is there, and with what it is.
+A command is a length, a byte for its type, its number, a flag that requests an answer, and its fields. An object inside a command
+begins with a flag that says whether it is present, and a byte for its type.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ MAGIC: Final = b"ActiveMQ"
 OLDEST: Final = 10
 """Versions before name messages otherwise."""
 TEXT_LENGTH: Final = 4
-"""Before the characters of a text message stands how many bytes they are."""
+"""The length field before the characters of a text message, in bytes."""
 
 
 class NotAFrameError(ValueError):
-    """The bytes at this place are no command."""
+    """The bytes at this place are not a command."""
 
 
 class ShortError(Exception):
-    """What is to be read is not there yet."""
+    """The data ends too soon; more is needed."""
 
 
 class Reader:
-    """Reads values one behind the other. Raises ShortError behind the last byte, NotAFrameError where nothing can be so."""
+    """Reads one value after the other. Raises ShortError if the data ends, and NotAFrameError for impossible values."""
 
     def __init__(self, data: Data, at: int = 0) -> None:
         self._data = data
         self.at = at
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes.
+        """Return the next ``size`` bytes.
 
         Raises:
-            ShortError: there are fewer.
-            NotAFrameError: their number is below 0.
+            ShortError: fewer are left.
+            NotAFrameError: ``size`` is below 0.
         """
         if size < 0:
             raise NotAFrameError(f"something of {size} bytes")
@@ -55,52 +55,52 @@ class Reader:
         return found
 
     def skip(self, size: int) -> None:
-        """Pass over bytes.
+        """Skip ``size`` bytes.
 
         Raises:
-            ShortError: there are fewer.
+            ShortError: fewer are left.
         """
         if self.at + size > len(self._data):
             raise ShortError
         self.at += size
 
     def flag(self) -> bool:
-        """Return whether."""
+        """Read a boolean."""
         return self.byte() != 0
 
     def byte(self) -> int:
-        """Return a small number."""
+        """Read a number of one byte."""
         return self.take(1)[0]
 
     def short(self) -> int:
-        """Return a number of two bytes."""
+        """Read a number of two bytes."""
         return int.from_bytes(self.take(2))
 
     def number(self) -> int:
-        """Return a number of four bytes."""
+        """Read a number of four bytes."""
         return int.from_bytes(self.take(4), signed=True)
 
     def long(self) -> int:
-        """Return a number of eight bytes."""
+        """Read a number of eight bytes."""
         return int.from_bytes(self.take(8), signed=True)
 
     def text(self) -> str | None:
-        """Return a text, or that there is none."""
+        """Read an optional text; return ``None`` if it is absent."""
         return self.word() if self.flag() else None
 
     def word(self) -> str:
-        """Return a text that is there."""
+        """Read a text without a presence flag."""
         return self.take(self.short()).decode("utf-8", "replace")
 
     def blob(self) -> bytes | None:
-        """Return bytes, or that there are none."""
+        """Read optional bytes; return ``None`` if they are absent."""
         return self.take(self.number()) if self.flag() else None
 
     def nested(self, *, within: int = 0) -> Any:
-        """Return an object: a name, as the others write it. None: there is none.
+        """Read an optional object and return its name, in OpenWire's notation; ``None`` if it is absent.
 
         Raises:
-            NotAFrameError: it is of an unknown type, or nested too deeply.
+            NotAFrameError: the object is of an unknown type, or nested too deeply.
         """
         if within > 3:  # noqa: PLR2004 - a transaction has a connection, a message a producer
             raise NotAFrameError("objects within objects")
@@ -153,7 +153,7 @@ _OBJECTS: Final[Mapping[int, Callable[[Reader, int], Any]]] = {
 
 @dataclass(slots=True)
 class Said:
-    """What a command says. ``number``: its own; ``asks``: it is to be answered; ``answers``: the number of what it answers."""
+    """The fields of a command. ``number``: its own; ``asks``: it requests an answer; ``answers``: the number of its request."""
 
     kind: int
     number: int = 0
@@ -166,18 +166,18 @@ class Said:
     message: str | None = None
     consumer: str | None = None
     how: int = 0
-    """The type of an acknowledgement, or of what is done to a transaction."""
+    """The type of an acknowledgement, or of an operation on a transaction."""
     first: str | None = None
     format: dict[str, Any] = field(default_factory=dict)
-    """What a peer can do, and its version."""
+    """The options and the version of a peer (its WIREFORMAT_INFO)."""
 
 
 def said(kind: int, data: Data) -> Said:
-    """Read the head of a command: of a message, what stands before its properties. ``data`` begins behind its type.
+    """Read the fields of a command; of a message, those before its properties. ``data`` begins after the type.
 
     Raises:
-        ShortError: more of it is needed.
-        NotAFrameError: it cannot be read.
+        ShortError: more data is needed.
+        NotAFrameError: the command cannot be read.
     """
     reader = Reader(data)
     if kind == Kind.WIREFORMAT_INFO:
@@ -255,7 +255,7 @@ def _format(reader: Reader) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a message carries. ``compressed``: nobody can read it here; ``deliveries``: how often it was given before."""
+    """The content of a message. ``compressed``: it was not read. ``deliveries``: how often it was delivered before."""
 
     body: bytes
     properties: Mapping[str, Any]
@@ -264,11 +264,11 @@ class Content:
 
 
 def content(data: Data) -> Content:
-    """Return what the message in a command carries, whole.
+    """Return the content of the message in a whole command.
 
     Raises:
-        ShortError: more of it is needed.
-        NotAFrameError: it cannot be read.
+        ShortError: more data is needed.
+        NotAFrameError: the message cannot be read.
         struct.error: a number is cut off.
     """
     reader = Reader(data, 4)
@@ -299,7 +299,7 @@ def content(data: Data) -> Content:
 
 
 def properties(data: bytes | None) -> dict[str, Any]:
-    """Read named values; what stands in a map or a list is passed over, with what is behind it."""
+    """Read named values. Reading ends at the first map or list, which is left out with all values after it."""
     if data is None:
         return {}
     reader = Reader(data)

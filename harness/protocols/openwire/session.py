@@ -1,4 +1,4 @@
-"""One OpenWire connection: who it is, what was asked, what was delivered and is not acknowledged, what is in a transaction."""
+"""The state of one OpenWire connection: its client, its requests, unacknowledged deliveries, and open transactions."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ NAMED_BY_LIBRARY: Final = "ID:"
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of a cell: where its records carry their ids."""
+    """The bookkeeping of one cell: where its records carry their ids."""
 
     identity: Identity | None
 
     def record(self, content: reading.Content) -> str | None:
-        """Return the id in a message; None where it is none of ours."""
+        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
         if self.identity is None:
             return decode_id(content.body)
         named = tuple((name, str(value).encode()) for name, value in content.properties.items())
@@ -50,7 +50,7 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class OpenWireFrame(Frame):
-    """One command. ``asked``: of an answer, what it answers; ``taken_off``: of an acknowledgement, the messages."""
+    """One command. ``asked``: for an answer, the request. ``taken_off``: for an acknowledgement, the acknowledged deliveries."""
 
     way: Direction = Direction.REQUEST
     said: Said = field(default_factory=lambda: reading.Said(0))
@@ -64,7 +64,7 @@ class OpenWireFrame(Frame):
 
 @dataclass(slots=True)
 class _Transaction:
-    """What was done in an open transaction."""
+    """The frames of an open transaction."""
 
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
@@ -72,31 +72,31 @@ class _Transaction:
 
 
 class OpenWire:
-    """The protocol."""
+    """The protocol OpenWire, as the wire reads it."""
 
     name = "openwire"
     steps = STEPS
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Destinations have one name."""
+        """Do nothing: a destination has only one name."""
 
     def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
         """Make the bookkeeping of a cell."""
         return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> OpenWireSession:
-        """Begin a connection."""
+        """Return the state of a new connection."""
         return OpenWireSession(conn, limit)
 
 
 class OpenWireSession:
-    """What is known of one connection."""
+    """The state of one connection."""
 
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
         self._limit = limit
         self._heard: dict[Direction, OpenWireFrame] = {}
-        """What was fed and not taken."""
+        """The frame of each direction that was found and is not taken from the buffer yet."""
         self._numbers = dict.fromkeys(Direction, 0)
         self._formats: dict[Direction, Mapping[str, Any]] = {}
         """What each side has said that it can do."""
@@ -140,9 +140,9 @@ class OpenWireSession:
             return
         for name in ("TightEncodingEnabled", "CacheEnabled", "SizePrefixDisabled"):
             if all(format_.get(name) for format_ in self._formats.values()):
-                raise reading.NotAFrameError(f"both sides have {name}: it is not read here; one must say that it has not")
+                raise reading.NotAFrameError(f"both sides use {name}, which the wire cannot read: switch it off on one side")
         if (version := min(format_["version"] for format_ in self._formats.values())) < reading.OLDEST:
-            raise reading.NotAFrameError(f"version {version}: from {reading.OLDEST} on it is read here")
+            raise reading.NotAFrameError(f"version {version} cannot be read: use version {reading.OLDEST} or later")
 
     def _made(self, way: Direction, size: int, said: Said) -> OpenWireFrame:
         step = _step(way, said)
@@ -223,14 +223,14 @@ class OpenWireSession:
         except (reading.NotAFrameError, reading.ShortError, struct.error) as error:
             return Insight(because=f"a message that cannot be read: {error}", voids=True)
         if content.compressed:
-            return Insight(because="a compressed message", voids=True)
+            return Insight(because="a compressed message is not read", voids=True)
         record = ledger.record(content)
         frame.attempt, frame.redelivered = content.properties.get(ATTEMPT_HEADER), content.deliveries > 0
         frame.subject = _subject(frame, () if record is None else (record,), frame.said.destination)
         return Insight(frame.subject)
 
     def sending(self, frame: Frame) -> None:
-        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
         assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         if frame.way is Direction.REQUEST and frame.said.asks:
             _remember(self._asked, frame.said.number, frame)
@@ -266,15 +266,15 @@ class OpenWireSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
-        """Make the EXCEPTION_RESPONSE that refuses what is to be answered.
+        """Return the EXCEPTION_RESPONSE that refuses a request.
 
         Raises:
-            UnableError: the command asks for no answer, or is never refused so.
+            UnableError: the command requests no answer, or is never refused by this error.
         """
         assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or not frame.said.asks:
             raise UnableError(
-                f"a {frame.step} that asks for {'an' if frame.said.asks else 'no'} answer cannot be refused by {error!r}"
+                f"a {frame.step} that requests {'an' if frame.said.asks else 'no'} answer cannot be refused by {error!r}"
             )
         traced = all(format_.get("StackTraceEnabled") for format_ in self._formats.values())
         body = struct.pack(">BixiB", Kind.EXCEPTION_RESPONSE, 0, frame.said.number, 1)
@@ -282,21 +282,21 @@ class OpenWireSession:
         return struct.pack(">i", len(body)) + body
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Return no way over another connection: a command names the connection that it belongs to."""
+        """Return that the command cannot be sent on another connection: it names its own."""
         return Immovable("belongs to its connection, as sessions, consumers and transactions do")
 
     def owner(self) -> str | None:
-        """Return the client's name where it was given one, or the first destination that it named."""
+        """Return the client's id if it has one, or the first destination that it named."""
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return what both sides have agreed on; either may hang up."""
+        """Return the time-out on which both sides have agreed. Either may close the connection after it."""
         del way
         told = [format_.get("MaxInactivityDuration", 0) for format_ in self._formats.values()]
         return min(told) / 1000 if len(told) == len(Direction) and min(told) > 0 else None
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
         return ()
 
 

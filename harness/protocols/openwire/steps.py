@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REFUSED: Final = "refused"
-"""The one error there is: an EXCEPTION_RESPONSE. What was asked is not done."""
+"""The only refusal: an EXCEPTION_RESPONSE. The request is then not carried out."""
 
 
 class Kind(IntEnum):
@@ -70,7 +70,7 @@ class Kind(IntEnum):
 
 
 class Command(StepName):
-    """What a command is called in a rule and in the history. All messages are one, all answers are, and what ends nothing."""
+    """The name of a command in rules and in the history. All types of messages have one name, and all answers have one."""
 
     WIREFORMAT_INFO = "WIREFORMAT_INFO"
     BROKER_INFO = "BROKER_INFO"
@@ -95,10 +95,10 @@ class Command(StepName):
     MESSAGE_DISPATCH = "MESSAGE_DISPATCH"
     MESSAGE_ACK = "MESSAGE_ACK"
     DELIVERED_ACK = "DELIVERED_ACK"
-    """It says that messages were delivered, or are again: they are not done with."""
+    """An acknowledgement which only says that messages were delivered, and does not end them."""
     RESPONSE = "RESPONSE"
     PREPARE_RESPONSE = "PREPARE_RESPONSE"
-    """A RESPONSE, by what it answers: what was sent in a transaction is answered, too, and is about the same records."""
+    """The RESPONSE to a transaction's end. It also answers the transaction's messages, and is about their records."""
     COMMIT_RESPONSE = "COMMIT_RESPONSE"
     ROLLBACK_RESPONSE = "ROLLBACK_RESPONSE"
     BEGIN = "BEGIN"
@@ -111,16 +111,16 @@ class Command(StepName):
     END = "END"
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return by which fields of a rule a frame can be chosen; a topic is a destination, whatever it is."""
+        """Return the fields by which a rule can select a frame. A topic is a destination of any kind."""
         return STEPS.get((str(self), direction), Step()).selects
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return by what a broker may refuse it."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
     def removable(self, direction: Direction) -> bool:
-        """Return whether it may vanish: without a cache no command needs one before it."""
+        """Return whether the wire may drop it: without a cache no command depends on an earlier one."""
         return STEPS.get((str(self), direction), Step()).removable
 
 

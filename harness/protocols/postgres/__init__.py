@@ -1,1 +1,1 @@
-"""PostgreSQL's protocol, as far as it says what is committed."""
+"""PostgreSQL's protocol, as far as the wire needs it to see what is committed."""

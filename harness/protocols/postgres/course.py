@@ -1,8 +1,8 @@
-"""What was asked of a server and is not answered yet, statement by statement; and what its answers say of that.
+"""Tracks statements that a client has sent and the server has not answered, and matches the answers to them.
 
-A server answers in order: a message each for every statement, and ReadyForQuery behind all that one Query, or one Sync, has
-asked. An error takes the answers of all that stands before the next ReadyForQuery. What is asked is predicted, as a hold must
-know a commit before it goes; what is answered confirms it, or contradicts.
+A server answers in order: one message for each statement, and ReadyForQuery after all statements of one Query or one Sync. After
+an error there are no more answers until the next ReadyForQuery. Whether a message commits is predicted when it is sent, because a
+hold must know a commit before it passes. The answer confirms or contradicts the prediction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Cycle(Generic[C]):
 
 @dataclass(slots=True)
 class Said(Generic[C]):
-    """What an answer says: the ``commits`` that it answers and their ``outcome``, and what it contradicts."""
+    """The meaning of an answer: the ``commits`` that it answers, their ``outcome``, and what it contradicts."""
 
     commits: list[C] = field(default_factory=list)
     outcome: str = ""
@@ -42,7 +42,7 @@ class Said(Generic[C]):
 
 
 class Course(Generic[C]):
-    """One connection's."""
+    """The statements of one connection that are not answered yet."""
 
     def __init__(self) -> None:
         self.in_block = False
@@ -53,40 +53,40 @@ class Course(Generic[C]):
     # -- asking ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> Cycle[C]:
-        """Return the cycle that is being asked."""
+        """Return the cycle whose statements are being sent."""
         if self._open is None:
             self._open = Cycle()
             self._cycles.append(self._open)
         return self._open
 
     def end(self, commit: C | None = None) -> None:
-        """From here on ReadyForQuery is to come, and with it the answer to a ``commit``."""
+        """End the cycle: the server will send ReadyForQuery next, and with it the answer to ``commit``, if given."""
         cycle = self.begin()
         cycle.commit, cycle.in_block = commit, self.in_block
         self._open = None
 
     def unread(self) -> None:
-        """Something was asked that nobody could read."""
+        """Record that a message was sent that could not be read."""
         self.begin().sure = False
 
     # -- answers --------------------------------------------------------------------------------------------------
 
     def done(self, tag: bytes) -> Said[C]:
-        """Take note that a statement is done; ``tag`` is what CommandComplete says, empty where another message ended it."""
+        """Record that a statement is done. ``tag``: the text of CommandComplete; empty if another message ended the statement."""
         cycle = self._cycles[0] if self._cycles else None
         if cycle is None or not cycle.asked:
             unasked = tag == b"COMMIT" and (cycle is None or cycle.sure)
-            return Said(because="a COMMIT was answered that nobody was seen to ask for" if unasked else None)
+            return Said(because="the server answered a COMMIT that no client was seen to send" if unasked else None)
         commits, commit = cycle.asked.popleft()
         ended = {b"COMMIT": "committed", b"ROLLBACK": "rolled back"}.get(tag, "")
         if commits and not ended and cycle.sure:
-            return Said(because=f"what was taken for a COMMIT was answered by {tag.decode('ascii', 'replace')}")
+            return Said(because=f"a message that was predicted to commit was answered by {tag.decode('ascii', 'replace')}")
         if ended == "committed" and not commits and cycle.sure:
-            return Said(because="what was not taken for a COMMIT was answered by COMMIT")
+            return Said(because="a message that was not predicted to commit was answered by COMMIT")
         return Said([commit], ended or "committed") if commit is not None else Said()
 
     def refused(self) -> Said[C]:
-        """Take note of an error: nothing more of this cycle is done."""
+        """Record an error: the server skips the rest of this cycle."""
         if not self._cycles:
             return Said()
         cycle = self._cycles[0]
@@ -99,7 +99,7 @@ class Course(Generic[C]):
         return Said(commits, "refused")
 
     def ready(self, status: bytes) -> Said[C]:
-        """Take note that the server is ready, in a state: idle, in a block, or in one that has failed."""
+        """Record ReadyForQuery with its status: idle, in a transaction block, or in a failed block."""
         if not self._cycles:
             self.in_block = status != IDLE
             return Said()
@@ -109,7 +109,9 @@ class Course(Generic[C]):
         in_block = status != IDLE
         because = None
         if cycle.sure and not cycle.failed and in_block is not cycle.in_block:
-            because = "a transaction was predicted to be over, and is open" if in_block else "a transaction is over, unpredicted"
+            because = (
+                "a transaction is open, but was predicted to have ended" if in_block else "a transaction has ended, unpredicted"
+            )
         if in_block is not cycle.in_block:  # what was asked since was asked of another state than was thought
             for later in self._cycles:
                 later.sure = False

@@ -38,10 +38,10 @@ class NotAMessageError(ValueError):
 
 
 def start(head: bytes) -> tuple[int, int]:
-    """Return size and code of what a client sends first.
+    """Return size and code of a client's first message.
 
     Raises:
-        NotAMessageError: no client begins so.
+        NotAMessageError: a client cannot begin with these bytes.
     """
     size, code = int.from_bytes(head[:4], "big", signed=True), int.from_bytes(head[4:8], "big")
     if not START_BYTES <= size <= MAX_MESSAGE_BYTES or code not in (STARTUP, CANCEL, *ENCRYPTION):
@@ -50,10 +50,10 @@ def start(head: bytes) -> tuple[int, int]:
 
 
 def encrypts(wanted: int, answer: bytes) -> bool | None:
-    """Say whether a server grants the encryption that was wanted; None: it answers otherwise.
+    """Return whether a server grants the requested encryption; ``None`` for an answer that is neither yes nor no.
 
     Raises:
-        NotAMessageError: the server says something else.
+        NotAMessageError: the server grants GSSAPI encryption, which cannot pass the wire.
     """
     if answer == b"G" and wanted == GSSAPI:
         raise NotAMessageError(KERBEROS)
@@ -61,7 +61,7 @@ def encrypts(wanted: int, answer: bytes) -> bool | None:
 
 
 def why_not(kind: int, body: bytes) -> str | None:
-    """Say why a connection cannot log in as it wants to, or as it is asked to.
+    """Say why a log-in message of a connection cannot pass the wire; return ``None`` if it can.
 
     >>> why_not(ord("p"), b"SCRAM-SHA-256" + bytes(5)), why_not(ord("R"), bytes([0, 0, 0, 7]))[:8]
     (None, 'Kerberos')
@@ -74,7 +74,7 @@ def why_not(kind: int, body: bytes) -> str | None:
 
 
 def parameters(startup: bytes) -> dict[str, str]:
-    """Return what a startup message says of its sender.
+    """Return the parameters in a client's startup message.
 
     >>> parameters(bytes([0, 0, 0, 20, 0, 3, 0, 0]) + b"user" + bytes(1) + b"me" + bytes(2))
     {'user': 'me'}
@@ -84,13 +84,13 @@ def parameters(startup: bytes) -> dict[str, str]:
 
 
 def message(head: bytes) -> tuple[int, int]:
-    """Return kind and size (the whole of it) of a message.
+    """Return the kind and the whole size of a message.
 
     >>> message(b"Z" + bytes([0, 0, 0, 5]))
     (90, 6)
 
     Raises:
-        NotAMessageError: no message begins so.
+        NotAMessageError: a message cannot begin with these bytes.
     """
     kind, length = head[0], int.from_bytes(head[1:5], "big", signed=True)
     if not (chr(kind).isascii() and chr(kind).isalnum()) or not 4 <= length <= MAX_MESSAGE_BYTES:  # noqa: PLR2004 - its own bytes
@@ -105,7 +105,7 @@ def names(body: bytes) -> tuple[bytes, bytes]:
     (b's1', b'select 1')
 
     Raises:
-        NotAMessageError: there are not two.
+        NotAMessageError: there are fewer than two.
     """
     one, end, rest = body.partition(b"\0")
     other, also, _ = rest.partition(b"\0")

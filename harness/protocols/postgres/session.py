@@ -1,8 +1,8 @@
-"""One connection to a PostgreSQL server: where a commit passes, and its answer.
+"""The state of one connection to a PostgreSQL server: it finds each commit, and its answer.
 
-Only these two are frames, with rules, holds and history lines of their own. Everything else passes as it comes. A commit is
-asked for by a COMMIT, by a statement outside a transaction block, or by the Sync behind several of them; the latter two are
-frames where they commit records.
+Only these two are frames, to which rules and holds apply and which have history lines. Other messages pass unchanged. A commit
+is a COMMIT, a statement outside a transaction block, or the Sync after several of those. The latter two are frames only if they
+commit records.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of a cell: the key by which its records are."""
+    """The bookkeeping of one cell: the key that its records carry."""
 
     key: str
 
 
 @dataclass(slots=True, eq=False)
 class Commit(Frame):
-    """A message that is predicted to commit (``outcome`` null), or its answer."""
+    """A message that is predicted to commit (``outcome`` is ``None``), or its answer."""
 
     corr: int = 0
     records: frozenset[Key] = frozenset()
@@ -52,7 +52,7 @@ class Commit(Frame):
 
 
 class Postgres:
-    """The protocol."""
+    """The protocol PostgreSQL, as the wire reads it."""
 
     name = "postgres"
     steps = STEPS
@@ -65,7 +65,7 @@ class Postgres:
         return Ledger(key)
 
     def session(self, conn: int, *, limit: int) -> PostgresSession:
-        """Begin a connection."""
+        """Return the state of a new connection."""
         return PostgresSession(conn, limit)
 
 
@@ -284,7 +284,7 @@ class PostgresSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
-        """Refuse nothing: a server that was not asked has the transaction open still, so no refusal of a commit would be true.
+        """Raise UnableError: if the commit did not reach the server, its transaction is still open, so a refusal would be wrong.
 
         Raises:
             UnableError: always.
@@ -292,7 +292,7 @@ class PostgresSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
-        """Return no way over another connection: a transaction is its connection's."""
+        """Return that the message cannot be sent on another connection: its transaction belongs to its own."""
         return Immovable("belongs to its connection, as a transaction does")
 
     def owner(self) -> str | None:
@@ -300,10 +300,10 @@ class PostgresSession:
         return self._name
 
     def silence_s(self, way: Direction) -> None:
-        """Return no limit: a connection may be silent."""
+        """Return ``None``: a connection may be silent."""
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: what is open is rolled back, as every transaction is that nobody was asked to commit."""
+        """Return no line: the server rolls the open transaction back, as every transaction without a commit."""
         return ()
 
 

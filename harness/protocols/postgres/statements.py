@@ -1,4 +1,4 @@
-"""What a text of SQL statements does to a transaction, by the first words of each: comments, strings and names are no words.
+"""Find out what SQL statements do to a transaction, by the first words of each. Comments, strings and quoted names are skipped.
 
 Pure: bytes in, values out. See "Lexical Structure" in PostgreSQL's documentation.
 """
@@ -43,17 +43,17 @@ class Does(Enum):
 
     @property
     def commits(self) -> bool:
-        """Whether what was written is there for everybody, from here on."""
+        """Whether the statement commits: what was written is visible to others from then on."""
         return self in (Does.COMMIT, Does.COMMIT_AND_BEGIN)
 
     @property
     def ends(self) -> bool:
-        """Whether what was written so far is no longer in the transaction at hand."""
+        """Whether the statement ends the transaction in which was written so far."""
         return self not in (Does.NOTHING, Does.BEGIN)
 
     @property
     def leaves_open(self) -> bool:
-        """Whether a transaction block is open behind it. Of a statement that does nothing: no."""
+        """Whether a transaction block is open after the statement. False for a statement that does nothing to it."""
         return self in (Does.BEGIN, Does.COMMIT_AND_BEGIN, Does.ROLLBACK_AND_BEGIN)
 
 
@@ -71,7 +71,7 @@ def read(text: bytes) -> list[Does]:
 
 
 def statements(text: bytes) -> Iterator[list[bytes]]:
-    r"""Yield the first words of each statement that is not empty, in capitals; ``?`` is what is none.
+    r"""Yield the first words of each non-empty statement, in capitals. ``?`` stands for anything that is not a word.
 
     >>> list(statements(b"select e'it\\'s;' ; /* /* */ ; */ ;1"))
     [[b'SELECT', b'?'], [b'?']]

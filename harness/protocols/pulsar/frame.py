@@ -1,4 +1,4 @@
-"""A frame of Pulsar's, with what its session has found out about it."""
+"""A frame of Pulsar's protocol, with the facts that its session has found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class PulsarFrame(Frame):
-    """One frame. ``asked``: of an answer, what it is said to."""
+    """One frame. ``asked``: for an answer, the frame that it answers."""
 
     way: Direction = Direction.REQUEST
     said: Message = field(default_factory=lambda: Message(b""))
@@ -39,5 +39,5 @@ class PulsarFrame(Frame):
 
     @property
     def discards(self) -> bool:
-        """Whether it acknowledges what its consumer says it cannot read (``validation_error``)."""
+        """Whether it acknowledges a message that the consumer could not read (``validation_error``)."""
         return self.step == Command.ACK and 4 in self.said  # noqa: PLR2004 - the field's number

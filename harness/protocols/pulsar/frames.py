@@ -1,9 +1,9 @@
-"""Frames: a command, and of SEND and MESSAGE the message behind it. Pure: bytes in, values out.
+"""Read and make frames: a command and, for SEND and MESSAGE, a message after it. Pure: bytes in, values out.
 
-A frame is the size of what follows (int32), the size of its command (int32), and the command: a ``BaseCommand``, whose first
-field is its type, and whose field of that number is what it says. Behind a SEND or MESSAGE stand, where there is a checksum, two
-bytes 0x0e01 and a CRC32C of all that follows; then the size of the metadata (int32), the metadata, and the payload. A broker may
-put metadata of its own before all that, behind two bytes 0x0e02.
+A frame is the size of what follows (int32), the size of its command (int32), and the command: a ``BaseCommand``. Its first field
+is the type, and the field with the type's number holds the content. After a SEND or MESSAGE comes, if there is a checksum, 0x0e01
+and a CRC32C of all that follows; then the size of the metadata (int32), the metadata, and the payload. A broker may put its own
+metadata before all that, after 0x0e02.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INT: Final = struct.Struct(">I")
 SIZES: Final = 8
 """Bytes before the command."""
 MOST_BYTES: Final = 1 << 28
-"""Fifty times what a broker takes by default, and less than the first bytes of TLS would be."""
+"""The largest frame: 50 times a broker's default limit, and less than the size that the first bytes of TLS would mean."""
 MOST_COMMAND_BYTES: Final = 1 << 20
 MOST_METADATA_BYTES: Final = 1 << 20
 CHECKSUM: Final = b"\x0e\x01"
@@ -35,7 +35,7 @@ TYPE: Final = 1
 
 
 class NotAFrameError(ValueError):
-    """The bytes at this place are no frame."""
+    """The bytes at this place are not a frame."""
 
 
 def _int(data: Data, at: int) -> int:
@@ -45,7 +45,7 @@ def _int(data: Data, at: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A command: the number of its type, what it says, how large its frame is, and where in that the command ends."""
+    """A command: the number of its type, its content, the size of its frame, and the offset at which the command ends."""
 
     type: int
     said: Message
@@ -54,10 +54,10 @@ class Head:
 
 
 def head(data: Data) -> Head | int:
-    """Read what a frame begins with, or return how many bytes that takes.
+    """Read the command at the beginning of a frame, or return how many bytes are needed for that.
 
     Raises:
-        NotAFrameError: no frame begins so.
+        NotAFrameError: a frame cannot begin with these bytes.
     """
     if len(data) < SIZES:
         return SIZES
@@ -76,7 +76,7 @@ def head(data: Data) -> Head | int:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Where in its frame a message has its parts: its checksum (none: it has none), what that is of, its payload."""
+    """The offsets of a message's parts in its frame: its checksum (``None`` if absent), the checked bytes, its payload."""
 
     metadata: Message
     checksum: int | None
@@ -85,10 +85,10 @@ class Outline:
 
 
 def outline(data: Data, at: int, size: int) -> Outline | int:
-    """Read the metadata of a message that begins at ``at`` in a frame of ``size`` bytes, or return how many of them that takes.
+    """Read the metadata of a message at ``at`` in a frame of ``size`` bytes, or return how many bytes are needed for that.
 
     Raises:
-        NotAFrameError: they cannot be read.
+        NotAFrameError: the metadata cannot be read.
     """
 
     def there(end: int) -> bool:
@@ -128,7 +128,7 @@ def _metadata(data: Data, at: int, size: int, checksum: int | None) -> Outline |
 
 
 def is_sound(outlined: Outline, data: bytes) -> bool:
-    """Say whether the checksum of a message, ``data`` its whole frame, is right; of one that has none it is."""
+    """Return whether a message's checksum is correct, or absent. ``data``: its whole frame."""
     return outlined.checksum is None or google_crc32c.value(data[outlined.covered :]) == outlined.checksum
 
 
@@ -143,7 +143,7 @@ def command(kind: int, said: Mapping[int, Value | str | Iterable[Value]], messag
 
 
 def message(metadata: Mapping[int, Value | str | Iterable[Value]], payload: bytes) -> bytes:
-    """Make what stands behind a SEND or a MESSAGE."""
+    """Make the message that follows a SEND or MESSAGE command."""
     packed = made(metadata)
     covered = INT.pack(len(packed)) + packed + payload
     return CHECKSUM + INT.pack(google_crc32c.value(covered)) + covered

@@ -1,4 +1,4 @@
-"""The lines of the history that a frame is worth, once its fate is known."""
+"""Makes the history lines of a frame, once it is known whether the frame arrived."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOLD: Mapping[str, Act] = {
 def lines_of(conn: int, frame: PulsarFrame, error: int | str | None, *, reached: bool) -> Iterator[Line]:
     """Yield the history lines of a frame, or of an answer, one for each record in it.
 
-    Of the answer to a SEND also ``place``: where the message is stored, null where the broker says nowhere.
+    The answer to a SEND also has ``place``: where the message is stored; null if the broker reports no place.
     """
     of, answered = frame.asked or frame, frame.asked is not None
     act = _TOLD.get(of.step)

@@ -1,4 +1,4 @@
-"""What a payload holds: one message or a batch of them, compressed or not. Pure."""
+"""Read a payload: one message or a batch of messages, compressed or not. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_BYTES: Final = 64 << 20
-"""What one payload may come to."""
+"""How many decompressed bytes one payload may have."""
 PROPERTIES, COMPRESSION, PLAIN_SIZE, IN_BATCH, KEYS, ALGORITHM = 4, 8, 9, 11, 13, 14
 """Fields of the metadata of a message."""
 CHUNK, CHUNKS, UUID, IN_ALL = 29, 27, 26, 28
@@ -30,55 +30,55 @@ _SIZE: Final = struct.Struct(">I")
 
 
 class NotReadError(Exception):
-    """A payload that nobody can look into; the message is one line."""
+    """A payload cannot be read. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A message by itself, with its properties."""
+    """A single message with its properties."""
 
     value: bytes
     properties: tuple[tuple[str, bytes], ...]
 
 
 def transaction_of(metadata: Message, fields: tuple[int, int] = TRANSACTION) -> str | None:
-    """Return the id of a transaction, ``most:least``; ``None`` where there is none.
+    """Return the id of a transaction, ``most:least``; ``None`` if there is none.
 
     Raises:
-        MalformedError: the metadata are no message.
+        MalformedError: the metadata cannot be read.
     """
     least, most = fields
     return f"{metadata.number(most)}:{metadata.number(least)}" if least in metadata or most in metadata else None
 
 
 def is_chunk(metadata: Message) -> bool:
-    """Say whether a message is one of several that are one."""
+    """Return whether a message is a chunk: one part of a larger message."""
     return metadata.number(CHUNKS) > 1
 
 
 def is_last(metadata: Message) -> bool:
-    """Say whether it is the last of them, or alone.
+    """Return whether a message is the last chunk, or not a chunk.
 
     Raises:
-        MalformedError: the metadata are no message.
+        MalformedError: the metadata cannot be read.
     """
     return not is_chunk(metadata) or metadata.number(CHUNK) >= metadata.number(CHUNKS) - 1
 
 
 def is_encrypted(metadata: Message) -> bool:
-    """Say whether only who has a key can read it."""
+    """Return whether the payload is encrypted, so that it cannot be read without a key."""
     return KEYS in metadata or ALGORITHM in metadata
 
 
 def singles(metadata: Message, payload: bytes) -> tuple[Single, ...]:
-    """Return the messages of a payload that is whole.
+    """Return the messages of a whole payload.
 
     Raises:
-        NotReadError: they cannot be read.
+        NotReadError: the payload cannot be read.
     """
     try:
         if is_encrypted(metadata):
-            raise NotReadError("an encrypted payload: nobody but who has the key knows what it carries")
+            raise NotReadError("an encrypted payload cannot be read without its key")
         plain = inflated(metadata.number(COMPRESSION), payload, metadata.number(PLAIN_SIZE))
         if IN_BATCH not in metadata:
             return (Single(plain, properties(metadata, PROPERTIES)),)
@@ -88,19 +88,19 @@ def singles(metadata: Message, payload: bytes) -> tuple[Single, ...]:
 
 
 def properties(metadata: Message, field: int) -> tuple[tuple[str, bytes], ...]:
-    """Return what a program has said beside a message.
+    """Return the properties of a message.
 
     Raises:
-        MalformedError: the metadata are no message.
+        MalformedError: the metadata cannot be read.
     """
     return tuple((each.text(1), each.raw(2)) for each in metadata.inners(field))
 
 
 def batched(plain: bytes, count: int) -> list[Single]:
-    """Return the messages of a batch of so many.
+    """Return the messages of a batch of ``count`` messages.
 
     Raises:
-        NotReadError: they cannot be read.
+        NotReadError: the batch cannot be read.
     """
     at = 0
     found: list[Single] = []
@@ -121,10 +121,10 @@ def batched(plain: bytes, count: int) -> list[Single]:
 
 
 def inflated(codec: int, data: bytes, size: int) -> bytes:
-    """Return the bytes that were compressed, of which there were ``size``.
+    """Decompress ``data`` to ``size`` bytes.
 
     Raises:
-        NotReadError: they cannot be inflated, or not to that size.
+        NotReadError: the data cannot be decompressed, or has another size.
     """
     if codec == 0:
         return data

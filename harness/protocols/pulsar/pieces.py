@@ -1,8 +1,8 @@
-"""Messages that come in several parts (chunks), put together again.
+"""Put together messages that come in several parts (chunks).
 
-Source: PIP-37; every part names the message by ``uuid``, says which part it is, and is a frame of its own. A message is whole
-where its parts have come one behind the other, and are together as large as the last one says. A part that has come before is
-passed over, as the Java client does: who sends the rest of a message again may begin with one that the broker has.
+Source: PIP-37. Every part is a frame, names its message by ``uuid``, and has its number. A message is whole if all its parts have
+come in order, and together have the size that the last one states. A part that has come before is skipped, as in the Java client,
+because a producer that sends the rest of a message again may start with a part that the broker has.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from harness.protocols.pulsar.protobuf import Message
 
 MOST_MESSAGES: Final = 10_000
-"""Of how many messages the parts are kept; beyond that the oldest is forgotten."""
+"""For how many incomplete messages the parts are kept. Beyond that, the oldest is forgotten."""
 
 
 class Pieces:
-    """What has come of messages whose last part is still to come. A message has a name, within whatever holds its parts."""
+    """The parts of incomplete messages. A message's name begins with its holder (a producer or consumer)."""
 
     def __init__(self) -> None:
         self._came: OrderedDict[tuple[Any, ...], list[bytes]] = OrderedDict()
 
     def whole(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> bytes | None:
-        """Return what a part makes whole, and None where it does not: more is to come, or something before it has not come.
+        """Return the whole message if this part completes it; ``None`` if parts are still missing.
 
         Raises:
-            NotReadError: the parts together are not as large as they say, or have more bytes than are kept.
+            NotReadError: the parts together have another size than stated, or more bytes than are kept.
         """
         before = self._before(name, metadata)
         if before is None:
@@ -48,7 +48,7 @@ class Pieces:
         return b"".join((*before, part))
 
     def take(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> None:
-        """Take note that a part has come. What lacks one before it is never whole; one that comes again is passed over."""
+        """Keep a part that has come. If an earlier part is missing, the message is never whole; a repeated part is skipped."""
         number = metadata.number(payload.CHUNK)
         before = self._before(name, metadata)
         if before is not None and not payload.is_last(metadata):
@@ -59,7 +59,7 @@ class Pieces:
             self._came.pop(name, None)
 
     def forget(self, holder: Any) -> None:
-        """Forget the messages whose names begin so."""
+        """Forget the incomplete messages of a holder."""
         for name in [name for name in self._came if name[0] == holder]:
             del self._came[name]
 

@@ -1,7 +1,7 @@
-"""As much of Protocol Buffers as Pulsar's commands need: fields by their numbers, in both directions. Pure.
+"""The part of Protocol Buffers that Pulsar's commands need: read and write fields by their numbers. Pure.
 
-A message is a sequence of fields, each with a number and one of four encodings, and nothing in it says what it is called or
-means. What a field means stands where it is read.
+A message is a sequence of fields, each with a number and one of four encodings. Names and meanings are not in the data; the code
+that reads a field knows them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _ALL: Final = 1 << 64
 
 
 class MalformedError(ValueError):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 class Message:
-    """A message that was read. A field that is not there has the default that is asked for; of several the last one counts."""
+    """A message that was read. An absent field has the caller's default; of a repeated field the last value counts."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         """Read the whole of ``data``.
 
         Raises:
-            MalformedError: it is no message.
+            MalformedError: ``data`` is not a message.
         """
         self._fields: dict[int, list[Value]] = {}
         at, end = 0, len(data)
@@ -55,15 +55,15 @@ class Message:
         return number in self._fields
 
     def number(self, number: int, default: int = 0) -> int:
-        """Return an integer, as it is without a sign.
+        """Return an unsigned integer.
 
         Raises:
-            MalformedError: the field is no integer.
+            MalformedError: the field is not an integer.
         """
         return self.numbers(number)[-1] if number in self._fields else default
 
     def signed(self, number: int, default: int = 0) -> int:
-        """Likewise of an integer that may be negative.
+        """Return a signed integer.
 
         >>> Message(made({1: -1})).signed(1), Message(made({1: -1})).number(1) == 2**64 - 1
         (-1, True)
@@ -75,7 +75,7 @@ class Message:
         """Return every integer of a repeated field that is not packed.
 
         Raises:
-            MalformedError: one is no integer.
+            MalformedError: a value is not an integer.
         """
         found = self._fields.get(number, [])
         if not all(isinstance(each, int) for each in found):
@@ -83,10 +83,10 @@ class Message:
         return [each for each in found if isinstance(each, int)]
 
     def raws(self, number: int) -> list[bytes]:
-        """Return the bytes of every such field.
+        """Return the bytes of every value of a field.
 
         Raises:
-            MalformedError: one is an integer.
+            MalformedError: a value is an integer.
         """
         found = self._fields.get(number, [])
         if not all(isinstance(each, bytes) for each in found):
@@ -94,38 +94,38 @@ class Message:
         return [each for each in found if isinstance(each, bytes)]
 
     def raw(self, number: int) -> bytes:
-        """Return the bytes of a field, none where it is not there."""
+        """Return the bytes of a field; empty if it is absent."""
         return self.raws(number)[-1] if number in self._fields else b""
 
     def text(self, number: int, default: str = "") -> str:
-        """Return a text."""
+        """Return a field as text."""
         return self.raw(number).decode("utf-8", "replace") if number in self._fields else default
 
     def inner(self, number: int) -> Message:
-        """Return the message in a field; an empty one where there is none.
+        """Return the message in a field; an empty one if it is absent.
 
         Raises:
-            MalformedError: the field is no message.
+            MalformedError: the field is not a message.
         """
         return Message(self.raw(number))
 
     def inners(self, number: int) -> list[Message]:
-        """Return the message in every such field.
+        """Return the message in every value of a field.
 
         Raises:
-            MalformedError: one is no message.
+            MalformedError: a value is not a message.
         """
         return [Message(each) for each in self.raws(number)]
 
 
 def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    r"""Return the integer at a place, below 2**64, and where it ends.
+    r"""Return the integer (below 2**64) at ``at``, and the offset of its end.
 
     >>> varint(b"\xac\x02", 0)
     (300, 2)
 
     Raises:
-        MalformedError: it is too large, or cut off.
+        MalformedError: the integer is too large, or cut off.
     """
     value = shift = 0
     for byte in data[at : at + MOST_VARINT_BYTES]:
@@ -137,7 +137,7 @@ def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
 
 
 def put(value: int) -> bytes:
-    r"""Return an integer as it is written.
+    r"""Encode an integer.
 
     >>> put(300)
     b'\xac\x02'
@@ -151,7 +151,7 @@ def put(value: int) -> bytes:
 
 
 def made(fields: Mapping[int, Value | str | Iterable[Value]]) -> bytes:
-    r"""Return a message with these fields; a field of several values is repeated.
+    r"""Encode a message with these fields. A field with several values is repeated.
 
     >>> made({1: 5, 2: "a", 3: [b"b", b""]})
     b'\x08\x05\x12\x01a\x1a\x01b\x1a\x00'

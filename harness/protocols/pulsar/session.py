@@ -1,4 +1,4 @@
-"""One connection of Pulsar: who it is, what was asked, what was given and is not acknowledged, which transactions are open."""
+"""The state of one Pulsar connection: its client, its requests, unacknowledged deliveries, and open transactions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Place = tuple[int, int]
 
 @dataclass(slots=True)
 class _Transaction:
-    """What was asked for in a transaction."""
+    """The requests of a transaction."""
 
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
@@ -77,7 +77,7 @@ class _Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of a cell: where its records carry their ids, and what goes on over another connection."""
+    """The bookkeeping of one cell: where its records carry their ids, and state that outlives a connection."""
 
     identity: Identity | None
     sent: OrderedDict[str, Carried] = field(default_factory=OrderedDict)
@@ -88,36 +88,36 @@ class Ledger:
     """By the broker's names for them. The end of one is asked for again where its answer did not come."""
 
     def record(self, single: payload.Single) -> str | None:
-        """Return the id in a message; None where it is none of ours."""
+        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
         return decode_id(single.value) if self.identity is None else self.identity.find(None, single.value, single.properties)
 
 
 class Pulsar:
-    """The protocol."""
+    """The protocol Pulsar, as the wire reads it."""
 
     name = "pulsar"
     steps = STEPS
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Topics have one name."""
+        """Do nothing: a topic has only one name."""
 
     def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
         """Make the bookkeeping of a cell."""
         return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> PulsarSession:
-        """Begin a connection."""
+        """Return the state of a new connection."""
         return PulsarSession(conn, limit)
 
 
 class PulsarSession:
-    """What is known of one connection."""
+    """The state of one connection."""
 
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
         self._limit = limit
         self._heard: dict[Direction, PulsarFrame] = {}
-        """What was fed and not taken."""
+        """The frame of each direction that was found and is not taken from the buffer yet."""
         self._numbers = dict.fromkeys(Direction, 0)
         self._version = 0
         self._owner: str | None = None
@@ -290,7 +290,7 @@ class PulsarSession:
             NotReadError: it cannot be read, or its reader may take it or not.
         """
         if not frames.is_sound(outlined, data):
-            raise payload.NotReadError("a message whose checksum is wrong")
+            raise payload.NotReadError("a message with a wrong checksum")
         metadata, part = outlined.metadata, data[outlined.payload :]
         if not payload.is_chunk(metadata):
             return part
@@ -315,7 +315,7 @@ class PulsarSession:
         return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
 
     def sending(self, frame: Frame) -> None:
-        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
         assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         said = frame.said
         if frame.step == Command.SEND:
@@ -370,10 +370,10 @@ class PulsarSession:
             _remember(ledger.transactions, frame.transaction, found)
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
-        """Make the answer that refuses a request.
+        """Return the answer that refuses a request.
 
         Raises:
-            UnableError: the request asks for no answer, or is never refused so.
+            UnableError: the request gets no answer, or is never refused by this error.
         """
         assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
@@ -388,7 +388,7 @@ class PulsarSession:
         return frames.command(NUMBERS[answer], own | halves | {4: code, 5: error})
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - nothing is
-        """Return no way: producers, consumers and their numbers belong to their connection."""
+        """Return that the frame cannot be sent on another connection: producers and consumers belong to their own."""
         return Immovable("belongs to its connection, as producers and consumers do")
 
     def owner(self) -> str | None:
@@ -396,11 +396,11 @@ class PulsarSession:
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:  # noqa: ARG002 - both sides ask
-        """Return what both sides have by default; nobody says it."""
+        """Return the default time-out of both sides, which the protocol does not transmit."""
         return SILENCE_S
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
         return ()
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Command(StepName):
-    """The type of a command, as ``PulsarApi.proto`` calls it."""
+    """The type of a command, by its name in ``PulsarApi.proto``."""
 
     CONNECT = "CONNECT"
     CONNECTED = "CONNECTED"
@@ -75,16 +75,16 @@ class Command(StepName):
     TOPIC_MIGRATED = "TOPIC_MIGRATED"
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return by which fields of a rule a frame can be chosen."""
+        """Return the fields by which a rule can select a frame."""
         return STEPS.get((str(self), direction), Step()).selects
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return by what a broker may refuse it."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
     def removable(self, direction: Direction) -> bool:
-        """Return whether it may vanish while its connection lives."""
+        """Return whether the wire may drop it without closing its connection."""
         return STEPS.get((str(self), direction), Step()).removable
 
 

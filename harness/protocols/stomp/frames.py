@@ -1,7 +1,7 @@
-"""Frames: finding them in a byte stream, and their headers. Pure: bytes in, values out.
+"""Find frames in a byte stream, read their headers, and make frames. Pure: bytes in, values out.
 
-A frame is a command, headers, an empty line, a body and a null byte; between frames there may be ends of lines. How long the body
-is says ``content-length``; without it, the null byte.
+A frame is a command, headers, an empty line, a body and a null byte. There may be line ends between frames. ``content-length``
+gives the length of the body; without it, the body ends at the null byte.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ESCAPE: Final = re.compile(rb"\\.?", re.DOTALL)
 
 
 class NotAFrameError(ValueError):
-    """The bytes at this place are no frame."""
+    """The bytes at this place are not a frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A command and its headers. ``size`` is where the body begins, ``body`` how long it says to be (-1: up to a null byte)."""
+    """A command and its headers. ``size``: the offset of the body; ``body``: its stated length (-1: up to a null byte)."""
 
     command: str
     headers: dict[str, str]
@@ -38,13 +38,13 @@ class Head:
 
 
 def head(data: Data, *, escaped: bool) -> Head | None:
-    r"""Read what stands before the body; None where it is not whole yet.
+    r"""Read the command and headers before the body; ``None`` if they are not complete yet.
 
     >>> head(b"SEND\ndestination:/queue/a\\cb\n\nbody", escaped=True)
     Head(command='SEND', headers={'destination': '/queue/a:b'}, size=30, body=-1)
 
     Raises:
-        NotAFrameError: no frame begins so.
+        NotAFrameError: a frame cannot begin with these bytes.
     """
     start = bytes(data[:MOST_COMMAND_BYTES])
     line = start.split(b"\n", 1)[0].removesuffix(b"\r")

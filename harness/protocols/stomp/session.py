@@ -1,4 +1,4 @@
-"""One STOMP connection: who it is, what was asked for a receipt, what was delivered and is not acknowledged."""
+"""The state of one STOMP connection: its client, frames that wait for a receipt, and unacknowledged deliveries."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _TOLD: Final = ("destination", "transaction", "subscription", "message-id", "rec
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of a cell: where its records carry their ids."""
+    """The bookkeeping of one cell: where its records carry their ids."""
 
     identity: Identity | None
 
     def record(self, body: bytes, headers: Mapping[str, str]) -> str | None:
-        """Return the id in a message; None where it is none of ours."""
+        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
         if self.identity is None:
             return decode_id(body)
         return self.identity.find(None, body, tuple((name, value.encode()) for name, value in headers.items()))
@@ -44,7 +44,7 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class StompFrame(Frame):
-    """One frame. ``asked``: of a receipt, or an error, what it is said to; of a CONNECTED, the CONNECT."""
+    """One frame. ``asked``: for a RECEIPT or ERROR, the frame that it answers; for a CONNECTED, the CONNECT."""
 
     way: Direction = Direction.REQUEST
     headers: dict[str, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class StompFrame(Frame):
 
 @dataclass(slots=True)
 class _Transaction:
-    """What was asked for in an open transaction."""
+    """The requests of an open transaction."""
 
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
@@ -67,31 +67,31 @@ class _Transaction:
 
 
 class Stomp:
-    """The protocol."""
+    """The protocol STOMP, as the wire reads it."""
 
     name = "stomp"
     steps = STEPS
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Destinations have one name."""
+        """Do nothing: a destination has only one name."""
 
     def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
         """Make the bookkeeping of a cell."""
         return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> StompSession:
-        """Begin a connection."""
+        """Return the state of a new connection."""
         return StompSession(conn, limit)
 
 
 class StompSession:
-    """What is known of one connection."""
+    """The state of one connection."""
 
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
         self._limit = limit
         self._heard: dict[Direction, StompFrame] = {}
-        """What was fed and not taken."""
+        """The frame of each direction that was found and is not taken from the buffer yet."""
         self._looked: dict[Direction, int] = dict.fromkeys(Direction, 0)
         """Up to where there is no null byte."""
         self._numbers = dict.fromkeys(Direction, 0)
@@ -109,7 +109,7 @@ class StompSession:
     # -- frames ---------------------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
-        """Find the next frame, or end of a line between two."""
+        """Find the next frame, or the line end between two frames."""
         known = self._heard.get(way)
         if known is not None:
             return known
@@ -241,7 +241,7 @@ class StompSession:
         return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
 
     def sending(self, frame: Frame) -> None:
-        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
         assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None:
             return
@@ -291,20 +291,20 @@ class StompSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its receipt is enough
-        """Make the ERROR that refuses a frame with a receipt header. The broker ends the connection behind an ERROR.
+        """Return the ERROR that refuses a frame with a receipt header. The broker closes the connection after an ERROR.
 
         Raises:
-            UnableError: no receipt was asked for, or the step is never refused so.
+            UnableError: the frame requests no receipt, or is never refused by this error.
         """
         if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
-            raise UnableError(f"a {frame.step} that asks for {'a' if frame.id else 'no'} receipt cannot be refused by {error!r}")
+            raise UnableError(f"a {frame.step} that requests {'a' if frame.id else 'no'} receipt cannot be refused by {error!r}")
         headers = {"receipt-id": str(frame.id), "message": REFUSED, "content-length": "0"}
         return frames.made("ERROR", headers, escaped=self._version != "1.0")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
-        """Say how a frame may go over another connection.
+        """Say how a frame can be sent on another connection.
 
-        What is sent in no transaction may come over any connection of the same client.
+        A frame that is sent outside of a transaction may be sent on any connection of the same client.
         """
         if frame.step != Command.SEND or "transaction" in frame.facts:
             return Immovable("belongs to its connection, as subscriptions and transactions do")
@@ -312,15 +312,15 @@ class StompSession:
         return Move(data, (Say(lambda _: hello), Expect("CONNECTED")))
 
     def owner(self) -> str | None:
-        """Return the client's id, or the last word of the first destination that it named."""
+        """Return the client's id, or the last part of the first destination that it named."""
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return what both sides have agreed on."""
+        """Return the heartbeat time-out on which both sides have agreed."""
         return self._beats.get(way)
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: what was not acknowledged is given to somebody else, which their broker tells."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
         return ()
 
 

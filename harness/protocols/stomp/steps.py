@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REFUSED: Final = "refused"
-"""The one error there is: an ERROR frame, behind which the server ends the connection."""
+"""The only refusal: an ERROR frame, after which the server closes the connection."""
 
 
 class Command(StepName):
-    """What stands in the first line of a frame."""
+    """The command in the first line of a frame."""
 
     CONNECT = "CONNECT"
     STOMP = "STOMP"
@@ -35,16 +35,16 @@ class Command(StepName):
     ERROR = "ERROR"
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return by which fields of a rule a frame can be chosen; a topic is a destination, whatever it is."""
+        """Return the fields by which a rule can select a frame. A topic is a destination of any kind."""
         return STEPS.get((str(self), direction), Step()).selects
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return by what a broker may refuse it."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
     def removable(self, direction: Direction) -> bool:
-        """Return whether it may vanish: nothing numbers the frames of a connection."""
+        """Return whether the wire may drop it: the frames of a connection are not numbered."""
         return STEPS.get((str(self), direction), Step()).removable
 
 

@@ -1,4 +1,4 @@
-"""Jute, in which ZooKeeper's frames are written: big-endian numbers, and a length before what has one. Pure."""
+"""Read Jute, the encoding of ZooKeeper's frames: big-endian numbers, and values of variable size after their length. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FAILED: Final = -1
 
 
 class UnreadableError(ValueError):
-    """The bytes end too soon, or say what cannot be."""
+    """The bytes end too soon, or hold an impossible value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation on a node, with what it is to hold where that is told."""
+    """One operation on a node, with the node's new data if the operation has it."""
 
     op: Op | None
     path: str
@@ -47,7 +47,7 @@ class Cursor:
         return what.unpack(self._take(what.size))
 
     def buffer(self) -> bytes:
-        """Read bytes behind their length; none is written as -1.
+        """Read bytes after their length. Length -1 stands for no bytes.
 
         Raises:
             UnreadableError: the length is below -1.
@@ -58,11 +58,11 @@ class Cursor:
         return self._take(max(size, 0))
 
     def skip(self, size: int) -> None:
-        """Pass over bytes."""
+        """Skip bytes."""
         self._take(size)
 
     def text(self) -> str:
-        """Read a text behind its length."""
+        """Read a text after its length."""
         return self.buffer().decode("utf-8", "replace")
 
     def _take(self, size: int) -> bytes:
@@ -74,16 +74,16 @@ class Cursor:
 
 
 def operation(cursor: Cursor, op: Op | None) -> Operation:
-    """Read one that begins with a path, up to and with its data."""
+    """Read an operation that begins with a path, up to the end of its data."""
     path = cursor.text()
     return Operation(op, path, cursor.buffer() if op in WITH_DATA else b"")
 
 
 def operations(cursor: Cursor) -> Iterator[Operation]:
-    """Read those of a ``multi``.
+    """Read the operations of a ``multi`` request.
 
     Raises:
-        UnreadableError: one of them is of an unknown type.
+        UnreadableError: an operation is of an unknown type.
     """
     while True:
         number, done, _ = cursor.unpack(_MULTI_HEADER)
@@ -104,7 +104,7 @@ def operations(cursor: Cursor) -> Iterator[Operation]:
 
 
 def refused(cursor: Cursor) -> int:
-    """Return the first error in the answer to a ``multi``: all are refused, or none is."""
+    """Return the first error in the answer to a ``multi`` request, in which all operations are refused, or none is."""
     while True:
         number, done, _ = cursor.unpack(_MULTI_HEADER)
         if done or number != FAILED:

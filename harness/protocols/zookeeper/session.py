@@ -1,7 +1,7 @@
-"""One connection to ZooKeeper: what was asked for, of which path, and what answers it.
+"""The state of one connection to ZooKeeper: its requests with their paths, and the answers.
 
-A client numbers what it asks (``xid``), and is answered in order. It says no name of its own: the first word with a dot in a
-path that it speaks of is taken for one, for so the nodes of a cell are called.
+A client numbers its requests (``xid``), and gets answers in order. It does not send a name of its own. The first part of a path
+that holds a dot is taken for its name, because the nodes of a cell have such names.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ READS_WITHIN: Final = 2 / 3
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of a cell: where its records carry their ids."""
+    """The bookkeeping of one cell: where its records carry their ids."""
 
     identity: Identity | None
 
     def record(self, data: bytes) -> str | None:
-        """Return the id in a node's data; None where it is none of ours."""
+        """Return the record id in a node's data; ``None`` if it is not a record of this cell."""
         return decode_id(data) if self.identity is None else self.identity.find(None, data, ())
 
 
 @dataclass(slots=True, eq=False)
 class KeeperFrame(Frame):
-    """One frame. ``asked``: of an answer, what it answers."""
+    """One frame. ``asked``: for an answer, the request."""
 
     way: Direction = Direction.REQUEST
     number: int = 0
@@ -69,31 +69,31 @@ class KeeperFrame(Frame):
 
 
 class ZooKeeper:
-    """The protocol."""
+    """The protocol ZooKeeper, as the wire reads it."""
 
     name = "zookeeper"
     steps = STEPS
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Paths have one name."""
+        """Do nothing: a path has only one name."""
 
     def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
         """Make the bookkeeping of a cell."""
         return Ledger(identity)
 
     def session(self, conn: int, *, limit: int) -> KeeperSession:
-        """Begin a connection."""
+        """Return the state of a new connection."""
         return KeeperSession(conn, limit)
 
 
 class KeeperSession:
-    """What is known of one connection."""
+    """The state of one connection."""
 
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
         self._limit = limit
         self._heard: dict[Direction, KeeperFrame | Between] = {}
-        """What was fed and not taken."""
+        """The frame of each direction that was found and is not taken from the buffer yet."""
         self._greeted = dict.fromkeys(Direction, False)
         self._numbers = dict.fromkeys(Direction, 0)
         self._asked: OrderedDict[str, KeeperFrame] = OrderedDict()
@@ -196,7 +196,7 @@ class KeeperSession:
         return Insight(frame.subject)
 
     def sending(self, frame: Frame) -> None:
-        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
         assert isinstance(frame, KeeperFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is not None:
             self._asked[str(frame.id)] = frame
@@ -220,19 +220,19 @@ class KeeperSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - there is none
-        """Raise UnableError: no refusal of it is known here."""
+        """Raise UnableError: the wire cannot refuse a request to ZooKeeper."""
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - whatever it is
-        """Return no way over another connection: the session would have to come along."""
+        """Return that the frame cannot be sent on another connection: its session belongs to its own."""
         return Immovable("belongs to its session, which is on one connection at a time")
 
     def owner(self) -> str | None:
-        """Return the first word with a dot in a path."""
+        """Return the first part of a path that holds a dot."""
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return the session's time-out; a client gives its server up before."""
+        """Return the session's time-out. A client gives its server up earlier."""
         if self._timeout_s is None:
             return None
         return self._timeout_s * (1 if way is Direction.REQUEST else READS_WITHIN)

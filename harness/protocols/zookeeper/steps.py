@@ -1,4 +1,4 @@
-"""The steps of ZooKeeper: what a client asks for, by the names of its documentation."""
+"""The steps of ZooKeeper's protocol: a client's requests, by the names in ZooKeeper's documentation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.wire.rules import Direction, StepName
 
 
 class Op(StepName):
-    """What a request asks for; the answer has the same name."""
+    """The operation of a request. The answer has the same name."""
 
     CONNECT = "connect"
     CREATE = "create"
@@ -42,7 +42,7 @@ class Op(StepName):
     WHO_AM_I = "whoAmI"
     CLOSE = "closeSession"
     EVENT = "event"
-    """What a watch tells; nobody has asked for it then."""
+    """The event of a watch, which the server sends without a request."""
 
     def selects(self, direction: Direction) -> frozenset[str]:
         """Return by which fields of a rule a frame can be chosen; a topic is a path."""
