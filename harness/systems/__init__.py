@@ -1,11 +1,11 @@
-"""Systems under test, one folder each, and their list: one line each. Packages of others add theirs by entry points."""
+"""List the systems under test: one folder and one line each. Other packages add theirs by entry points."""
 
 from __future__ import annotations
 
 from typing import Final
 
 GROUP: Final = "lostack.systems"
-"""The group of entry points: a name, and ``module:attribute`` of a :class:`~harness.interfaces.System`."""
+"""The group of entry points. Each has a name and the ``module:attribute`` of a :class:`~harness.interfaces.System`."""
 SYSTEMS: Final = {
     "activemq": "harness.systems.activemq.about:SYSTEM",
     "artemis": "harness.systems.artemis.about:SYSTEM",
@@ -17,4 +17,4 @@ SYSTEMS: Final = {
     "storm": "harness.systems.storm.about:SYSTEM",
     "streams": "harness.systems.streams.about:SYSTEM",
 }
-"""Ours by name: where each is declared."""
+"""The systems that lostack brings: name → ``module:attribute`` of its declaration."""

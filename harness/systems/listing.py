@@ -1,4 +1,4 @@
-"""Every system, ours and those of others, and what each declares of itself."""
+"""Find every system, lostack's own and those of other packages, and load its declaration."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def listed() -> Mapping[str, str]:
-    """Return where each system is declared, by its name, ours first.
+    """Return where each system is declared (``module:attribute``), by its name; lostack's own come first.
 
     Raises:
-        EnvironmentFailure: a name is taken twice.
+        EnvironmentFailure: two systems have the same name.
     """
     return with_others(GROUP, SYSTEMS)
 
 
 def declaration(name: str) -> System:
-    """Return what a system declares of itself.
+    """Load the declaration of a system.
 
     Raises:
         KeyError: there is no such system.
-        EnvironmentFailure: it cannot be loaded.
+        EnvironmentFailure: the declaration cannot be loaded.
     """
 
     def check(found: System) -> str | None:

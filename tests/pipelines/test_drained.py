@@ -109,7 +109,7 @@ def test_to_offer_the_records_takes_as_long_as_it_takes(monkeypatch: pytest.Monk
     """The deadline begins anew with each."""
     pipe = Drains(monkeypatch)
     pipe.rows.append("b")
-    pipe.trouble = "not everything has been offered yet"
+    pipe.trouble = "some records have not been offered yet"
 
     def offer() -> None:
         pipe.came = int(pipe.clock.now // 10)
@@ -123,7 +123,10 @@ def test_to_offer_the_records_takes_as_long_as_it_takes(monkeypatch: pytest.Monk
 
 def test_an_output_that_is_never_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a fault it is a failed drain; without one the pipeline is wrong, for nothing has happened that it could come from."""
-    said = f"changes, though nothing comes in .*; quiet_s asks for {QUIET_S:g} s without a change, and {ORDERS.drain_s:g} s"
+    said = (
+        f"changes although no record arrives; .*; quiet_s asks for {QUIET_S:g} s without a change, and there were none in "
+        f"{ORDERS.drain_s:g} s"
+    )
     for cell in ("request-lost", "none"):
         pipe = Drains(monkeypatch, cell)
         monkeypatch.setattr(Drains, "size", lambda self: self.clock.now)

@@ -150,7 +150,7 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
         for worker in workers._known.values():  # a while later
             worker.since -= REPLACED_S
         with pytest.raises(
-            StageError, match=rf"lost one of its processes: {first} .* ended by itself, without any fault, and no"
+            StageError, match=rf"lost one of its processes: {first} .* ended by itself in a run without a fault, and no"
         ):
             stands.stage_trouble()
         after = standing_of(scenes("orders", fault=KILLS, history=stage.history), workers, consumer=stage)
@@ -250,7 +250,7 @@ def test_who_is_down_for_a_while_comes_back_later(tmp_path: Path, listener: sock
         said = []
         while stage.incarnation == 3:
             said.append(stage.supervise())
-        assert "the consumer ended with status 3, and is down for 0.5 s" in said
+        assert "the consumer ended with status 3, and stays down for 0.5 s" in said
         assert said[-1] == "the consumer ended with status 3 and was started again"
     lives = [e for e in read_history(tmp_path).of(kinds.NODE) if e["phase"] in {"started", "exited"}]
     ends, starts = ([e["t"] for e in lives if e["phase"] == phase] for phase in ("exited", "started"))

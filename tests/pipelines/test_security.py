@@ -86,7 +86,7 @@ def test_no_password_is_saved_with_a_cell(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_somebody_elses_users_must_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of brokers that are up already; and the password must be where it is said to be."""
-    with pytest.raises(DeclarationError, match="say username and password_from"):
+    with pytest.raises(DeclarationError, match="give username and password_from"):
         Attachment("127.0.0.1:1", read_pipeline(SECURED)).check()
     named = ('protocol = "SASL_SSL"', 'protocol = "SASL_SSL"\nusername = "me"\npassword_from = "NO_SUCH"')
     monkeypatch.delenv("NO_SUCH", raising=False)
@@ -102,7 +102,7 @@ def test_a_listener_that_speaks_otherwise_is_named() -> None:
     }  # fmt: skip
     assert listeners_of("broker-1", "127.0.0.1", settings, ["consumer"])
     with pytest.raises(
-        EnvironmentFailure, match="speaks PLAINTEXT at LOSTACK_CONSUMER, and the pipeline's programs speak SASL_SSL"
+        EnvironmentFailure, match="speaks PLAINTEXT at LOSTACK_CONSUMER, but the pipeline's programs speak SASL_SSL"
     ):
         listeners_of("broker-1", "127.0.0.1", settings, ["consumer"], "SASL_SSL")
 

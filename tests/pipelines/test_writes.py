@@ -134,5 +134,5 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
     told = [(e["role"], e["made"], e["files"], e["because"]) for e in read_history(tmp_path).of(kinds.WRITES)]
     assert told == [
         ("consumer", {"rename": [70]}, ["{work}/a"], None), ("processor", {}, [], "it is a container"),
-        ("consumer", {}, [], f"the wire did not see the consumer being given {load.target.id}, behind which writes are counted"),
+        ("consumer", {}, [], f"the wire did not see that the consumer was given {load.target.id}; writes count from then on"),
     ]  # fmt: skip

@@ -1,1 +1,1 @@
-"""Pipelines that users declare, run on our Kafka behind the wire."""
+"""Run pipelines that users declare, on a broker behind the wire."""

@@ -1,4 +1,4 @@
-"""What a pipeline of somebody else's can suffer beyond the eight verbs."""
+"""The abilities of a declared pipeline: what a fault can do to it beyond the basic actions of every system."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 PUT_OUT_S = 75.0
 """Longer than the session time-out that clients have by themselves, 45 s."""
 REJOINS_S = 10.0
-"""How long the others of a group may take to hear that one joins it again: they ask every 3 s."""
+"""How long the other members of a group may take to hear that a member joins again: they send a heartbeat every 3 s."""
 TELLING = (
     Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT, Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT, Api.JOIN_GROUP, Api.SYNC_GROUP,
 )  # fmt: skip
-"""Whose answers tell a client whether it is a member of its group."""
+"""The requests whose answers tell a client whether it is a member of its group."""
 
 
 @dataclass
 class ForeignMembership(Membership):
-    """The members of the pipeline's groups, one of which was paused."""
+    """Watches the members of the pipeline's consumer groups while one of them is paused."""
 
     scene: Scene
     nodes: DeclaredNodes
@@ -44,12 +44,13 @@ class ForeignMembership(Membership):
     def await_expired(self, role: Role) -> None:
         """Wait until the groups have one member less than when the fault fired."""
         wait_until(lambda: self.nodes.membership() < self.nodes.members, within_s=PUT_OUT_S, poll_s=0.1,
-                   because=f"the group to put out a paused {role} (its session time-out?)")  # fmt: skip
+                   because=f"the group to remove a paused {role} (check its session time-out)")  # fmt: skip
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until the process was told that it is no member any more, and has joined again if it does so at once.
+        """Wait until the process was told that it is no longer a member; if it joins again at once, wait for that, too.
 
-        It was put out before it was woken: so any answer to it about its membership says so, and so does its end.
+        The group removed it before it was woken, so any answer about its membership tells it so. The end of the process counts
+        as well.
         """
         since, victim, so_far = time.monotonic_ns(), self.nodes.victim or 0, self.scene.so_far
 
@@ -72,7 +73,7 @@ class ForeignMembership(Membership):
 
 @dataclass
 class StageTermination(Termination):
-    """The stages of the pipeline, which can be told to end."""
+    """Finds the stages of the pipeline that a fault tells to end (SIGTERM)."""
 
     nodes: DeclaredNodes
 
@@ -84,25 +85,25 @@ class StageTermination(Termination):
 
 @dataclass
 class StandardInput(Input):
-    """What the producer is given by standard input."""
+    """Ends the standard input of the producer."""
 
     feed: DeclaredFeed
 
     def end(self) -> None:
-        """Give it all records that are left, and the end."""
+        """Give the producer all remaining records, then close its standard input."""
         self.feed.end_input()
 
 
 @dataclass
 class TracedWrites(DurableWrites):
-    """The durable writes of a stage, as the kernel's tracer sees them."""
+    """Stops a stage at one of its durable writes, which ``ptrace`` shows."""
 
     scene: Scene
     controls: WireControls
     nodes: DeclaredNodes
 
     def arm(self, trigger: AtWrite) -> None:
-        """Let the target wait on its way to the stage: from there on its durable writes are counted."""
+        """Hold the target on its way to the stage, and count the stage's durable writes from then on."""
 
         def trace(given: Fired) -> None:
             del given

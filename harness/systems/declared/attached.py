@@ -1,9 +1,9 @@
-"""A Kafka that is already up, and somebody else's: lostack stands between it and the pipeline's programs, and kills only those.
+"""Attach to a Kafka cluster that already runs: the wire stands between it and the pipeline's programs.
 
-Its brokers have a listener per stage, ``LOSTACK_CONSUMER`` and the like, whose advertised address is where the wire listens:
-what the programs learn from the broker leads them through the wire. Which addresses those are is asked of the brokers' own
-settings. Of what the cluster holds, lostack touches the topics that the pipeline names, which must not be there at the
-beginning, and groups that were not there either and that the pipeline's programs were seen to use.
+lostack kills only the programs, never a broker of the cluster. Each broker needs a listener per stage, ``LOSTACK_CONSUMER``
+and the like. Its advertised address is where the wire listens, so the addresses that programs learn from the broker lead
+through the wire. lostack reads these addresses from the brokers' settings. In the cluster it changes only topics that the
+pipeline names and groups that the pipeline's programs use, and only those that did not exist at the beginning.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     from harness.wire.control import WireControl
 
 LISTENER = "LOSTACK_"
-"""Before a role, in capitals: the name of the listener that belongs to it."""
+"""The prefix of a listener's name; the role follows in capitals."""
 ANSWER_MS = 10_000
 _HELLO = bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 0, 255, 255])
-"""An ApiVersions request of nobody."""
+"""An ApiVersions request without a client id."""
 EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - what a broker's own settings say, not what is bound here
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One broker's listener for one role: where it is, and where it says that it is, which is where the wire must be."""
+    """One broker's listener for one role: its own address, and the advertised port, on which the wire must listen."""
 
     node: str
     role: str
@@ -67,7 +67,7 @@ class Listener:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine and nothing else.
+    """Say whether a host is a loopback address of this machine.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.9")]
     [True, True, True, False]
@@ -81,7 +81,7 @@ def is_loopback(host: str) -> bool:
 
 
 def addresses(text: str) -> dict[str, tuple[str, int]]:
-    """Return the listeners of a broker's setting by name.
+    """Parse a broker's ``listeners`` setting: name → host and port.
 
     >>> addresses("PLAINTEXT://:9092,LOSTACK_CONSUMER://127.0.0.1:9192")
     {'PLAINTEXT': ('', 9092), 'LOSTACK_CONSUMER': ('127.0.0.1', 9192)}
@@ -99,10 +99,10 @@ def listeners_of(
 ) -> tuple[Listener, ...]:
     """Return a broker's listeners for roles.
 
-    ``protocol``: what the pipeline's programs speak, and so must they.
+    ``protocol``: the security protocol of the pipeline's programs, which the listeners must have, too.
 
     Raises:
-        EnvironmentFailure: a listener is missing or wrong; the line says what to add.
+        EnvironmentFailure: a listener is missing or wrong; the message says what to add.
     """
     spoken = dict(each.split(":") for each in filter(None, settings.get("listener.security.protocol.map", "").upper().split(",")))
     own, advertised = addresses(settings.get("listeners") or ""), addresses(settings.get("advertised.listeners") or "")
@@ -113,29 +113,29 @@ def listeners_of(
             raise EnvironmentFailure(
                 f"{node} has no listener {name}: add to its settings listeners=...,{name}://127.0.0.1:19092 and "
                 f"advertised.listeners=...,{name}://127.0.0.1:29092 and listener.security.protocol.map=...,{name}:{protocol} "
-                "(any two free ports, others for each role and broker) and restart it"
+                "(any two free ports, different ones for each role and broker) and restart it"
             )
         at, port = own[name]
         told, wire_port = advertised[name]
         if not is_loopback(told) or wire_port == port:
             raise EnvironmentFailure(
-                f"{node} advertises {name} at {told}:{wire_port}: it must be a port of 127.0.0.1 that is not its own, {port}, "
-                "for the wire to listen on"
+                f"{node} advertises {name} at {told}:{wire_port}, and the wire must listen there: advertise a free port of "
+                f"127.0.0.1 that is not the listener's own port {port}"
             )
         if spoken.get(name, protocol) != protocol:
             raise EnvironmentFailure(
-                f"{node} speaks {spoken[name]} at {name}, and the pipeline's programs speak {protocol}: let both say the same, "
-                f"listener.security.protocol.map=...,{name}:{protocol} or the pipeline's [security]"
+                f"{node} speaks {spoken[name]} at {name}, but the pipeline's programs speak {protocol}: set "
+                f"listener.security.protocol.map=...,{name}:{protocol} on the broker, or change the pipeline's [security]"
             )
         found.append(Listener(node, role, host if at in EVERYWHERE else at, port, wire_port))
     return tuple(found)
 
 
 def probe(at: str, authority: str) -> None:
-    """Speak TLS with a broker until it has answered.
+    """Open a TLS connection to a broker and wait for its first answer.
 
     Raises:
-        EnvironmentFailure: the two cannot agree; the line says why.
+        EnvironmentFailure: no TLS connection can be made; the message says why.
     """
     host, _, port = at.rpartition(":")
     try:
@@ -148,7 +148,7 @@ def probe(at: str, authority: str) -> None:
             context.wrap_socket(sock, server_hostname=host.strip("[]")) as secured,
         ):
             secured.sendall(_HELLO)
-            secured.recv(1)  # of a certificate that it misses a broker tells behind the greeting
+            secured.recv(1)  # a broker that misses a client certificate says so only after the handshake
     except ssl.SSLError as error:
         raise EnvironmentFailure(f"the cluster at {at}: {why_not_let_in(error)}") from error
     except OSError as error:
@@ -157,7 +157,7 @@ def probe(at: str, authority: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Which cluster, for which pipeline. ``remote``: it need not be on this machine."""
+    """A cluster and the pipeline that attaches to it. ``remote``: the cluster may be on another machine."""
 
     bootstrap: str
     pipeline: Pipeline
@@ -165,12 +165,12 @@ class Attachment:
 
     @property
     def security(self) -> DeclaredSecurity | None:
-        """How the pipeline's programs come to it, and lostack, too."""
+        """How the pipeline's programs, and lostack itself, authenticate to the cluster."""
         return self.pipeline.security
 
     @property
     def access(self) -> Access | None:
-        """What lostack itself is let in by.
+        """The credentials with which lostack itself connects; ``None`` for a cluster without security.
 
         Raises:
             DeclarationError: the environment variable with the password is not set.
@@ -182,34 +182,33 @@ class Attachment:
         return Access(declared.protocol, ca, declared.mechanism, declared.username, declared.password())
 
     def check(self) -> None:
-        """Make sure that the pipeline can be run at the address.
+        """Check that the pipeline can run on this cluster.
 
         Raises:
-            UsageError: the address is none, or is not this machine's and that was not allowed.
-            DeclarationError: the pipeline logs in, and does not say who.
+            UsageError: the address is not HOST:PORT, or is on another machine without ``--attach-remote``.
+            DeclarationError: the pipeline does not run on Kafka, or logs in without a username.
         """
         if not self.pipeline.dialect.logs:
             raise DeclarationError(f"system: only Kafka can be attached to, not {self.pipeline.system}")
         if self.security is not None and self.security.mechanism and not self.security.username:
-            raise DeclarationError(f"security: the users of {self.bootstrap} are its owner's: say username and password_from")
+            raise DeclarationError(f"security: {self.bootstrap} has users of its own: give username and password_from")
         if self.security is not None:
             self.security.password()
         for each in self.bootstrap.split(","):
             host, _, port = each.rpartition(":")
             if not host or not port.isdigit():
-                raise UsageError(f"--attach {each!r} is no HOST:PORT")
+                raise UsageError(f"--attach {each!r} is not HOST:PORT")
             self.allow(host)
 
     def allow(self, host: str) -> None:
-        """Raise UsageError where a host is not this machine and that was not allowed."""
+        """Raise UsageError if a host is another machine and ``--attach-remote`` was not given."""
         if not self.remote and not is_loopback(host):
             raise UsageError(
-                f"{host} is not this machine, and a check creates and deletes its topics there: "
-                "say --attach-remote if that is what you want"
+                f"{host} is another machine, and a check creates and deletes topics there: give --attach-remote to allow that"
             )
 
     def listeners(self) -> tuple[Listener, ...]:
-        """Ask the brokers for their listeners, and whether the pipeline's topics are there, which must not be.
+        """Ask the brokers for their listeners, and check that none of the pipeline's topics exists.
 
         Raises:
             EnvironmentFailure: the brokers do not answer.
@@ -219,14 +218,14 @@ class Attachment:
             for each in self.bootstrap.split(","):
                 probe(each, self.access.authority)
         try:
-            return wait_until(self._ask, within_s=ANSWER_MS / 1000, because="its brokers to know each other", poll_s=0.2)
+            return wait_until(self._ask, within_s=ANSWER_MS / 1000, because="the brokers to know each other", poll_s=0.2)
         except (KafkaError, OSError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
                 f"the cluster at {self.bootstrap} does not answer: {type(error).__name__}: {error}"
             ) from error
 
     def _ask(self) -> tuple[Listener, ...] | None:
-        """Ask once; ``None`` where one broker does not know another yet, or not any more."""
+        """Ask once; ``None`` if one broker does not know another broker at the moment."""
         roles = [str(stage.known) for stage in self.pipeline.stages]
         with contextlib.suppress(UnknownBrokerIdError):
             admin = KafkaAdminClient(
@@ -236,7 +235,7 @@ class Attachment:
             try:
                 if there := sorted(set(self.pipeline.topics) & set(admin.list_topics())):
                     raise EnvironmentFailure(
-                        f"the topic {there[0]} is on {self.bootstrap} already, and a check creates and deletes its topics: "
+                        f"the topic {there[0]} exists on {self.bootstrap}, and a check creates and deletes its topics: "
                         "delete it, or let the pipeline use another name"
                     )
                 brokers = admin.describe_cluster()["brokers"]
@@ -263,7 +262,7 @@ def _settings(admin: Any, number: int) -> dict[str, str]:
 
 
 class AttachedKafka:
-    """Brokers that are up already. Implements :class:`harness.systems.declared.system.Source`."""
+    """A cluster that already runs. Implements :class:`harness.systems.declared.system.Source`."""
 
     attached = True
 
@@ -271,22 +270,22 @@ class AttachedKafka:
         self._attachment = attachment
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch nothing."""
+        """Do nothing: an attached cluster needs no download."""
 
     def brokers(
         self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
     ) -> AttachedBrokers:
-        """Return them; nothing was looked at yet."""
-        del need, security, roles  # which is that of the attachment's own pipeline
+        """Return the cluster's brokers; no connection is made yet."""
+        del need, security, roles  # the attachment's own pipeline says them
         return AttachedBrokers(self._attachment, directory)
 
     def versions(self) -> Mapping[str, str]:
-        """Only the observer's client is ours."""
+        """Return the version of the observer's client: the versions of the cluster are not asked."""
         return {OBSERVER: importlib.metadata.version(OBSERVERS_CLIENT)}
 
 
 class AttachedBrokers:
-    """The wire in front of somebody else's brokers. Implements :class:`harness.systems.declared.brokers.KafkaBrokers`."""
+    """The wire in front of an attached cluster. Implements :class:`harness.systems.declared.brokers.KafkaBrokers`."""
 
     def __init__(self, attachment: Attachment, directory: Path) -> None:
         self.directory = directory
@@ -312,11 +311,11 @@ class AttachedBrokers:
 
     @property
     def direct(self) -> str:
-        """Where the cluster is reached past the wire."""
+        """The cluster's own address, without the wire."""
         return self._attachment.bootstrap
 
     def start(self) -> None:
-        """Look at the cluster, change nothing, and start the wire."""
+        """Read the cluster's listeners and groups, without changing anything, and start the wire."""
         self._listeners = self._attachment.listeners()
         self._groups_before = frozenset(self.observer.groups())
         self.access = self._own_papers()
@@ -324,7 +323,7 @@ class AttachedBrokers:
         self._wire = start_wire(self.runtime, self.directory, self._lease.port, routes)
 
     def bootstrap(self, role: Role) -> str:
-        """Return the addresses that a stage is given: the wire's."""
+        """Return the bootstrap addresses for a stage, which are the wire's."""
         return ",".join(f"127.0.0.1:{each.wire_port}" for each in self._listeners if each.role == role)
 
     def routes(self, *roles: str) -> tuple[str, ...]:
@@ -332,11 +331,11 @@ class AttachedBrokers:
         return tuple(route.name for route in self._routes(*roles))
 
     def destination(self, topic: str) -> str:
-        """Return its name: it is that everywhere."""
+        """Return the topic's name, unchanged."""
         return topic
 
     def _routes(self, *roles: str) -> tuple[Route, ...]:
-        """Return the wire's routes: a listener's advertised address to its own."""
+        """Return the wire's routes, each from a listener's advertised address to the listener itself."""
         several = len({each.node for each in self._listeners}) > 1
         return tuple(
             Route(
@@ -347,7 +346,7 @@ class AttachedBrokers:
         )  # fmt: skip
 
     def _own_papers(self) -> Access | None:
-        """Make what the programs trust, and return how they come to the wire: as to the broker, but for whom they trust."""
+        """Make a certificate authority for the wire, and return the programs' access: the broker's, but with this authority."""
         if self.own_access is None:
             return None
         self._run = make_certificates(self._secrets)
@@ -355,14 +354,14 @@ class AttachedBrokers:
         return replace(self.own_access, authority=str(self._run.authority))
 
     def _secured(self, host: str) -> dict[str, Any]:
-        """Return what a route is told of how its clients come."""
+        """Return a route's TLS and login settings."""
         if self.own_access is None:
             return {}
         ends = Tls(str(self._run.server), self.own_access.authority, host) if self.own_access.protocol.endswith("SSL") else None
         return {"tls": ends, "users": str(self._secrets / "users.json") if self.own_access.mechanism else ""}
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
-        """Return nobody: they are not ours to be killed."""
+        """Return nothing: lostack may not kill brokers that it did not start."""
         del history
         return {}
 
@@ -372,29 +371,29 @@ class AttachedBrokers:
         return tuple(sorted(self._groups_seen & set(self.observer.groups())))
 
     def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return those of them that were not there before."""
+        """Return those of these groups that did not exist before the run."""
         return tuple(group for group in self.groups(seen) if group not in self._groups_before)
 
     def create(self, topics: Mapping[str, int]) -> None:
-        """Create the pipeline's topics, replicated as the cluster does it by itself."""
+        """Create the pipeline's topics (name → partitions), with the cluster's default replication factor."""
         self._created |= set(topics)
         self.observer.create_topics({name: (partitions, {}) for name, partitions in topics.items()}, replicas=-1)
 
     def clean(self, topics: Iterable[str]) -> None:
-        """Delete those topics of the pipeline that a cell before has created."""
+        """Delete those topics of the pipeline that an earlier cell created."""
         clean(self, set(topics) & self._created)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        """Raise EnvironmentFailure if the guardian or the wire died by itself."""
         self.runtime.check()
         if self._wire is not None:
             self._wire.check()
 
     def close(self) -> None:
-        """Delete what was created, and leave.
+        """Delete the topics that lostack created, and stop the wire.
 
         Raises:
-            EnvironmentFailure: something may be left.
+            EnvironmentFailure: a topic may be left on the cluster.
         """
         created, self._created = self._created, set()
         try:
@@ -402,7 +401,7 @@ class AttachedBrokers:
                 clean(self, created)
         except (KafkaError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
-                f"{', '.join(sorted(created))} may be left on {self.direct}: {type(error).__name__}: {error}"
+                f"{', '.join(sorted(created))} may be left on {self.direct} (delete by hand): {type(error).__name__}: {error}"
             ) from error
         finally:
             self.observer.close()

@@ -1,4 +1,4 @@
-"""What the authorities of a declared cell say at the end, where Kafka stands between its stages."""
+"""Ask the authorities of a declared cell on Kafka at the end of the run: source, logs, positions and output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Authorities:
-    """The authorities of one cell."""
+    """Asks the authorities of one cell."""
 
     def __init__(self, scene: Scene, positions: Positions, found: Found) -> None:
         self._scene = scene
@@ -30,10 +30,10 @@ class Authorities:
         self._ends = Ends(scene, found)
 
     def observe(self) -> None:
-        """Ask every one: what was offered, acknowledged (by the wire), stored and recorded.
+        """Write what was offered, acknowledged (as the wire saw it), stored and recorded.
 
-        How far it has got is asked first, then what is there, and the log last: where something still moves, what is past a
-        position is found behind it, and what is in the output is in the log.
+        The saved positions are read first, then the output, and the topic's log last. If something still moves, each record
+        in the output is then also found in the log, and no record is missing because it was read too early.
         """
         scene, pipeline, observer = self._scene, self._scene.pipeline, self._scene.kafka.observer
         saved = self._positions.observe()
@@ -60,7 +60,7 @@ class Authorities:
         self._ends.observe_results(found, origins, nowhere=log_fields(-1, -1, -1))
 
     def observe_log(self, hop: Hop, topic: str, log: WholeLog, saved: Mapping[int, int] | None = None) -> Sequence[LogCopy]:
-        """Write every copy of a log, and where it ends; return the copies.
+        """Write every copy of a log, and the log's end offsets; return the copies.
 
         Raises:
             StageError: no copy carries a known id.
@@ -72,7 +72,7 @@ class Authorities:
         if hop is Hop.TOPIC and scene.faultless:
             self._found.check_input([result.record for result, copy in zip(results, copies, strict=True) if copy.visible])
         for result, copy in zip(results, copies, strict=True):
-            # without an id it is something else that its programs write; where that was a record's, the record is missing
+            # a copy without an id is something else that the programs write; if it was a record, that record is missing
             foreign = result.record is None and (hop is Hop.SINK or scene.pipeline.id is None)
             scene.history.write(
                 kinds.STORED, hop=hop, topic=topic, **log.said_of(copy, saved),
@@ -87,7 +87,7 @@ class Authorities:
         return copies
 
     def observe_deleted(self, partition: int, start: int) -> None:
-        """Write the copies that the wire saw below the start of a log: retention, or somebody, has taken them since."""
+        """Write the copies that the wire saw below the start of a log: they were deleted since, by retention or by hand."""
         topic, so_far = self._scene.pipeline.topic, self._scene.so_far
         requests = {(e["request"], e["record"]) for e in so_far.of(kinds.SENT) if e["topic"] == topic
                     and e["partition"] == partition}  # fmt: skip

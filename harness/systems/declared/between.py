@@ -1,4 +1,4 @@
-"""What stands between the stages of a declared pipeline: who can say how far it has got, and what it holds."""
+"""The interface of what stands between the stages of a declared pipeline: a log, or a queue."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
 
 
 class Between(Protocol):
-    """A log whose readers save positions, or a queue that forgets what is acknowledged."""
+    """A log whose readers save positions, or a queue that deletes what is acknowledged."""
 
     unanswered: tuple[type[Exception], ...]
-    """What is raised where it cannot be asked."""
+    """The exceptions that mean: the broker does not answer at the moment."""
 
     @property
     def tail(self) -> bool:
-        """Whether the last records are recorded, and nobody will say so here."""
+        """Whether the last records are in the output although no position will be saved past them."""
 
     def checks(self) -> Sequence[Check]:
-        """Return what of it must hold when everything is at rest, in order."""
+        """Return the conditions that must hold when everything is at rest, in the order in which they are checked."""
 
     def settled(self) -> bool:
-        """Say whether the first reader has been given everything that is in it, and has said so."""
+        """Say whether the first reader has read everything and saved its position, or acknowledged everything."""
 
     def refused(self) -> str | None:
-        """Say which record its broker refuses, and will refuse in every cell, or ``None``."""
+        """Say which record the broker refuses, and would refuse in every cell; ``None`` if there is no such record."""
 
     def expel(self, role: Role) -> None:
-        """Let its broker know that a stage of this role is dead, where it would take long to find out."""
+        """Tell the broker that a stage of this role is dead, if the broker would take long to find out."""
 
     def members(self) -> int:
-        """Return how many members the groups of its readers have now."""
+        """Return how many members the readers' groups have now."""
 
     def observe(self) -> None:
-        """Write what it holds, and all else that the authorities of the cell say."""
+        """Write what the log or queue holds, and what the other authorities of the cell say."""

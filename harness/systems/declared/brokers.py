@@ -1,4 +1,4 @@
-"""The brokers that a declared pipeline runs on: ours, or somebody else's (:mod:`harness.systems.declared.attached`)."""
+"""The brokers of a declared pipeline: started by lostack, or attached (:mod:`harness.systems.declared.attached`)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 CLEAN_S = 20.0
 OBSERVERS_CLIENT: Final = "kafka-python"
-"""The client by which lostack itself reads the logs at rest."""
+"""The client with which lostack itself reads the logs at rest."""
 OBSERVER: Final = f"observer ({OBSERVERS_CLIENT})"
-"""How a report calls it: it is none of the pipeline's clients."""
+"""The name of this client in a report, which tells it apart from the pipeline's clients."""
 
 
 class Brokers(Protocol):
-    """Running brokers behind their wire, all of whose routes belong to the cell that is running."""
+    """Running brokers behind their wire. All routes of the wire belong to the cell that is running."""
 
     @property
     def runtime(self) -> Runtime:
-        """Where they live."""
+        """The runtime in which the brokers live."""
 
     @property
     def directory(self) -> Path:
@@ -40,60 +40,60 @@ class Brokers(Protocol):
 
     @property
     def access(self) -> Access | None:
-        """How the stages are let in; null: anybody is."""
+        """The credentials of the stages; ``None`` if the brokers ask for none."""
 
     @property
     def wire(self) -> WireControl:
         """The wire's control."""
 
     def start(self) -> None:
-        """Start what is ours, and the wire."""
+        """Start the brokers, unless they are attached, and the wire."""
 
     def bootstrap(self, role: Role) -> str:
-        """Return the addresses that a stage is given: the wire's."""
+        """Return the bootstrap addresses for a stage, which are the wire's."""
 
     def routes(self, *roles: str) -> tuple[str, ...]:
         """Return the names of the wire's routes for these roles."""
 
     def destination(self, topic: str) -> str:
-        """Return what clients, and the wire, call a topic, or a queue, of the declaration."""
+        """Return the name by which clients and the wire know a topic or queue of the declaration."""
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
-        """Return the servers that a cell may kill which has them to itself."""
+        """Return the servers that a cell may kill if it does not share them, by their roles."""
 
     def create(self, topics: Mapping[str, int]) -> None:
         """Create topics: name → partitions."""
 
     def clean(self, topics: Iterable[str]) -> None:
-        """Delete what the cell before has left: its topics, with their positions, and its groups."""
+        """Delete the topics, positions and groups that an earlier cell left."""
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where something of it has died by itself."""
+        """Raise EnvironmentFailure if a process of the deployment died by itself."""
 
     def close(self) -> None:
-        """End what is ours. Safe to call twice."""
+        """Stop what lostack started. Safe to call twice."""
 
 
 class KafkaBrokers(Brokers, Protocol):
-    """Brokers of Kafka."""
+    """Kafka brokers, with an observer that reads their logs."""
 
     observer: Observer
     own_access: Access | None
-    """How lostack itself is let in, past the wire."""
+    """The credentials of lostack itself, which does not connect through the wire."""
 
     @property
     def direct(self) -> str:
-        """Where the brokers are reached past the wire."""
+        """The brokers' own address, without the wire."""
 
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return the pipeline's groups. ``seen``: those that it was seen to use."""
+        """Return the pipeline's groups. ``seen``: the groups that the wire saw the pipeline use."""
 
     def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return those of them that may be put out and deleted."""
+        """Return those of the pipeline's groups that lostack may empty and delete."""
 
 
 class OwnBrokers:
-    """A broker of ours. Implements :class:`KafkaBrokers`."""
+    """One broker that lostack starts. Implements :class:`KafkaBrokers`."""
 
     def __init__(self, transport: KafkaTransport) -> None:
         self._transport = transport
@@ -110,7 +110,7 @@ class OwnBrokers:
 
     @property
     def direct(self) -> str:
-        """Where the broker is reached past the wire."""
+        """The broker's own address, without the wire."""
         return self._transport.direct
 
     def start(self) -> None:
@@ -128,7 +128,7 @@ class OwnBrokers:
         return tuple(route.name for route in self._transport.routes(*roles))
 
     def destination(self, topic: str) -> str:
-        """Return its name: it is that everywhere."""
+        """Return the topic's name, unchanged."""
         return topic
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
@@ -138,12 +138,12 @@ class OwnBrokers:
         return {Role.BROKER: lambda: node}
 
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return all that there are."""
+        """Return all groups of the broker."""
         del seen
         return self.observer.groups()
 
     def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return all of them."""
+        """Return all groups of the broker: no other pipeline runs on it."""
         return self.groups(seen)
 
     def create(self, topics: Mapping[str, int]) -> None:
@@ -151,23 +151,23 @@ class OwnBrokers:
         self.observer.create_topics({name: (partitions, {}) for name, partitions in topics.items()})
 
     def clean(self, topics: Iterable[str]) -> None:
-        """Delete what the cell before has left: its topics, with their positions, and its groups."""
+        """Delete the topics, positions and groups that an earlier cell left."""
         clean(self, topics)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        """Raise EnvironmentFailure if the guardian or the wire died by itself."""
         self._transport.check()
 
     def close(self) -> None:
-        """End wire and broker."""
+        """Stop the wire and the broker."""
         self._transport.close()
 
 
 def clean(brokers: KafkaBrokers, topics: Iterable[str]) -> None:
-    """Put out and delete the groups that are ours, delete the topics that are there, and wait until they are gone."""
+    """Empty and delete the run's own groups, delete the topics, and wait until the topics are gone."""
     topics, groups, observer = tuple(topics), brokers.ours(()), brokers.observer
     for group in groups:
         observer.expel(group)
     observer.forget([topic for topic in topics if observer.has(topic)], groups)
-    gone = f"{', '.join(topics)} of the cell before to be gone"
+    gone = f"{', '.join(topics)} of the earlier cell to be deleted"
     wait_until(lambda: not any(observer.has(t) for t in topics), within_s=CLEAN_S, because=gone, poll_s=0.05)

@@ -1,4 +1,4 @@
-"""The drain of a declared pipeline: when everything is at rest, and how that is known."""
+"""The drain of a declared pipeline: wait until everything is at rest."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from harness.systems.declared.standing import Standing
 
 UNREADABLE_S = 10.0
-"""How long an output must have been unreadable, with everything else at rest, to be given up."""
+"""The drain ends when the output was unreadable for so long and everything else is at rest."""
 OUTPUT = "output"
-"""The stage of the drain that comes last but one."""
+"""The last stage of the drain but one: the output must not change."""
 REST = "rest"
-"""The last: nothing is known to be on its way, and nobody can know that nothing is."""
+"""The last stage of the drain: nothing is known to be on its way, and only silence can show that nothing is."""
 
 
 class Drain:
-    """Goes through the conditions of the drain in order, and remembers the first that does not hold.
+    """Checks the conditions of the drain in order, and remembers the first that does not hold.
 
-    While one does not hold, it is known what is waited for. From then on silence counts: the longest one after which something
-    about a record still happened (a line of the wire, a change of the results) is this cell's ``gap``.
+    When all conditions hold, only silence can show that nothing follows. ``gap`` is the cell's longest silence, in seconds,
+    after which something about a record still happened: a line of the wire, or a change of the results.
     """
 
     def __init__(self, standing: Standing) -> None:
@@ -48,22 +48,22 @@ class Drain:
         """How many records are not in the output; ``None`` before it was read."""
         self.rest = Rest(0.0, Why.ENDED)
         self.why = Why.ENDED
-        """The least that was known while it rested: what came then may have settled it."""
+        """The weakest reason for the length of the rest so far: something that came later may have given a better one."""
         self.over = False
         self._since = time.monotonic()
-        """When something happened last, or was known to be on its way."""
+        """When something last happened, or was last known to be on its way (monotonic, seconds)."""
         self._seen = len(self._scene.sighted.moments())
         self._size: Any = None
         self._sized = self._since
         self._failed: str | None = None
         self._failing = self._since
-        """Why the output cannot be read, and since when."""
+        """``_failed``: why the output cannot be read; ``_failing``: since when."""
         self._changed: float | None = None
-        """When the output began to change, since it was read last."""
+        """When the output began to change after it was last read."""
         self._results: Counter[str | None] | None = None
 
     def at_rest(self) -> bool:
-        """Look once more, and say whether everything is at rest."""
+        """Check once, and say whether everything is at rest."""
         self.over = self._is_at_rest()
         return self.over
 
@@ -77,8 +77,8 @@ class Drain:
         ended = self._standing.all_ended()
         self.stage, quiet_s = OUTPUT, 0.0 if ended else self._scene.pipeline.output.quiet_s
         self.because = (
-            f"the output ({self._scene.pipeline.output.kind}) is not quiet: what it gives changes, though nothing comes in (a "
-            "time in it? an order that is not fixed? who else writes there?)"
+            f"the output ({self._scene.pipeline.output.kind}) is not quiet: its content changes although no record arrives; look "
+            "for a time in its rows, rows in no fixed order, or another program that writes there"
         )
         try:
             size = self._standing.size()
@@ -86,7 +86,7 @@ class Drain:
             if time.monotonic() - self._sized < quiet_s:
                 return False
             self._read()
-        except OutputError as error:  # who reads it in the end says so, if it stays like that
+        except OutputError as error:  # if it stays unreadable, the final read reports it
             if str(error) != self._failed:
                 self._failed, self._failing = str(error), time.monotonic()
             return time.monotonic() - self._failing >= max(quiet_s, UNREADABLE_S)
@@ -99,11 +99,11 @@ class Drain:
 
     @property
     def rested(self) -> float:
-        """For how long nothing has happened, and nothing was known to be on its way."""
+        """For how many seconds nothing has happened and nothing was known to be on its way."""
         return time.monotonic() - self._since
 
     def told(self) -> Mapping[str, object]:
-        """Return what a history says of the rest."""
+        """Return the fields of a history's line about the rest."""
         return {"rested": round(self.rested, 3), "rest": round(self.rest.seconds, 3), "why": self.why,
                 "gap": round(self.gap, 3), "missing": self.missing}  # fmt: skip
 
@@ -114,14 +114,14 @@ class Drain:
             self.stage = self._checks.stage
 
     def _needed(self) -> Rest:
-        """Return the rest that is needed, as far as the drain may take."""
+        """Return the rest that is needed, at most the declaration's ``drain_s``."""
         settled = not self.missing and not self._standing.unacknowledged()
         doubled = any(count > 1 and record in self._standing.offered for record, count in (self._results or {}).items())
         found = self._scene.learnt.silences.rest(self._scene.cell, settled=settled, gap=self.gap, doubled=doubled)
         return Rest(min(found.seconds, self._scene.pipeline.drain_s), found.why)
 
     def _take_in(self) -> None:
-        """Take in what the wire has seen since the last look."""
+        """Take in what the wire has seen since the last check."""
         moments = self._scene.sighted.moments(self._seen)
         self._seen += len(moments)
         for moment in moments:
@@ -138,7 +138,7 @@ class Drain:
             self._changed = self._changed or self._sized
 
     def _read(self) -> None:
-        """Read what is in the output, where that has changed: a change of something else than results is none."""
+        """Read the output if it has changed. A change that changes no result does not count."""
         if self._changed is None:
             return
         results = Counter(self._standing.results())
@@ -150,7 +150,7 @@ class Drain:
 
 
 class PatientDrain:
-    """The drain of one cell, and what is learnt from it. Implements :class:`harness.run.parts.Drain`.
+    """The drain of one cell, which also learns how long silences last. Implements :class:`harness.run.parts.Drain`.
 
     ``loaded_at``: when the first record could flow, monotonic ns.
     """
@@ -164,20 +164,20 @@ class PatientDrain:
         """Wait until everything is at rest.
 
         Raises:
-            StageError: the pipeline itself is wrong.
+            StageError: the pipeline itself is wrong: it sent nothing, or its output is never quiet without a fault.
         """
         waiting = Drain(self._standing)
         try:
             self._await_rest(waiting)
         except WaitTimeoutError as error:
-            if waiting.stage == REST:  # it is still, but for less time than it is bounded by: that is all there is to know
+            if waiting.stage == REST:  # it is at rest, only not for as long as wished: drain_s allows no more
                 return self._drained(waiting)
             self._standing.check_anything_sent(f"in {self._scene.pipeline.drain_s:g} s")
             because = waiting.because
             if waiting.stage == OUTPUT:
                 wanted, within = self._scene.pipeline.output.quiet_s, self._scene.pipeline.drain_s
-                because += f"; quiet_s asks for {wanted:g} s without a change, and {within:g} s (drain_s) had none"
-                if self._scene.faultless:  # nothing has happened that it could come from
+                because += f"; quiet_s asks for {wanted:g} s without a change, and there were none in {within:g} s (drain_s)"
+                if self._scene.faultless:  # no fault can be the cause
                     raise StageError(f"{because}, without any fault") from error
             return Drained(because, waiting.stage)
         except StageError as error:
@@ -185,7 +185,7 @@ class PatientDrain:
         return self._drained(waiting)
 
     def _await_rest(self, waiting: Drain) -> None:
-        """Wait until everything is at rest. Raises WaitTimeoutError where that takes too long; to offer the records does not."""
+        """Wait until everything is at rest. The time limit starts again whenever records are offered."""
         offered_so_far, pipeline = self._standing.offered_so_far, self._scene.pipeline
         while not waiting.over:
             offered = offered_so_far()
@@ -196,7 +196,7 @@ class PatientDrain:
         scene, silences = self._scene, self._scene.learnt.silences
         self._standing.check_anything_sent("before it ended")
         rested = math.inf if waiting.rest.why is Why.ENDED else waiting.rested
-        # how long the first step takes is told by the run without a fault, in which nothing else is waited for
+        # the run without a fault shows how long the first step takes: it waits for nothing else
         first = longest_silence(self._loaded_at, scene.sighted.moments()) if scene.faultless else 0.0
         silences.learn(scene.cell, max(waiting.gap, first), rested=rested, patiently=waiting.why is Why.PATIENCE)
         tail = self._standing.between.tail

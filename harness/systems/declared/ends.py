@@ -1,6 +1,6 @@
-"""What the two ends of a declared pipeline say at the end: what was offered to it, and what is in its output.
+"""Write what was offered to a declared pipeline, what its programs were told, and what is in its output.
 
-What its programs were told is what the wire saw.
+The wire saw what the programs were told.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Ends:
-    """The source and the output of one cell."""
+    """Asks the source and the output of one cell."""
 
     def __init__(self, scene: Scene, found: Found) -> None:
         self._scene = scene
         self._found = found
 
     def observe_source(self) -> None:
-        """Write which records were offered, and what the programs were told of them, with the times of that."""
+        """Write which records were offered, and which of them were acknowledged to the programs, and when."""
         scene, so_far = self._scene, self._scene.so_far
         for record in scene.load.records:
             scene.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
@@ -52,17 +52,17 @@ class Ends:
         """Write what totals say of their records.
 
         Raises:
-            StageError: without a fault there is not one.
+            StageError: the output of a run without a fault has no total.
         """
         if self._scene.faultless and stored and not rows:
             raise StageError(self._found.nothing_arrived())
         totals.tell(rows)
 
     def observe_invariants(self) -> None:
-        """Write what is found of what must hold.
+        """Check the declaration's invariants, and write what was found.
 
         Raises:
-            OutputError: nobody can be asked.
+            OutputError: a query or command of an invariant cannot be run.
         """
         scene, pipeline = self._scene, self._scene.pipeline
         values = scene.values(pipeline.stages[-1].known)
@@ -77,10 +77,10 @@ class Ends:
                                 holds=len(rows) == 1 and invariant.holds(rows[0]))  # fmt: skip
 
     def learn(self, found: Sequence[Result], *, stored: bool) -> None:
-        """Take in what an output without a fault looks like.
+        """Learn from the output of a run without a fault which columns may be empty.
 
         Raises:
-            StageError: nothing of what was stored has arrived.
+            StageError: records were stored, but none is in the output.
         """
         arrived = [result.text for result in found if result.record in self._scene.known]
         if stored and not arrived:
@@ -90,11 +90,11 @@ class Ends:
     def observe_results(
         self, found: Sequence[Result], origins: Mapping[str | None, Sequence[Mapping[str, Any]]], nowhere: Mapping[str, Any]
     ) -> None:
-        """Write every result. An output does not say which copy it is made of: the n-th is taken to be of the n-th.
+        """Write every result. A result does not name the copy that it was made from: the n-th result counts for the n-th copy.
 
-        ``origins``: the places of the visible copies of each record, in order; ``nowhere``: that of none. What has no id, as a
-        header or a footer, is no result; where it was one, and has lost its id, its record is missing. Nor is one that was
-        begun and not filled in.
+        ``origins``: the places of the visible copies of each record, in order; ``nowhere``: the place of a result without a
+        copy. A row without an id, such as a header, is not a result; if it was one and lost its id, its record is missing.
+        A row that was begun and never filled in is not a result, either.
         """
         known, history = self._scene.known, self._scene.history
         seen: Counter[str] = Counter()
@@ -116,5 +116,5 @@ class Ends:
             )  # fmt: skip
 
     def shown(self, result: Result) -> dict[str, str]:
-        """Return what is written down of something that was never offered."""
+        """Return the text of a result whose record was never offered, as a field of its line; nothing for other results."""
         return {} if result.record in self._scene.known else {"text": result.shown}

@@ -1,4 +1,4 @@
-"""How the records of a declared cell come to flow: offered in three waves, or held back in three where nobody offers them."""
+"""Feed a declared cell: offer its records in three waves; hold them back in three waves if the producer has them itself."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class DeclaredFeed:
-    """The feed of a cell. Implements :class:`harness.run.parts.Feed`; a part of its ground.
+    """The feed of a cell. Implements :class:`harness.run.parts.Feed`; opened and closed with the cell.
 
-    ``fired``: whether the cell's fault has.
+    ``fired``: says whether the cell's fault has fired.
     """
 
     def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, fired: Callable[[], bool]) -> None:
@@ -41,12 +41,12 @@ class DeclaredFeed:
             self._waves.release()
         self._feeder: Feeder | None = None
         self._holding: Holding | None = None
-        """Of a producer that has all records from the start: what it must not send yet."""
+        """Holds back a producer that has all records from the start."""
         self.loaded_at = 0
         """When the first record could flow, monotonic ns."""
 
     def open(self) -> None:
-        """Do nothing yet: it begins with the load."""
+        """Do nothing: :meth:`start` begins."""
 
     def start(self) -> None:
         """Start the producer and offer it the records, or put them into the topic."""
@@ -65,47 +65,47 @@ class DeclaredFeed:
         self._feeder.start()
 
     def await_filled(self) -> None:
-        """Do not wait. Nobody waits: who reads is there first."""
+        """Do nothing: the readers start first, so nothing has to be in the topic."""
 
     def release(self) -> None:
-        """Let everything through: the fault is over."""
+        """Let all records through: the fault is over."""
         self._waves.release()
         if self._holding:
             self._holding.release()
 
     def end_input(self) -> None:
-        """Give the producer all records that are left, and the end of its input.
+        """Give the producer all remaining records, then close its standard input.
 
         Raises:
             StageError: the input is not the producer's standard input.
         """
         if not isinstance(self._feeder, StdinFeeder):
-            raise StageError("the end of the input cannot be brought about: it is not the producer's standard input")
+            raise StageError("the producer's input cannot be ended: only an input of kind stdin has an end")
         self._feeder.hurry()
 
     def exhausted(self) -> bool:
-        """Say whether there is nothing to offer: nothing at all, or nothing before the fault is healed."""
+        """Say whether nothing can be offered: everything was, or the rest waits until the fault is healed."""
         held = self._holding is not None and self._holding.holds and not self._fired()
         return self._feeder is not None and ((self._feeder.exhausted() and not held) or self._waves.waiting)
 
     def trouble(self) -> str | None:
-        """Say why not everything was offered yet, or return ``None``.
+        """Say why records are still to be offered; ``None`` if all were.
 
         Raises:
-            StageError: not everything will ever be offered.
+            StageError: some records can never be offered.
         """
         if self._feeder is None:
-            return "nothing has been offered yet"
+            return "no record has been offered yet"
         if trouble := self._feeder.trouble():
             raise StageError(trouble)
-        return None if self._feeder.exhausted() else "not everything has been offered yet"
+        return None if self._feeder.exhausted() else "some records have not been offered yet"
 
     def offered_so_far(self) -> int:
         """Return how many records were offered."""
         return self._feeder.offered if self._feeder else 0
 
     def close(self) -> None:
-        """Offer nothing more, look at nothing more."""
+        """Stop offering records and holding requests."""
         with ExitStack() as ends:  # the last comes first
             if self._holding:
                 ends.callback(self._holding.close)
@@ -113,7 +113,7 @@ class DeclaredFeed:
                 ends.callback(self._feeder.close)
 
     def _moves(self) -> object:
-        """What changes while anything moves."""
+        """Return a value that changes while anything moves."""
         return self._scene.sighted.last, self.offered_so_far()
 
     def _make_feeder(self) -> Feeder:

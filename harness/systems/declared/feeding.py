@@ -1,6 +1,6 @@
-"""Offering the records to a pipeline: by standard input, as a file, by HTTP, or into a topic; or leaving it to the producer.
+"""Offer the records to a pipeline: by standard input, as a file, by HTTP, or into a topic; or let the producer make them.
 
-What was offered is written down.
+The history says which records were offered.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ if TYPE_CHECKING:
 
 
 WINDOW = 2
-"""Lines a program may have in hand before the next one waits; twice as many each time it shows that it collects more."""
+"""How many lines a program may hold unsent before the next one waits; doubled each time it shows that it collects more."""
 STARTS_S = 15.0
-"""How long the next line waits where the program has sent nothing yet."""
+"""How long (seconds) the next line waits if the program has sent nothing yet."""
 ANSWER_S = 90.0
 """How long an answer to a POST may take: longer than a client tries to deliver a record."""
 COLLECTS_S = 0.5
-"""How long it waits where the program has sent something."""
+"""How long (seconds) the next line waits if the program has sent something."""
 
 
 class Feeder(Protocol):
-    """Offers the records."""
+    """The interface of what offers the records."""
 
     @property
     def offered(self) -> int:
-        """A number that grows as it gets on with offering them."""
+        """A number that grows while records are offered."""
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to offer records."""
 
     def exhausted(self) -> bool:
-        """Say whether everything has been offered, and nothing is to be offered again."""
+        """Say whether everything has been offered and nothing will be offered again."""
 
     def trouble(self) -> str | None:
         """Say what went wrong, or return ``None``."""
 
     def close(self) -> None:
-        """End, wherever it is."""
+        """Stop, wherever it is."""
 
 
 def acknowledged(so_far: SoFar) -> set[str]:
-    """Return the records that a producer knows to be stored: answered without error, and their transactions committed.
+    """Return the records that a producer knows to be stored: answered without an error, and their transactions committed.
 
-    Seen from the wire: an answer counts when it reached the client.
+    The wire saw the answers. An answer counts when it reached the client.
     """
     told = {e["record"] for e in so_far.of(kinds.PRODUCE_ANSWER) if e["error"] == 0 and e["reached"]}
     ends = {e["request"]: e for e in so_far.of(kinds.END_TXN) if e["commit"]}
@@ -80,17 +80,20 @@ def acknowledged(so_far: SoFar) -> set[str]:
 
 
 class StdinFeeder:
-    """Lines to the producer's standard input; closed behind the last. A restarted producer is given lines again, or not."""
+    """Writes lines to the producer's standard input and closes it after the last line.
+
+    ``resend`` says whether a restarted producer is given unacknowledged lines again.
+    """
 
     def __init__(
         self, node: CommandNode, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter,
         so_far: SoFar, sighted: Sighted, waves: Waves, header: str = "",
     ) -> None:  # fmt: skip
-        """``header``: a line that each life of it is given first."""
+        """``header``: a line that each incarnation of the producer is given first."""
         self.offered = 0
         self._header = header
         self._headed = 0
-        """The life that was given the header."""
+        """The incarnation that was given the header."""
         self._node = node
         self._lines = dict(lines)
         self._pause_s = 1 / rate
@@ -120,11 +123,11 @@ class StdinFeeder:
         self._thread.start()
 
     def exhausted(self) -> bool:
-        """Say whether the producer that lives now has been given everything."""
+        """Say whether the present incarnation of the producer has been given everything."""
         return self._done_life == self._node.incarnation
 
     def trouble(self) -> str | None:
-        """Return ``None``: nothing goes wrong here that the producer's end does not tell."""
+        """Return ``None``: if a line cannot be written, the end of the producer says why."""
         return None
 
     def close(self) -> None:
@@ -135,10 +138,10 @@ class StdinFeeder:
             self._thread.join()
 
     def hurry(self) -> None:
-        """Give it all that is left at once, and the end of its input; return when it has both.
+        """Give the producer all remaining lines at once, close its input, and return when it has taken both.
 
         Raises:
-            WaitTimeoutError: it does not take it in time.
+            WaitTimeoutError: the producer does not read its input in time.
         """
         self._hurries = True
         self._waves.release()
@@ -171,7 +174,7 @@ class StdinFeeder:
                     node.write_stdin(self._header.encode() + b"\n")
                     self._headed = life
                 node.write_stdin(self._lines[record].encode() + b"\n")
-            except NodeStateError:  # it is dead or does not read: its successor, or a later turn, gets the line
+            except NodeStateError:  # the process is dead or does not read: the next incarnation, or a later turn, gets the line
                 continue
             self._todo.pop(0)
             self._given.append(record)
@@ -181,9 +184,9 @@ class StdinFeeder:
             self._history.write(kinds.TAKEN, record=record)
 
     def _is_behind(self) -> bool:
-        """Whether the program has enough in hand: lines wait for it, so that there is load before the fault and after it.
+        """Whether the program holds enough unsent lines. More lines wait, so that there is load before the fault and after it.
 
-        A program that collects lines before it sends any is given the next one all the same, only later.
+        A program that collects lines before it sends any also gets the next line, only later.
         """
         tried = self._sighted.tried(since=self._since)
         in_hand = len([record for record in self._now if record not in tried])
@@ -203,27 +206,27 @@ class StdinFeeder:
 
 
 class FileFeeder:
-    """A file of all lines, there before the producer starts; what it has read of it, it must know itself.
+    """Writes a file of all lines before the producer starts. The producer itself must remember how far it has read.
 
-    When what is sent of it goes on says :mod:`harness.systems.declared.holding`, as of what a producer makes itself.
+    :mod:`harness.systems.declared.holding` paces what the producer sends, as it does for a producer that makes its records.
     """
 
     offered = 0
 
     def __init__(self, file: Path, lines: Mapping[str, str], header: str = "") -> None:
-        """``header``: a first line that is no record."""
+        """``header``: a first line that is not a record."""
         first = [header] if header else []
         file.write_text("".join(f"{line}\n" for line in (*first, *lines.values())), encoding="utf-8")
 
     def start(self) -> None:
-        """Everything is there."""
+        """Do nothing: the file is complete."""
 
     def exhausted(self) -> bool:
-        """Everything is there."""
+        """Return true: the file is complete."""
         return True
 
     def trouble(self) -> str | None:
-        """Return ``None``: nothing can go wrong any more."""
+        """Return ``None``: the file is written."""
         return None
 
     def close(self) -> None:
@@ -231,27 +234,27 @@ class FileFeeder:
 
 
 class OwnFeeder:
-    """Nothing is offered: the producer makes its records itself."""
+    """Offers nothing: the producer makes its records itself."""
 
     offered = 0
 
     def start(self) -> None:
-        """Do nothing: it has what it needs."""
+        """Do nothing: the producer needs no input."""
 
     def exhausted(self) -> bool:
-        """Say that it is: nothing is held back."""
+        """Return true: there is nothing to offer."""
         return True
 
     def trouble(self) -> str | None:
-        """Return ``None``: nothing can go wrong here."""
+        """Return ``None``: nothing can fail here."""
         return None
 
     def close(self) -> None:
-        """Do nothing: nothing was begun."""
+        """Do nothing: nothing was started."""
 
 
 class PacedFeeder(ABC):
-    """Offers one record after the other from a thread of its own, at a rate (records a second), wave by wave."""
+    """Offers one record after the other from its own thread, at a rate (records a second), wave by wave."""
 
     def __init__(self, *, rate: float, history: HistoryWriter, waves: Waves) -> None:
         self._pause_s = 1 / rate
@@ -264,11 +267,11 @@ class PacedFeeder(ABC):
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread that offers the records."""
         self._thread.start()
 
     def exhausted(self) -> bool:
-        """Say whether every record has been offered, and answered or given up."""
+        """Say whether every record has been offered, and then answered or given up."""
         return self._done.is_set()
 
     def trouble(self) -> str | None:
@@ -283,17 +286,19 @@ class PacedFeeder(ABC):
 
     @abstractmethod
     def _run(self) -> None:
-        """Offer all records; say when it is done, or what went wrong."""
+        """Offer all records; set :attr:`_done` at the end, or :attr:`_trouble` if that fails."""
 
     def _may_offer(self, position: int) -> bool:
-        """Wait a pause; whether the record's wave has begun. To be asked again until :attr:`_stop` is set."""
+        """Wait one pause, then say whether the record's wave has begun. Call it again until :attr:`_stop` is set."""
         return not self._stop.wait(self._pause_s) and self._waves.lets(position)
 
 
 class HttpFeeder(PacedFeeder):
-    """One POST a record, in order. Answered with 2xx, a record is the producer's; else it is offered again, or not.
+    """Sends one POST for each record, in order.
 
-    While nobody listens a record waits: it has not been offered. An answer of 4xx is trouble: the producer will not have it.
+    After an answer of 2xx the producer has the record. After any other answer, or none, the record is offered again if
+    ``resend`` says so. While nobody listens at the port the record waits and does not count as offered. An answer of 4xx is
+    trouble: the producer refuses the record.
     """
 
     def __init__(
@@ -319,11 +324,11 @@ class HttpFeeder(PacedFeeder):
                     break
             if self._stop.is_set():
                 return
-            self.offered += 1  # answered: one that is refused again and again makes no progress
+            self.offered += 1  # counted once answered: a record that is refused again and again is no progress
         self._done.set()
 
     def _post(self, record: str, line: str) -> int | None:
-        """Return the status of the answer; 0 where none came, ``None`` where nobody listens."""
+        """Return the HTTP status of the answer; 0 if no answer came, ``None`` if nobody listens."""
         connection = http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_S)
         try:
             connection.connect()
@@ -340,7 +345,10 @@ class HttpFeeder(PacedFeeder):
 
 
 class TopicFeeder(PacedFeeder):
-    """Records into a topic, past the wire, each stored exactly once: an idempotent producer that waits for every ack."""
+    """Writes the records into a topic, not through the wire, each stored exactly once.
+
+    The producer is idempotent and waits for every acknowledgement.
+    """
 
     def __init__(
         self, brokers: KafkaBrokers, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter,

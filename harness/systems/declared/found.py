@@ -1,4 +1,4 @@
-"""What is found in the output and in the logs of a declared pipeline, and which record each of it is a result of."""
+"""Read the output and the logs of a declared pipeline, and find for each row or copy the record that it belongs to."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
     from harness.systems.kafka.observer import LogCopy
 
 UNPRINTED = (
-    "what a program prints into a pipe or a file stands in a buffer of its own until that is full, and a crash loses it: let it "
-    "flush behind each result, as print(…, flush=True) does, or say in its environment what your production says, as "
+    "a program buffers what it prints into a pipe or a file, and a crash loses the buffer: flush after each result, as "
+    "print(…, flush=True) does, or set in its environment what your production sets, for example "
     'PYTHONUNBUFFERED = "1"'
 )
-"""What is said where nothing was printed."""
+"""The advice if an output of kind stdout holds no record."""
 FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
-"""Outputs that hold other lines than results: those without an id are none."""
+"""Outputs in which a line without an id is not a result."""
 MOST_SHOWN = 120
-"""Characters of a row, or of a record, that are shown."""
+"""How many characters of a row or record a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found at the end in an output or a log: the ids in it, and where it stands. It counts for the first of them."""
+    """A row of an output, or a copy in a log, with the ids in it and its place in the order. It counts for the first id."""
 
     ids: Sequence[str]
     order: int
     text: str
     lacks: frozenset[int] = frozenset()
-    """The columns in which it has nothing, and every result had something without a fault."""
+    """The numbers of columns that are empty here, and were never empty in the run without a fault."""
 
     @property
     def record(self) -> str | None:
-        """The record that it is a result of, or a copy of; ``None``: of none."""
+        """The id of the record that this is a result or a copy of; ``None`` if it has no id."""
         return next(iter(self.ids), None)
 
     @property
     def shown(self) -> str:
-        """Its beginning."""
+        """The beginning of its text, for messages."""
         return self.text[:MOST_SHOWN]
 
 
@@ -65,15 +65,15 @@ def unfilled(results: Sequence[Result]) -> list[Result]:
 
 
 class Found:
-    """Reads the output of a cell, and finds ids in it and in logs."""
+    """Reads the output of a cell, and finds record ids in it and in logs."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self.results: Results | None = self._reader()
-        """What reads the output, where that is no topic."""
+        """The reader of the output; ``None`` if the output is a topic."""
         aggregate = scene.pipeline.aggregate
         self.totals = None if aggregate is None else Totals(scene, aggregate)
-        """What reads totals in its rows, where these are no records."""
+        """The reader of totals, if the output's rows are totals and not records."""
 
     def _reader(self) -> Results | None:
         pipeline = self._scene.pipeline
@@ -107,7 +107,7 @@ class Found:
         return [None if result.order in left else result.record for result in found]
 
     def rows(self) -> Sequence[str]:
-        """Return the rows of the output that can be results.
+        """Return the rows of the output that can be results; none for an output of records in a topic.
 
         Raises:
             OutputError: the output cannot be read.
@@ -129,21 +129,21 @@ class Found:
         ]  # fmt: skip
 
     def results_in(self, rows: Sequence[str]) -> list[Result]:
-        """Return what rows of the output are results of, and what they lack."""
+        """Return the result that each row of the output is, with its ids and empty columns."""
         lacking = partial(self._scene.learnt.columns.lacking, name_of(self._scene.pipeline))
         return [Result(self._ids_in(row), order, row, lacking(row)) for order, row in enumerate(rows, start=1)]
 
     def in_copy(self, copy: LogCopy) -> Result:
-        """Return what a copy in a log is a result of.
+        """Return a copy in a log as a result.
 
         Raises:
-            StageError: its value names a schema that nobody has.
+            StageError: the copy's value cannot be decoded, for example because its schema is unknown.
         """
         ids = self._ids_of(copy.key, copy.value, copy.headers)
         return Result(ids, copy.offset, (copy.value or b"").decode("utf-8", "replace"))
 
     def in_message(self, value: bytes) -> Result:
-        """Return what a message of a queue is a result of."""
+        """Return a message of a queue as a result."""
         return Result(self._ids_of(None, value, ()), 0, value.decode("utf-8", "replace"))
 
     def _ids_of(
@@ -156,11 +156,11 @@ class Found:
         return found
 
     def id_of(self, copy: LogCopy) -> str | None:
-        """Return the id that a copy in a log carries."""
+        """Return the record id that a copy in a log carries, or ``None``."""
         return self._scene.identity.find(copy.key, copy.value, copy.headers)
 
     def _ids_in(self, text: str) -> Sequence[str]:
-        """Every id in a row, or in the value of a record."""
+        """Return every id in a row of the output."""
         identity = self._scene.cell.identity
         found = identity.every(text)
         if not found and self._scene.pipeline.output.kind not in FREE_TEXT:
@@ -170,43 +170,44 @@ class Found:
     # --- what cannot be counted --------------------------------------------------------------------------------------
 
     def check_ids(self, what: str, found: Sequence[Result]) -> None:
-        """Raise StageError where nothing of what was found carries an id that was offered, or something carries several."""
+        """Raise StageError if nothing that was found has the id of an offered record, or if one thing has several such ids."""
         known, load, named = self._scene.known, self._scene.load, self._scene.pipeline.id
         for result in found:
             held = [record for record in result.ids if record in known]
             if len(held) > 1:
                 raise StageError(
-                    f"a {what} holds the ids of {len(held)} records ({', '.join(map(repr, held[:3]))}): {result.shown!r}; it "
-                    "counts for one: let each have one of its own, or let the pattern in [id] find the one that is meant"
+                    f"a {what} holds the ids of {len(held)} records ({', '.join(map(repr, held[:3]))}): {result.shown!r}; it can "
+                    "count for only one record: write one for each record, or let the pattern in [id] find the right id"
                 )
         if not found or any(result.record in known for result in found):
             return
         first = load.records[0]
         if named is None:
             raise StageError(
-                f"no {what} carries the id of a record: {found[0].shown!r} has nothing of the token that {{id}} stood for "
-                f"({self._scene.cell.in_hand(first)!r} in the first); let the programs pass it on, or say in [id] where an id is"
+                f"no {what} carries the id of a record: {found[0].shown!r} does not contain the token that lostack put in place "
+                f"of {{id}} ({self._scene.cell.in_hand(first)!r} in the first record); let the programs pass it on, or say in "
+                "[id] where an id is"
             )
         raise StageError(
             f"no {what} carries the id of a record: the pattern {named.pattern!r}"
             f"{f' at {named.json}' if named.json else ''} in {named.where} finds {found[0].record!r} in "
-            f"{found[0].shown!r}, and what was offered is {first.id!r}; say in [id] where it is{self._unframed(found[0])}"
+            f"{found[0].shown!r}, but the first record offered is {first.id!r}; correct [id]{self._unframed(found[0])}"
         )
 
     def _unframed(self, result: Result) -> str:
-        """Say that a value was read as text although a registry has the schemas."""
+        """Return a hint if a value was read as text although the declaration names a schema registry."""
         schema = self._scene.cell.identity.schema
         if schema is None or schema.kind != REGISTRY or result.text.startswith("\0"):
             return ""
-        return "; it does not begin with a zero byte and a schema's id, as a registry's clients write them, and was read as text"
+        return "; the value was read as text: it does not begin with a zero byte and a schema id, as a registry's clients write"
 
     def check_output_is_fresh(self) -> None:
-        """Raise StageError where the output has results before anything was started: they would count as duplicates."""
+        """Raise StageError if the output has results before anything was started: they would count as duplicates."""
         with contextlib.suppress(OutputError):  # it is not there yet
             if left := next((row for row in self.rows() if self._is_ours(row)), None):
                 raise StageError(
-                    f"the output ({self._scene.pipeline.output.kind}) has records of this run before it has begun, as "
-                    f"{left[:120]!r}: let it be a place below {{work}}, which is new for every run, or empty it before each"
+                    f"the output ({self._scene.pipeline.output.kind}) has records of this run before the run has begun, such as "
+                    f"{left[:120]!r}: put it below {{work}}, which is new for every run, or empty it before each run"
                 )
 
     def _is_ours(self, row: str) -> bool:
@@ -215,31 +216,31 @@ class Found:
         return next(iter(self._ids_in(row)), None) in self._scene.known
 
     def check_input(self, found: Sequence[str | None]) -> None:
-        """Raise StageError where, without any fault, the input is not what the declaration says: nothing can be told of it.
+        """Raise StageError if the input of a run without a fault is not what the declaration says: then nothing can be counted.
 
-        ``found``: the ids in the topic. What lostack has offered it knows; of what a producer makes itself, the topic tells.
+        ``found``: the ids in the topic. They are the only evidence of what a producer that makes its records has made.
         """
         own, known = self._scene.pipeline.input.kind is InputKind.OWN, self._scene.known
         counts = Counter(record for record in found if record is not None)
         for record, count in counts.items():
             if count > 1 and (own or record not in known):
                 raise StageError(
-                    f"the input has the id {record!r} {count} times: without a fault the producer has sent it as often; give "
-                    "each record an id of its own, and let [id] find it"
+                    f"the input has the id {record!r} {count} times in a run without a fault: give each record its own id, and "
+                    "let [id] find it"
                 )
             if own and record not in known:
                 ids = list(known)
                 raise StageError(
-                    f"the producer made a record {record!r}, and what the input's line says are {ids[0]!r} to {ids[-1]!r}: let "
-                    f"it make those (records = {len(ids)}), or correct the line"
+                    f"the producer made a record {record!r}, but the line in [input] says {ids[0]!r} to {ids[-1]!r}: let it make "
+                    f"those (records = {len(ids)}), or correct the line"
                 )
 
     def nothing_arrived(self) -> str:
-        """Say that not one record is in the output although nothing was done to any, and what is there instead."""
+        """Return the message for an output that has no record after a run without a fault, with what it holds instead."""
         output, rows = self._scene.pipeline.output, self.results.rows() if self.results else ()
         values = self._scene.values(self._scene.pipeline.stages[-1].known)
         where = output.topic or fill(output.file, values) or " ".join(output.command)
-        held = f"of its {len(rows)} lines none has an id, as {rows[-1][:120]!r}" if rows else "it holds nothing"
+        held = f"none of its {len(rows)} lines has an id; the last is {rows[-1][:120]!r}" if rows else "it is empty"
         if output.kind is OutputKind.STDOUT:
             held += f" ({UNPRINTED})"
-        return f"not one record is in the output ({output.kind}{f' {where}' if where else ''}), without any fault: {held}"
+        return f"no record is in the output ({output.kind}{f' {where}' if where else ''}) after a run without a fault: {held}"

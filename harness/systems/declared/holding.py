@@ -1,19 +1,25 @@
-"""The three waves of a load that lostack does not offer: of a producer that makes its records itself, or has them in a file.
+"""Hold back a producer that has all records from the start: it makes them itself, or reads them from a file.
 
-It has all of them from the start, and may have sent the last one before the fault strikes: then nothing is behind it. So the
-wire holds two of its requests: the Produce request with the first record of the second third until the step that the fault is
-at was seen once, and the one with the first record of the last third until the fault is healed. To the program that is a broker
-that takes its time. Nothing of a request is changed, and nothing overtakes on its connection. No request is held for longer than
-``HELD_S``; where the fault is not healed by then, the next one is held in place of the last, ``ALL_S`` in all: what is behind a
-held request has been sent, too, and its client counts from there.
+Such a producer could send its last record before the fault strikes, and no load would follow the fault. So the wire holds two
+of its requests, which divide the load into three waves:
 
-A request in which the wait would be in vain goes on at once. Nothing was sent before it that could bring the step about; or the
-target is in it, comes behind it, or is in a transaction that is still open: readers would never be given it, and the fault would
-wait for them. In place of such a last one the next Produce request is looked at, whatever is in it; likewise behind one that has
-the first records of both. Where target and all that is behind it are in one request, there is none.
+- the Produce request with the first record of the second third, until the step of the fault was seen once;
+- the Produce request with the first record of the last third, until the fault is healed.
 
-A held request whose client has given it up, because it has waited for long enough or its connection has ended (a broker that
-dies takes the connection with it), is discarded and not released: the client sends its records again, and both would arrive.
+To the program this looks like a slow broker. No request is changed, and requests of a connection keep their order. No request
+is held for longer than ``HELD_S``. If the fault is not healed by then, the wire holds the next request in its place, for at
+most ``ALL_S`` altogether: the client measures its time-out from when it sent the first of them.
+
+A request goes on at once if holding it would block the fault:
+
+- nothing was sent before it that could lead to the step of the fault;
+- or the target is in it, comes after it, or is in an open transaction, so that no reader could be given the target.
+
+If that happens to the second held request, or if one request has the first records of both thirds, the wire holds the next
+Produce request instead, whatever it carries. If one request carries the target and all later records, nothing is held.
+
+A held request is discarded, not released, if its client gave it up: the client timed out, or its connection ended because the
+broker died. The client sends these records again, and otherwise both requests would arrive.
 """
 
 from __future__ import annotations
@@ -46,13 +52,13 @@ if TYPE_CHECKING:
 HELD_S = 9.0
 """How long a request is held at most: longer than an auto-commit interval, shorter than the 10 s that programs give a send."""
 ALL_S = 18.0
-"""How long requests are held at most, all together: shorter than the 30 s that clients wait for the answer to one."""
+"""How long requests are held at most, all together: shorter than the 30 s that clients wait for an answer."""
 LOOK_S = 0.02
-"""How often it is looked whether a request is held, or may go on."""
+"""The interval (seconds) at which held requests are checked."""
 
 
 def is_held_back(kind: InputKind, fault: Any) -> bool:
-    """Say whether the producer has all records at the start, and the fault neither ends nor stops it, nor is at its requests."""
+    """Say whether the producer has all records at the start, and the fault strikes neither the producer nor its requests."""
     if kind not in {InputKind.FILE, InputKind.OWN} or isinstance(fault, NoFault):
         return False
     evidence = fault.evidence()
@@ -65,29 +71,29 @@ def _hits_of(rule: str) -> Callable[[Event], bool]:
 
 @dataclass(slots=True)
 class _Wave:
-    """What is still to come: the rule that stops it, the place of its first record (from 1), and what is held of it."""
+    """A wave that is still to come: the rule that stops it, the position of its first record (from 1), and its held request."""
 
     rule: str
     position: int
     hits: Callable[[], list[Event]]
-    """What the history says of the rule's hits so far."""
+    """Returns the rule's hits so far, from the history."""
     taken: int = 0
-    """How many of them were seen to."""
+    """How many hits were handled."""
     hit: Event | None = None
     since: int = 0
-    """When that was seen, monotonic ns."""
+    """When the hit was seen, monotonic ns."""
 
 
 class Holding:
-    """Lets the wire hold what the producer sends. :meth:`release` ends that; nothing is held behind it."""
+    """Lets the wire hold the producer's requests until :meth:`release`."""
 
     def __init__(
         self, wire: WireControl, cell: str, load: Load, *, seen: Callable[[], bool], sighted: Sighted, so_far: SoFar,
         step: StepName = Api.PRODUCE,
     ) -> None:  # fmt: skip
-        """``seen``: whether the step that the fault is at was seen once. ``so_far``: what the history says.
+        """``seen``: says whether the step of the fault was seen once. ``so_far``: the history so far.
 
-        ``step``: by which the producer sends.
+        ``step``: the request with which the producer sends.
         """
         self._step = step
         self._wire = wire
@@ -96,7 +102,7 @@ class Holding:
         self._seen = seen
         self._sighted = sighted
         self._spent_s = 0.0
-        """For how long requests have been held that went on since."""
+        """For how many seconds the requests that have gone on since were held."""
         second, third = middle_of(len(load.records))
         self._coming = [
             _Wave(rule, position, so_far.finder(kinds.RULE, _hits_of(rule)))
@@ -109,7 +115,7 @@ class Holding:
         """Arm the rules, before the producer starts.
 
         Raises:
-            WireError: the wire is gone.
+            WireError: the wire does not answer.
         """
         for wave in self._coming:
             self._arm(wave, self._first_of(wave))
@@ -117,14 +123,14 @@ class Holding:
 
     @property
     def holds(self) -> bool:
-        """Whether the producer waits for a request that is held."""
+        """Whether a request of the producer is held."""
         return any(wave.hit is not None for wave in self._coming)
 
     def release(self) -> None:
-        """Let everything through, from now on.
+        """Release what is held, and hold nothing more.
 
         Raises:
-            WireError: the wire is gone.
+            WireError: the wire does not answer.
         """
         self.close()
         for wave in self._coming:
@@ -134,7 +140,7 @@ class Holding:
         self._coming = []
 
     def close(self) -> None:
-        """Look no more; what is held stays so."""
+        """Stop checking; a held request stays held."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -174,17 +180,17 @@ class Holding:
         self._resolve(wave)
 
     def _is_in_vain(self, wave: _Wave, hit: Event) -> bool:
-        """Whether nobody can be given what is waited for, as long as this is held."""
+        """Whether holding this request keeps the fault from happening."""
         before = self._sighted.readable() - set(hit["records"])
         return self._load.target.id not in before if wave is self._coming[-1] else not before
 
     def _is_given_up(self, wave: _Wave, hit: Event) -> bool:
-        """Whether its client waits for it no more: its connection has ended, or its records were sent again."""
+        """Whether the client gave this request up: its connection ended, or its records were sent again."""
         attached = any(held.held == hit["held"] and held.attached for held in self._wire.holds())
         return not attached or not self._sighted.tried(since=wave.since).isdisjoint(hit["records"])
 
     def _resolve(self, wave: _Wave) -> None:
-        """Let what is held of a wave go on, or discard what was given up."""
+        """Release the held request of a wave; discard it if its client gave it up."""
         if (hit := wave.hit) is not None and hit["held"] is not None:
             self._wire.resolve(hit["held"], How.DISCARD if self._is_given_up(wave, hit) else How.RELEASE)
         wave.hit = None

@@ -1,4 +1,4 @@
-"""Kafka between the stages: topics, whose readers save positions with their groups."""
+"""Kafka between the stages of a declared pipeline: topics whose readers save positions with their groups."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
 
 TOO_LARGE = (10, 18)
-"""Errors of a broker that will not take a batch: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
+"""Errors of a broker that refuses a batch for its size: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
 HELD_BACK_S = 3.0
-"""A reader that an open transaction holds back for longer is told of."""
+"""If an open transaction holds readers back for longer (seconds), the history says so."""
 
 
 class Log:
-    """Implements :class:`harness.systems.declared.between.Between`."""
+    """A Kafka topic between stages. Implements :class:`harness.systems.declared.between.Between`."""
 
     unanswered: tuple[type[Exception], ...] = (KafkaError,)
 
@@ -35,15 +35,15 @@ class Log:
         self._positions = positions
         self._authorities = authorities
         self._held_back: tuple[str | None, float] = None, time.monotonic()
-        """The log whose readers an open transaction holds back, and since when."""
+        """The partition whose readers an open transaction holds back, and since when."""
 
     @property
     def tail(self) -> bool:
-        """Whether the last records are recorded, and no position will be saved behind them."""
+        """Whether the last records are in the output although no position will be saved past them."""
         return self._positions.tail
 
     def checks(self) -> Sequence[Check]:
-        """No transaction is open, and no reader is behind."""
+        """Return the checks that no transaction is open and that no reader is behind."""
         return Check("topic", self.trouble), Check("position", self._positions.trouble)
 
     def settled(self) -> bool:
@@ -51,7 +51,7 @@ class Log:
         return self._positions.trouble_in_topic() is None
 
     def trouble(self) -> str | None:
-        """Return which partition has an open transaction, or ``None``; write down how long, where that is long."""
+        """Say which partition has an open transaction, or return ``None``; the history notes a long one."""
         for topic in sorted({*self._scene.pipeline.topics, *self._scene.sighted.topics()}):
             for partition, ends in self._scene.kafka.observer.ends(topic).items():
                 if ends.stable != ends.end:
@@ -61,7 +61,10 @@ class Log:
         return None
 
     def refused(self) -> str | None:
-        """Say which record the broker refuses for its size, if any. Of a batch of several, a client may send each by itself."""
+        """Say which record the broker refuses for its size, or return ``None``.
+
+        A refused batch of several records does not count: the client may send its records one by one.
+        """
         refused = self._scene.sighted.refused(*TOO_LARGE)
         sent = [e for e in self._scene.so_far.of(kinds.SENT) if e["request"] in refused] if refused else []
         batches = Counter((e["request"], e["topic"], e["partition"]) for e in sent)
@@ -69,13 +72,13 @@ class Log:
             if batches[event["request"], event["topic"], event["partition"]] == 1:
                 return (
                     f"the record {event['record']} is too large for {event['topic']}: the broker refuses it "
-                    f"(MESSAGE_TOO_LARGE); let less than max.message.bytes be sent at once, 1048588 unless the broker says "
-                    "otherwise, compressed or as a reference to where it lies"
+                    "(MESSAGE_TOO_LARGE); send records smaller than max.message.bytes (1048588 by default): compress them, or "
+                    "send a reference to data that is stored elsewhere"
                 )
         return None
 
     def expel(self, role: Role) -> None:
-        """Put the dead members of a stage's groups out, as their session time-out would, only sooner."""
+        """Remove the dead members of a stage's groups, as their session time-out would, only sooner."""
         scene = self._scene
         if not scene.pipeline.reads(role):
             return
@@ -91,12 +94,12 @@ class Log:
         return sum(len(self._scene.kafka.observer.members(group)) for group in self._scene.groups())
 
     def observe(self) -> None:
-        """Ask every authority; nobody is held back any more."""
+        """Ask every authority, and note the end of a transaction that held readers back."""
         self._hold_back(None)
         self._authorities.observe()
 
     def _hold_back(self, log: str | None) -> None:
-        """Note that readers of a log are held back by an open transaction; or that none are."""
+        """Note which partition's readers an open transaction holds back; ``None`` if there is none."""
         name, since = self._held_back
         if log == name:
             return

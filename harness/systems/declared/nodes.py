@@ -1,4 +1,4 @@
-"""The stages of a declared pipeline as nodes: a plain command, all that it starts, its lives written down."""
+"""The stages of a declared pipeline as nodes: a command and all processes that it starts."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from harness.runtimes.process.durable import Held
 
 LIVES = 6
-"""How often a stage that ends by itself is started, as a supervisor would, before it counts as crash-looping."""
+"""How many times a stage that ends by itself is started before it counts as crash-looping."""
 GONE_S = 20.0
-"""A SIGKILL takes effect at once, unless the process sits in an uninterruptible read."""
+"""How long (seconds) a killed process may take to be gone. Only an uninterruptible read delays a SIGKILL."""
 WORK = "{work}"
-"""How the work folder is named where a file is that another run will have, too."""
+"""Stands for the work folder in the name of a file, which is different in each run."""
 MANY = 1000
-"""Lines of it that are looked at: they may say the same again and again."""
+"""How many lines of a log are searched for its last messages, which may be repeated many times."""
 
 
 class StageError(CellFailure):
-    """A stage cannot do its work; one line with the last lines of its log. ``stage``: its name, where it is about one."""
+    """A stage cannot do its work; the text is one line, with the last lines of its log. ``stage``: its name, if known."""
 
     def __init__(self, text: str, stage: str = "") -> None:
         super().__init__(text)
@@ -55,7 +55,7 @@ class StageError(CellFailure):
 
 @dataclass
 class CommandNode:
-    """One stage over its incarnations. Implements :class:`harness.controls.Target`."""
+    """One stage, over all its incarnations. Implements :class:`harness.controls.Target`."""
 
     stage: Stage | Service
     values: Mapping[str, object]
@@ -66,43 +66,43 @@ class CommandNode:
     log: Path
     failpoints: Path
     fetches: Callable[[int], bool]
-    """Whether the stage has fetched since a time (monotonic ns), as the wire saw it."""
+    """Says whether the wire saw the stage fetch since a time (monotonic ns)."""
     stdin: bool
     hint: Callable[[], str]
-    """What the wire saw that may be the reason where the stage does not become ready."""
+    """Returns what the wire saw that may explain why the stage does not become ready."""
     buried: Callable[[], object] = lambda: None
-    """Called when the stage has died, before it is started again."""
+    """Called after the stage has died and before it is started again."""
     is_open: Callable[[], bool] = lambda: True
-    """Whether a service that shows nothing is ready, by its port."""
+    """Says whether the port of a service without a ``ready`` pattern is open."""
     path: str | None = None
-    """Where its command is looked for, and what it starts; ``None``: as ever."""
+    """The PATH of the command and of what it starts; ``None``: lostack's own."""
     prints: bool = False
-    """Whether what it prints is the output. When it does so is its own then, or no crash would find anything unprinted."""
+    """Whether what it prints is the output. If so, its output buffer stays on, and a crash may lose it."""
     incarnation: int = 0
     node: Node | None = None
     _since: int = 0
     _told: bool = field(default=False)
     _ended_s: float = field(default=0.0)
-    """When it was first seen that this incarnation has ended (monotonic)."""
+    """When the end of this incarnation was first seen (monotonic, seconds)."""
     _asked: bool = field(default=False)
-    """Whether this incarnation was told to end."""
+    """Whether this incarnation was sent a SIGTERM."""
     _tracing: Tracing | None = field(default=None)
     _held: bool = field(default=False)
     _unready: StageError | None = field(default=None)
-    """Why this incarnation, which was started in the place of a dead one, was not ready."""
+    """Why this incarnation did not become ready after a restart."""
 
     @property
     def role(self) -> Role:
-        """What it is called in histories: the role that it alone has, or its own name."""
+        """Its role in histories: the role, or the stage's name if several stages share the role."""
         return self.stage.known
 
     @property
     def name(self) -> str:
-        """A run has one stage of each name."""
+        """Its name, which no other stage of the run has."""
         return str(self.stage.known)
 
     def start(self, *, supervised: bool = False) -> None:
-        """Start the next incarnation; does not wait. ``supervised``: because the one before has ended by itself."""
+        """Start the next incarnation without waiting for it. ``supervised``: the previous one ended by itself."""
         self.incarnation += 1
         bootstrap = str(self.values["bootstrap"])
         spec = NodeSpec(
@@ -112,7 +112,7 @@ class CommandNode:
             argv=tuple(fill(word, self.values) for word in self.stage.command),
             env={
                 "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap,
-                "PYTHONUNBUFFERED": "" if self.prints else "1",  # empty is as good as not set, whatever lostack was started with
+                "PYTHONUNBUFFERED": "" if self.prints else "1",  # empty counts as not set
                 "LOSTACK_WORK": str(self.values["work"]), failpoint.VARIABLE: str(self.failpoints),
                 **({"PATH": self.path} if self.path and not self.stage.image else {}),
                 **{name: fill(value, self.values) for name, value in self.stage.environment.items()},
@@ -125,7 +125,7 @@ class CommandNode:
         self._say("started", pid=self.node.pid, supervised=supervised)
 
     def _container(self) -> ContainerSpec:
-        """What it needs where it is a container: every folder that its command may name, at the same place."""
+        """Return the container: its image, and every folder that the command may name, mounted at the same path."""
         folders = (
             self.failpoints,
             *(value for value in self.values.values() if isinstance(value, Path) and value.is_dir()),
@@ -134,21 +134,21 @@ class CommandNode:
         return ContainerSpec(image=self.stage.image, folders=folders, host_network=True)
 
     def await_ready(self) -> None:
-        """Wait until it does its work.
+        """Wait until the stage is ready.
 
         Raises:
-            StageError: it ends before, or is never ready.
+            StageError: the stage ended before it was ready, or is not ready in time.
         """
         within_s = self.stage.ready_within_s
         try:
             wait_until(lambda: self.ended() or self._is_ready(), within_s=within_s, because=f"the {self.name} to be ready")
         except WaitTimeoutError as error:
-            unseen = "it never fetched any topic of the run" if self.stage.reads else "nobody listens at its port"
+            unseen = "it never fetched from a topic of the run" if self.stage.reads else "nothing listens at its port"
             wanted = f"its output never showed {self.stage.ready!r}" if self.stage.ready else unseen
             raise self.error(f"was not ready within {within_s:g} s: {wanted}") from error
         end = self.ended()
         if end is not None and not (end.status == 0 and not self.stage.reads):
-            stays = ", and a stage has to stay, in the foreground" if end.status == 0 else ""
+            stays = "; a stage must stay in the foreground" if end.status == 0 else ""
             raise self.error(f"ended with {end} before it was ready{stays}")
         self._say("ready", pid=self._alive().pid)
 
@@ -158,14 +158,14 @@ class CommandNode:
         return self.fetches(self._since) if self.stage.reads else self.is_open()
 
     def error(self, what: str) -> StageError:
-        """Return an error about it, with what the wire saw that may be the reason, and its last words."""
+        """Return an error about the stage, with what the wire saw that may explain it and the last lines of its log."""
         tail = " | ".join(last_lines(self._alive().log_tail(MANY)))
         said = f"; it last said: {tail}" if tail else "; it printed nothing"
         hint = self.hint()
         return StageError(f"the {self.name} {what}{f' ({hint})' if hint else ''}{said}", self.name)
 
     def ended(self) -> Exit | None:
-        """Return how this incarnation ended, if it has; written down once."""
+        """Return how this incarnation ended, or ``None``; the history notes the end once."""
         self.runtime.check()
         end = self._alive().exit
         if end is not None and not self._told:
@@ -187,7 +187,7 @@ class CommandNode:
 
     @property
     def asked(self) -> bool:
-        """Whether this incarnation was told to end."""
+        """Whether this incarnation was sent a SIGTERM."""
         return self._asked
 
     def stopped_itself(self) -> bool:
@@ -195,17 +195,18 @@ class CommandNode:
         return self.node is not None and self.ended() is not None
 
     def members(self) -> dict[int, Member]:
-        """Return the processes of this stage that live, by their ids."""
+        """Return the living processes of this stage, by their process ids."""
         return {} if self.node is None else {member.pid: member for member in self.node.members()}
 
     def owner(self, port: int) -> int | None:
-        """Return the process of this stage that has a connection from a port; None where none has."""
+        """Return the id of this stage's process that has the connection from a port; ``None`` if none has."""
         return owner_of(self.members(), port, self._ports())
 
     def stranger(self, port: int) -> tuple[int, str] | None:
-        """Return who else has the connection from a port: its process id (0: it is not to be seen) and its command; or None.
+        """Return the process outside this stage that has the connection from a port; ``None`` if the stage itself has it.
 
-        In containers the container is the boundary, and nobody looks.
+        The result is the process id (0 if it cannot be seen) and the command. For a container it is always ``None``: the
+        container is the boundary.
         """
         if self.stage.image:
             return None
@@ -213,17 +214,17 @@ class CommandNode:
         return None if pid is None else (pid, command_of(pid) if pid else "")
 
     def _ports(self) -> set[int]:
-        """The ports of the stage's route."""
+        """Return the ports of the stage's route on the wire."""
         return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
 
     def trace(self, log: Path, point: Point | None = None) -> None:
-        """Write its durable writes into a log, from now on and in this life of it, and hold a thread at a point, if there is one.
+        """Log the durable writes of this incarnation from now on; stop a thread at a point if one is given.
 
         Raises:
-            TracingError: it cannot be traced.
+            TracingError: the stage is a container, or the kernel does not allow tracing.
         """
         if self.stage.image:
-            raise TracingError(f"the {self.name} is a container, whose processes nobody traces")
+            raise TracingError(f"the {self.name} is a container: lostack does not trace processes in containers")
         if why := why_no_tracing():
             raise TracingError(why)
         if point is not None and point.call in WRITES:
@@ -233,9 +234,9 @@ class CommandNode:
         self._tracing = Tracing(self._alive(), log, point, plain=point is None)  # type: ignore[arg-type]  # without an image: a process
 
     def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
-        """Return how often each of its threads was seen to make each durable call since a time (wall), the busiest first.
+        """Return the durable calls of each thread since a time (wall ns), the busiest first, and the files written.
 
-        And the files that it wrote into, below its work folder by ``{work}``.
+        A file below the work folder is named by ``{work}``.
         """
         if self._tracing is None:
             return {}, ()
@@ -245,11 +246,11 @@ class CommandNode:
 
     @property
     def _aside(self) -> set[str]:
-        """Files whose writes are no result: what it prints, unless that is the output."""
+        """The files whose writes do not count: the stage's log, unless that is the output."""
         return set() if self.prints else {str(self.log.resolve())}
 
     def held(self) -> Held | None:
-        """Say at which durable write it is held, if it is; written down once."""
+        """Return the durable write at which a thread is stopped, or ``None``; the history notes it once."""
         found = None if self._tracing is None else self._tracing.held()
         if found is not None and not self._held:
             self._held = True
@@ -257,23 +258,23 @@ class CommandNode:
         return found
 
     def untrace(self) -> None:
-        """Let go of who is traced, or held; what somebody was held in front of is done, if he lives."""
+        """End the tracing. A thread that was stopped before a write then does it, if its process lives."""
         if self._tracing is not None:
             self._tracing.end()
             self._tracing = None
 
     def one(self, pid: int) -> OneProcess | CommandNode:
-        """Return one process of this stage, to be crashed alone; the stage itself where it is its only one."""
+        """Return one process of this stage, to be crashed alone; the stage itself if it has no other process."""
         others = self.members().keys() - {pid, tracer_of(pid)}
         return OneProcess(self, pid, self._alive().pid) if others else self
 
     def claim(self, pid: int) -> None:
-        """Write down that a process is one of this stage's, where the kernel says so."""
+        """Note in the history that a process belongs to this stage, if the kernel says so."""
         if pid != self._alive().pid and pid in self.members():
             self._say("joined", pid=pid, of=self._alive().pid)
 
     def kill(self) -> None:
-        """SIGKILL all of its processes, and wait until they are reaped."""
+        """Send SIGKILL to all processes of the stage, and wait until they are reaped."""
         try:
             if self.ended() is None:
                 self._alive().kill()
@@ -282,31 +283,31 @@ class CommandNode:
             self.untrace()
 
     def tell_to_end(self) -> None:
-        """SIGTERM to all of its processes; does not wait."""
+        """Send SIGTERM to all processes of the stage, without waiting."""
         self._asked = self._alive().tell_to_end()
         if self._asked:
             self._say("told", pid=self._alive().pid)
 
     def await_end(self) -> None:
-        """Wait until it is gone; after the grace that orchestrators give it is killed."""
+        """Wait until the stage has ended; kill it after the grace period that orchestrators give."""
         try:
-            wait_until(self.ended, within_s=GRACE_S, because=f"the {self.name} to end, as it was told")
+            wait_until(self.ended, within_s=GRACE_S, because=f"the {self.name} to end after SIGTERM")
         except WaitTimeoutError:
             self.kill()
 
     def pause(self) -> None:
-        """Stop it."""
+        """Stop all processes of the stage (SIGSTOP)."""
         self._alive().pause()
         others = [member for pid, member in self.members().items() if pid != self._alive().pid]
         self._say("paused", pid=self._alive().pid, **_others(members=others))
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let all processes of the stage go on (SIGCONT)."""
         self._alive().resume()
         self._say("resumed", pid=self._alive().pid)
 
     def restart(self) -> None:
-        """Start it again and wait until it is ready. :meth:`supervise` tells that it does not come back."""
+        """Start the stage again and wait until it is ready. If it does not become ready, :meth:`supervise` raises that error."""
         self.buried()
         wait_until(lambda: not self._is_down(), within_s=self.stage.down_s + GONE_S, because=f"the {self.name} to come back")
         self.start()
@@ -316,10 +317,10 @@ class CommandNode:
             self._unready = error
 
     def supervise(self) -> str | None:
-        """Start again what has ended and should go on; say so, or ``None``.
+        """Start the stage again if it ended and should go on; return a message about that, or ``None``.
 
         Raises:
-            StageError: it ends again and again.
+            StageError: the stage ends again and again, or did not become ready after a restart.
         """
         end = self.ended()
         if end is None:
@@ -331,13 +332,13 @@ class CommandNode:
         if not self.stage.restart or self.incarnation >= LIVES:
             raise self.error(f"ended with {end}{f', started {self.incarnation} times' if self.incarnation > 1 else ''}")
         if self._is_down():
-            return f"the {self.name} ended with {end}, and is down for {self.stage.down_s:g} s"
+            return f"the {self.name} ended with {end}, and stays down for {self.stage.down_s:g} s"
         self.buried()
         self.start(supervised=True)
         return f"the {self.name} ended with {end} and was started again"
 
     def _is_down(self) -> bool:
-        """Whether it is too early to start again what has ended."""
+        """Whether the down time of an ended stage is not over."""
         return time.monotonic() - self._ended_s < self.stage.down_s
 
     def _alive(self) -> Node:
@@ -346,7 +347,7 @@ class CommandNode:
         return self.node
 
     def say(self, phase: str, **fields: Any) -> None:
-        """Write down what became of one of its processes."""
+        """Note in the history what happened to one of the stage's processes."""
         self._say(phase, **fields)
 
     def _say(self, phase: str, **fields: Any) -> None:
@@ -354,15 +355,15 @@ class CommandNode:
 
 
 def _others(**found: Sequence[Member]) -> dict[str, Any]:
-    """Return processes as they are written down; nothing where there are none."""
+    """Return processes as fields of a history line; no field for an empty list."""
     return {name: [[one.pid, one.how, one.command] for one in members] for name, members in found.items() if members}
 
 
 class OneProcess:
-    """One process of a stage of several. Implements :class:`harness.controls.Target`. Its parent is the user's own.
+    """One process of a stage that has several. Implements :class:`harness.controls.Target`.
 
-    Nobody but its parent is told how it ended: that it was there, and not dead, when it was killed, and that it was gone
-    after that, is what its file descriptor says.
+    Its parent belongs to the user's program, and the kernel tells only the parent how it ended. Its pid file descriptor shows
+    that it lived when it was killed, and that it was gone afterwards.
     """
 
     def __init__(self, stage: CommandNode, pid: int, leader: int) -> None:
@@ -373,11 +374,11 @@ class OneProcess:
         self._leader = leader
 
     def kill(self) -> None:
-        """SIGKILL of this process alone, and wait until it is gone.
+        """Send SIGKILL to this process alone, and wait until it is gone.
 
         Raises:
-            StageError: it ended before it could be killed.
-            WaitTimeoutError: it is not gone in time.
+            StageError: the process ended before it could be killed.
+            WaitTimeoutError: the process is not gone in time.
         """
         try:
             descriptor = os.pidfd_open(self._pid)
@@ -388,7 +389,7 @@ class OneProcess:
             if ended:
                 raise StageError(f"the process {self._pid} of the {self.name} ended before it could be killed")
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-            self._stage.untrace()  # its end would wait for its tracer, who holds it; and the others are to go on
+            self._stage.untrace()  # a traced process cannot end while its tracer holds it; and the other processes must go on
             ended, _, _ = select.select([descriptor], [], [], GONE_S)
         finally:
             os.close(descriptor)
@@ -397,18 +398,18 @@ class OneProcess:
         self._say("exited", status=None, signal=int(signal.SIGKILL))
 
     def pause(self) -> None:
-        """SIGSTOP; return when the kernel shows every thread of it stopped."""
+        """Send SIGSTOP; return when the kernel shows every thread of the process stopped."""
         os.kill(self._pid, signal.SIGSTOP)
         wait_until(lambda: stopped(self._pid), within_s=GONE_S, because=f"process {self._pid} to stand still")
         self._say("paused")
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         os.kill(self._pid, signal.SIGCONT)
         self._say("resumed")
 
     def restart(self) -> None:
-        """Leave it to its stage: to its parent, or to whoever starts the stage again where that ends."""
+        """Do nothing: its parent, or the stage's restart, replaces it."""
 
     def _say(self, phase: str, **fields: Any) -> None:
         self._stage.say(phase, pid=self._pid, of=self._leader, **fields)

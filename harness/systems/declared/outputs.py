@@ -1,4 +1,4 @@
-"""Reading a pipeline's results at rest: every row as text, in its order. A reader never changes what it reads."""
+"""Read a pipeline's results at rest: every row as text, in order. A reader never changes what it reads."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 COMMAND_S = 60.0
 LAST = 3
-"""Lines of what a command says that are shown where it fails."""
+"""How many of a failed command's last lines a message shows."""
 
 
 class OutputError(CellFailure):
-    """An output cannot be read; one line."""
+    """An output cannot be read; the text is one line."""
 
 
 class Row(str):
-    """A row of an output that has columns, as text; ``empty``: the numbers of those in which it has nothing, from 1."""
+    """A row of an output with columns, as text. ``empty``: the numbers of its null columns, from 1."""
 
     __slots__ = ("empty",)
     empty: frozenset[int]
 
     @classmethod
     def of(cls, values: Iterable[Any]) -> Row:
-        """Join the columns of a row."""
+        """Make a row of its columns, joined by spaces."""
         values = [*values]
         found = cls(" ".join(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values))
         found.empty = frozenset(number for number, value in enumerate(values, start=1) if value is None)
@@ -45,10 +45,10 @@ class Row(str):
 
 
 class Columns:
-    """Which columns of a pipeline's output had nothing in some row of a run without a fault. Safe to use from several threads.
+    """Remembers which columns of a pipeline's output were empty in a run without a fault. Safe to use from several threads.
 
-    Where a column was never empty then, a row that has nothing in it is not finished: whoever is in the middle of it may fill it
-    in, or has died, and nobody will.
+    If a column was never empty in that run, a row in which it is empty is unfinished: a program is still writing the row, or
+    died before it finished.
     """
 
     def __init__(self) -> None:
@@ -56,25 +56,25 @@ class Columns:
         self._empty: dict[str, frozenset[int]] = {}
 
     def learn(self, pipeline: str, rows: Iterable[str]) -> None:
-        """Take in the results of a run without a fault."""
+        """Learn from the results of a run without a fault."""
         empty = frozenset(number for row in rows for number in empty_in(row))
         with self._lock:
             self._empty[pipeline] = empty | self._empty.get(pipeline, frozenset())
 
     def lacking(self, pipeline: str, row: str) -> frozenset[int]:
-        """Return the columns that are empty in a row, and never were without a fault; none where nothing is known of that."""
+        """Return the columns that are empty in a row and never were without a fault; nothing if no such run is known."""
         with self._lock:
             known = self._empty.get(pipeline)
         return frozenset() if known is None else empty_in(row) - known
 
 
 def empty_in(row: str) -> frozenset[int]:
-    """Return the numbers of the columns in which a row has nothing; a text that has no columns has all it has."""
+    """Return the numbers of a row's empty columns; nothing for a text without columns."""
     return row.empty if isinstance(row, Row) else frozenset()
 
 
 class Results(Protocol):
-    """The results of a pipeline."""
+    """The interface of a reader of a pipeline's results."""
 
     def size(self) -> Any:
         """Return a value that changes while results arrive."""
@@ -88,10 +88,10 @@ class Results(Protocol):
 
 
 def results_of(output: Output, values: Mapping[str, object], directory: Path, log: Path) -> Results:
-    """Return the reader of an output that is no topic; ``log`` is what the last stage prints.
+    """Return the reader of an output. ``log``: the file of what the last stage prints.
 
     Raises:
-        DeclarationError: it is a topic.
+        DeclarationError: the output is a topic, which the observer reads.
     """
     at = fill(output.file, values)
     path = str(Path(at) if Path(at).is_absolute() else directory / at) if at else ""
@@ -111,38 +111,38 @@ def results_of(output: Output, values: Mapping[str, object], directory: Path, lo
 
 
 class Files:
-    """Files by a glob."""
+    """The files that match a glob."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
 
     def files(self) -> list[Path]:
-        """Return them, in the order of their names."""
+        """Return the files, in the order of their names."""
         return [Path(name) for name in sorted(glob.glob(self._pattern, recursive=True)) if Path(name).is_file()]  # noqa: PTH207
 
     def size(self) -> Any:
-        """Names, sizes and times of change."""
+        """Return the names, sizes and modification times of the files."""
         found = []
         for file in self.files():
-            with contextlib.suppress(FileNotFoundError):  # a journal, or a part that has just been renamed
+            with contextlib.suppress(FileNotFoundError):  # a journal, or a temporary file that was just renamed
                 stat = file.stat()
                 found.append((str(file), stat.st_size, stat.st_mtime_ns))
         return tuple(found)
 
 
 class Lines(Files):
-    """Every line of text files."""
+    """The lines of text files."""
 
     def rows(self) -> Sequence[str]:
-        """Return them."""
+        """Return every line of every file."""
         return [line for file in self.files() for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
 
 
 class Parquet(Files):
-    """Every row of Parquet files."""
+    """The rows of Parquet files."""
 
     def rows(self) -> Sequence[str]:
-        """Return the columns of each, joined."""
+        """Return every row of every file, its columns joined."""
         return list(self._rows())
 
     def _rows(self) -> Iterator[str]:
@@ -158,24 +158,24 @@ class Parquet(Files):
 
 
 class Sqlite:
-    """Every row of a query, over a connection that cannot write."""
+    """The rows of a SQLite query, over a read-only connection."""
 
     def __init__(self, file: Path, query: str) -> None:
         self._file = file
         self._query = query
 
     def size(self) -> Any:
-        """Size and time of the database and of its journals."""
+        """Return the sizes and modification times of the database and its journals."""
         return Files(f"{glob.escape(str(self._file))}*").size()
 
     def rows(self) -> Sequence[str]:
         """Return the columns of each row, joined.
 
         Raises:
-            OutputError: the file was never made, or the query fails.
+            OutputError: the file does not exist, or the query fails.
         """
         if not self._file.exists():
-            raise OutputError(f"the output {self._file} was never made")
+            raise OutputError(f"the output {self._file} does not exist: no program made it")
         try:
             connection = sqlite3.connect(f"{self._file.as_uri()}?mode=ro", uri=True)
             try:
@@ -187,21 +187,21 @@ class Sqlite:
 
 
 class Command:
-    """Every line that a command prints."""
+    """The lines that a command prints."""
 
     def __init__(self, argv: tuple[str, ...], directory: Path) -> None:
         self._argv = argv
         self._directory = directory
 
     def size(self) -> Any:
-        """Return the length of what it prints."""
+        """Return what the command prints: another value means that results arrived."""
         return tuple(self.rows())
 
     def rows(self) -> Sequence[str]:
         """Return the lines that the command prints.
 
         Raises:
-            OutputError: the command does not run, or fails.
+            OutputError: the command cannot be run, or fails.
         """
         try:
             done = subprocess.run(

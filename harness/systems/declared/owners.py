@@ -1,4 +1,4 @@
-"""Whose connections those on the wire are: a process of their stage, or a stranger, which voids the cell."""
+"""Find the process behind each connection on the wire: one of the stage's, or a stranger's, which voids the cell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Owners:
-    """The owners of a cell's connections, as far as they were looked up."""
+    """Remembers which process owns each connection of a cell."""
 
     def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], workers: Workers) -> None:
         self._scene = scene
@@ -25,12 +25,13 @@ class Owners:
         self._workers = workers
         self._looked_at = 0
         self._owners: dict[int, tuple[int, int]] = {}
-        """Which process each connection belongs to, and which incarnation of its stage opened it."""
+        """Connection → its process id, and the incarnation of the stage that opened it."""
 
     def attribute(self) -> None:
         """Write down which process each new connection belongs to.
 
-        One that is gone already is nobody's, and proves nothing. Where one that has fetched ends by itself, that is told at once.
+        A connection that has already ended has no owner, and proves nothing. If a process that has fetched ends by itself,
+        the user is told at once.
         """
         new, reads = self._scene.so_far.events(self._looked_at), self._scene.pipeline.dialect.reads[0].label
         self._looked_at += len(new)
@@ -55,6 +56,6 @@ class Owners:
             )
 
     def lives(self, conn: int) -> bool:
-        """Say whether the process behind a connection lives; if the process is unknown, whether the connection is open."""
+        """Say whether the process behind a connection lives; if that process is unknown, whether the connection is open."""
         pid, _ = self._owners.get(conn, (None, 0))
         return self._scene.sighted.is_open(conn) if pid is None else is_alive(pid)

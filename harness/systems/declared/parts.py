@@ -1,7 +1,6 @@
-"""What a declared cell is made of. Nothing in the user's programs is changed.
+"""Put together the parts of a declared cell. The user's programs are not changed.
 
-What was sent, acknowledged and fetched is what the wire saw, what is stored is what the logs say, and what is recorded is what
-the output holds.
+The wire says what was sent, acknowledged and fetched, the logs say what is stored, and the output says what is recorded.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ if TYPE_CHECKING:
     from harness.systems.declared.services import StandingBy
 
 GATHERING = frozenset({Api.JOIN_GROUP.label, Api.SYNC_GROUP.label})
-"""What a consumer asks for its place in a group by, and is kept waiting until the others have asked, too."""
+"""The requests to join a group, which the broker answers only when the other members have asked, too."""
 GATHER_S = 10.0
-"""How long a group may gather: its members learn by their next heartbeat that they are to join again (3 s, by most clients)."""
+"""How long a group may gather: its members learn at their next heartbeat (3 s in most clients) that they must join again."""
 IDLE_S = 8.0
-"""Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
+"""Longer than a client's auto-commit interval, because the awaited request may be an auto-commit."""
 
 
 def parts_of(
@@ -114,14 +113,14 @@ def _log(scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found
 
 
 class Place:
-    """The cell's place on the wire: all of the routes that its stages use. A part of its ground."""
+    """Opens the cell on the wire, on all routes that its stages use."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._opened = False
 
     def open(self) -> None:
-        """Take it."""
+        """Open the cell on the wire."""
         scene, cell = self._scene, self._scene.cell
         routes = scene.brokers.routes(*map(str, scene.roles))
         scene.brokers.wire.open_cell(
@@ -130,16 +129,16 @@ class Place:
         self._opened = True
 
     def close(self) -> None:
-        """Leave it."""
+        """Close the cell on the wire."""
         if self._opened:
             self._scene.brokers.wire.close_cell(self._scene.cell.id)
 
 
 def is_gathering(seen: Iterable[Event]) -> bool:
-    """Say whether a process waits for its place in a group: it has asked for it on a connection that lives.
+    """Say whether a group is still gathering: a request to join it, on a living connection, has no answer yet.
 
-    Of a stage of several processes the first may fetch before the others have joined. A fault that strikes then strikes a group
-    that is not there yet.
+    In a stage of several processes the first may fetch before the others have joined. A fault at that moment would strike an
+    incomplete group.
     """
     waiting: set[tuple[int, int]] = set()
     for event in seen:
@@ -153,7 +152,7 @@ def is_gathering(seen: Iterable[Event]) -> bool:
 
 
 class Reading:
-    """The stages that read, and at the end all of them. Implements :class:`harness.run.parts.Stages`; a part of the ground."""
+    """Starts the reading stages, and ends all stages. Implements :class:`harness.run.parts.Stages`."""
 
     def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners) -> None:
         self._scene = scene
@@ -162,16 +161,16 @@ class Reading:
         self._watch: Watch | None = None
 
     def open(self) -> None:
-        """Do nothing yet: they start when the run says so."""
+        """Do nothing: the run calls :meth:`start`."""
 
     def start(self) -> None:
-        """Start them, and wait until they are ready; where their durable writes are to be known, write them down from now on."""
+        """Start the reading stages, wait until they are ready, and log their durable writes if the dry run asks for that."""
         reading = [node for node in self._stages.values() if node.stage.reads]
         for node in reading:
             node.start()
         for node in reading:
             node.await_ready()
-        with suppress(WaitTimeoutError):  # one that gathers for ever does so in the dry run, too
+        with suppress(WaitTimeoutError):  # a group that never settles does not settle in the dry run, either
             wait_until(self._has_gathered, within_s=GATHER_S, because="the groups to have gathered")
         self._owners.attribute()
         fault = self._scene.cell.scenario.fault
@@ -182,16 +181,16 @@ class Reading:
         return not is_gathering(self._scene.so_far.of(kinds.FRAME, kinds.CONN))
 
     def stand_by(self) -> None:
-        """Do nothing ahead: they start at once."""
+        """Do nothing: declared stages have no standby."""
 
     def tell_writes(self) -> None:
-        """Write down what each has written durably, where that was watched."""
+        """Write down the durable writes of each stage, if they were logged."""
         if self._watch is not None:
             scene = self._scene
             self._watch.tell(scene.history, scene.so_far.of(kinds.CONN, kinds.FETCHED), scene.load)
 
     def close(self) -> None:
-        """End every stage. What fails keeps nothing else from its end, and is raised behind it."""
+        """Stop every stage. An error is raised only after all stages were stopped."""
         with ExitStack() as ends:  # the last comes first
             for node in reversed([*self._stages.values()]):
                 if node.started:
@@ -200,7 +199,7 @@ class Reading:
 
 
 class StageMaker:
-    """Makes the stages of a cell; ``stages``: those that there are, ``expel``: what follows from the death of one."""
+    """Makes the stages of a cell. ``stages``: all stages by role; ``expel``: called when a stage of a role has died."""
 
     def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], expel: Callable[[Role], None]) -> None:
         self._scene = scene
@@ -208,7 +207,7 @@ class StageMaker:
         self._expel = expel
 
     def make(self, stage: Stage, runtime: Runtime) -> CommandNode:
-        """Return a stage, not started yet."""
+        """Make a stage, without starting it."""
         scene, pipeline = self._scene, self._scene.pipeline
         feeds = stage.role is Role.PRODUCER and pipeline.input.kind is InputKind.STDIN
         prints = pipeline.output.kind is OutputKind.STDOUT and stage is pipeline.stages[-1]
@@ -220,31 +219,31 @@ class StageMaker:
         )  # fmt: skip
 
     def _why_not_let_in(self, role: Role) -> str:
-        """Say what keeps a stage from speaking to a broker at all."""
+        """Say why a broker does not let a stage in; an empty text if nothing is known."""
         access, so_far = self._scene.brokers.access, self._scene.so_far
         spoken = access.protocol if access else "PLAINTEXT"
-        otherwise = f"let it use security.protocol={spoken}, or say in the declaration's [security] what it uses"
+        otherwise = f"set its security.protocol={spoken}, or say in the declaration's [security] what it uses"
         unread = [event for event in so_far.of(kinds.UNDECODABLE) if event["role"] == role]
         if any(event["api"] == "unknown" for event in unread):
-            return f"it does not speak {self._scene.pipeline.dialect.speaks} as the run's listeners do: {otherwise}"
+            return f"its connection does not speak {self._scene.pipeline.dialect.speaks} as the run's listeners do: {otherwise}"
         if why := [event["because"] for event in unread if event["api"] == Api.SASL_HANDSHAKE.label]:
             return str(why[0])
         if self._scene.sighted.asked(role, Api.SASL_HANDSHAKE.label) and "SASL" not in spoken:
-            return f"it wants SASL, which a run's listeners have not: {otherwise}"
+            return f"it logs in by SASL, but the run's listeners have no SASL: {otherwise}"
         refused = [str(e["because"]) for e in so_far.of(kinds.CONN) if e["role"] == role and e["phase"] in ("refused", "close")]
         return next((because for because in refused if "TLS" in because or "certificate" in because), "")
 
     def _hint(self, role: Role) -> str:
-        """Say what the wire saw that may keep a stage from its work."""
+        """Say what the wire saw that may explain why a stage does not work; an empty text if nothing does."""
         scene, so_far, sighted = self._scene, self._scene.so_far, self._scene.sighted
         if why := self._why_not_let_in(role):
             return why
         if not any(e["role"] == role for e in so_far.of(kinds.CONN)):
             at = scene.brokers.bootstrap(role)
             if self._stages[role].ended() is not None:
-                return f"it had not sent a request to {at} yet"
-            return f"it never sent a request to {at}: give it {{bootstrap}} by argument or environment"
+                return f"it sent no request to {at}"
+            return f"it sent no request to {at}: pass {{bootstrap}} to it as an argument or in its environment"
         if not sighted.asked(role, scene.pipeline.dialect.label(Moment.SEND)) and not sighted.fetched(role):
-            way = "" if scene.pipeline.reads(role) else f"does it read its input ({scene.pipeline.input.kind}), or "
-            return f"it is connected; {way}does it ask for another topic than {' and '.join(scene.pipeline.topics)}?"
+            way = "" if scene.pipeline.reads(role) else f"check that it reads its input ({scene.pipeline.input.kind}), and "
+            return f"it is connected; {way}check that its topic is {' or '.join(scene.pipeline.topics)}"
         return ""

@@ -1,4 +1,4 @@
-"""How far a declared pipeline has read, as its groups have saved it, or as the wire saw it where nobody can ask."""
+"""How far a declared pipeline has read: the positions that its groups saved, or what the wire saw if there is no group."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
 
 ELSEWHERE_S = 45.0
-"""How long a reader whose position nobody can ask for may take to read on."""
+"""How long (seconds) a reader that saves its position outside Kafka may take to read on."""
 ASKS_NOBODY_S = 3.0
-"""How long a reader that has asked for no group may take to save a position all the same."""
+"""How long (seconds) to wait for a saved position of a reader that never asked for a group coordinator."""
 COMMITS_S = 35.0
-"""Longer than the longest commit interval that clients have by themselves: Kafka Streams', 30 s."""
+"""Longer than the longest default commit interval, which is 30 s, of Kafka Streams."""
 
 
 class Positions:
-    """The positions of a cell's readers."""
+    """Reads the positions of a cell's readers."""
 
     def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found: Found) -> None:
         self._scene = scene
@@ -37,9 +37,9 @@ class Positions:
         self._owners = owners
         self._found = found
         self.tail = False
-        """Whether the last records are recorded, and no position will be saved behind them."""
+        """Whether the last records are in the output although no position will be saved past them."""
         self._written: tuple[Any, float] = None, time.monotonic()
-        """How much the output held when it was last seen to have changed, and when that was."""
+        """The size of the output at its last change, and when that was."""
 
     @property
     def kept_by_group(self) -> bool:
@@ -49,7 +49,7 @@ class Positions:
         return stage is not None and stage.position == "group"
 
     def saved(self) -> dict[int, int]:
-        """Return the lowest saved position of any group that has one in the topic; -1 where there is none."""
+        """Return, for each partition of the topic, the lowest position that any group has saved; -1 if none has."""
         found: dict[int, int] = {}
         pipeline = self._scene.pipeline
         for group in self._scene.groups():
@@ -58,14 +58,14 @@ class Positions:
         return {p: found.get(p, -1) for p in range(pipeline.partitions)}
 
     def trouble(self) -> str | None:
-        """Return which partition of a topic that is read has visible records behind its group's position, or ``None``."""
+        """Say which partition has visible records that no group's position covers, or return ``None``."""
         return self.trouble_in_topic() or self._lag_beside()
 
     def trouble_in_topic(self) -> str | None:
-        """Say the same of the pipeline's topic alone.
+        """Say which partition of the pipeline's own topic has uncovered visible records, or return ``None``.
 
         Raises:
-            StageError: without a fault no position is saved.
+            StageError: no group saves a position in a run without a fault.
         """
         if not self.kept_by_group:
             return self._elsewhere_trouble()
@@ -74,8 +74,8 @@ class Positions:
         last = self._scene.kafka.observer.visible(topic, {p: max(o - 1, 0) for p, o in saved.items()})
         if last and all(offset < 0 for offset in saved.values()):
             never = (
-                f"no consumer group has ever saved a position in {topic}; a program that keeps it "
-                'anywhere else, or nowhere, is declared so by position = "elsewhere" in its stage'
+                f"no consumer group has saved a position in {topic}; if the program saves its position elsewhere, or nowhere, "
+                'declare position = "elsewhere" in its stage'
             )
             if self._scene.faultless and self._saves_none(last):
                 raise StageError(never)
@@ -89,10 +89,10 @@ class Positions:
         )
 
     def observe(self) -> Mapping[int, int]:
-        """Write the positions, and return them."""
+        """Write the saved positions, and return them by partition."""
         if self.kept_by_group:
             saved, where = self.saved(), "group"
-        else:  # nobody can ask: the declaration says that it keeps it elsewhere, and the drain that it is quiet
+        else:  # the position cannot be read; the drain has shown that the reader is at rest, so it counts as at the end
             ends = self._scene.kafka.observer.ends(self._scene.pipeline.topic)
             saved, where = {partition: end.end for partition, end in ends.items()}, "elsewhere"
         for partition, offset in saved.items():
@@ -100,9 +100,10 @@ class Positions:
         return saved
 
     def _leaves(self, behind: Mapping[int, int], saved: Mapping[int, int]) -> bool:
-        """Whether what no position is saved behind is a tail that is recorded, and nobody will save a position there.
+        """Whether the records past the saved positions are a tail: they are in the output, and no position will follow.
 
-        ``behind``: the last offset of each such partition. Of a pipeline that has left one without a fault it is known.
+        ``behind``: the last offset of each partition with such records. If the pipeline left a tail in the run without a
+        fault, nothing has to be waited for.
         """
         scene, topic = self._scene, self._scene.pipeline.topic
         given = [
@@ -117,9 +118,9 @@ class Positions:
             return False
 
     def _saves_none(self, last: Mapping[int, int]) -> bool:
-        """Whether a reader that was given everything, and writes nothing more, has had its time to save a position.
+        """Whether the reader was given everything, is quiet, and has had enough time to save a position.
 
-        One that asks no group has none to save.
+        A reader that never asked for a group coordinator has no position to save.
         """
         sighted, reader = self._scene.sighted, self._scene.reader
         reached = sighted.reached(self._scene.pipeline.topic)
@@ -129,7 +130,7 @@ class Positions:
         return self._is_still(COMMITS_S if asks else ASKS_NOBODY_S)
 
     def _is_still(self, patience_s: float) -> bool:
-        """Whether nothing was seen of a record, and the output has not changed, for so long. To be asked again and again."""
+        """Whether no record was seen and the output did not change for ``patience_s``. Call it repeatedly."""
         try:
             size = self._found.size()
         except OutputError as error:
@@ -139,9 +140,10 @@ class Positions:
         return time.monotonic() - max(self._written[1], self._scene.sighted.last / 1e9) > patience_s
 
     def _elsewhere_trouble(self) -> str | None:
-        """Where nobody can ask for the position: whether the reader was given everything, and a restarted one anything.
+        """Say what a reader with a position outside Kafka has not read, or return ``None``.
 
-        A reader that is given nothing for ELSEWHERE_S takes itself to have everything.
+        The reader must have been given everything; a restarted one must have been given something. A reader that was given
+        nothing for ELSEWHERE_S counts as done.
         """
         if self._scene.reader is None:
             return None
@@ -157,9 +159,10 @@ class Positions:
         return f"the {reader.name} has not read {f'partition {behind[0]} to its end' if behind else 'anything since its start'}"
 
     def _lag_beside(self) -> str | None:
-        """Which group is behind in another topic than the first, by which one program of a stage may feed the next, or ``None``.
+        """Say which group is behind in a topic other than the pipeline's, or return ``None``.
 
-        A group that saves nothing there, or has no member any more, is not waited for.
+        One program of a stage may feed the next through such a topic. A group that saves no position there, or has no
+        member, does not count.
         """
         observer = self._scene.kafka.observer
         for topic in sorted(self._scene.sighted.read_topics() - {self._scene.pipeline.topic}):

@@ -1,4 +1,4 @@
-"""A queue between the stages: what was acknowledged is gone from it, and its broker's journal says what was there."""
+"""A queue between the stages: acknowledged messages are gone from it, and its broker's journal says what it held."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
 
 UNACKNOWLEDGED_S = 15.0
-"""How long a consumer that has everything, and does nothing, may take to acknowledge what it was given, without any fault."""
+"""How long (seconds) an idle consumer may leave messages unacknowledged in a run without a fault."""
 
 
 class Queue:
-    """Implements :class:`harness.systems.declared.between.Between`."""
+    """A queue between stages. Implements :class:`harness.systems.declared.between.Between`."""
 
     unanswered: tuple[type[Exception], ...] = UNANSWERED
 
@@ -37,7 +37,7 @@ class Queue:
 
     @property
     def tail(self) -> bool:
-        """Whatever waits is waited for."""
+        """Always false: the drain waits for every message in the queue."""
         return False
 
     @property
@@ -49,42 +49,42 @@ class Queue:
         return self._broker.queue(self._scene.pipeline.topic)
 
     def checks(self) -> Sequence[Check]:
-        """Return the check that nothing waits in it."""
+        """Return the check that the queue is empty."""
         return (Check("queue", self.trouble, costly=True),)
 
     def settled(self) -> bool:
-        """Say whether nothing waits in it."""
+        """Say whether no message waits in the queue."""
         return what_waits(self._broker, self._name) is None
 
     def trouble(self) -> str | None:
-        """Say what waits in it, or ``None``.
+        """Say what waits in the queue, or return ``None``.
 
         Raises:
-            StageError: without a fault nobody acknowledges what was given.
+            StageError: in a run without a fault the consumer does not acknowledge what it was given.
         """
         waits, count = what_waits(self._broker, self._name), self._broker.count(self._name)
         still = time.monotonic() - self._scene.sighted.last / 1e9
         if self._scene.faultless and count.in_flight and not count.ready and still > UNACKNOWLEDGED_S:
             raise StageError(
-                f"{count.in_flight} messages were given to the consumer and not acknowledged in {UNACKNOWLEDGED_S:g} s: after a "
-                "restart they would all come again; let it acknowledge each when its work is done",
+                f"the consumer did not acknowledge {count.in_flight} messages in {UNACKNOWLEDGED_S:g} s: after a restart the "
+                "broker would deliver them all again; let the consumer acknowledge each message when its work is done",
                 "queue",
             )
         return waits
 
     def refused(self) -> str | None:
-        """Return nothing: who is refused is told by an ERROR, and its connection ends."""
+        """Return ``None``: a refused client gets an ERROR, and its connection ends."""
         return None
 
     def expel(self, role: Role) -> None:
-        """Do nothing: its connections ended with it, and what it had is given to others."""
+        """Do nothing: the stage's connections ended with it, and the broker gives its messages to others."""
 
     def members(self) -> int:
-        """Return none: a queue has no groups."""
+        """Return 0: a queue has no groups."""
         return 0
 
     def observe(self) -> None:
-        """Ask every authority: what waits, what is in the output, and the journal last."""
+        """Ask every authority: first what waits, then the output, and the broker's journal last."""
         scene, broker, name = self._scene, self._broker, self._name
         aside = broker.dead_letters(name)
         queues = {Hop.TOPIC: name, Hop.ASIDE: aside}
@@ -106,19 +106,19 @@ class Queue:
         self._ends.observe_results(found, origins, nowhere={"place": None})
 
     def check_kept(self, found: Sequence[Result], origins: Mapping[str | None, Sequence[object]]) -> None:
-        """Raise StageError where something is in the output that the journal never had."""
+        """Raise StageError if the output has a record that the broker's journal never held."""
         missing = [result.record for result in found if result.record in self._scene.known and result.record not in origins]
         if missing:
             raise StageError(
-                f"{len(missing)} records are in the output, and the broker's journal never had them, as {missing[0]}: a message "
-                "that is not persistent is in no journal, and gone with its broker; let the producer send persistent ones (over "
-                "STOMP by the header persistent:true)"
+                f"{len(missing)} records are in the output but were never in the broker's journal, such as {missing[0]}: the "
+                "producer sends non-persistent messages, which are lost when the broker dies; let it send persistent ones (over "
+                "STOMP, the header persistent:true)"
             )
 
     def _observe_queue(
         self, hop: Hop, queue: str, messages: Sequence[Message], count: Count
     ) -> dict[str | None, list[dict[str, Any]]]:  # fmt: skip
-        """Write every copy that a queue has had; return the places of the visible ones, by their records."""
+        """Write every copy that a queue has held; return the places of the visible copies, by record."""
         scene, results = self._scene, [self._found.in_message(message.value) for message in messages]
         self._found.check_ids(f"message of {queue}", results)
         if hop is Hop.TOPIC and scene.faultless:

@@ -1,4 +1,4 @@
-"""The broker of a queue that a declared pipeline runs on: one of any system whose deployment has a queue's broker."""
+"""Brokers for declared pipelines on a queue: of any system whose deployment has a queue broker."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class HasBroker(Protocol):
-    """What a deployment must have for a declared pipeline to run on it."""
+    """What a deployment must have so that a declared pipeline can run on it."""
 
     broker: QueueBroker
 
 
 class OwnQueues:
-    """Brokers of ours. Implements :class:`harness.systems.declared.system.Source`."""
+    """Queue brokers that lostack starts. Implements :class:`harness.systems.declared.system.Source`."""
 
     attached = False
 
@@ -37,23 +37,23 @@ class OwnQueues:
         self._launcher = launcher
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what they are started from."""
+        """Download what the broker is started from."""
         self._launcher.prepare(say)
 
     def brokers(
         self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
     ) -> QueueBrokers:
-        """Return a broker that is not started yet. Each cell has its own, for the journal holds all that a broker ever had."""
+        """Return a broker that is not started yet. Each cell has its own, because a journal holds all that a broker ever held."""
         del need, security, roles
         return QueueBrokers(self._launcher, directory)
 
     def versions(self) -> Mapping[str, str]:
-        """Return what its system says."""
+        """Return the versions that the broker's system reports."""
         return self._launcher.versions()
 
 
 class QueueBrokers:
-    """A broker of ours. Implements :class:`harness.systems.declared.brokers.Brokers`."""
+    """One queue broker that lostack starts. Implements :class:`harness.systems.declared.brokers.Brokers`."""
 
     access: Access | None = None
 
@@ -64,18 +64,18 @@ class QueueBrokers:
 
     @property
     def broker(self) -> QueueBroker:
-        """The broker.
+        """The running broker.
 
         Raises:
-            RuntimeError: it was not started.
+            RuntimeError: the broker was not started.
         """
         if self._deployed is None:
-            raise RuntimeError("it was never started")
+            raise RuntimeError("the queue broker was never started")
         return cast("HasBroker", self._deployed).broker
 
     @property
     def runtime(self) -> Runtime:
-        """Where it lives."""
+        """The runtime in which the broker lives."""
         return self.broker.runtime
 
     @property
@@ -96,28 +96,28 @@ class QueueBrokers:
         return tuple(route.name for route in self.wire.routes() if route.role in roles)
 
     def destination(self, topic: str) -> str:
-        """Return what its clients call a queue."""
+        """Return the name by which clients know a queue."""
         return self.broker.queue(topic)
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
-        """Return the broker."""
+        """Return the broker, by its role."""
         own = self.broker
         node = ServerNode(history, own.process, own.kill, own.restart, name=BROKER)
         return {Role.BROKER: lambda: node}
 
     def create(self, topics: Mapping[str, int]) -> None:
-        """Do nothing: a queue is there as soon as somebody names it."""
+        """Do nothing: a queue exists as soon as a client names it."""
 
     def clean(self, topics: Iterable[str]) -> None:
-        """Do nothing: no cell was here before."""
+        """Do nothing: no other cell ran on this broker."""
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        """Raise EnvironmentFailure if the guardian or the wire died by itself."""
         if self._deployed is not None:
             self._deployed.check()
 
     def close(self) -> None:
-        """End wire and broker. Safe to call twice."""
+        """Stop the wire and the broker. Safe to call twice."""
         if self._deployed is not None:
             self._deployed.close()
             self._deployed = None

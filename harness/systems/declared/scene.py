@@ -1,4 +1,4 @@
-"""The scene of a declared cell: its pipeline, its load, what was seen of it so far, and what earlier cells have shown."""
+"""What the parts of a declared cell share: its pipeline, its load, what was seen so far, what earlier cells have shown."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from harness.systems.declared.queue_brokers import QueueBrokers
 
 IMAGES_PYTHON = "python3"
-"""What ``{python}`` is in the command of a container."""
+"""The value of ``{python}`` in the command of a container."""
 
 
 @dataclass
 class Learnt:
-    """What the cells before have shown: how long a silence may last, which columns of an output may be empty."""
+    """What earlier cells have shown: how long a silence may last, and which columns of an output may be empty."""
 
     silences: Silences = field(default_factory=Silences)
     columns: Columns = field(default_factory=Columns)
@@ -43,9 +43,9 @@ class Learnt:
 
 @dataclass
 class Fetched:
-    """What pipelines' stages name and need: folders of jars by the name of their set, interpreters by their package, images.
+    """What was downloaded for stages: folders of jars by set name, Python interpreters by package, and images by name.
 
-    ``say``: whom to tell what a cell's run shows before its end.
+    ``say``: prints a message to the user while a cell runs.
     """
 
     jars: dict[str, Path] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Fetched:
 
 
 class Scene(CellScene):
-    """What the parts of one cell share."""
+    """The objects that the parts of one cell share."""
 
     cell: DeclaredCell
 
@@ -68,15 +68,15 @@ class Scene(CellScene):
         self.learnt = learnt
         self.pipeline = cell.declared
         self.known = {record.id: record for record in self.load.records}
-        """The records by their ids."""
+        """Record id → record, for every record of the load."""
         self.sighted = Sighted(self.so_far, self.pipeline.dialect)
         self.lease = PortLease(1)
         self.of_services: dict[str, object] = {}
-        """The ports and the folders of the services beside it, by their names in braces."""
+        """The values of the services' names in braces: ``NAME.port`` and ``NAME.dir``."""
 
     @property
     def faultless(self) -> bool:
-        """Whether nothing is done to it: what is wrong then is wrong by itself."""
+        """Whether this run has no fault: then anything wrong is the pipeline's own problem."""
         return isinstance(self.cell.scenario.fault, NoFault)
 
     @property
@@ -86,25 +86,25 @@ class Scene(CellScene):
 
     @property
     def writes(self) -> Path:
-        """Where the durable writes of a stage are written down."""
+        """The file that logs the durable writes of a stage."""
         return self.directory / "writes.txt"
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles of its stages."""
+        """The roles of the stages."""
         return tuple(stage.known for stage in self.pipeline.stages)
 
     @property
     def reader(self) -> Role | None:
-        """The role of the first stage that reads the topic."""
+        """The role of the first stage that reads the topic; ``None`` if no stage reads."""
         return next((role for role in self.roles if self.pipeline.reads(role)), None)
 
     @property
     def kafka(self) -> KafkaBrokers:
-        """The brokers, of a pipeline that runs on Kafka.
+        """The Kafka brokers.
 
         Raises:
-            TypeError: the pipeline runs on something else.
+            TypeError: the pipeline does not run on Kafka.
         """
         if not self.pipeline.dialect.logs:
             raise TypeError(f"{self.pipeline.name} runs on {self.pipeline.system}")
@@ -112,10 +112,10 @@ class Scene(CellScene):
 
     @property
     def queues(self) -> QueueBroker:
-        """The broker, of a pipeline with a queue.
+        """The queue broker.
 
         Raises:
-            TypeError: the pipeline runs on something else.
+            TypeError: the pipeline runs on Kafka.
         """
         if self.pipeline.dialect.logs:
             raise TypeError(f"{self.pipeline.name} runs on {self.pipeline.system}")
@@ -123,28 +123,28 @@ class Scene(CellScene):
 
     @property
     def identity(self) -> Identity:
-        """Where a record's id is found; where a registry has the schemas, with where that is in this cell."""
+        """Where a record's id is found; with a schema registry, including its address in this cell."""
         found = self.cell.identity
         if found.schema is None or found.schema.kind != REGISTRY:
             return found
         return replace(found, schema=replace(found.schema, text=fill(found.schema.text, self.of_services), cell=self.cell.key))
 
     def make_folders(self) -> None:
-        """Make the folders that programs write into."""
+        """Create the folders that programs write into."""
         for folder in (self.work, self.logs, self.failpoints):
             folder.mkdir(parents=True, exist_ok=True)
 
     def groups(self) -> Sequence[str]:
-        """Return the groups that are the pipeline's."""
+        """Return the pipeline's consumer groups."""
         return self.kafka.groups({group for role in self.roles for group in self.sighted.groups(role)})
 
     def values(self, role: Role) -> Mapping[str, object]:
-        """Return what stands for the names in braces in what a declaration says of a stage."""
+        """Return the values of the names in braces in a stage's part of the declaration."""
         stage = self.pipeline.stage(role)
         return self.places(self.brokers.bootstrap(role), in_image=stage is not None and bool(stage.image))
 
     def places(self, bootstrap: str, *, in_image: bool) -> Mapping[str, object]:
-        """Likewise, for a program that finds the brokers there."""
+        """Return the values of the names in braces for a program that is given these bootstrap addresses."""
         return {
             "bootstrap": bootstrap, "work": self.work, "input": self.work / "input.txt",
             "topic": self.pipeline.topic, "port": self.lease.port,
@@ -156,7 +156,7 @@ class Scene(CellScene):
         }  # fmt: skip
 
     def has_stepped(self) -> bool:
-        """Say whether the step that the fault is at was seen once."""
+        """Say whether the step of the fault was seen at least once."""
         at = place_of(self.cell.scenario.fault)
         if isinstance(at, OnWire) and (lines := self.pipeline.dialect.lines(at.api)):
             return any(self.sighted.stepped(at.role, line) for line in lines)

@@ -1,4 +1,4 @@
-"""The servers beside a declared pipeline: started for each cell, or once; ended with all that they have started."""
+"""The services beside a declared pipeline, such as databases: started for each cell or once, and ended with their children."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
 
 OPEN_S = 1.0
-"""How long an answer from a port of this machine may take."""
+"""How long (seconds) a port of this machine may take to answer."""
 KEY = "service"
-"""What marks the processes of a service that outlives its cell."""
+"""The mark of a process of a service that outlives its cell."""
 
 
 def is_open(port: int) -> bool:
-    """Say whether somebody listens at a port of this machine."""
+    """Say whether a process listens at a port of this machine."""
     try:
         with socket.create_connection((HOST, port), timeout=OPEN_S):
             return True
@@ -39,7 +39,7 @@ def is_open(port: int) -> bool:
 
 @dataclass
 class Placed:
-    """One service: its port, its folder, and its node from when it was started."""
+    """One service with its port, its folder, and, once started, its node."""
 
     service: Service
     lease: PortLease
@@ -47,11 +47,11 @@ class Placed:
     node: CommandNode | None = None
 
     def values(self) -> dict[str, object]:
-        """Return what stands for its names in braces."""
+        """Return the values of the service's names in braces: ``NAME.port`` and ``NAME.dir``."""
         return {f"{self.service.name}.port": self.lease.port, f"{self.service.name}.dir": self.folder}
 
     def close(self) -> None:
-        """End it."""
+        """Stop the service, and note that in the history."""
         try:
             if self.node is not None and self.node.started:
                 self.node.kill()
@@ -59,7 +59,7 @@ class Placed:
             self.lease.close()
 
     def close_untold(self) -> None:
-        """End it when its last cell is over: there is no history any more in which that could stand."""
+        """Stop the service after the last cell, without a history line: no history is open any more."""
         try:
             if self.node is not None and self.node.node is not None:
                 self.node.node.kill()
@@ -69,21 +69,21 @@ class Placed:
 
 @dataclass
 class StandingBy:
-    """The services that are started once, and end with the brokers. ``directory``: where their folders are."""
+    """The services that are started once and end with the brokers. ``directory``: where their folders are."""
 
     directory: Path
     placed: dict[tuple[str, str], Placed] = field(default_factory=dict)
-    """By the pipeline's file and the service's name."""
+    """(file of the pipeline, name of the service) → the service."""
 
     def take(self, pipeline: str, service: Service) -> Placed:
-        """Return a service, whether it was started or not."""
+        """Return a service; make it, not started, if it is not known yet."""
         key = (pipeline, service.name)
         if key not in self.placed:
             self.placed[key] = Placed(service, PortLease(1), self.directory / str(len(self.placed)) / service.name)
         return self.placed[key]
 
     def close(self) -> None:
-        """End them all. What fails keeps nothing else from its end."""
+        """Stop all services, even if stopping one of them fails."""
         with ExitStack() as ends:
             for each in self.placed.values():
                 ends.callback(each.close_untold)
@@ -91,7 +91,7 @@ class StandingBy:
 
 
 class Services:
-    """The services of one cell. A part of its ground."""
+    """The services of one cell, which are up before its stages start."""
 
     def __init__(self, scene: Scene, standing_by: StandingBy, runtime_of: Callable[[Program], Runtime]) -> None:
         self._scene = scene
@@ -107,18 +107,18 @@ class Services:
 
     @property
     def nodes(self) -> Sequence[CommandNode]:
-        """Those that were started, in order."""
+        """The nodes of the started services, in the declaration's order."""
         return [each.node for each in self._placed if each.node is not None]
 
     def targets(self) -> Mapping[Role, Callable[[], Target]]:
-        """Return them as what may be killed or paused, by their roles."""
+        """Return the services as targets of faults, by their roles."""
         return {each.service.known: lambda each=each: self._node(each) for each in self._placed}  # type: ignore[misc]
 
     def open(self) -> None:
-        """Start each that is not up yet, and wait until it is ready.
+        """Start each service that is not up, and wait until it is ready.
 
         Raises:
-            StageError: one is never ready.
+            StageError: a service ended, or is not ready in time.
         """
         for each in self._placed:
             each.folder.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ class Services:
             each.node.await_ready()
 
     def close(self) -> None:
-        """End those of this cell. What fails keeps nothing else from its end."""
+        """Stop the services of this cell, even if stopping one of them fails."""
         with ExitStack() as ends:
             for each in self._placed:
                 if each.service.anew != ONCE:
@@ -142,7 +142,7 @@ class Services:
         return each.node
 
     def _go_on(self, node: CommandNode, history: HistoryWriter) -> None:
-        """Let one that is up already be written down with this cell's history."""
+        """Let a service that is already up write its events to this cell's history."""
         node.history = history
         node.say("started", pid=node.node.pid if node.node else None)
         node.say("ready", pid=node.node.pid if node.node else None)

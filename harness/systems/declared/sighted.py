@@ -1,6 +1,6 @@
-"""What the wire's lines of a cell come to, kept up to date line by line: there may be many, and it is asked often.
+"""Summarise what the wire saw of a cell, line by line: there may be many lines, and the summary is read often.
 
-The lines are those of a :class:`~harness.model.tail.SoFar`, which are the wire's in the order in which it has written them.
+The lines come from a :class:`~harness.model.tail.SoFar`, in the order in which the wire wrote them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from harness.pipelines.dialects import Dialect
 
 INTERNAL = "__"
-"""How the names of Kafka's own topics begin."""
+"""The prefix of Kafka's internal topics."""
 
 
 class Sighted:
-    """What was seen of records, topics, groups and answers so far. Safe to use from several threads."""
+    """What the wire has seen of records, topics, groups and answers so far. Safe to use from several threads."""
 
     def __init__(self, so_far: SoFar, dialect: Dialect = KAFKA) -> None:
         self._so_far = so_far
@@ -54,9 +54,9 @@ class Sighted:
         self._refused: dict[int, set[str]] = defaultdict(set)
 
     def moments(self, since: int = 0) -> list[int]:
-        """Return when something about a record was seen (monotonic ns), in order, but for the first ``since`` times.
+        """Return the times (monotonic ns) at which something about a record was seen, without the first ``since`` times.
 
-        A position that was saved before says nothing new: clients save it again and again.
+        A position that was saved before does not count: clients save the same position again and again.
         """
         with self._lock:
             self._look()
@@ -64,83 +64,83 @@ class Sighted:
 
     @property
     def last(self) -> int:
-        """When something about a record was seen last; 0: never."""
+        """When something about a record was last seen (monotonic ns); 0: never."""
         return max(self.moments()[-1:], default=0)
 
     def tried(self, since: int = 0) -> set[str]:
-        """Return the records that were in a request since a time, whatever became of it."""
+        """Return the records that were in a request since a time (monotonic ns), whatever happened to the request."""
         with self._lock:
             self._look()
             return {record for record, at in self._tried.items() if at > since}
 
     def readable(self) -> set[str]:
-        """Return the records that have gone to a broker, but for those whose transaction nobody has asked to end yet."""
+        """Return the records that went to a broker, except those in a transaction that no client has asked to end."""
         with self._lock:
             self._look()
             return set(self._readable)
 
     def topics(self) -> set[str]:
-        """Return the topics that records were seen in, declared or not."""
+        """Return the topics in which records were seen, declared or not."""
         with self._lock:
             self._look()
             return set(self._topics)
 
     def read_topics(self) -> set[str]:
-        """Return those of them that a stage reads."""
+        """Return the topics with records that a stage reads."""
         with self._lock:
             self._look()
             return set(self._given)
 
     def stepped(self, role: str, step: str) -> bool:
-        """Say whether a stage was seen to do something with a record: ``step`` is the kind of line that says so."""
+        """Say whether a stage has done a step with a record; ``step`` is the kind of the history line."""
         with self._lock:
             self._look()
             return (role, step) in self._steps
 
     def asked(self, role: str, api: str) -> bool:
-        """Say whether a stage was seen to make such a request."""
+        """Say whether a stage has made a request of this API."""
         with self._lock:
             self._look()
             return (role, api) in self._asked
 
     def fetched(self, role: str) -> int:
-        """Return when a stage was seen to read last (monotonic ns): it fetched, or subscribed; 0: never."""
+        """Return when a stage last fetched or subscribed (monotonic ns); 0: never."""
         with self._lock:
             self._look()
             return self._fetched.get(role, 0)
 
     def reached(self, topic: str) -> dict[int, int]:
-        """Return the highest offset that any reader of a topic was given, of each partition where one was given anything."""
+        """Return the highest offset that any reader of a topic was given, for each partition with such an offset."""
         with self._lock:
             self._look()
             return dict(self._reached[topic])
 
     def given(self, topic: str) -> int:
-        """Return when any reader of a topic was given a record last (monotonic ns); 0: never."""
+        """Return when any reader of a topic was last given a record (monotonic ns); 0: never."""
         with self._lock:
             self._look()
             return self._arrived.get(topic, 0)
 
     def refused(self, *errors: int) -> set[str]:
-        """Return the requests with records that were answered by one of these errors."""
+        """Return the ids of requests with records that were answered with one of these errors."""
         with self._lock:
             self._look()
             return set().union(*(self._refused[error] for error in errors))
 
     def groups(self, role: str) -> set[str]:
-        """Return the groups that a stage was seen to save positions of."""
+        """Return the groups for which a stage saved positions."""
         with self._lock:
             self._look()
             return set(self._groups[role])
 
     def is_open(self, conn: int) -> bool:
-        """Say whether a connection was not seen to end."""
+        """Say whether a connection is open: the wire has not seen its end."""
         with self._lock:
             self._look()
             return conn not in self._closed
 
     def unacknowledged(self, role: str) -> int:
-        """Return how many records a stage has sent without an answer: it, or its successor, may send them again."""
+        """Return how many records a stage has sent without an answer: the stage may send them again."""
         with self._lock:
             self._look()
             return len(self._open[role])
@@ -148,7 +148,7 @@ class Sighted:
     def unanswered(self, role: str) -> int:
         """Return how many sends of a stage wait for their answer, on connections that are open.
 
-        Of a stage that was never answered nobody knows that it asks to be (acks=0).
+        For a stage that never got an answer this is 0: it may use acks=0.
         """
         with self._lock:
             self._look()

@@ -1,8 +1,8 @@
-"""How long everything must have been still to be over: what is learnt of it from one cell to the next.
+"""Learn from cell to cell how long a pipeline must be silent before a run counts as over.
 
-A program may go on after a silence: it waits before it sends again, it writes its results every few seconds. How long such a
-silence lasts nobody can know beforehand. So the first cell of its kind is patient, and the others rest twice as long as the
-longest silence after which something still came.
+A program may go on after a silence: it waits before it sends again, or writes its results every few seconds. The length of
+such silences is not known beforehand. So the first cell of each kind waits for the declaration's ``patience_s``, and later
+cells wait twice as long as the longest silence after which something still came.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Pipeline
 
 Pair: TypeAlias = tuple[str, str]
-"""A stage, and what is done to it."""
+"""A stage, and what the fault does to it."""
 NOBODY: Pair = ("", "none")
-"""The pair of a run without a fault: what it shows holds for all others."""
+"""The pair of a run without a fault: the silences in it count for all other pairs, too."""
 TWICE = 2
 PART = 3
-"""The part of the patience that a cell rests with everything there, where what comes late would be news: the first without a
-fault, which learns for all the others; and one in which a program died, that may not double anything and has not yet. What a
-program does about its own death, by a timer perhaps, no run without a fault can have shown."""
+"""Some cells rest for a third of the patience (1/PART) although every record is in the output, because a late change would
+matter: the first run without a fault, from which the others learn; and a run in which a program died, duplicates are
+forbidden, and none has been seen. No run without a fault shows what a program does, perhaps by a timer, after its death."""
 OFTEN = 10
-"""One in so many cells is patient again."""
+"""One in OFTEN cells waits for the full patience although the silences of its pair are known."""
 
 
 class Why(StrEnum):
-    """Why a rest is as long as it is, from what is known best to what is not known."""
+    """The reason for the length of a rest, the best known first."""
 
     ENDED = "ended"
-    """Nobody is left who could do anything."""
+    """All programs have ended."""
     SETTLED = "settled"
-    """Everything is there, and nothing is known to be on its way."""
+    """All records are in the output, and nothing is known to be on its way."""
     LEARNT = "learnt"
-    """How long such a silence may last is known from other cells."""
+    """Other cells have shown how long such a silence may last."""
     PATIENCE = "patience"
-    """Nothing is known of that."""
+    """No other cell has shown how long such a silence may last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """How long everything must have been still, and why so long."""
+    """How long everything must be silent, and the reason for that length."""
 
     seconds: float
     why: Why
 
 
 class Silences:
-    """The longest silences after which something still came, by pipeline and pair. Safe to use from several threads."""
+    """Remembers the longest silences after which something still came, by pipeline and pair. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,7 +71,11 @@ class Silences:
         self._tails: set[str] = set()
 
     def learn(self, cell: DeclaredCell, gap: float, *, rested: float, patiently: bool) -> None:
-        """Take in the longest silence of a cell, and how long it has ``rested`` in the end; ``patiently``: with patience."""
+        """Learn from a cell. All times are in seconds.
+
+        ``gap``: its longest silence; ``rested``: how long it rested at the end; ``patiently``: whether that was the full
+        patience.
+        """
         key = (name_of(cell.declared), pair_of(cell))
         with self._lock:
             self._longest[key] = max(gap, self._longest[key])
@@ -82,19 +86,19 @@ class Silences:
                 self._run.add(key)
 
     def learn_tail(self, cell: DeclaredCell) -> None:
-        """Take in that a pipeline saves no position behind its last records, though it has had all its time."""
+        """Learn that a pipeline saves no position past its last records, however long the drain waits."""
         with self._lock:
             self._tails.add(name_of(cell.declared))
 
     def leaves_tails(self, cell: DeclaredCell) -> bool:
-        """Say whether it was seen to do so."""
+        """Say whether an earlier cell of this pipeline left its last records without a saved position."""
         with self._lock:
             return name_of(cell.declared) in self._tails
 
     def too_short(self, cells: Iterable[DeclaredCell]) -> set[str]:
-        """Return the ids of cells that rested less long than was silent, before something still came, a run that tells of them.
+        """Return the ids of cells that rested for less time than a comparable run was silent before something still came.
 
-        Such a run is another one of their pair, or one without a fault. Nothing hangs on the rest of a brief one.
+        A run is comparable if it is of the same pair, or without a fault. Brief cells do not count.
         """
         with self._lock:
             return {
@@ -106,8 +110,8 @@ class Silences:
     def rest(self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0, doubled: bool = False) -> Rest:
         """Return how long a cell has to rest.
 
-        ``settled``: everything is there, and nothing on its way is known of. ``gap``: its own longest silence so far.
-        ``doubled``: something is there twice already.
+        ``settled``: all records are in the output, and nothing is known to be on its way. ``gap``: the cell's own longest
+        silence so far (seconds). ``doubled``: some record is in the output twice already.
         """
         pipeline, pair = cell.declared, pair_of(cell)
         key = (name_of(pipeline), pair)
@@ -123,14 +127,14 @@ class Silences:
         return Rest(max(least, pipeline.patience_s), Why.PATIENCE)
 
     def still(self, cell: DeclaredCell, least: float) -> float:
-        """Return for how long nothing must have moved, ``least`` or longer, for what is awaited not to come any more."""
+        """Return how long (seconds, at least ``least``) nothing must move before an awaited event counts as not coming."""
         with self._lock:
             known = max(self._longest[name_of(cell.declared), each] for each in (NOBODY, pair_of(cell)))
         return max(least, TWICE * known)
 
 
 def longest_silence(since: int, moments: Iterable[int]) -> float:
-    """Return the longest time (seconds) without anything, from a time on to the last of the moments (both monotonic ns).
+    """Return the longest time (seconds) between two moments, from ``since`` to the last moment (all monotonic ns).
 
     >>> longest_silence(0, [2_000_000_000, 2_500_000_000])
     2.0
@@ -140,7 +144,7 @@ def longest_silence(since: int, moments: Iterable[int]) -> float:
 
 
 def pair_of(cell: DeclaredCell) -> Pair:
-    """Return the stage and the act of a cell's fault: cells that are alike in both wait for the same things."""
+    """Return the stage and the act of a cell's fault. Cells with the same pair wait for the same things."""
     fault: Any = cell.scenario.fault
     if isinstance(fault, NoFault):
         return NOBODY
@@ -149,22 +153,22 @@ def pair_of(cell: DeclaredCell) -> Pair:
 
 
 def place_of(fault: Any) -> Any:
-    """Return what says at which stage a fault is: its trigger, or, where that follows from what a dry run shows, itself."""
+    """Return the object that names a fault's stage: its trigger, or the fault itself if it has none."""
     return getattr(fault, "at", fault)
 
 
 def _may_repair(cell: DeclaredCell) -> bool:
-    """Whether a program may yet do something about its death that the claim forbids: double what is there."""
+    """Whether a struck program may still duplicate a record although the claim forbids duplicates."""
     need = cell.scenario.fault.evidence()
     struck = {*need.killed, *need.told, *need.paused, *need.ended} - {*BROKERS}
     return bool(struck) and forbids(cell.declared.claims, Anomaly.DUPLICATED)
 
 
 def _again(cell: DeclaredCell) -> bool:
-    """Whether a cell is one of those that are patient though the silences of its pair are known: always the same ones."""
+    """Whether a cell waits for the full patience although its pair's silences are known; the same cells in each run."""
     return int(cell.key, 16) % OFTEN == 0
 
 
 def name_of(pipeline: Pipeline) -> str:
-    """Return what a pipeline is known by from one cell to the next."""
+    """Return the key of a pipeline, the same in all its cells."""
     return f"{pipeline.directory}/{pipeline.file}/{pipeline.name}"

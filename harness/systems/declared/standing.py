@@ -1,4 +1,4 @@
-"""Where a declared cell stands: what of it is not at rest yet. The drain asks."""
+"""Tell the drain what in a declared cell is not at rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Standing:
-    """Where a cell stands."""
+    """Says what in a cell is not at rest."""
 
     def __init__(
         self, scene: Scene, stages: Mapping[Role, CommandNode], *, feed: DeclaredFeed, found: Found, owners: Owners,
@@ -49,7 +49,7 @@ class Standing:
         return self._feed.offered_so_far()
 
     def attribute(self) -> None:
-        """Look whose the new connections are."""
+        """Find the processes behind new connections."""
         self._owners.attribute()
 
     def size(self) -> Any:
@@ -65,7 +65,7 @@ class Standing:
         return self._found.ids()
 
     def source_trouble(self) -> str | None:
-        """Say why not everything has been sent yet, or return ``None``."""
+        """Say why records are still to be sent, or return ``None``."""
         if trouble := self._feed.trouble():
             return trouble
         producer = self._stages.get(Role.PRODUCER)
@@ -74,11 +74,11 @@ class Standing:
         sighted, offered = self.scene.sighted, self.offered
         missing = len(offered - sighted.tried())
         if not missing or self.scene.pipeline.input.kind is InputKind.HTTP or sighted.tried(since=producer.since):
-            return None  # one that has sent once and sends no more, or has taken records over, is at rest
-        return f"the producer has sent nothing since its start, and {missing} records of {len(offered)} were never sent"
+            return None  # a producer that has sent once and stopped, or has accepted records by HTTP, is at rest
+        return f"the producer has sent nothing since its start; {missing} of {len(offered)} records were never sent"
 
     def send_trouble(self) -> str | None:
-        """Return which stage has sent something that is not answered yet, or ``None``."""
+        """Say which stage waits for answers to its sends, or return ``None``."""
         for role, node in self._stages.items():
             count = self.scene.sighted.unanswered(role)
             if count and node.ended() is None:
@@ -86,34 +86,32 @@ class Standing:
         return None
 
     def unacknowledged(self) -> int:
-        """Return how many records were sent by stages that live, and not acknowledged to them: they may send them again."""
+        """Return how many records of living stages are unacknowledged: the stages may send them again."""
         return sum(self.scene.sighted.unacknowledged(role) for role, node in self._stages.items() if node.ended() is None)
 
     def all_ended(self) -> bool:
-        """Say whether nobody is left who could do anything."""
+        """Say whether every stage has ended."""
         return all(node.ended() is not None for node in self._stages.values())
 
     def stage_trouble(self) -> str | None:
-        """Start again what has ended and should not have; say so, or return ``None``.
-
-        Without a fault no process of a stage may end unless it is replaced; after one, its siblings may do its work. What is too
-        large for the broker will be so in every cell.
+        """Start stages and services again that ended by themselves; say what was done, or return ``None``.
 
         Raises:
-            StageError: starting it again is in vain.
+            StageError: a restart would not help: a stage ends again and again, or, in a run without a fault, the broker
+                refuses a record or a process ended without a replacement.
         """
         if self.scene.faultless and (refused := self.between.refused()):
             raise StageError(refused, "topic")
         if self.scene.faultless and (one := self._workers.missed()):
             raise self._stages[one.role].error(
-                f"has lost one of its processes: {one.pid} ({one.command}) ended by itself, without any fault, and no other took "
-                f"its place in {REPLACED_S:g} s"
+                f"has lost one of its processes: {one.pid} ({one.command}) ended by itself in a run without a fault, and no "
+                f"other process took its place in {REPLACED_S:g} s"
             )
         nodes = [*(self._services.nodes if self._services else ()), *self._stages.values()]
         return next((trouble for node in nodes if (trouble := node.supervise()) is not None), None)
 
     def check_anything_sent(self, when: str) -> None:
-        """Raise StageError where the producer has not sent one record."""
+        """Raise StageError if the producer has sent no record."""
         producer = self._stages.get(Role.PRODUCER)
         if producer is not None and not self.scene.sighted.asked(Role.PRODUCER, self.scene.pipeline.dialect.label(Moment.SEND)):
             raise producer.error(f"has sent nothing to {self.scene.pipeline.topic} {when}")

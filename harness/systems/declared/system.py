@@ -1,6 +1,7 @@
-"""Declared pipelines as a system, on Kafka or on another.
+"""Run declared pipelines as a system, on Kafka or on the broker of another system.
 
-One cell at a time is on a broker, for a user's programs name their topics themselves. Cells side by side have a broker each.
+A broker runs one cell at a time, because a user's programs choose the names of their topics. Cells that run side by side have
+a broker each.
 """
 
 from __future__ import annotations
@@ -48,22 +49,25 @@ class Source(Protocol):
     """Where the brokers of declared pipelines come from."""
 
     attached: bool
-    """Whether they are somebody else's, whom nobody may kill."""
+    """Whether the brokers are attached: lostack did not start them and must not kill them."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what they are started from."""
+        """Download what the brokers are started from."""
 
     def brokers(
         self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
     ) -> Brokers:
-        """Return brokers, not started yet, to which programs come in such a way; ``roles``: stages with names of their own."""
+        """Return brokers that are not started yet.
+
+        ``security``: how programs log in; ``roles``: the names of stages that share a role, each with its own listener.
+        """
 
     def versions(self) -> Mapping[str, str]:
-        """Return what of them is known."""
+        """Return the known versions of what takes part."""
 
 
 class OwnKafka:
-    """Brokers of ours. Implements :class:`Source`."""
+    """Kafka brokers that lostack starts. Implements :class:`Source`."""
 
     attached = False
 
@@ -71,59 +75,59 @@ class OwnKafka:
         self._prepared = Prepared()
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java, the jars and the class-data archive, where they are not there yet."""
+        """Download Java and the jars and make the class-data archive, unless they are in the cache."""
         self._prepared.prepare(say)
 
     def brokers(
         self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
     ) -> Brokers:
-        """Return a broker, not started yet."""
+        """Return a broker that is not started yet."""
         return OwnBrokers(self._prepared.transport(need, directory, security.security if security else None, roles))
 
     def versions(self) -> Mapping[str, str]:
-        """Kafka, Java and Python; with what lostack itself reads the logs, which is none of the pipeline's clients."""
+        """Return the versions of Kafka, Java, Python and the observer's client, which is not one of the pipeline's clients."""
         found = dict(self._prepared.versions(SYSTEM))
         return {OBSERVER: found.pop(OBSERVERS_CLIENT), **found}
 
 
 class DeclaredSystem:
-    """Brokers for declared pipelines. Implements :class:`harness.interfaces.Launcher`; deploys for several threads at once."""
+    """Deploys brokers for declared pipelines, from several threads at once. Implements :class:`harness.interfaces.Launcher`."""
 
     name = SYSTEM
     one_cell = True
 
     def __init__(self, *, keep: bool = False, source: Source | None = None) -> None:
-        """``keep``: brokers that one cell after the other may have stay up between runs, until :meth:`close`."""
+        """``keep``: shared brokers stay up between runs, until :meth:`close`."""
         self._source: Source = source or OwnKafka()
         self._runs_on = KAFKA
-        """The system that the pipeline which comes next runs on."""
+        """The system of the next pipeline."""
         self._keep = keep
         self._kept: list[DeclaredDeployed] = []
         self._free: list[DeclaredDeployed] = []
-        """Those that are kept and that no run uses."""
+        """Kept brokers that no run uses at the moment."""
         self._lock = threading.Lock()
         self._fetched = Fetched()
         self._learnt = Learnt()
         self._security: DeclaredSecurity | None = None
-        """How the programs of the pipeline that comes next come to the brokers."""
+        """How the programs of the next pipeline log in to the brokers."""
         self._roles: tuple[str, ...] = ()
-        """Which of its stages have names of their own."""
+        """The names of the next pipeline's stages that share a role."""
 
     @property
     def attached(self) -> bool:
-        """Whether its brokers are somebody else's, whom nobody may kill."""
+        """Whether the brokers are attached: lostack did not start them and must not kill them."""
         return self._source.attached
 
     @property
     def silences(self) -> Silences:
-        """What the cells before have shown of how long a silence may last."""
+        """What earlier cells have shown of how long a silence may last."""
         return self._learnt.silences
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch nothing: what is fetched follows from the pipelines."""
+        """Do nothing: :meth:`prepare_for` downloads what the pipelines need."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch what the brokers are started from, the jars and environments that the pipelines' commands name, their images."""
+        """Download the brokers' software, and the jars, Python environments and images that the pipelines name."""
         self._fetched.say = say
         declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
         self._come_by(next((each.security for each in declared), None), next((each.named for each in declared), ()))
@@ -143,24 +147,24 @@ class DeclaredSystem:
                 self._fetched.images |= {name: users_image(engine, name, say) for name in sorted(missing)}
 
     def versions(self) -> dict[str, str]:
-        """Return what takes part: Kafka, and the images of stages with the engine's ids of them."""
+        """Return the versions of the brokers, and the stages' images with their ids."""
         return {**self._source.versions(), **{f"image {name}": str(image) for name, image in self._fetched.images.items()}}
 
     def _come_by(self, security: DeclaredSecurity | None, roles: tuple[str, ...]) -> None:
-        """Let programs come in such a way, by these names of stages; what was kept for others is ended."""
+        """Use this security and these listeners for the next brokers; stop kept brokers that differ."""
         if (security, roles) != (self._security, self._roles):
             self.close()
         self._security, self._roles = security, roles
 
     def _run_on(self, system: str) -> None:
-        """Let brokers be of such a system; what was kept of another is ended."""
+        """Use brokers of this system next; stop kept brokers of another system."""
         if system != self._runs_on:
             self.close()
             self._source = OwnKafka() if system == KAFKA else OwnQueues(declaration(system).launch("process", None))
         self._runs_on = system
 
     def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | Kept:
-        """Start a deployment, or take the one that was kept."""
+        """Start a deployment, or reuse a kept one."""
         if not self._keep or need is not Deployment.SHARED:
             return self._start(need, directory)
         with self._lock:
@@ -173,10 +177,10 @@ class DeclaredSystem:
 
     def why_alone(self, pipeline: Pipeline) -> str | None:
         """Say why cells of a pipeline cannot run side by side here, or ``None``."""
-        return "its brokers are one cluster, and names on it are fixed" if self.attached else why_alone(pipeline)
+        return "an attached cluster has one set of topic names" if self.attached else why_alone(pipeline)
 
     def close(self) -> None:
-        """End what was kept. What fails keeps nothing else from its end."""
+        """Stop all kept brokers, even if stopping one of them fails."""
         with self._lock:
             kept, self._kept, self._free = self._kept, [], []
         with ThreadPoolExecutor(max(1, len(kept))) as ends:  # each waits for the ends of its processes
@@ -185,7 +189,7 @@ class DeclaredSystem:
             each.result()
 
     def _give_back(self, kept: DeclaredDeployed) -> None:
-        """Let the next run have it, unless it was ended meanwhile."""
+        """Make a kept deployment free for the next run, unless it was stopped meanwhile."""
         with self._lock:
             if kept in self._kept and kept not in self._free:
                 self._free.append(kept)
@@ -198,7 +202,7 @@ class DeclaredSystem:
 
 
 class DeclaredDeployed:
-    """Brokers behind their wire, all of whose routes belong to the cell that is running."""
+    """Running brokers behind their wire. All routes of the wire belong to the cell that is running."""
 
     def __init__(self, brokers: Brokers, fetched: Fetched, learnt: Learnt) -> None:
         self._brokers = brokers
@@ -212,7 +216,7 @@ class DeclaredDeployed:
         self._brokers.start()
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Share nothing: one cell is here at a time."""
+        """Do nothing: this deployment runs one cell at a time."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
@@ -223,11 +227,11 @@ class DeclaredDeployed:
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where anything of it has died by itself."""
+        """Raise EnvironmentFailure if a process of the deployment died by itself."""
         self._brokers.check()
 
     def close(self) -> None:
-        """End everything: services, the containers of stages, the brokers."""
+        """Stop the services, the stages' containers and the brokers."""
         with contextlib.ExitStack() as ends:  # the last comes first
             ends.callback(self._brokers.close)
             if self._containers is not None:
@@ -235,7 +239,7 @@ class DeclaredDeployed:
             ends.callback(self._standing_by.close)
 
     def _runtime_of(self, stage: Program) -> Runtime:
-        """Return where a program lives: among the processes, or, where it has an image, among containers."""
+        """Return the runtime of a program: containers if it has an image, otherwise processes."""
         if not stage.image:
             return self._brokers.runtime
         if self._containers is None:
@@ -246,23 +250,23 @@ class DeclaredDeployed:
 
 
 class Kept:
-    """A deployment that a run may use and not end. ``give_back``: called with it when the run has no use for it any more."""
+    """A kept deployment, which survives the end of a run. ``give_back``: called with the deployment when the run ends."""
 
     def __init__(self, deployed: DeclaredDeployed, give_back: Callable[[DeclaredDeployed], None]) -> None:
         self._deployed = deployed
         self._give_back = give_back
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Share nothing: one cell is here at a time."""
+        """Do nothing: this deployment runs one cell at a time."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
         return self._deployed.cell_run(cell, directory, history)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where it has broken."""
+        """Raise EnvironmentFailure if a process of the deployment died by itself."""
         self._deployed.check()
 
     def close(self) -> None:
-        """Leave it up, for the next."""
+        """Give the deployment back without stopping it."""
         self._give_back(self._deployed)

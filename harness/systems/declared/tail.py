@@ -1,7 +1,7 @@
-"""The tail of a topic: records that are recorded, and behind which no position is saved, nor will be.
+"""Recognise the tail of a topic: records that are in the output although no position was saved, or will be, past them.
 
-A program that saves its position every so many records never does so behind the last few. They are not on their way: whoever
-was given them lives, and what came of them is in the output. The next start reads them again, which its crashes show.
+A program that saves its position only every N records never does so after the last few. These records are not on their way:
+the process that was given them lives, and their results are in the output. The next start would read them again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def was_given(last: Mapping[int, int], saved: Mapping[int, int], given: Sequence[Event]) -> bool:
-    """Say whether readers that live were given everything behind the saved positions.
+    """Say whether living readers were given every record past the saved positions.
 
-    ``last``: offset of the last record, ``saved``: the saved position (none: -1), both by partition; ``given``: what the wire saw
-    those readers being given.
+    ``last``: the offset of the last record, ``saved``: the saved position (-1: none), both by partition; ``given``: the wire's
+    lines of what these readers were given.
     """
     reached: dict[int, int] = defaultdict(lambda: -1)
     for event in given:
@@ -28,6 +28,6 @@ def was_given(last: Mapping[int, int], saved: Mapping[int, int], given: Sequence
 
 
 def is_recorded(saved: Mapping[int, int], given: Sequence[Event], results: Collection[str | None]) -> bool:
-    """Say whether every record that was given from behind the saved positions is in the output. One without an id is nobody's."""
+    """Say whether every record that was given from past the saved positions is in the output; copies without id don't count."""
     behind = {e["record"] for e in given if e["offset"] >= saved.get(e["partition"], -1)} - {None}
     return behind <= set(results)

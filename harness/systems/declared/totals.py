@@ -1,4 +1,4 @@
-"""An output of totals: what they say of the records that they are made of."""
+"""Read an output of totals (sums, counts): find which records each total counts, misses, or counts twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Totals:
-    """The totals of one cell."""
+    """Reads the totals of one cell."""
 
     def __init__(self, scene: Scene, aggregate: Aggregate) -> None:
         self._scene = scene
@@ -28,12 +28,12 @@ class Totals:
         return self._aggregate.read(row) is not None
 
     def is_known(self, row: str) -> bool:
-        """Say whether a row holds the total of a key that is offered."""
+        """Say whether a row holds the total of a key that was offered."""
         read = self._aggregate.read(row)
         return read is not None and read[0] in self._weights
 
     def ids(self, rows: Iterable[str]) -> list[str | None]:
-        """Return the id of every record that the totals hold, as often as it was counted; ``None`` for a total of no key."""
+        """Return the id of each counted record, once for each time it was counted; ``None`` for a total of an unknown key."""
         found: list[str | None] = []
         values = self._values(rows)
         for total in self._totals(values).values():
@@ -45,14 +45,14 @@ class Totals:
         """Write what each total says of its records.
 
         Raises:
-            StageError: none is of a key that was offered.
+            StageError: no total is of a key that was offered.
         """
         history, values = self._scene.history, self._values(rows)
         if rows and not values.keys() & self._weights.keys():
             wanted = min(self._weights) or "(one total of all)"
             raise StageError(
-                f"no row of the output is a total of a key that was offered: {rows[0][:120]!r} and the like, where a key is "
-                f"{wanted!r}; let [aggregate] pattern find (?P<key>...) and (?P<value>...)"
+                f"no row of the output is a total of an offered key: the first row is {rows[0][:120]!r}, and a key is "
+                f"{wanted!r}; let the pattern in [aggregate] find (?P<key>...) and (?P<value>...)"
             )
         for key in values.keys() - self._weights.keys():
             strange = f"total of {key}"
@@ -65,13 +65,13 @@ class Totals:
                               extra=total.extra, alone=total.alone)  # fmt: skip
 
     def _values(self, rows: Iterable[str]) -> Mapping[str, int]:
-        """Return the value of each key: its last row's."""
+        """Return the value of each key, from the key's last row."""
         return dict(filter(None, map(self._aggregate.read, rows)))
 
     def _totals(self, values: Mapping[str, int]) -> dict[str, Total]:
         return dict(self._each(values))
 
     def _each(self, values: Mapping[str, int]) -> Iterator[tuple[str, Total]]:
-        """Yield what each total says. Where there is none of a key, none of its records was counted."""
+        """Yield each key with its total. A key without a total counts as 0: none of its records was counted."""
         for key, weights in self._weights.items():
             yield key, total_of(values.get(key, 0), weights, exact=self._scene.cell.sums)

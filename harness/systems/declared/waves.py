@@ -1,4 +1,4 @@
-"""Load in three waves, so that there is always something before the target and something behind it."""
+"""Offer the load in three waves, so that there are records before the target and after the fault."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STILL_S = 8.0
-"""How long nothing must have moved for the next wave to come without what it waits for: longer than an auto-commit interval."""
+"""After so many seconds without any movement the next wave comes anyway. Longer than an auto-commit interval."""
 
 
 class Waves:
-    """Says which records may be offered: a third, then the one with the target in it, then the last.
+    """Says which records may be offered: the first third, the second, which has the target, or the last.
 
-    The second comes when the step that the fault is at was ``seen`` once, the last when the fault is healed. Where nothing
-    ``moves`` any more, each comes without that; the last not while a fault that has ``fired`` is not healed. Thirds are those
-    of :func:`harness.model.cell.make_load`, which draws the target from the second.
+    The second wave comes when the step of the fault was ``seen`` once, the last when the fault is healed. If nothing ``moves``
+    any more, a wave comes without its condition; but the last wave never comes between the time a fault has ``fired`` and the
+    time it is healed. :func:`harness.model.cell.make_load` makes the thirds, and draws the target from the second.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class Waves:
         self._last: object = None
         self._since = time.monotonic()
         self.waiting = False
-        """Whether what is left waits for the fault to be healed: until then there is nothing to offer."""
+        """Whether the remaining records wait until the fault is healed."""
 
     def release(self) -> None:
-        """Let everything through: the fault is healed, or wants all the rest at once."""
+        """Let all records through: the fault is healed, or needs all remaining records at once."""
         self._all.set()
         self.waiting = False
 

@@ -1,6 +1,6 @@
-"""Who is who in a declared cell: of a foreign program the wire knows the route, and the route is the stage.
+"""Find the node that a fault strikes in a declared cell. A user's program is known by its route on the wire.
 
-A stage may be several processes: at a failpoint one of them stands still until all are killed, or that one alone.
+A stage may have several processes. The one that hits a failpoint waits there until the whole stage, or it alone, is killed.
 """
 
 from __future__ import annotations
@@ -28,49 +28,49 @@ if TYPE_CHECKING:
 
 
 class DeclaredNodes:
-    """The nodes of a cell. Implements :class:`harness.run.controls.Nodes`."""
+    """Finds the nodes of a cell. Implements :class:`harness.run.controls.Nodes`."""
 
     def __init__(
         self, scene: Scene, stages: Mapping[Role, CommandNode], servers: Mapping[Role, Callable[[], Target]], owners: Owners,
         members: Callable[[], int],
     ) -> None:  # fmt: skip
-        """``members``: how many members the groups of its readers have now."""
+        """``members``: returns how many members the readers' groups have now."""
         self._scene = scene
         self._stages = stages
         self._servers = servers
         self._owners = owners
         self._members = members
         self.victim: int | None = None
-        """The one process that is to be crashed, where it is not the whole stage."""
+        """The id of the process that the fault strikes; ``None`` if it strikes the whole stage."""
         self.members = 0
         """How many members the groups had when the fault fired."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
-        """Return the stage of a role, or the one process of it that hit the fault; or a server.
+        """Return the stage or server of a role; if the fault strikes one process of the stage, that process.
 
         Raises:
-            RuntimeError: the pipeline has no such stage, or the server is shared with others.
+            RuntimeError: the pipeline has no such stage, or the server is shared with other cells.
         """
         del node  # a run has one stage of each role
         if role in self._servers:
             return self._servers[role]()
         if role in SERVERS:
-            raise RuntimeError(f"{self._scene.cell.id} kills the {role}, and must not share it: Deployment.OWN")
+            raise RuntimeError(f"{self._scene.cell.id} kills the {role}, so it must not share it: use Deployment.OWN")
         stage = self.stage(role)
         return stage if self.victim is None else stage.one(self.victim)
 
     def stage(self, role: Role) -> CommandNode:
-        """Return the stage of a role, whole.
+        """Return the whole stage of a role.
 
         Raises:
-            RuntimeError: the pipeline has none.
+            RuntimeError: the pipeline has no stage of this role.
         """
         if role not in self._stages:
-            raise RuntimeError(f"{self._scene.cell.id}: the {role} is no stage of the pipeline")
+            raise RuntimeError(f"{self._scene.cell.id}: the pipeline has no stage {role}")
         return self._stages[role]
 
     def is_victim(self, pid: int) -> bool:
-        """Say whether the fault was meant for this very process."""
+        """Say whether the fault strikes this process alone."""
         return pid == self.victim
 
     def membership(self) -> int:
@@ -78,18 +78,18 @@ class DeclaredNodes:
         return self._members()
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
-        """Where one process of several is crashed, let the connections of the others alone."""
+        """Return the rule; if the fault strikes one process of several, it does not freeze the others' connections."""
         if rule.freeze is FreezeScope.CLIENT and self._crashes_one(trigger.role):
             return dataclasses.replace(rule, freeze=None)
         return rule
 
     def selector(self, fired: Fired) -> str | None:
-        """Select by the route alone: a foreign program's clients have names of their own."""
+        """Return ``None``: the route selects alone, because a user's program chooses its client ids."""
         del fired
         return None
 
     def hit(self, trigger: OnWire, hit: Event) -> str:
-        """Return the stage; where one of its processes is meant, note which."""
+        """Return the name of the stage that hit the rule; if the fault strikes one process, remember which one."""
         if self._crashes_one(trigger.role):
             self.members = self.membership()
             port = next((e["peer"] for e in self._scene.so_far.of(kinds.CONN) if e["conn"] == hit["conn"]), 0)
@@ -97,7 +97,7 @@ class DeclaredNodes:
         return str(hit["role"])
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
-        """Return the stage of which a process stands at its failpoint, or a thread at its durable write."""
+        """Return the stage with a process at its failpoint, or with a thread at its durable write; ``None`` before that."""
         stage = self.stage(trigger.role)
         pid = self._pid_at_write(stage) if isinstance(trigger, AtWrite) else self._pid_at_failpoint()
         if pid is None:
@@ -109,7 +109,7 @@ class DeclaredNodes:
         return Fired(None if isinstance(trigger, AtWrite) else self._scene.load.target.id, stage.name, None)
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Hold the program; what is to be done is done to the whole stage, by the fault itself."""
+        """Return how the failpoint is armed: it holds the program, and the fault then strikes the stage."""
         del trigger, stop
         target = self._scene.load.target
         return "hold", {"record": self._scene.cell.in_hand(target), "called": target.id}
@@ -128,8 +128,8 @@ class DeclaredNodes:
         return role in struck.paused or (role in struck.killed and self._stages[role].stage.crash == PROCESS)
 
     def _aim(self, role: Role, pid: int | None, conn: int | None = None) -> None:
-        """Note which process of a stage is to be crashed."""
+        """Remember which process of a stage the fault strikes."""
         if pid is None:
-            raise StageError(f"the connection that the fault was hit on belongs to no process of the {role}")
+            raise StageError(f"the connection on which the fault fired belongs to no process of the {role}")
         self.victim = pid
         self._scene.history.write(kinds.OWNER, conn=conn, role=role, pid=pid, command=command_of(pid))

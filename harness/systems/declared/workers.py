@@ -1,4 +1,4 @@
-"""The processes of consuming stages that fetch, and which of them end by themselves while their stage lives on."""
+"""Watch the worker processes of consuming stages: which of them end by themselves while their stage lives on."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from harness.systems.declared.nodes import CommandNode
 
 REPLACED_S = 10.0
-"""How long whoever started it may take to start another one in its place."""
+"""How long (seconds) a stage may take to replace a worker that ended."""
 
 
 @dataclass
 class Worker:
-    """One process that has fetched; ``of`` is the incarnation of its stage, times are monotonic seconds."""
+    """One process that has fetched. ``of``: the incarnation of its stage; times are monotonic seconds."""
 
     role: Role
     pid: int
@@ -31,9 +31,9 @@ class Worker:
 
 
 class Workers:
-    """Nobody but its parent is told how such a process ended: only that it is gone can be seen.
+    """Remembers the processes that have fetched. It sees that one is gone, but not how it ended: only its parent is told that.
 
-    One that the fault has killed is ``spared``: that it is gone is no news. Nor is it where its stage has ended, or was told to.
+    A process does not count if the fault killed it (``spared``), or if its stage has ended or was told to end.
     """
 
     def __init__(self, stages: Mapping[Role, CommandNode], spared: Callable[[int], bool]) -> None:
@@ -42,13 +42,13 @@ class Workers:
         self._known: dict[int, Worker] = {}
 
     def note(self, role: Role, pid: int, life: int) -> None:
-        """Remember a process that has fetched in this incarnation of its stage; earlier incarnations do not count."""
+        """Remember a process that has fetched, if it belongs to the present incarnation of its stage."""
         stage = self._stages[role]
         if pid not in self._known and life == stage.incarnation and stage.node is not None and pid != stage.node.pid:
             self._known[pid] = Worker(role, pid, command_of(pid), stage.incarnation, time.monotonic())
 
     def gone(self) -> Iterator[Worker]:
-        """Yield those that have ended by themselves; each once."""
+        """Yield the processes that have ended by themselves, each once."""
         for worker in [*self._known.values()]:
             if worker.ended is not None or is_alive(worker.pid):
                 continue
@@ -60,7 +60,7 @@ class Workers:
             yield worker
 
     def missed(self) -> Worker | None:
-        """Return one that ended a while ago, and in whose place no other process has begun to fetch."""
+        """Return a process that ended more than REPLACED_S ago without another one that began to fetch; ``None`` if none did."""
         fresh = sorted(worker.since for worker in self._known.values())
         for worker in sorted((w for w in self._known.values() if w.ended), key=lambda w: w.ended or 0):
             ended = worker.ended or 0
