@@ -32,5 +32,5 @@ def test_a_member_that_is_not_asked_to_join_again_never_heals() -> None:
 
 def test_only_an_answer_keeps_a_member_waiting() -> None:
     """A request that is held could hold up its requests to the group, too."""
-    with pytest.raises(ValueError, match="waits for an answer"):
+    with pytest.raises(ValueError, match="at must be a response"):
         MissedRebalance(replace(AT, direction=Direction.REQUEST))

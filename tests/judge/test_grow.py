@@ -63,7 +63,7 @@ def test_the_target_moves_and_something_after_it_stays(later: list[str], size: i
 
 def test_only_a_producer_puts_the_target_somewhere() -> None:
     """A failpoint elsewhere is refused when it is declared."""
-    with pytest.raises(ValueError, match="must be its own"):
+    with pytest.raises(ValueError, match="at must be a failpoint of the producer"):
         PartitionsAdded(InProgram(Role.DRIVER, "before-recording"))
 
 

@@ -297,7 +297,7 @@ def test_a_void_run_says_that_its_broker_was_starved() -> None:
     again["epoch"] = 2
     check(
         Kind.VOID,
-        "contradicted: .*; the broker's registration had lapsed: its leader epoch grew",
+        "contradicted: .*; the broker's registration lapsed .*: its leader epoch grew",
         judged(story, sign=None).verdict,
     )
     exit_of(story, "broker", 1, status=1)
@@ -309,7 +309,7 @@ def test_a_lone_broker_that_led_no_more_was_starved() -> None:
     story = run()
     duplicate(story, RECORDS[1])
     story.tell("produce_answer", "wire", record=RECORDS[-1], error=6)
-    assert "the broker's registration had lapsed: it led no more" in judged(story, sign=None).verdict.reason
+    assert "the broker's registration lapsed (busy machine?): it led no more" in judged(story, sign=None).verdict.reason
 
 
 def test_a_loss_names_records_and_hops() -> None:

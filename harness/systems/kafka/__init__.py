@@ -1,1 +1,1 @@
-"""Kafka: a broker or a cluster behind the wire, and our own stages around it."""
+"""Kafka: a broker or a cluster behind the wire, with lostack's own stages around it."""

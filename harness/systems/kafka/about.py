@@ -1,4 +1,4 @@
-"""What Kafka declares of itself."""
+"""The declaration of the system Kafka."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ IN_A_CLUSTER = frozenset({Leadership, Replication, RestartInTurn})
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario's pipeline is one of our own stages."""
+    """Say whether a scenario is of this system."""
     return scenario.pipeline.system == SYSTEM.name
 
 
 def abilities(cell: Cell) -> Collection[type]:
-    """Return what can be asked of a cell: more of one on a cluster, and of one in containers."""
+    """Return the abilities of a cell; a cluster and containers add some."""
     clustered = IN_A_CLUSTER if cell.scenario.deployment.clustered else frozenset()
     return ALWAYS | clustered | ({Containers} if cell.runtime == "docker" else set())
 
 
 def lacks(cell: Cell) -> str | None:
-    """Say why a cell does not apply in its runtime, or on this machine."""
+    """Say why a cell cannot run in its runtime or on this machine, or return ``None``."""
     if cell.scenario.deployment is Deployment.APART and cell.runtime != "process":
-        return "a controller apart from the brokers runs in runtime process only, so far"
+        return "a controller apart from the brokers runs only in runtime process so far"
     if cell.scenario.deployment.security and cell.runtime != "process":
-        return "brokers that clients log in to, or speak TLS with, run in runtime process only, so far"
+        return "brokers with TLS or SASL run only in runtime process so far"
     return without_server(cell)
 
 
 def without_server(cell: Cell) -> str | None:
-    """Say that this machine has no database server for a cell that needs one. Containers bring their own."""
+    """Say why a cell that needs a database server cannot have one on this machine. Containers bring their own."""
     from harness.provision.postgres import why_no_postgres  # noqa: PLC0415 - it looks at the machine
 
     needed = cell.scenario.pipeline.on_server and cell.runtime == "process"
@@ -67,7 +67,7 @@ def without_server(cell: Cell) -> str | None:
 
 
 def versions() -> Collection[str]:
-    """Return the versions of which the sums of all jars are known."""
+    """Return the versions for which the checksums of all jars are known."""
     from harness.provision.kafka import kafka_versions  # noqa: PLC0415 - it reads files
 
     return kafka_versions()
@@ -76,10 +76,10 @@ def versions() -> Collection[str]:
 POINTS = (
     PointsLine("Kafka 4.3.0", "plain", "kafka-python", (
         "acks=1, no retries; position committed before the work", "acks=all, retries; position committed after the work",
-        "transactions; the sink absorbs what it has",
+        "transactions; the sink absorbs duplicates",
     )),
     PointsLine("Kafka 4.3.0, share group", "shared", "java", (
-        "acknowledged before the work", "acknowledged after the work", "the same; the sink absorbs what it has",
+        "acknowledged before the work", "acknowledged after the work", "as at-least-once; the sink absorbs duplicates",
     ), {
         "delivery-lost": "share-delivery-lost", "commit-lost": "share-crash-before-acknowledgement-arrives",
         "commit-ack-lost": "share-crash-before-acknowledgement-answered",

@@ -1,4 +1,4 @@
-"""What Kafka's authorities say at the end: the source, the saved positions, the logs."""
+"""Ask Kafka's authorities at the end of a cell: the source, the saved positions, the logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def observe_source(scene: Scene) -> None:
-    """Write what was offered, and where the source's cursor stands."""
+    """Write the offered records and the position of the source's cursor."""
     scene.observe_offered()
     if scene.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
         scene.history.write(kinds.CURSOR, position=_cursor_in_topic(scene), where="topic")
@@ -33,7 +33,7 @@ def _cursor_in_topic(scene: Scene) -> int:
 
 
 def observe_reading(scene: Scene, saved_positions: Callable[[], Mapping[int, int]], observe_sink: Callable[[], None]) -> None:
-    """Write the saved positions, then the results, then the log of the source, in which what was read is told by them."""
+    """Write the saved positions, then the results, then the source's log; the positions say which of its copies were read."""
     saved = saved_positions()
     for partition, offset in saved.items():
         scene.history.write(kinds.POSITION, partition=partition, offset=offset, where=scene.settings.consumer.position)
@@ -44,7 +44,10 @@ def observe_reading(scene: Scene, saved_positions: Callable[[], Mapping[int, int
 def observe_log(
     scene: Scene, hop: Hop, topic: str, saved: Mapping[int, int] | None = None, *, values: bool = False
 ) -> tuple[LogCopy, ...]:
-    """Write every copy of a log, and where it ends; return the copies. ``values``: intact ones are values, and no records."""
+    """Write every copy of a log, and the log's end offsets; return the copies.
+
+    ``values``: intact copies are values with ids folded in, not records.
+    """
     log = scene.observer.log(topic)
     for copy in log.copies:
         payload = decode(copy.value)
@@ -66,5 +69,5 @@ def _tell_ends(scene: Scene, hop: Hop, topic: str, log: WholeLog) -> None:
 
 
 def text_of(data: bytes | None) -> str | None:
-    """Return a key as text."""
+    """Return a key as text, ``None`` for no key."""
     return data.decode("ascii", "replace") if data is not None else None

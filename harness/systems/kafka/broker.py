@@ -1,4 +1,4 @@
-"""A KRaft node, alone or of several, combined or apart: configured, started, killed, restarted, made to forget."""
+"""A KRaft node (broker, controller or both): configure, format, start and restart it, and take its unflushed data away."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from harness.systems.kafka.security import Secured
 
 INTER_BROKER = "broker"
-"""The wire role of brokers that talk to brokers: replication, and what coordinators ask of leaders."""
+"""The wire role of traffic between brokers: replication, and requests of coordinators to leaders."""
 WIRE_ROLES = ("producer", "consumer", "processor", "driver", INTER_BROKER)
-"""Roles with a listener of their own, whose advertised address is the wire's."""
+"""Roles that have their own listener, whose advertised address is the wire's."""
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 SHARE_STATE = "__share_group_state"
-"""What the share coordinator writes down; there once a share group is."""
+"""The log of the share coordinator; it exists once there is a share group."""
 START_S = 60.0
 FORMAT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Loopback ports: the broker's own, and those of the wire that it advertises, per role."""
+    """Ports on loopback: the node's own, and, for each role, the broker's listener and the wire's port that it advertises."""
 
     controller: int
     direct: int
@@ -42,10 +42,10 @@ class Ports:
 def properties(
     directory: Path, quorum: Sequence[Ports], number: int, runtime: Runtime, apart: Sequence[Ports] = ()
 ) -> dict[str, str]:
-    """Return the settings of node ``number`` (from 1) of a cluster: fast to restart, quick to end transactions.
+    """Return the ``server.properties`` of node ``number`` (from 1) of a cluster, set for fast restarts and short time-outs.
 
-    ``quorum``: the brokers', which are the controllers too, unless there are some ``apart``, numbered after them.
-    Kafka's own topics have a replica on every broker.
+    ``quorum``: the ports of the brokers, which are also the controllers unless ``apart`` gives ports of separate controllers,
+    whose numbers follow the brokers'. Kafka's internal topics have a replica on every broker.
     """
     servers, size = (*quorum, *apart), str(len(quorum))
     ports, controls = servers[number - 1], number > len(quorum)
@@ -121,7 +121,7 @@ def properties(
 
 
 def _quorum(voters: Iterable[str], *, alone: bool) -> dict[str, str]:
-    """What controllers, and those who ask them, need to know."""
+    """Return the settings of the controller quorum, for controllers and brokers."""
     return {
         "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": "CONTROLLER",
@@ -139,9 +139,9 @@ def _quorum(voters: Iterable[str], *, alone: bool) -> dict[str, str]:
 
 
 class Broker:
-    """Node ``number`` of a quorum (1: of one), with its data in ``directory``. Ports and data outlive a restart.
+    """Node ``number`` (from 1) of a quorum, with its data in ``directory``. Ports and data survive a restart.
 
-    With controllers ``apart`` a number above those of the brokers is a controller's. ``disk``: how many bytes it may keep.
+    ``apart``: ports of separate controllers, whose numbers follow the brokers'. ``disk``: the size of its disk in bytes.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Broker:
         self.name = name_of(number, len(quorum))
         self.number = number
         self.controls = number > len(quorum)
-        """Whether it is a controller and no broker."""
+        """Whether it is only a controller."""
         self.ports = (*quorum, *apart)[number - 1]
         self.data = directory / "data"
         self._runtime = runtime
@@ -164,26 +164,30 @@ class Broker:
         self.node: Node | None = None
 
     def outlive_starvation(self) -> None:
-        """Keep its registration while a busy machine keeps it waiting: nobody kills it, so nobody waits for its end."""
+        """Set a long registration time-out, so that a busy machine does not fence the broker. For brokers that no fault kills."""
         self._settings["broker.session.timeout.ms"] = "10000"
 
     def process(self) -> Node:
-        """Return its process, dead or alive."""
+        """Return the node's process, dead or alive.
+
+        Raises:
+            RuntimeError: the node was never started.
+        """
         if self.node is None:
             raise RuntimeError(f"{self.name} was never started")
         return self.node
 
     @property
     def bootstrap(self) -> str:
-        """The direct listener: past the wire, for the observer."""
+        """The address of the direct listener, which the observer uses without the wire."""
         return f"127.0.0.1:{self.ports.direct}"
 
     def format(self) -> None:
-        """Make an empty, formatted data directory."""
+        """Make an empty, formatted data directory for a cluster of this one node."""
         format_all((self,))
 
     def begin_format(self, cluster: str) -> Node | None:
-        """Start the formatting for a cluster; :func:`format_all` waits for its end. ``None`` where that is not needed."""
+        """Start to format the data directory; :func:`format_all` waits for the end. ``None``: nothing has to be waited for."""
         if self._secured is not None:
             self._settings |= self._secured.settings([role for role in self.ports.broker if role != INTER_BROKER], self._settings)
         elif self._ground.formatted(self._settings, self._directory, cluster):
@@ -194,10 +198,10 @@ class Broker:
         return None if spec is None else self._runtime.start(spec)
 
     def await_formatted(self, node: Node) -> None:
-        """Wait for the end of the formatting.
+        """Wait until the data directory is formatted.
 
         Raises:
-            EnvironmentFailure: the storage could not be formatted.
+            EnvironmentFailure: the data directory could not be formatted.
         """
         end = node.wait(FORMAT_S)
         if end is None or end.status != 0:
@@ -207,17 +211,17 @@ class Broker:
             self._ground.keep_formatted(self._settings, self._directory)
 
     def start(self) -> None:
-        """Start the process and wait for the direct port; readiness is the observer's ack."""
+        """Start the process and wait until its direct port is open. The observer decides when it is ready."""
         self.launch()
         self.await_listening()
 
     def launch(self) -> None:
-        """Start the process."""
+        """Start the process, without waiting."""
         spec = self._ground.broker(self.name, self._settings, self._directory, [self.ports.direct], self._disk)
         self.node = self._runtime.start(spec)
 
     def await_listening(self) -> None:
-        """Wait for the direct port."""
+        """Wait until the direct port is open."""
         wait_until(self._listens_or_died, within_s=START_S, because=f"{self.name} to listen on port {self.ports.direct}")
 
     def _listens_or_died(self) -> bool:
@@ -235,12 +239,12 @@ class Broker:
         return self.data / "recovery-point-offset-checkpoint"
 
     def checkpoint(self) -> tuple[int, int]:
-        """Identify the present recovery-point file; another value means that it was written again."""
+        """Return a value that changes when the recovery-point file is written again."""
         stat = self._checkpoint.stat()
         return stat.st_mtime_ns, stat.st_ino
 
     def log_of(self, topic: str) -> Iterator[tuple[int, bytes]]:
-        """Yield what stands in the log files of a topic's partitions, segment by segment: partition and bytes."""
+        """Yield the log segments of a topic: partition and content (bytes)."""
         for folder in sorted(self.data.glob(f"{topic}-*")):
             name, _, partition = folder.name.rpartition("-")
             if name == topic and partition.isdigit():
@@ -248,7 +252,7 @@ class Broker:
                     yield int(partition), segment.read_bytes()
 
     def flushed(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return, per partition folder of the topics, the offset up to which Kafka itself says it has flushed."""
+        """Return, for each partition folder of the topics, the offset up to which Kafka says it has flushed."""
         offsets: dict[str, int] = {}
         for line in self._checkpoint.read_text().splitlines()[2:]:
             topic, partition, offset = line.rsplit(" ", 2)
@@ -257,10 +261,13 @@ class Broker:
         return offsets
 
     def forget_unflushed(self, topics: Iterable[str]) -> dict[str, tuple[int, int]]:
-        """Truncate the topics' logs to their flushed state (the broker must be dead); bytes before and after, per folder.
+        """Truncate the topics' logs to their flushed state. The broker must be dead.
 
-        Only whole batches below the recovery point stay. Indexes, producer snapshots and the leader-epoch cache above it
-        go too: none of them had been flushed either. This is the worst legal outcome of a power cut, not every one.
+        Only whole batches below the recovery point stay. Indexes, producer snapshots and the leader-epoch cache above it are
+        removed, because they were not flushed, either. This is the worst legal outcome of a power cut.
+
+        Returns:
+            For each partition folder its length in bytes before and after.
         """
         lengths = {}
         flushed = self.flushed(topics)
@@ -272,7 +279,7 @@ class Broker:
 
 
 def name_of(number: int, brokers: int | None = None) -> str:
-    """Return the node name of a broker; with as many ``brokers``, a higher number is a controller's.
+    """Return the name of a node. ``brokers``: how many brokers there are; higher numbers are controllers.
 
     >>> name_of(2), name_of(4, 3)
     ('broker-2', 'controller-4')
@@ -281,7 +288,7 @@ def name_of(number: int, brokers: int | None = None) -> str:
 
 
 def format_all(brokers: Sequence[Broker]) -> None:
-    """Give the nodes of one new cluster an empty, formatted data directory each."""
+    """Format an empty data directory for each node of one new cluster."""
     cluster = new_cluster_id()
     for broker, node in [(broker, broker.begin_format(cluster)) for broker in brokers]:
         if node is not None:
@@ -289,7 +296,7 @@ def format_all(brokers: Sequence[Broker]) -> None:
 
 
 def _truncate(folder: Path, flushed: int) -> tuple[int, int]:
-    """Keep the batches of a partition folder that lie wholly below offset ``flushed``."""
+    """Keep only the batches of a partition folder that lie wholly below offset ``flushed``."""
     before = after = 0
     for log in sorted(folder.glob("*.log")):
         data = log.read_bytes()

@@ -1,4 +1,4 @@
-"""A cell on a cluster: who leads is asked when a fault fires, and every replica is in sync before a drain is over."""
+"""A cell on a cluster of brokers: it asks who leads when a fault fires, and waits in the drain until replicas are in sync."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ T = TypeVar("T")
 OF_A_CLUSTER = (Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR)
 SYNC_S = 60.0
 ORDERLY_S = 30.0
-"""How long a broker may take to end in order; Kafka itself gives it 5 s to hand over, three times."""
+"""How long (seconds) a broker may take to shut down; Kafka itself tries three times for 5 s to hand over its leaderships."""
 
 
 class ClusterBrokers:
-    """What a cell has to do with its brokers. A part of its ground: the first to be opened, and the last to be closed."""
+    """Prepares and observes the cluster for one cell. It is opened first and closed last of the cell's parts."""
 
     def __init__(self, scene: Scene) -> None:
         scene.placement = self._place
@@ -51,18 +51,18 @@ class ClusterBrokers:
         self._parts: BrokerParts | None = None
 
     def open(self) -> None:
-        """Wait for what the cell before has left behind, and for the first broker to lead Kafka's own topics again."""
+        """Wait until all replicas of Kafka's internal topics are in sync and the first broker leads them."""
         await_in_sync(self._scene.transport, INTERNAL_TOPICS)
         self._await_home()
 
     def close(self) -> None:
-        """Start again what a fault has left dead."""
+        """Restart the servers that a fault left dead."""
         for server in self._scene.transport.servers:
             if server.process().exit is not None:
                 server.start()
 
     def place_topics(self) -> None:
-        """Make the topic on which leaders are asked, and wait until all that there is has its replicas."""
+        """Create the cell's probe topic, and wait until all replicas of the cell's topics are in sync."""
         scene = self._scene
         topic = scene.settings.topic
         config = {"min.insync.replicas": str(topic.min_insync)}
@@ -70,32 +70,32 @@ class ClusterBrokers:
         await_in_sync(scene.transport, scene.topics)
 
     def leave(self) -> None:
-        """Do nothing: nobody shares the death of a cluster's broker."""
+        """Do nothing: cells on a cluster share no crash."""
 
     def feed(self, producing: Feed) -> Feed:
-        """Return what waits until the first broker leads Kafka's own topics: who coordinates must not lead data."""
+        """Return a feed that first waits until the first broker, which leads no data, leads Kafka's internal topics."""
         return FromHome(self._await_home, producing)
 
     def servers(self) -> Mapping[Role, Callable[[], Target]]:
-        """Return the broker of each role; which that is, is asked when it is called."""
+        """Return, by role, a function that asks the cluster for the broker of that role now."""
         return {role: partial(self._target, role) for role in OF_A_CLUSTER}
 
     def asker(self, hit: Event) -> str:
-        """Return the broker that asks another: ``broker-2`` of ``broker-2-fetcher-0``."""
+        """Return the broker that sent a request to another broker: ``broker-2`` for the client ``broker-2-fetcher-0``."""
         return "-".join(hit["client"].split("-")[:2])
 
     def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
-        """Return what only a cluster can."""
+        """Return the abilities that only a cluster has."""
         self._parts = BrokerParts(self._scene, controls, nodes)
         return {Replication: self._parts, LeadershipAbility: self._parts, RestartInTurn: self._parts}
 
     def log_trouble(self) -> str | None:
-        """Return which partition has an open transaction, a replica not in sync, or records that are not visible, or ``None``."""
+        """Say which partition has an open transaction, a replica out of sync, or invisible records; ``None`` if none has."""
         scene = self._scene
         return scene.log_trouble() or out_of_sync(scene.transport, scene.topics) or self._unseen()
 
     def observe(self) -> None:
-        """Write who leads at the end, and what each replica has in its files."""
+        """Write who leads at the end, and what the log files of each replica hold."""
         say_leaderships(self._scene.transport, self._scene.history, self._scene.topics)
         for topic in self._scene.topics:
             for broker in self._scene.transport.brokers:
@@ -107,7 +107,7 @@ class ClusterBrokers:
         return self._parts.target(role)
 
     def _unseen(self) -> str | None:
-        """Which leader has records above its high watermark: with one ack they are acknowledged before others have them."""
+        """Say which leader has records above its high watermark. With acks=1 they are acknowledged before followers have them."""
         transport = self._scene.transport
         for topic in self._scene.topics:
             ends = transport.observer.ends(topic)
@@ -115,11 +115,11 @@ class ClusterBrokers:
                 leader = next((broker for broker in transport.brokers if broker.number == now.leader), None)
                 end = ends[partition].end if partition in ends else -1
                 if leader is None or last_offset(leader, topic, partition) >= end:
-                    return f"{topic}/{partition}: the leader has more than the high watermark says: {end}"
+                    return f"{topic}/{partition}: the leader has records above the high watermark {end}"
         return None
 
     def _observe_replica(self, broker: Broker, topic: str) -> None:
-        """Write down what the log files of one broker hold; a batch that is still being written is left out."""
+        """Write what the log files of one broker hold, without a batch that is still being written."""
         for partition, data in broker.log_of(topic):
             for batch in read_batches(data):
                 for item in batch.items:
@@ -129,10 +129,10 @@ class ClusterBrokers:
                     )  # fmt: skip
 
     def _await_home(self) -> None:
-        wait_until(self._home, within_s=SYNC_S, because="the first broker to lead Kafka's own topics", poll_s=0.1)
+        wait_until(self._home, within_s=SYNC_S, because="the first broker to lead Kafka's internal topics", poll_s=0.1)
 
     def _home(self) -> bool:
-        """Whether the first broker leads Kafka's own topics; it is asked to, where it does not."""
+        """Whether the first broker leads Kafka's internal topics; if not, request that it does."""
         transport = self._scene.transport
         if all(now.leader == 1 for topic in INTERNAL_TOPICS for now in leaderships(transport, topic).values()):
             return True
@@ -140,7 +140,7 @@ class ClusterBrokers:
         return False
 
     def _place(self, partition: int) -> list[int]:
-        """The brokers of a partition, its preferred leader first: in turn, but never the one that coordinates."""
+        """Return the brokers of a partition, the preferred leader first. Leaders alternate; the coordinator never leads."""
         cell = self._scene.cell
         others = [broker.number for broker in self._scene.transport.brokers[1:]]
         first = others[(cell.seed + partition) % len(others)]
@@ -150,57 +150,57 @@ class ClusterBrokers:
 
 @dataclass(frozen=True)
 class FromHome:
-    """A feed that starts when nothing has moved since the ground was prepared. Implements :class:`harness.run.parts.Feed`."""
+    """A feed that starts once the first broker leads Kafka's internal topics. Implements :class:`harness.run.parts.Feed`."""
 
     await_home: Callable[[], None]
     feed: Feed
 
     def start(self) -> None:
-        """Wait for that, and start."""
+        """Wait until the first broker leads, then start the feed."""
         self.await_home()
         self.feed.start()
 
     def await_filled(self) -> None:
-        """Wait as the feed does."""
+        """Wait until the feed has filled the source."""
         self.feed.await_filled()
 
 
 @dataclass
 class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
-    """The parts that brokers play for the target, and what an administrator does to them."""
+    """Finds brokers by their role for the target (leader, follower, coordinator), and does what an administrator would."""
 
     scene: Scene
     controls: WireControls
     nodes: CellNodes
     _stalled: bool = field(default=False, init=False)
     _turns: list[int] = field(default_factory=list, init=False)
-    """The brokers that are still to be restarted, by number."""
+    """The numbers of the brokers that are still to be restarted."""
 
     def target(self, role: Role) -> ServerNode:
-        """Return the broker of a role; which that is, is asked now, and written down."""
+        """Ask the cluster for the broker of a role, write that down, and return the broker."""
         if self._stalled:
             self._say_alone()
         return self._node(self._number(role), role)
 
     def stall(self) -> None:
-        """From the target on, hold what any follower fetches."""
+        """From the target on, hold every response to a follower's fetch."""
         rule = Rule("copies", Action.HOLD, api=Api.FETCH, direction=Direction.RESPONSE, role=INTER_BROKER,
                     record=self.scene.load.target.id, limit=None)  # fmt: skip
         self.controls.put_beside(rule)
         self._stalled = True
 
     def await_shrunk(self) -> None:
-        """Wait until the leader of the target's partition knows that too few are in sync.
+        """Wait until the leader of the target's partition knows that too few replicas are in sync.
 
-        The controller's word is not the leader's: only a refusal shows what the leader knows. It is asked on a topic beside
-        the cell's, with the same replicas, whose leaders learn of a dead follower at the same time.
+        The controller may know it earlier than the leader. Only a refused write shows what the leader knows, so a record is
+        sent to the cell's probe topic, which has the same replicas and leaders.
         """
 
         def shrunk() -> bool:
             now = leaderships(self.scene.transport, self.scene.source)
             return all(len(now[p].isr) < len(now[p].replicas) for p in self._partitions(now))
 
-        wait_until(shrunk, within_s=SYNC_S, because="a dead follower to be out of the set in sync", poll_s=0.05)
+        wait_until(shrunk, within_s=SYNC_S, because="a dead follower to leave the in-sync replicas", poll_s=0.05)
         observer, probe = self.scene.transport.observer, probe_of(self.scene.cell.key)
         partitions = self._partitions(leaderships(self.scene.transport, self.scene.source))
         # a leader goes through its partitions one after the other, so all of them are asked
@@ -209,30 +209,30 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         say_leaderships(self.scene.transport, self.scene.history, self.scene.topics[:1])
 
     def move(self) -> None:
-        """Let the next replica lead."""
+        """Make the next replica of the target's partition the leader."""
         before = self._say_leaders()
         moving = self._partitions(before)
         self._prefer({part: before[part] for part in moving})
         self._elect(moving)
 
     def prefer_another(self) -> None:
-        """Put the replicas of every partition in another order."""
+        """Change the order of each partition's replicas, so that another one is the preferred leader."""
         self._prefer(self._say_leaders())
         self._say_leaders()
 
     def elect_preferred(self) -> None:
-        """Elect the preferred leaders of the topic."""
+        """Elect the preferred leader of the target's partition."""
         self._elect(self._partitions(self._say_leaders()))
 
     def next_broker(self) -> ServerNode:
-        """Return the broker whose turn it is, as an operator goes through them."""
+        """Return the next broker of a rolling restart. The leader of the target's partition comes first."""
         if not self._turns:
             first = self._number(Role.LEADER)
             self._turns = [first, *(n for n in range(len(self.scene.transport.brokers), 0, -1) if n != first)]
         return self._node(self._turns.pop(0), Role.BROKER)
 
     def _prefer(self, leaders: Mapping[int, Leadership]) -> None:
-        """Make the second of the replicas the first, and wait until the cluster says so."""
+        """Move each first replica to the end of the list, and wait until the cluster reports the new order."""
         observer, topic = self.scene.transport.observer, self.scene.source
         order = {part: (*now.replicas[1:], now.replicas[0]) for part, now in leaders.items()}
         observer.reorder_replicas(topic, order)
@@ -252,20 +252,20 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
             return all(now[part].leader == now[part].replicas[0] for part in partitions)
 
         wait_until(moved, within_s=SYNC_S, because="another replica to lead", poll_s=0.05)
-        # one broker's word is not the new leader's: only it tells where its log ends, and fetches from nobody then
-        if not self._stalled:  # it would wait for followers that get nothing, and gets nothing itself
+        # another broker's report does not show that the new leader leads; its answer about the end of its log does
+        if not self._stalled:  # with stalled followers the new leader would not answer
             observer.close()
             answered(lambda: observer.ends(topic))
         self._say_leaders()
 
     def _say_leaders(self) -> dict[int, Leadership]:
-        """Who leads the partitions of the topic, and who coordinates transactions, written down."""
+        """Write down who leads the topic's partitions and who coordinates transactions; return the leaders by partition."""
         topic = self.scene.source
         said = say_leaderships(self.scene.transport, self.scene.history, (topic, TRANSACTION_LOG[0]))
         return {part: now for (name, part), now in said.items() if name == topic}
 
     def _number(self, role: Role) -> int:
-        """The number of the broker that has this role for the target's partition."""
+        """Return the number of the broker that has this role for the target's partition."""
         known = self._say_leaders()
         if role is Role.COORDINATOR:
             topic, partition = TRANSACTION_LOG
@@ -278,25 +278,25 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         return now.leader
 
     def _partitions(self, leaderships: Mapping[int, Leadership]) -> list[int]:
-        """The partition of the target; while its request is held, those that the broker it goes to leads."""
+        """Return the target's partition; while its request is held, the partitions that the addressed broker leads."""
         for sent in self.scene.so_far.of(kinds.SENT, kinds.UNSENT):
             if sent["record"] == self.scene.load.target.id:
                 return [int(sent["partition"])]
         if self.nodes.last_hit is None:
-            raise RuntimeError("nothing was hit: nobody knows where the target goes")
+            raise RuntimeError("no rule was hit, so the target's partition is unknown")
         leads = [part for part, now in leaderships.items() if name_of(now.leader) == self.nodes.last_hit["node"]]
         if not leads:
-            raise RuntimeError(f"the target goes to {self.nodes.last_hit['node']}, which leads nothing")
+            raise RuntimeError(f"the target goes to {self.nodes.last_hit['node']}, which leads no partition")
         return leads
 
     def _say_alone(self) -> None:
-        """Write down what only the leader has."""
+        """Write down the records that only the leader has."""
         copied = {e["record"] for e in self.scene.so_far.of(kinds.REPLICATED) if e["reached"]}
         for record in sorted({e["record"] for e in self.scene.so_far.of(kinds.SENT)} - copied):
             self.scene.history.write(kinds.ALONE, record=record)
 
     def _say_ungoverned(self, controller: Broker) -> None:
-        """Write down what was stored since the only controller has died."""
+        """Write down the records that were acknowledged after the only controller died."""
         end = controller.process().exit
         for answer in self.scene.so_far.of(kinds.PRODUCE_ANSWER):
             if end is not None and answer["t"] > end.at_ns and answer["reached"] and not answer["error"]:
@@ -308,19 +308,19 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
                           broker.name, role, end_it=lambda: self._end(broker))  # fmt: skip
 
     def _kill(self, broker: Broker) -> Exit:
-        """SIGKILL it. Its routes stay: with nobody behind them the wire refuses, as a dead broker's port does."""
+        """Kill the broker with SIGKILL. The wire then refuses connections, as the port of a dead broker does."""
         end = broker.process().kill()
         self.scene.transport.observer.close()
         return end
 
     def _end(self, broker: Broker) -> Exit:
-        """SIGTERM: it hands over what it leads, closes its logs and ends."""
+        """Shut the broker down with SIGTERM: it hands over its leaderships and closes its logs."""
         end = broker.process().terminate(ORDERLY_S)
         self.scene.transport.observer.close()
         return end
 
     def _restart(self, broker: Broker) -> None:
-        """Start it again on the same data; it is ready when all is in sync, or, while others are dead too, when it listens."""
+        """Restart the broker on the same data. Wait until all replicas are in sync; while others are dead, until it listens."""
         if broker.controls:
             self._say_ungoverned(broker)
         broker.start()
@@ -333,18 +333,18 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
 
 
 def last_offset(broker: Broker, topic: str, partition: int) -> int:
-    """Return the last offset in a broker's own log file of a partition; -1 where there is none."""
+    """Return the last offset in a broker's own log files of a partition; -1 if there is none."""
     logs = (read_batches(data) for number, data in broker.log_of(topic) if number == partition)
     return max((batch.last_offset for batches in logs for batch in batches), default=-1)
 
 
 def probe_of(key: str) -> str:
-    """Return the topic beside a cell's own, placed like them, on which a leader is asked what it would do."""
+    """Return the name of the cell's probe topic, which has the same replicas as the cell's topics."""
     return f"{key}.probe"
 
 
 def answered(question: Callable[[], T]) -> T:
-    """Ask again until a broker of the cluster answers: the one that was asked first may have died."""
+    """Repeat a question until a broker of the cluster answers: the first one asked may have died."""
     found: list[T] = []
 
     def got() -> bool:
@@ -359,12 +359,12 @@ def answered(question: Callable[[], T]) -> T:
 
 
 def leaderships(transport: KafkaTransport, topic: str) -> dict[int, Leadership]:
-    """Return who leads and who follows each partition of a topic."""
+    """Return the leader and the replicas of each partition of a topic."""
     return answered(lambda: transport.observer.leaderships(topic))
 
 
 def out_of_sync(transport: KafkaTransport, topics: Iterable[str]) -> str | None:
-    """Say which partition has a replica that is not in sync, or no leader."""
+    """Say which partition has a replica out of sync, or no leader; ``None`` if none has."""
     for topic in topics:
         for partition, now in leaderships(transport, topic).items():
             if now.leader < 0 or len(now.isr) < len(now.replicas):
@@ -382,7 +382,7 @@ def await_in_sync(transport: KafkaTransport, topics: Iterable[str]) -> None:
 def say_leaderships(
     transport: KafkaTransport, history: HistoryWriter, topics: Iterable[str]
 ) -> dict[tuple[str, int], Leadership]:
-    """Ask the cluster who leads these topics and its quorum, and write it down."""
+    """Write down who leads these topics and the controller quorum; return the leaders by topic and partition."""
     found = {}
     controller = name_of(answered(transport.observer.controller), transport.size)
     for topic in topics:

@@ -1,4 +1,4 @@
-"""What only a container can suffer, done to the nodes of a Kafka cell; the engine's word goes into the history."""
+"""Faults that only containers can have, for the nodes of a Kafka cell. The history quotes the container engine."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 
 GIVEN_UP_S = 60.0
 ESTABLISHED = "01"
-"""As the kernel's table of connections writes it."""
+"""The state of an established connection in ``/proc/PID/net/tcp``."""
 NO_SPACE = "No space left on device"
 LAST_WORDS = 400
-"""How many lines of a log are looked through for the reason of an end."""
+"""How many lines of a log are searched for the reason of an end."""
 
 
 @dataclass
 class CellContainers(Containers):
-    """The containers of one cell; ``target`` finds the node of a role."""
+    """Harms the containers of one cell. ``target``: finds the node of a role."""
 
     scene: Scene
     target: Callable[[Role], Target]
     connections: frozenset[str] = frozenset()
-    """Those of a node that was disconnected, when it was."""
+    """The connections that a node had when it was disconnected."""
 
     def apply(self, harm: Harm, role: Role) -> str:
-        """Do to a container what only a container can suffer."""
+        """Harm the container of a role; return the name of its node."""
         node = self._struck(role)
         self._do(harm, node)
         return node.name
 
     def mend(self, harm: Harm, role: Role) -> None:
-        """Heal that. A node without a network is given it back when it has given up its connections."""
+        """Undo the harm. A node without a network gets it back once the node has given up a connection."""
         node = self._struck(role)
         if harm is Harm.NETWORK:
             self._await_given_up(node)
@@ -55,7 +55,7 @@ class CellContainers(Containers):
     def _struck(self, role: Role) -> ServerNode | StageNode:
         node = self.target(role)
         if not isinstance(node, ServerNode | StageNode):
-            raise TypeError(f"{node.name} cannot be struck")
+            raise TypeError(f"{node.name} is neither a server nor a stage, so it has no container")
         return node
 
     def _do(self, harm: Harm, node: ServerNode | StageNode) -> None:
@@ -90,7 +90,7 @@ class CellContainers(Containers):
     def _fill(self, node: ServerNode | StageNode) -> None:
         contained, ended = self._contained(node), _node(node)
         full = contained.fill_disk()
-        node.kill()  # it is dead: this writes down how it ended, and lets the wire refuse connections
+        node.kill()  # it is already dead: this writes down how it ended, and lets the wire refuse connections
         words = (line.strip() for line in ended.log_tail(LAST_WORDS).splitlines() if NO_SPACE in line)
         self._say(Said.DISK_FULL, node.name, volume=self._volume.name, size=full.size, free=full.free,
                   status=ended.exit and ended.exit.status, because=next(words, None))  # fmt: skip
@@ -109,7 +109,7 @@ class CellContainers(Containers):
     def _starve(self, node: ServerNode | StageNode) -> None:
         contained = self._contained(node)
         limit = contained.starve()
-        node.kill()  # it is dead: this writes down how it ended, and lets the wire refuse connections
+        node.kill()  # it is already dead: this writes down how it ended, and lets the wire refuse connections
         if contained.oom_killed:
             self._say(Said.OOM_KILLED, node.name, limit=limit)
 
@@ -128,7 +128,7 @@ class CellContainers(Containers):
         self._say(Said.DISCONNECTED, node.name, address=self._contained(node).disconnect())
 
     def _await_given_up(self, node: ServerNode | StageNode) -> None:
-        """Wait until the node has given up a connection that it had: the one that waits for an answer; others do not."""
+        """Wait until the node has given up one of its connections: only the one that waits for an answer is given up."""
         wait_until(lambda: self.connections - _established(node), within_s=GIVEN_UP_S, poll_s=0.05,
                    because=f"{node.name} to give up waiting for its answer")  # fmt: skip
 
@@ -139,7 +139,7 @@ class CellContainers(Containers):
     def _contained(self, node: ServerNode | StageNode) -> Contained:
         found = _node(node)
         if not isinstance(found, Contained):
-            raise TypeError(f"{node.name} is no container: this fault is for --runtime docker")
+            raise TypeError(f"{node.name} is not a container: run this fault with --runtime docker")
         return found
 
     def _say(self, said: Said, node: str, **fields: Any) -> None:
@@ -155,6 +155,6 @@ def _node(node: ServerNode | StageNode) -> Node:
 
 
 def _established(node: ServerNode | StageNode) -> frozenset[str]:
-    """Return the near ends of a container's connections, as the kernel's table of its network has them."""
+    """Return the local addresses of a container's established connections, as ``/proc/PID/net/tcp`` writes them."""
     rows = [row.split() for row in Path(f"/proc/{_node(node).pid}/net/tcp").read_text().splitlines()[1:]]
     return frozenset(near for _, near, _, state, *_ in rows if state == ESTABLISHED)

@@ -1,4 +1,4 @@
-"""Records for an engine that works only to have its class-data archive made."""
+"""Send records to an engine that runs only to make its class-data archive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def send_records(servers: str, count: int = 1) -> None:
     """Send ``count`` records of one key to the topic ``in``, and wait until they are stored.
 
     Raises:
-        kafka.errors.KafkaError: one was not stored in a minute.
+        kafka.errors.KafkaError: a record was not stored within a minute.
     """
     producer = KafkaProducer(bootstrap_servers=servers)
     try:

@@ -1,6 +1,6 @@
-"""Data folders that Kafka's own tool has formatted once, written again for other brokers: the tool is a JVM, and takes a second.
+"""Copy a data folder that Kafka's tool has formatted once, for other brokers: the tool is a JVM and takes a second.
 
-Such a folder holds the ids of its cluster, node and folder, and what features a new cluster has, which its version decides.
+Such a folder holds the ids of its cluster, node and directory, and the features of a new cluster, which depend on the version.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ META = "meta.properties"
 
 
 def write_formatted(store: Path, settings: Mapping[str, str], data: Path, cluster: str) -> bool:
-    """Write a broker's new data folder as the one that is kept in ``store``. Return whether there is one.
+    """Write a broker's new data folder after the one in ``store``; return false if the store has none.
 
-    ``settings``: the broker's, of which its number counts; ``cluster``: the id of the cluster that it is to belong to.
+    ``settings``: the broker's settings, of which ``node.id`` is used; ``cluster``: the id of its cluster.
     """
     if not (store / META).is_file():
         return False
@@ -36,7 +36,7 @@ def write_formatted(store: Path, settings: Mapping[str, str], data: Path, cluste
 
 
 def keep_formatted(store: Path, data: Path) -> None:
-    """Keep a data folder that Kafka's tool has just formatted, whole or not at all. Another one may be kept already."""
+    """Keep a data folder that Kafka's tool has just formatted, whole or not at all, unless the store has one already."""
     store.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=store.parent))
     try:
@@ -44,12 +44,12 @@ def keep_formatted(store: Path, data: Path) -> None:
             if file.is_file() and not file.name.startswith("."):
                 shutil.copyfile(file, making / file.name)
         making.rename(store)
-    except OSError:  # somebody else has kept one, or there is no room: the next broker is formatted by the tool
+    except OSError:  # another process has kept one, or the disk is full: the tool then formats the next broker
         shutil.rmtree(making, ignore_errors=True)
 
 
 def new_id() -> str:
-    """Return an id as Kafka writes them: 16 bytes in base 64; none that could be taken for an option."""
+    """Return a random id in Kafka's format: 16 bytes in base 64, never beginning with a dash."""
     while True:
         found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not found.startswith("-"):

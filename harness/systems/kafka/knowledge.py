@@ -1,4 +1,4 @@
-"""What Kafka tells the judge of its histories."""
+"""What the judge must know about histories of Kafka."""
 
 from __future__ import annotations
 

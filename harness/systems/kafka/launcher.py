@@ -1,4 +1,4 @@
-"""What a Kafka stands on: processes of this machine, or containers. Here, and nowhere else, the two differ."""
+"""Start Kafka brokers as processes or as containers. This module holds all differences between the two runtimes."""
 
 from __future__ import annotations
 
@@ -32,57 +32,57 @@ JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 @dataclass(frozen=True, slots=True)
 class ToxiproxyProgram:
-    """The server's program, or ``None`` where an image brings it."""
+    """The Toxiproxy server's program; ``path`` is ``None`` if an image has it."""
 
     path: Path | None
 
 
 class Ground(Protocol):
-    """Where brokers live, and how one is started there."""
+    """The interface of a runtime's way to start brokers and the services beside them."""
 
     def runtime(self, directory: Path) -> Runtime:
-        """Return a new runtime, for one deployment."""
+        """Return a new runtime for one deployment."""
 
     def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> NodeSpec | None:
-        """Return the node that formats a broker's folder ``directory/data``; ``None`` where the broker does it itself."""
+        """Return the node that formats a broker's folder ``directory/data``; ``None`` if the broker formats it itself."""
 
     def formatted(self, settings: Mapping[str, str], directory: Path, cluster: str) -> bool:
-        """Format a broker's folder ``directory/data`` as one before it; return whether that could be done."""
+        """Format a broker's folder ``directory/data`` by copying a kept one; return false if none is kept."""
 
     def keep_formatted(self, settings: Mapping[str, str], directory: Path) -> None:
-        """Keep what was formatted by :meth:`format`, for :meth:`formatted`."""
+        """Keep the folder that :meth:`format` has formatted, for :meth:`formatted`."""
 
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
     ) -> NodeSpec:
         """Return the broker as a node.
 
-        ``settings``: those of ``server.properties``; ``ports``: those the harness connects to; ``disk``: how many bytes it may
-        keep, on a disk of its own (where a ground has such).
+        ``settings``: the content of ``server.properties``; ``ports``: the ports that lostack itself connects to; ``disk``: the
+        size in bytes of a disk of its own (containers only).
         """
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
-        """Fetch or build the Toxiproxy server; return what it is started by."""
+        """Download or build the Toxiproxy server, and return its program."""
 
     def bring(self, images: Iterable[str], say: Callable[[str], None]) -> None:
-        """Let nodes be started of these images, too; processes have no use for any.
+        """Make these images available. Processes need none.
 
         Raises:
             EnvironmentFailure: an image can neither be pulled nor built.
         """
 
     def client(self, setup: ClientSetup, say: Callable[[str], None]) -> ClientSetup:
-        """Return a client as stages have it here.
+        """Return a client as stages use it in this runtime.
 
         Raises:
-            EnvironmentFailure: the image that it needs cannot be built.
+            EnvironmentFailure: the client's image cannot be built.
         """
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
-        """Find or fetch PostgreSQL; return what a server is started by."""
+        """Find or download PostgreSQL, and return its program."""
 
     def versions(self) -> dict[str, str]:
-        """Return what takes part, for the report."""
+        """Return the versions of what takes part, for the report."""
 
 
 def new_cluster_id() -> str:
@@ -92,16 +92,16 @@ def new_cluster_id() -> str:
 
 @dataclass(frozen=True)
 class ProcessGround:
-    """Java on this machine."""
+    """Starts brokers as processes, with Java on this machine. Implements :class:`Ground`."""
 
     install: KafkaInstall
 
     def runtime(self, directory: Path) -> Runtime:
-        """Return a runtime of processes."""
+        """Return a new runtime of processes."""
         return ProcessRuntime(directory=directory)
 
     def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> NodeSpec:
-        """Kafka's own tool, as upstream's scripts call it."""
+        """Return the node that runs Kafka's storage tool, as Kafka's scripts do."""
         config = _properties(name, settings, directory)
         return NodeSpec(
             name=f"{name}-format", role="tool", log=directory / f"{name}.log",
@@ -109,19 +109,19 @@ class ProcessGround:
         )  # fmt: skip
 
     def formatted(self, settings: Mapping[str, str], directory: Path, cluster: str) -> bool:
-        """As the tool has formatted one of this version before, on this machine."""
+        """Copy the folder that the tool formatted earlier for this version; return false if the cache has none."""
         return write_formatted(self._store(settings), settings, directory / "data", cluster)
 
     def keep_formatted(self, settings: Mapping[str, str], directory: Path) -> None:
-        """Keep it in the cache."""
+        """Keep the formatted folder in lostack's cache."""
         keep_formatted(self._store(settings), directory / "data")
 
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
     ) -> NodeSpec:
-        """Return its program: a plain ``java``, on the disk of this machine.
+        """Return the broker as a ``java`` process, on this machine's disk.
 
-        What it unpacks for itself, and leaves when it is killed, is cleared away by its next start.
+        A killed broker leaves unpacked files in its temporary folder; its next start removes them.
         """
         del ports, disk
         config, scratch = _properties(name, settings, directory), (directory / "tmp").absolute()
@@ -133,24 +133,24 @@ class ProcessGround:
         )  # fmt: skip
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
-        """Return its program: a server found on this machine, or built."""
+        """Return the Toxiproxy server: found on this machine, or built."""
         return ToxiproxyProgram(ensure_toxiproxy(cache_root(), say))
 
     def bring(self, images: Iterable[str], say: Callable[[str], None]) -> None:
-        """Leave them."""
+        """Do nothing: processes need no images."""
 
     def client(self, setup: ClientSetup, say: Callable[[str], None]) -> ClientSetup:
-        """Return it as it is."""
+        """Return the client unchanged."""
         del say
         return setup
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
-        """Return its program: a server found on this machine."""
+        """Return the PostgreSQL server that is installed on this machine."""
         del say
         return InstalledPostgres(ensure_postgres())
 
     def versions(self) -> dict[str, str]:
-        """Kafka, Java and Python."""
+        """Return the versions of Kafka, Java and Python."""
         return {"kafka": self.install.version, "java": self.install.java_version, "python": sys.version.split()[0]}
 
     def _store(self, settings: Mapping[str, str]) -> Path:
@@ -165,32 +165,32 @@ class ProcessGround:
 
 @dataclass(frozen=True)
 class DockerGround:
-    """Images in an engine. Brokers are configured as ``apache/kafka`` is: by KAFKA_* variables."""
+    """Starts brokers as containers, which KAFKA_* variables configure. Implements :class:`Ground`."""
 
     images: dict[str, Image]
     cluster: str
 
     def runtime(self, directory: Path) -> Runtime:
-        """Return a runtime of containers, on a network of its own."""
+        """Return a new runtime of containers, with its own network."""
         from harness.runtimes.docker.runtime import DockerRuntime  # noqa: PLC0415 - brings the engine's client; processes need none
 
         return DockerRuntime(directory=directory, images=self.images)
 
     def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> None:
-        """Leave it to the image, which formats an empty volume."""
+        """Return ``None``: the image formats an empty volume itself."""
 
     def formatted(self, settings: Mapping[str, str], directory: Path, cluster: str) -> bool:
-        """Leave it to the image."""
+        """Return false: the image formats the volume."""
         del settings, directory, cluster
         return False
 
     def keep_formatted(self, settings: Mapping[str, str], directory: Path) -> None:
-        """Keep nothing: nothing is formatted here."""
+        """Do nothing: the image formats the volume."""
 
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
     ) -> NodeSpec:
-        """Return its program: the image's own command."""
+        """Return the broker as a container that runs the image's own command."""
         data = (directory / "data").absolute()
         variables = {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in settings.items()}
         jvm = {"KAFKA_HEAP_OPTS": HEAP, "KAFKA_JVM_PERFORMANCE_OPTS": " ".join(JVM), "CLUSTER_ID": self.cluster}
@@ -202,34 +202,34 @@ class DockerGround:
         )  # fmt: skip
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
-        """Return its program: its image."""
+        """Make the Toxiproxy image available; return a program without a path."""
         self.bring(("toxiproxy",), say)
         return ToxiproxyProgram(None)
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
-        """Return its program: its image."""
+        """Make the PostgreSQL image available; return its program."""
         self.bring(("postgres",), say)
         return PostgresImage(self._version("postgres"))
 
     def bring(self, images: Iterable[str], say: Callable[[str], None]) -> None:
-        """Take those that are not there yet to one's own."""
+        """Pull or build the images that are not available yet."""
         from harness.provision.images import ensure_images  # noqa: PLC0415
 
         self.images.update(ensure_images(tuple(name for name in images if name not in self.images), say))
 
     def client(self, setup: ClientSetup, say: Callable[[str], None]) -> ClientSetup:
-        """Return it as it is found in its image."""
+        """Return the client as it is in its image."""
         found = setup.contained()
         self.bring((found.image,), say)
         return found
 
     def versions(self) -> dict[str, str]:
-        """Kafka and the images, with what they stand in for; of an image that somebody named, only its name is known."""
+        """Return the versions of Kafka and Python, and the images. Of an image that the user named, only the name is known."""
         images = {f"image {name}": str(image) for name, image in self.images.items()}
         return {"kafka": self._version("kafka"), "python": sys.version.split()[0], **images}
 
     def _version(self, name: str) -> str:
-        """Return the version of what an image holds; of one that somebody named, only the name is known."""
+        """Return the version of an image's content; for an image that the user named, its name."""
         from harness.provision.images import OFFICIAL, stand_in_reference  # noqa: PLC0415
 
         named = self.images[name].reference
@@ -237,10 +237,10 @@ class DockerGround:
 
 
 def make_ground(runtime: str, say: Callable[[str], None], version: str = VERSION) -> Ground:
-    """Fetch or build what Kafka needs in a runtime.
+    """Download or build what Kafka needs in a runtime.
 
     Raises:
-        EnvironmentFailure: something can be neither fetched nor built.
+        EnvironmentFailure: something can be neither downloaded nor built.
     """
     if runtime == "process":
         return ProcessGround(ensure_kafka(say, version))
@@ -250,7 +250,7 @@ def make_ground(runtime: str, say: Callable[[str], None], version: str = VERSION
 
 
 def _properties(name: str, settings: Mapping[str, str], directory: Path) -> Path:
-    """Write ``server.properties`` beside the broker's data."""
+    """Write the broker's properties file beside its data; return its path."""
     file = directory / f"{name}.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     return file

@@ -1,4 +1,4 @@
-"""The network of one cell: Toxiproxy behind the wire (client, wire, Toxiproxy, broker), one proxy per broker and role."""
+"""Put Toxiproxy behind the wire for one cell (client, wire, Toxiproxy, broker), with one proxy per broker and role."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 @dataclass
 class CellNetwork:
-    """Detours through proxies of the cell's own, so that no other cell on the same broker feels anything."""
+    """Leads a cell's connections through its own proxies, so that other cells on the same broker are not affected."""
 
     cell: Cell
     history: HistoryWriter
     wire: WireControl
     toxiproxy: Toxiproxy
     bind: str
-    """The address that proxies listen on."""
+    """The address on which the proxies listen."""
     host: str
-    """Where the wire reaches them."""
+    """The host name by which the wire reaches the proxies."""
     _routes: dict[str, Route] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
 
     def lead(self, routes: Iterable[Route]) -> None:
-        """Lead the cell's connections over these routes through proxies. Before any of them is made."""
+        """Lead the cell's connections on these routes through proxies. Call it before any connection is made."""
         for route in routes:
             self._routes[self._name(route)] = route
             port = self.toxiproxy.create(self._name(route), route.upstream_port, host=route.upstream_host, bind=self.bind)
             self.wire.detour(self.cell.id, route.name, port, self.host)
 
     def worsen(self, role: str, toxics: Iterable[Toxic]) -> None:
-        """Put toxics on, and count from here on."""
+        """Add toxics to the proxies of a role, and count traffic from then on."""
         toxics = tuple(toxics)
         for name, route in self._of(role):
             self.toxiproxy.put_on(name, toxics)
@@ -52,7 +52,7 @@ class CellNetwork:
         self._since[role] = time.monotonic()
 
     def mend(self, role: str, toxics: Iterable[Toxic]) -> None:
-        """Take them off, and write down what passed meanwhile."""
+        """Remove the toxics, and write down how much traffic passed meanwhile."""
         toxics = tuple(toxics)
         seconds, seen = time.monotonic() - self._since[role], self.traffic(role)
         for name, route in self._of(role):
@@ -60,11 +60,11 @@ class CellNetwork:
             self._say("off", route, toxics, seconds=round(seconds, 3), **asdict(seen))
 
     def traffic(self, role: str) -> Traffic:
-        """Return what has passed since the network was made bad: bytes and waits, which the wire counts and has no lines of."""
+        """Return the traffic since the toxics were added: bytes and waits, which the wire counts without history lines."""
         return self.wire.traffic(self.cell.id, role)
 
     def close(self) -> None:
-        """End the proxies; the wire forgets the detours with the cell."""
+        """Remove the proxies. The wire drops the detours when it closes the cell."""
         for name in self._routes:
             self.toxiproxy.destroy(name)
         self._routes = {}

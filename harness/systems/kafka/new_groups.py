@@ -1,4 +1,4 @@
-"""What kafka-python's administrator cannot ask of groups of the new protocols: who is in one, and what is left to it."""
+"""Requests about groups of the new protocols that kafka-python's admin client lacks: members, and unread offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DESCRIBE = {
 
 
 def members_of(admin: Any, group: str, protocol: GroupProtocol) -> dict[str, str]:
-    """Return the members of a group: client id by member id; none where there is no such group."""
+    """Return the members of a group: member id → client id; nothing if there is no such group."""
     try:
         if protocol is GroupProtocol.CLASSIC:
             return {one["member_id"]: one["client_id"] for one in admin.describe_groups([group])[group]["members"]}
@@ -32,9 +32,9 @@ def members_of(admin: Any, group: str, protocol: GroupProtocol) -> dict[str, str
 
 
 def left_to(admin: Any, group: str, topic: str) -> Mapping[int, int]:
-    """Return how many offsets of each partition are left to a share group, by the broker's own count.
+    """Return how many offsets of each partition a share group has not finished, by the broker's own count.
 
-    A partition that the group has not begun is missing; so is one of which the broker does not know how much is left.
+    A partition is missing if the group has not begun it, or if the broker does not know its count.
     """
     topics = messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
     request = messages.DescribeShareGroupOffsetsRequest(groups=[topics(group_id=group, topics=None)])
@@ -50,7 +50,7 @@ def left_to(admin: Any, group: str, topic: str) -> Mapping[int, int]:
 
 
 def _ask(admin: Any, group: str, request: Any) -> Any:
-    """Ask the coordinator of a group."""
+    """Send a request to the coordinator of a group, and return the answer."""
 
     async def asked() -> Any:
         node = await admin._find_coordinator_id(group)  # noqa: SLF001 - there is no other way to a request of one's own

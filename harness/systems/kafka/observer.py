@@ -1,6 +1,7 @@
-"""The observer: what is in the logs, read over a direct listener, past the wire, committed and uncommitted.
+"""The observer: read the logs over a direct listener, without the wire, both committed and uncommitted.
 
-One observer serves all cells of a broker; every call holds its lock. After a broker's death it is closed and made anew.
+One observer serves all cells of a broker. Every call holds its lock. After the death of a broker its connections are closed and
+made anew.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from harness.stages.access import Access
 
     Placement = Callable[[int], Sequence[int]]
-    """The brokers, by number, that keep copies of a partition; the first is its preferred leader."""
+    """Partition → the numbers of the brokers that keep copies of it; the first is the preferred leader."""
 
 _Asked = ParamSpec("_Asked")
 _Seen = TypeVar("_Seen")
@@ -51,7 +52,7 @@ PROBE_TOPIC = "lostack.probe"
 CREATED_S = 10.0
 READY_S = 60.0
 PROBE_S = 8
-"""How long one probe of a broker may take: on a starved machine a broker that is there takes seconds."""
+"""How long (seconds) one probe of a broker may take: on a busy machine a healthy broker takes seconds."""
 _CLIENT = {"request_timeout_ms": 15_000, "bootstrap_timeout_ms": 5000, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50,
            "retry_backoff_ms": 20}  # fmt: skip
 _QUIET = {"metrics_enabled": False}
@@ -59,7 +60,7 @@ _QUIET = {"metrics_enabled": False}
 
 @dataclass(frozen=True, slots=True)
 class LogCopy:
-    """One copy of a record in a log."""
+    """One copy of a record in a log. ``visible``: whether a read-committed reader sees it."""
 
     partition: int
     epoch: int
@@ -74,7 +75,7 @@ class LogCopy:
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Who leads a partition since which epoch, and which brokers keep copies and are in sync; by number."""
+    """The leader of a partition and its epoch, and the brokers that keep copies and are in sync, all by number."""
 
     leader: int
     epoch: int
@@ -84,7 +85,7 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """Offsets of one partition: first, last stable, and high watermark."""
+    """Offsets of one partition: first, last stable offset, and high watermark."""
 
     start: int
     stable: int
@@ -93,19 +94,19 @@ class LogEnds:
 
 @dataclass(frozen=True, slots=True)
 class WholeLog:
-    """A topic as it was at one moment: the offsets of every partition, and every copy that lies in between."""
+    """A topic at one moment: the end offsets of every partition, and every copy between them."""
 
     ends: Mapping[int, LogEnds]
     copies: tuple[LogCopy, ...]
 
     def last_visible(self, partition: int) -> int:
-        """Return the offset of the last copy of a partition that a read-committed reader sees; -1 where there is none."""
+        """Return the offset of a partition's last copy that a read-committed reader sees; -1 if there is none."""
         return max((copy.offset for copy in self.copies if copy.partition == partition and copy.visible), default=-1)
 
     def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> dict[str, Any]:
         """Return the fields of a copy's history line: its place, whether it is visible, and what it waits for.
 
-        ``saved``: the positions of the log's reader by partition, ``None`` where the log has none that counts.
+        ``saved``: the saved positions of the log's reader by partition; ``None`` if the log has no reader that counts.
         """
         ends = self.ends.get(copy.partition)
         waiting = waits_in_log(
@@ -116,17 +117,17 @@ class WholeLog:
 
 
 PUT_OUT = (MetadataEmptyBrokerList, InvalidReplicationFactorError, InvalidReplicationAssignmentError)
-"""What is said where a broker is not registered yet, or not any more: there is none, or there are not as many as copies."""
+"""Errors while a broker is not registered: the cluster has no broker, or fewer brokers than replicas."""
 NOT_YET = (CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
-"""What is said where the log of all positions is being made, for the first group of a broker, or is being read."""
+"""Errors while the log of saved positions is being created, for the first group of a broker, or loaded."""
 OUTDATED = (UnknownBrokerIdError, NotCoordinatorError)
-"""What is said where a client would ask a broker that it knows from before: that broker is gone, or its part is another's now."""
+"""Errors of a client with outdated metadata: the broker it asks is gone, or another broker is the coordinator now."""
 
 
 def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable[Concatenate[Observer, _Asked], _Seen]:
-    """Ask again while the cluster lacks a broker, for a starved one is late with its heartbeat and put out though it lives.
+    """Repeat a call while the cluster lacks a broker: a busy machine delays its heartbeat, so a living broker may be fenced.
 
-    Who asks by an outdated picture of the cluster asks anew, with another client.
+    After an error of outdated metadata the call is repeated with a new client.
     """
 
     @functools.wraps(look)
@@ -141,21 +142,22 @@ def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable
             except OUTDATED:
                 self.close()
                 return False
-            except KafkaTimeoutError:  # it may ask in vain who led before
+            except KafkaTimeoutError:  # its metadata may name an old leader
                 self.close()
                 raise
             return True
 
-        wait_until(once, within_s=READY_S, because="the broker to be in its cluster's metadata again")
+        wait_until(once, within_s=READY_S, because="the broker to be registered in its cluster again")
         return seen[0]
 
     return patient
 
 
 class Observer:
-    """Reads one broker's logs and positions. ``check`` raises where the ground has broken: then nothing waits for an answer.
+    """Reads the logs and saved positions of a broker or cluster.
 
-    ``access``: how it is let in, where not anybody is.
+    ``check`` raises if the runtime has broken, so that no call waits in vain for an answer. ``access``: the observer's
+    credentials, if the brokers ask for any.
     """
 
     def __init__(self, bootstrap: str, check: Callable[[], None], access: Access | None = None) -> None:
@@ -167,18 +169,19 @@ class Observer:
         self._readers: dict[str, Any] = {}
 
     def wait_ready(self) -> None:
-        """Wait, a bounded time, until the broker acknowledges a write."""
+        """Wait until the broker acknowledges a write, for a minute at most."""
         wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
 
     @_patiently
     def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None,
                       replicas: int = 1) -> None:  # fmt: skip
-        """Create topics: name → (partitions, configuration); ``placement``: on which brokers, where not on any.
+        """Create topics: name → (partitions, configuration). A topic that exists is not an error.
 
-        ``replicas`` without a placement: how many copies of a partition; -1: as many as the cluster makes by itself.
+        ``placement``: the brokers of each partition; ``None``: Kafka chooses. ``replicas``: how many copies of each partition
+        without a placement; -1: the cluster's default.
 
-        A broker hands the request on to the controller, and does so again where no answer came: the second one finds the
-        topics that the first has made. Names are new with each cell, so a topic that is there is the one that was wanted.
+        A broker forwards the request to the controller, and again if no answer came; the second request then finds the topics
+        that the first created. Each cell has new names, so an existing topic is the wanted one.
         """
         wanted: dict[str, dict[str, Any]] = {}
         for name, (partitions, config) in topics.items():
@@ -198,8 +201,8 @@ class Observer:
             self._admin_client().create_topics(topics, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic more partitions, as an administrator does, and wait until each of them has a leader."""
-        with contextlib.suppress(InvalidPartitionsError), self._lock:  # asked again by a broker: it has as many
+        """Increase a topic's partitions to a number, as an administrator does, and wait until each has a leader."""
+        with contextlib.suppress(InvalidPartitionsError), self._lock:  # a repeated request: the topic has them already
             self._admin_client().create_partitions({topic: partitions})
 
         def led() -> bool:
@@ -211,7 +214,7 @@ class Observer:
 
     @_patiently
     def leaderships(self, topic: str) -> dict[int, Leadership]:
-        """Return who leads and who follows each partition of a topic, as a broker of the cluster knows it."""
+        """Return the leader and replicas of each partition of a topic, as a broker of the cluster reports them."""
         with self._lock:
             described = self._admin_client().describe_topics([topic])
         return {
@@ -222,18 +225,18 @@ class Observer:
         }  # fmt: skip
 
     def reorder_replicas(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
-        """Give partitions of a topic another order of replicas: the first is the preferred leader."""
+        """Change the order of the replicas of a topic's partitions; the first is the preferred leader."""
         with self._lock:
             wanted = {TopicPartition(topic, p): list(order) for p, order in replicas.items()}
             self._admin_client().alter_partition_reassignments(wanted)
 
     def prefer_leaders(self, topics: Iterable[str]) -> None:
-        """Let the preferred replica of each partition lead, where it is in sync."""
+        """Elect the preferred leader of each partition, if it is in sync."""
         with self._lock:
             self._admin_client().elect_leaders(0, {t: list(self.leaderships(t)) for t in topics}, raise_errors=False)
 
     def refuses(self, topic: str, partition: int) -> bool:
-        """Say whether the leader of a partition refuses a record that asks for all acks, because too few replicas are in sync."""
+        """Say whether the leader of a partition refuses a record with acks=all because too few replicas are in sync."""
         with self._lock:
             self._check()
             producer = KafkaProducer(**self._client | _QUIET | {"request_timeout_ms": 1000}, bootstrap_servers=self._bootstrap,
@@ -251,14 +254,14 @@ class Observer:
 
     @_patiently
     def controller(self) -> int:
-        """Return the number of the node that leads the quorum of controllers; -1 where nobody is known to."""
+        """Return the number of the node that leads the controller quorum; -1 if none is known."""
         with self._lock:
             quorum = self._admin_client().describe_metadata_quorum()
         return int(quorum["topics"][0]["partitions"][0]["leader_id"])
 
     @_patiently
     def ends(self, topic: str) -> dict[int, LogEnds]:
-        """Return the offsets of every partition of a topic."""
+        """Return the end offsets of every partition of a topic."""
         with self._lock:
             known = self._reader("read_uncommitted").partitions_for_topic(topic) or ()
             partitions = [TopicPartition(topic, p) for p in sorted(known)]
@@ -269,13 +272,13 @@ class Observer:
 
     @_patiently
     def copies(self, topic: str) -> list[LogCopy]:
-        """Return every copy in a topic; ``visible`` where a read-committed reader sees it too."""
+        """Return every copy in a topic; ``visible`` says whether a read-committed reader sees it, too."""
         with self._lock:
             seen = {(r.partition, r.offset) for r in self._read(topic, "read_committed")}
             return [_copy_of(r, (r.partition, r.offset) in seen) for r in self._read(topic, "read_uncommitted")]
 
     def log(self, topic: str) -> WholeLog:
-        """Return a whole topic. It is asked for its ends first: what is appended later is not taken for missing, nor told."""
+        """Return a whole topic. The end offsets are read first, and copies that were appended later are left out."""
         ends = self.ends(topic)
         held = (copy for copy in self.copies(topic) if copy.partition not in ends or copy.offset < ends[copy.partition].end)
         return WholeLog(ends, tuple(held))
@@ -287,7 +290,7 @@ class Observer:
 
     @_patiently
     def visible(self, topic: str, since: Mapping[int, int]) -> dict[int, int]:
-        """Return the last visible data offset per partition at or above ``since``; partitions without one are missing."""
+        """Return, for each partition, the offset of the last visible record at or above ``since``, if there is one."""
         with self._lock:
             last: dict[int, int] = {}
             for record in self._read(topic, "read_committed", since):
@@ -296,16 +299,20 @@ class Observer:
 
     @_patiently
     def positions(self, group: str, topic: str) -> dict[int, int]:
-        """Return the committed position per partition of a group; partitions without one are missing."""
+        """Return the committed position of a group for each partition that has one."""
         with self._lock:
             offsets = self._admin_client().list_group_offsets({group: None})[group]
         return {p.partition: meta.offset for p, meta in offsets.items() if p.topic == topic and meta.offset >= 0}
 
     def save_positions(self, group: str, topic: str, positions: Mapping[int, int]) -> None:
-        """Save positions of a group that has no members, as an administrator does."""
+        """Save positions for a group without members, as an administrator does.
+
+        Raises:
+            RuntimeError: the broker refuses the positions.
+        """
         wanted = {TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1) for p, offset in positions.items()}
 
-        def saved() -> dict[Any, Any] | None:  # of the first group of a broker, the log of its positions is being made
+        def saved() -> dict[Any, Any] | None:  # for the first group of a broker, the log of positions is still being created
             try:
                 with self._lock:
                     told = dict(self._admin_client().alter_group_offsets(group, wanted))
@@ -318,37 +325,41 @@ class Observer:
             raise RuntimeError(f"the positions of {group} could not be saved: {', '.join(sorted(refused))}")
 
     def tell_group(self, group: str, config: Mapping[str, str], where_known: Mapping[str, str] | None = None) -> None:
-        """Give a group settings of its own, as an administrator does; it need not be there yet.
+        """Set a group's configuration, as an administrator does. The group need not exist yet.
 
-        ``where_known``: more of them, which brokers before 4.3 do not know.
+        ``where_known``: further settings, which are left out for brokers before 4.3, which do not know them.
+
+        Raises:
+            RuntimeError: the broker refuses the settings.
+            ValueError: the broker does not know one of the settings in ``config``.
         """
         wanted = {**config, **(where_known or {})}
         try:
             with self._lock:
                 told = self._admin_client().alter_configs([ConfigResource(ConfigResourceType.GROUP, group, wanted)])
-        except ValueError:  # so it says that it does not know one of them
+        except ValueError:  # the broker does not know one of the settings
             if not where_known:
                 raise
             self.tell_group(group, config)
             return
         if (said := told["group"][group]) != "OK":
-            raise RuntimeError(f"the group {group} could not be told its settings: {said}")
+            raise RuntimeError(f"the settings of the group {group} could not be set: {said}")
 
     @_patiently
     def left_to(self, group: str, topic: str) -> Mapping[int, int]:
-        """Return how many offsets of each partition are left to a share group; see :func:`new_groups.left_to`."""
+        """Return how many offsets of each partition a share group has not finished; see :func:`new_groups.left_to`."""
         with self._lock:
             return left_to(self._admin_client(), group, topic)
 
     @_patiently
     def members(self, group: str, protocol: GroupProtocol = GroupProtocol.CLASSIC) -> Mapping[str, str]:
-        """Return the members of a group: client id by member id."""
+        """Return the members of a group: member id → client id."""
         with self._lock:
             return members_of(self._admin_client(), group, protocol)
 
     @_patiently
     def transaction(self, transactional_id: str) -> str:
-        """Return the state that a transaction is in, as its coordinator says: Ongoing, CompleteAbort ..."""
+        """Return the state of a transaction as its coordinator reports it: Ongoing, CompleteAbort ..."""
         with self._lock:
             return str(self._admin_client().describe_transactions([transactional_id])[transactional_id].state.value)
 
@@ -360,12 +371,12 @@ class Observer:
 
     @_patiently
     def has(self, topic: str) -> bool:
-        """Say whether there is such a topic."""
+        """Say whether a topic exists."""
         with self._lock:
             return topic in self._admin_client().list_topics()
 
     def expel(self, group: str) -> int:
-        """Put every member out of a group, as their session time-outs would; return how many there were."""
+        """Remove every member from a group, as the session time-outs would; return how many there were."""
         with self._lock:
             members = self._admin_client().describe_groups([group])[group]["members"]
             if members:
@@ -373,20 +384,20 @@ class Observer:
             return len(members)
 
     def forget(self, topics: Iterable[str], groups: Iterable[str]) -> None:
-        """Delete topics and (empty) groups."""
+        """Delete topics, and groups without members."""
         with self._lock:
             if groups := list(groups):
                 self._admin_client().delete_groups(groups)
             if topics := list(topics):
                 self._admin_client().delete_topics(topics)
-        self._forget_metadata()  # one of the same name may have other leaders
+        self._forget_metadata()  # a new topic of the same name may have other leaders
 
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
         with self._lock:
             for client in (self._admin, *self._readers.values()):
                 if client is not None:
-                    with contextlib.suppress(Exception):  # a dead broker's connections may fail to close: they are gone
+                    with contextlib.suppress(Exception):  # closing a connection to a dead broker may fail
                         client.close()
             self._admin = None
             self._readers = {}
@@ -394,7 +405,7 @@ class Observer:
     # --- inside ----------------------------------------------------------------------------------------------------
 
     def _forget_metadata(self) -> None:
-        """Take new readers from now on: what one knows of a topic is up to five minutes old."""
+        """Discard the readers, whose metadata of a topic may be five minutes old."""
         with self._lock:
             while self._readers:
                 self._readers.popitem()[1].close()
@@ -417,7 +428,7 @@ class Observer:
         else:
             return True
         finally:
-            with contextlib.suppress(KafkaError):  # a published port takes connections for a broker that is not up yet
+            with contextlib.suppress(KafkaError):  # a container's published port accepts connections before its broker is up
                 producer.close(timeout=1)
 
     def _admin_client(self) -> Any:

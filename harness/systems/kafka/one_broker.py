@@ -1,4 +1,4 @@
-"""The one broker of a cell: shared with others, or killed, alone or once for several cells."""
+"""A cell on a single broker: shared with other cells, or killed, for this cell or once for several cells."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 
 class OneBroker:
-    """What a cell has to do with its one broker. A part of its ground."""
+    """Gives a cell its one broker. ``crash``: the shared death of this broker."""
 
     def __init__(self, scene: Scene, crash: SharedCrash) -> None:
         self._scene = scene
         self._crash = crash
 
     def open(self) -> None:
-        """Do nothing yet: it is up."""
+        """Do nothing: the broker is up."""
 
     def close(self) -> None:
-        """Do nothing: it stays."""
+        """Do nothing: the broker stays up."""
 
     def place_topics(self) -> None:
-        """Do nothing: there is one place."""
+        """Do nothing: all partitions are on the one broker."""
 
     def leave(self) -> None:
-        """Let those who share its death wait for this cell no more."""
+        """Tell the cells that share the broker's crash not to wait for this cell."""
         self._crash.leave(self._scene.cell.id)
 
     def feed(self, producing: Feed) -> Feed:
-        """Return what lets the records flow."""
+        """Return the feed unchanged."""
         return producing
 
     def servers(self) -> Mapping[Role, Callable[[], Target]]:
-        """Return the broker, where the cell has it to itself or dies with others on it."""
+        """Return the broker as a target, if this cell may kill it."""
         if not self._scene.cell.scenario.deployment.alone:
             return {}
         transport, cell, crash = self._scene.transport, self._scene.cell.id, self._crash
@@ -57,17 +57,17 @@ class OneBroker:
         return {Role.BROKER: lambda: node}
 
     def asker(self, hit: Event) -> str:
-        """Return the broker that is meant where it asks itself."""
+        """Return the node of a hit between brokers, which is this broker itself."""
         return str(hit["node"])
 
     def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
-        """Return none: nobody follows one broker."""
+        """Return nothing: one broker has no replicas and no leader election."""
         del controls, nodes
         return {}
 
     def log_trouble(self) -> str | None:
-        """Return which partition has an open transaction, or ``None``."""
+        """Say which partition has an open transaction, or return ``None``."""
         return self._scene.log_trouble()
 
     def observe(self) -> None:
-        """Write nothing more: the log has said everything."""
+        """Do nothing: the log says everything."""

@@ -1,4 +1,4 @@
-"""What a cell on Kafka is made of. What depends on how many brokers there are stands in ``one_broker`` and ``cluster``."""
+"""Put together the parts of a cell on Kafka. ``one_broker`` and ``cluster`` have what depends on the number of brokers."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ if TYPE_CHECKING:
     from harness.systems.kafka.transport import KafkaTransport
 
 UNANSWERED = (KafkaError,)
-"""What is raised where a broker cannot be asked."""
+"""The exceptions that mean: the broker does not answer at the moment."""
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What a cell of our own stages stands on, whatever reads: the wire, topics, an outbox, a sink."""
+    """What every cell on Kafka needs before its stages start: the wire, topics, an outbox, a sink."""
 
     scene: Scene
     place: PlaceOnWire
@@ -87,14 +87,14 @@ class Ground:
 
     @staticmethod
     def of(scene: Scene, services: Services, sink: SinkPart | None = None) -> Ground:
-        """Return it, nothing of it opened yet. ``sink``: one that is neither a topic nor a database."""
+        """Make the ground of a cell, without opening anything. ``sink``: a sink that is neither a topic nor a database."""
         pipeline = scene.cell.scenario.pipeline
         database = Database(scene, services.database() if pipeline.on_server else None)
         place = PlaceOnWire(scene, services)
         return Ground(scene, place, database, sink or (TopicSink(scene) if pipeline.to_topic else database))  # fmt: skip
 
     def parts(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
-        """Return its parts in the order in which they are opened."""
+        """Return the parts of the ground in the order in which they are opened."""
         scene = self.scene
         return (
             Opened(scene.make_folders), self.place, Opened(scene.make_topics),
@@ -102,7 +102,7 @@ class Ground:
         )  # fmt: skip
 
     def database_node(self) -> Mapping[Role, Callable[[], Target]]:
-        """Return the database server, where the cell has it to itself."""
+        """Return the database server as a target, if the cell does not share it."""
         server = self.database.server
         if server is None or self.scene.cell.scenario.deployment.shared:
             return {}
@@ -115,11 +115,11 @@ class Ground:
         return {Role.DATABASE: lambda: node}
 
     def sink_checks(self) -> tuple[Check, ...]:
-        """Return what a database must show before its results count as all there are."""
+        """Return the checks that a database must pass before its results count as complete."""
         return (Check("database", self.database.trouble, costly=True),) if self.sink is self.database else ()
 
     def saved_positions(self) -> dict[int, int]:
-        """Return the saved position per partition, from wherever this semantic keeps it."""
+        """Return the saved position of each partition, from where this semantic keeps it (group or database)."""
         with_result = self.scene.settings.consumer.position is SavePosition.WITH_RESULT
         return self.scene.every_partition(self.database.sink.positions() if with_result else self.scene.group_positions())
 
@@ -128,7 +128,7 @@ def parts_of(
     cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, crash: SharedCrash,
     setup: ClientSetup | None,
 ) -> Parts:  # fmt: skip
-    """Return what one cell is made of."""
+    """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services)
     maker = StageMaker(scene, ground.database.there, setup)

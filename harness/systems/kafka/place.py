@@ -1,4 +1,4 @@
-"""The place of a cell on the wire; where its network is to suffer, its proxies behind that."""
+"""Open a cell on the wire, with its Toxiproxy proxies behind it if the cell's fault is a bad network."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class PlaceOnWire:
-    """A cell on the wire. A part of its ground: it is opened before there are topics.
+    """Opens a cell on the wire, before its topics are created.
 
-    A follower may ask for the first record of a topic at once, and wait; and broker to broker no client id tells whose that is,
-    so a cell that has the brokers to itself claims the routes between them.
+    A follower may ask for the first record of a topic as soon as it exists, and its client id does not name the cell. So a
+    cell that does not share its brokers claims the routes between them.
     """
 
     def __init__(self, scene: Scene, services: Services) -> None:
@@ -28,17 +28,17 @@ class PlaceOnWire:
 
     @property
     def network(self) -> CellNetwork:
-        """Its proxies.
+        """The cell's proxies.
 
         Raises:
-            RuntimeError: it has none.
+            RuntimeError: the cell has no proxies.
         """
         if self._network is None:
-            raise RuntimeError(f"{self._scene.cell.id} has no network of its own")
+            raise RuntimeError(f"{self._scene.cell.id} has no proxies: its fault is not a bad network")
         return self._network
 
     def open(self) -> None:
-        """Begin to record."""
+        """Open the cell on the wire, which records it from now on."""
         cell, transport = self._scene.cell, self._scene.transport
         alone = not cell.scenario.deployment.shared and not cell.scenario.together
         claimed = transport.routes(INTER_BROKER) if alone else ()
@@ -49,7 +49,7 @@ class PlaceOnWire:
             self._network = self._services.network(cell, self._scene.history, need.roles)
 
     def close(self) -> None:
-        """Leave it; then end the proxies."""
+        """Close the cell on the wire, then remove the proxies."""
         try:
             if self._opened:
                 self._scene.transport.wire.close_cell(self._scene.cell.id)

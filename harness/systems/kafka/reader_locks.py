@@ -1,4 +1,4 @@
-"""The locks of a share group's readers: for how long a record is one's own."""
+"""Record locks of a share group: how long a record is reserved for one reader."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class ReaderLocks(RecordLocks):
-    """The locks of a cell's share group."""
+    """Waits for the locks of a cell's share group."""
 
     scene: Scene
     _over_ns: int = 0
-    """When it was over."""
+    """When the lock was over (monotonic ns)."""
 
     def await_expired(self) -> None:
-        """Wait for as long as a lock lasts: the record was given before the fault fired."""
+        """Wait for the duration of a lock, which began before the fault fired."""
         lock_s = self.scene.settings.consumer.share.lock_ms / 1000
         over = time.monotonic() + lock_s
         wait_until(lambda: time.monotonic() >= over, within_s=lock_s + WITHIN_S, because="a lock to be over", poll_s=0.05)
         self._over_ns = time.monotonic_ns()
 
     def await_gone_on(self, node: Target) -> None:
-        """Wait for a request of it for more, since the lock was over."""
+        """Wait until the node has asked for more records after its lock was over."""
         client, since = stage_of(node, "has no locks").stage.client_id, self._over_ns
         found = asked(self.scene.so_far, Api.SHARE_FETCH, lambda e: e["t"] > since and is_prefix(client, e["client"]))
-        wait_until(found, within_s=WITHIN_S, because=f"{node.name} to ask for more", poll_s=0.05)
+        wait_until(found, within_s=WITHIN_S, because=f"{node.name} to ask for more records", poll_s=0.05)

@@ -1,8 +1,9 @@
-"""Positions that a commit which arrived late has taken back, and that nobody will save again.
+"""Recognise a position that a late commit moved backwards and that no later commit will correct.
 
-A group's position is whatever was committed last: no broker asks whether that was committed before. A commit that its program has
-made again meanwhile, and gone on from, takes the position back when it arrives. Where no record follows, it stays there. Nothing
-is on its way then: the program was told that its position is saved, and lives. The next start reads those records again.
+A broker keeps whatever position was committed last, even if it is lower than before. A commit request that was held, and that
+the program repeated meanwhile, moves the position backwards when it arrives. If no record follows, the position stays there.
+Nothing is on its way then: the living program was told that the later position is saved. The next start reads those records
+again.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
     from harness.model.history import Event
 
 MOVES = frozenset({"started", "exited"})
-"""What becomes of a reader before records are read from where the position is."""
+"""The events of a reader after which records are read again from the saved position."""
 READERS = frozenset({Role.CONSUMER, Role.PROCESSOR})
 
 
 def rewound(
     behind: Mapping[int, int], saved: Mapping[int, int], asked: Sequence[Event], answers: Sequence[Event], nodes: Iterable[Event]
 ) -> bool:
-    """Say whether every partition whose position is behind was taken back there by a commit that arrived late.
+    """Say whether a late commit moved the position of every partition in ``behind`` backwards.
 
-    ``behind``: the offset of the last record, ``saved``: the position, both by partition; ``asked`` and ``answers``: what the
-    wire saw committed by the group, in the order in which the broker was given it, and answered; ``nodes``: what became of
-    processes. Where a reader has started or ended since one was told of the later position, records are read again from the one
-    that there is, and their position will be saved.
+    ``behind``: the offset of the last record, ``saved``: the position, both by partition. ``asked`` and ``answers``: the
+    group's commits, in the order in which the broker got them, and their answers, as the wire saw them. ``nodes``: the events
+    of processes. If a reader started or ended after it was told of the later position, this is false: records are then read
+    again from the saved position, and a new position will be saved.
     """
     moved = max((event["t"] for event in nodes if event["phase"] in MOVES and event["role"] in READERS), default=0)
     taken = {(answer["request"], answer["partition"]): answer for answer in answers if not answer["error"]}

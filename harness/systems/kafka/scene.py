@@ -1,4 +1,4 @@
-"""The scene of a cell on Kafka: what its parts share, its topics and its group among it."""
+"""What the parts of a cell on Kafka share: the settings, the topics, the group, and the brokers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from harness.systems.kafka.transport import KafkaTransport
 
 UNSAVED = -1
-"""The saved position where there is none."""
+"""Stands for a position that was never saved."""
 
 
 class Scene(CellScene):
-    """What the parts of one cell share. ``placement`` says which brokers keep a partition; ``None``: Kafka does.
+    """The objects that the parts of one cell share. The names of its topics and its group begin with the cell's key.
 
-    The names of its topics and its group begin with the cell's key.
+    ``placement``: the brokers of each partition; ``None``: Kafka chooses.
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class Scene(CellScene):
         self.cursor = f"{cell.key}.cursor"
         self.group = f"{cell.key}.group"
         self.added = 0
-        """How many partitions the source has got since."""
+        """How many partitions were added to the source while the cell ran."""
         self.rewound = False
-        """Whether positions were behind when they were asked for last, and stay so: a late commit has taken them back."""
+        """Whether a late commit moved positions backwards, as the last check found; they stay there."""
 
     @property
     def observer(self) -> Observer:
-        """Who reads the logs, past the wire."""
+        """The observer, which reads the logs without the wire."""
         return self.transport.observer
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that are used, the source first."""
+        """The topics that the cell uses, the source first."""
         used = [self.source]
         if self.cell.scenario.pipeline.to_topic:
             used.append(self.sink)
@@ -60,7 +60,7 @@ class Scene(CellScene):
         return tuple(used)
 
     def make_topics(self) -> None:
-        """Make them; again, where a volume with all of them was lost. Where a reader is to begin at the start, say so."""
+        """Create the topics; also called after a volume with all of them was lost."""
         topic = self.settings.topic
         config = {} if topic.flush_messages is None else {"flush.messages": str(topic.flush_messages)}
         if topic.replicas > 1:
@@ -70,13 +70,13 @@ class Scene(CellScene):
         self.observer.create_topics(wanted, self.placement)
 
     def save_beginning(self) -> None:
-        """Let the group begin at the start of the source, where its clients would begin elsewhere by themselves."""
+        """Save position 0 for the group, if its clients would not begin at the start of the source by themselves."""
         if self.settings.consumer.reset != "earliest":
             beginning = dict.fromkeys(range(self.settings.topic.partitions), 0)
             self.observer.save_positions(self.group, self.source, beginning)
 
     def tell_group(self) -> None:
-        """Set a group's settings at the broker, before it has a member: the new protocol takes none from its members."""
+        """Set the group's settings at the broker before it has members: the new protocols take no settings from members."""
         consumer, share = self.settings.consumer, self.settings.consumer.share
         kind = str(consumer.protocol)
         if consumer.protocol is GroupProtocol.CLASSIC:
@@ -94,24 +94,24 @@ class Scene(CellScene):
         self.observer.tell_group(self.group, told, {f"{kind}.assignment.interval.ms": "0"})
 
     def members(self) -> Mapping[str, str]:
-        """Return the members of the group: client id by member id."""
+        """Return the members of the group: member id → client id."""
         return self.observer.members(self.group, self.settings.consumer.protocol)
 
     @property
     def shared(self) -> bool:
-        """Whether it is a share group that reads: to it the source is a queue."""
+        """Whether a share group reads: it uses the source as a queue."""
         return self.settings.consumer.protocol is GroupProtocol.SHARE
 
     def group_positions(self) -> Mapping[int, int]:
-        """Return the saved position per partition, of those that the group has one of."""
+        """Return the group's saved position for each partition that has one."""
         return self.observer.positions(self.group, self.source)
 
     def every_partition(self, found: Mapping[int, int]) -> dict[int, int]:
-        """Return positions by partition, of all that the source has; UNSAVED where there is none."""
+        """Return the position of every partition of the source; UNSAVED for those without one."""
         return {p: found.get(p, UNSAVED) for p in range(self.settings.topic.partitions + self.added)}
 
     def log_trouble(self) -> str | None:
-        """Return which partition has an open transaction, or ``None``."""
+        """Say which partition has an open transaction, or return ``None``."""
         for topic in self.topics:
             for partition, ends in self.observer.ends(topic).items():
                 if ends.stable != ends.end:
@@ -119,7 +119,7 @@ class Scene(CellScene):
         return None
 
     def position_trouble(self, saved_positions: Callable[[], Mapping[int, int]]) -> str | None:
-        """Return which partition has visible records behind the saved position, or ``None``; so where it was :attr:`rewound`."""
+        """Say which partition has visible records past the saved position, or return ``None``, also if :attr:`rewound`."""
         saved = saved_positions()
         last = self.observer.visible(self.source, {p: max(o - 1, 0) for p, o in saved.items()})
         behind = {partition: offset for partition, offset in last.items() if saved.get(partition, UNSAVED) <= offset}
@@ -133,6 +133,6 @@ class Scene(CellScene):
         return None
 
     def _commits(self, kind: str) -> list[Event]:
-        """Return what the wire saw of positions that the group has committed, or been answered, outside of transactions."""
+        """Return the group's commits outside transactions, or their answers, as the wire saw them."""
         mine = (self.group, self.source, None)
         return [e for e in self.so_far.of(kind) if (e["group"], e["topic"], e.get("transactional_id")) == mine]

@@ -1,7 +1,7 @@
-"""A secured deployment: certificates, users and passwords of its own, made when it starts and deleted when it ends.
+"""Secure a deployment: make certificates, users and passwords when it starts, and delete them when it ends.
 
-The clients trust the wire and the wire trusts the brokers: two authorities, so that who goes past the wire is not let in by
-accident. Between the brokers, and for the observer, nothing changes.
+The clients trust the wire's certificate authority, and the wire trusts the brokers'. There are two, so that a client that
+bypasses the wire cannot connect by accident. Connections between brokers, and the observer's, stay unsecured.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _FILES: Final = {
 }  # fmt: skip
 _MAP: Final = "listener.security.protocol.map"
 _ITERATIONS: Final = 4096
-"""Of SCRAM: the least that a broker takes."""
+"""The iterations of SCRAM: the minimum that a broker accepts."""
 
 
 class Secured:
-    """What one deployment needs, in a folder of its own below ``directory``."""
+    """The secrets of one deployment, in their own folder below ``directory``."""
 
     def __init__(self, security: Security, directory: Path) -> None:
         self.security = security
@@ -41,7 +41,7 @@ class Secured:
         self._password = secrets.token_urlsafe(24)
 
     def make(self) -> None:
-        """Write everything down."""
+        """Create the certificates, users and passwords."""
         self._folder.mkdir(parents=True, mode=0o700)
         mechanism = self.security.mechanism
         if self.security.tls:
@@ -58,35 +58,35 @@ class Secured:
             private(self._folder / "format.arguments", f"--add-scram\n{user}\n".encode())
 
     def destroy(self) -> None:
-        """Delete everything."""
+        """Delete the folder with all secrets."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @cached_property
     def access(self) -> str:
-        """The file that tells our own stages how they are let in."""
+        """The file with the credentials of lostack's own stages."""
         return str(self._folder / "access.json")
 
     @property
     def users(self) -> str:
-        """The file that tells the wire, which may have to log in itself."""
+        """The file with the users for the wire, which logs in to brokers itself; empty without SASL."""
         return str(self._folder / "users.json") if self.security.mechanism else ""
 
     def tls(self, host: str) -> Tls | None:
-        """Return how TLS ends in the wire, on its way to a broker's host."""
+        """Return the wire's TLS settings for a broker's host; ``None`` without TLS."""
         return Tls(str(self._run.server), str(self._broker.authority), host) if self.security.tls else None
 
     def format_arguments(self) -> tuple[str, ...]:
-        """Return what formatting is told besides, in a file, as everybody may see a command."""
+        """Return further arguments of the storage tool, in a file, because every user can read a command line."""
         file = self._folder / "format.arguments"
         return (f"@{file}",) if file.exists() else ()
 
     @property
     def format_log(self) -> Path:
-        """Where formatting prints to, which shows what a broker knows of its users' passwords."""
+        """The log of the storage tool, which shows derived passwords and so belongs to the secrets."""
         return self._folder / "format.log"
 
     def settings(self, roles: Collection[str], known: Mapping[str, str]) -> dict[str, str]:
-        """Return what a broker, of which the settings are known so far, is told of the listeners of roles."""
+        """Return the security settings of a broker's listeners for roles. ``known``: the broker's other settings."""
         by_name, mechanism = dict(each.split(":") for each in known[_MAP].split(",")), self.security.mechanism
         by_name |= {role.upper(): self.security.protocol for role in roles}
         found = {_MAP: ",".join(f"{name}:{protocol}" for name, protocol in by_name.items())}

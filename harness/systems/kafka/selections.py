@@ -1,7 +1,7 @@
-"""What only the history of a Kafka tells: which records a leader had and nobody else, which went into partitions that were added.
+"""Sets of records that only a history of Kafka tells: those that only a leader had, and those in added partitions.
 
-What followers have is known only when they have fetched it, so these sets are read from what the wire saw pass between the
-brokers, where a plan's other selections are known beforehand.
+What followers have depends on what they fetched, so these sets are read from the wire's lines of traffic between brokers. The
+other selections of a plan are known before the run.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ NOT_LEADER = 6
 
 
 def growth_selections(history: History, _target: str) -> dict[Select, frozenset[str]]:
-    """Return the records that stand in partitions that were added; nothing where none was."""
+    """Return the records in added partitions; nothing if no partition was added."""
     when = added(history)
     there = (e["record"] for e in history.of(kinds.STORED) if (e.get("topic"), e.get("partition")) in when and e["visible"])
     return {Select.ADDED: frozenset(record for record in there if record is not None)} if when else {}
 
 
 def replication_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the selections that depend on what followers fetched; none where they fetched nothing, or ``target`` too.
+    """Return the records that no follower had; nothing if followers fetched nothing, or fetched ``target``.
 
-    Of two followers one may have fetched a record and the other not. Where the partition got another leader, that one's log is
-    the truth: a copy counts that it fetched, or that others fetched of it.
+    One of two followers may have fetched a record and the other not. If the partition got a new leader, the new leader's log
+    decides: a copy counts if the new leader fetched it, or if others fetched it from the new leader.
     """
     successions = _successions(history)
     copied = set()
@@ -44,7 +44,7 @@ def replication_selections(history: History, target: str) -> dict[Select, frozen
 
 
 def _successions(history: History) -> dict[tuple[str, int], tuple[int, int]]:
-    """By topic and partition that got another leader: the last epoch of the first one, and the number of the next."""
+    """Return, for each (topic, partition) with a new leader: the old leader's last epoch, and the new leader's number."""
     first: dict[tuple[str, int], Event] = {}
     found: dict[tuple[str, int], tuple[int, int]] = {}
     for said in history.of(kinds.LEADERSHIP):
@@ -57,10 +57,10 @@ def _successions(history: History) -> dict[tuple[str, int], tuple[int, int]]:
 
 
 def lapsed(history: History) -> str | None:
-    """Say that an unharmed lone broker was no leader for a while, by the leader epochs of its records.
+    """Say that a single broker was fenced for a while although no fault touched it, or return ``None``.
 
-    A broker that is starved for longer than its registration lasts is fenced, and answers as no leader until it is back: what
-    the clients make of that is no effect of the fault.
+    A busy machine may delay a broker's heartbeats beyond its registration's time-out. The broker is then fenced and refuses
+    requests until it is back. What clients make of that is not an effect of the fault.
     """
     harmed = any(e.get("role") == Role.BROKER and e.get("phase") in ("exited", "paused") for e in history.of(kinds.NODE))
     if harmed or any(history.of(kinds.LEADERSHIP)):  # in a cluster leaders come and go
@@ -70,6 +70,6 @@ def lapsed(history: History) -> str | None:
         if event.get("partition") is not None:  # a queue has no leader
             epochs.setdefault((event["topic"], event["partition"]), set()).add(event["epoch"])
     if any(len(each) > 1 for each in epochs.values()):
-        return "the broker's registration had lapsed: its leader epoch grew, and nobody had harmed it"
+        return "the broker's registration lapsed (busy machine?): its leader epoch grew although no fault touched it"
     refused = any(event.get("error") == NOT_LEADER for event in history.of(kinds.PRODUCE_ANSWER))
-    return "the broker's registration had lapsed: it led no more, and nobody had harmed it" if refused else None
+    return "the broker's registration lapsed (busy machine?): it led no more although no fault touched it" if refused else None

@@ -1,4 +1,4 @@
-"""What stands beside the brokers and is started for the first cell that needs it: Toxiproxy, and a database server."""
+"""The services beside the brokers, started for the first cell that needs them: Toxiproxy and a database server."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """The services of a deployment. Safe to use from several threads.
+    """Starts the services of a deployment. Safe to use from several threads.
 
-    ``reader``: the role that writes into a database. ``toxiproxy`` and ``postgres``: what they are started from, where a cell
-    needs them.
+    ``reader``: the role that writes into the database. ``toxiproxy`` and ``postgres``: their programs, if a cell needs them.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class Services:
         self._starting = threading.Lock()
 
     def network(self, cell: Cell, history: HistoryWriter, roles: Iterable[str]) -> CellNetwork:
-        """Lead a cell's clients of these roles through Toxiproxy."""
+        """Lead a cell's connections of these roles through Toxiproxy; start Toxiproxy if it is not up."""
         transport = self._transport
         client, host = self._toxiproxy_server().client, transport.runtime.address("toxiproxy")
         network = CellNetwork(cell, history, transport.wire, client, transport.runtime.bind, host)
@@ -45,7 +44,11 @@ class Services:
         return network
 
     def database(self) -> DatabaseServer:
-        """Return the database server."""
+        """Return the database server; start it if it is not up.
+
+        Raises:
+            RuntimeError: PostgreSQL was not prepared.
+        """
         from harness.services.postgres.server import PostgresServer  # noqa: PLC0415 - brings the driver; other cells need none
 
         with self._starting:
@@ -60,14 +63,14 @@ class Services:
             return self._database
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where Toxiproxy or the database have died by themselves."""
+        """Raise EnvironmentFailure if Toxiproxy or the database died by itself."""
         if self._toxiproxy is not None:
             self._toxiproxy.check()
         if self._database is not None:
             self._database.server.check()
 
     def close(self) -> None:
-        """Stop the database in order; the runtime ends the rest."""
+        """Shut the database down; the runtime ends Toxiproxy."""
         if self._database is not None:
             self._database.server.stop()
 

@@ -1,9 +1,8 @@
-"""A share group and its queue: what it is told, what is left to it, and what has become of each record.
+"""Read a share group at rest: how many records it has not finished, and what happened to each record.
 
-The authority is the share coordinator's own log, ``__share_group_state``, read at rest: it says of each offset whether it was
-acknowledged or archived, or is available again, and after how many deliveries. It knows no locks: whether what is not done is
-ready, or in flight at somebody, is in no log. The broker's own count of what is left (DescribeShareGroupOffsets) is held
-against it.
+The authority is the share coordinator's log, ``__share_group_state``. It says for each offset whether it was acknowledged,
+archived, or is available again, and after how many deliveries. It does not contain locks, so no log says whether an unfinished
+record is ready or in flight. The result is compared with the broker's own count (DescribeShareGroupOffsets).
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene
 
 _KINDS: Final = {0: messages.ShareSnapshotValue, 1: messages.ShareUpdateValue}
-"""What a record of the log says, by the number that its key begins with."""
+"""The message type of a record's value, by the number with which the record's key begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What was written down last of an offset: its state, and how often it had been delivered."""
+    """The last logged state of an offset, and how often it had been delivered."""
 
     state: int
     deliveries: int
@@ -44,7 +43,7 @@ NEW: Final = Fate(AVAILABLE, 0)
 
 
 def fates(journal: Iterable[LogCopy], group: str) -> dict[tuple[int, int], Fate]:
-    """Return what the share coordinator's log says of a group, by partition and offset. A group reads one topic."""
+    """Return a group's last logged states, by partition and offset. A group reads one topic."""
     found: dict[tuple[int, int], Fate] = {}
     for copy in journal:
         if copy.key is None or copy.value is None:
@@ -60,7 +59,7 @@ def fates(journal: Iterable[LogCopy], group: str) -> dict[tuple[int, int], Fate]
 
 
 class ShareGroup:
-    """The share group of a cell."""
+    """Observes the share group of a cell."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -69,14 +68,15 @@ class ShareGroup:
     def trouble(self) -> str | None:
         """Say how many records the group has not acknowledged, or return ``None``.
 
-        A marker may be left to it: the Java client 4.3.0 forgets to acknowledge one that has come behind a record, when the poll
-        before had just given up. It is given it again when the lock is over, and no reader ever sees that.
+        An unacknowledged transaction marker does not count: the Java client 4.3.0 may forget to acknowledge a marker that
+        comes after a record, if the poll before had just timed out. The broker delivers the marker again when its lock is
+        over, and no reader sees that.
         """
         observer, group, source = self._scene.observer, self._scene.group, self._scene.source
         left = observer.left_to(group, source)
         ends = observer.ends(source)
         if unknown := [partition for partition, each in ends.items() if each.end > each.start and partition not in left]:
-            return f"partition {unknown[0]}: nobody knows how many records are left to the group"
+            return f"partition {unknown[0]}: the broker does not know how many records the group has left"
         if not any(left.values()):
             return None
         known = fates(observer.copies(SHARE_STATE), group)
@@ -86,7 +86,7 @@ class ShareGroup:
         return f"{len(undone)} records are left to the group, the first at {undone[0].offset}" if undone else None
 
     def observe(self, observe_sink: Callable[[], None]) -> None:
-        """Write the results, every copy, and what has become of it."""
+        """Write the results, and every copy with what happened to it."""
         observe_sink()
         observer, group, source = self._scene.observer, self._scene.group, self._scene.source
         left = observer.left_to(group, source)
@@ -96,12 +96,12 @@ class ShareGroup:
         offsets = ((partition, at) for partition, ends in log.ends.items() for at in range(ends.start, ends.end))
         undone = sum(known.get(offset, NEW).state not in DONE for offset in offsets)
         ready = waiting.count(Waiting.READY)
-        # the broker counts offsets: markers, and what was aborted, among them
+        # the broker counts offsets, including markers and aborted records
         self._scene.history.write(kinds.COUNTED, hop=Hop.TOPIC, queue=source, ready=sum(left.values()) - undone + ready,
                                   in_flight=0, scheduled=0)  # fmt: skip
 
     def _tell(self, copy: LogCopy, log: WholeLog, fate: Fate | None) -> Waiting | None:
-        """Write a copy, and why it is gone; return what it waits for."""
+        """Write a copy, and why it was removed, if it was; return what it waits for."""
         payload = decode(copy.value)
         ours = payload is not None and payload.cell_key == self._scene.cell.key
         record = payload.record if payload and ours else None
@@ -121,7 +121,7 @@ class ShareGroup:
         return waiting
 
     def _why(self, fate: Fate | None) -> Removal | None:
-        """Return why a record is delivered no more: what was rejected at its last delivery had reached its limit, too."""
+        """Return why a record is not delivered again, or ``None``. A reject at the last allowed delivery counts as the limit."""
         if fate is None or fate.state not in DONE:
             return None
         if fate.state == ACKNOWLEDGED:

@@ -1,4 +1,4 @@
-"""A crash: several cells on one broker, each held at its own failure point; then the broker dies once, for all of them."""
+"""One crash for several cells: each cell on a broker waits at its failure point, then the broker dies once for all."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE_S = 10.0
-"""How long those who are held wait for those who are not: longer, and the clients of those who are held would give up."""
+"""How long (seconds) cells at their failure point wait for the others. After that their clients would time out."""
 RETURN_S = 60.0
-"""How long those who are done with the dead broker wait for those who still handle its files."""
+"""How long (seconds) cells wait for others that still work on the dead broker's files."""
 DEATH, RETURN = "the broker's death", "the broker's return"
 
 
 class SharedCrash:
-    """The death and the return of a broker, each once for all of some cells. Safe to use from several threads.
+    """Kills and restarts a broker once for several cells. Safe to use from several threads.
 
-    A cell that will not come any more has to :meth:`leave`. One that comes when the broker has died without it was not held at
-    its failure point when the others were, and proves nothing; nobody waits for it any more.
+    A cell that will not come must call :meth:`leave`. A cell that comes after the broker died was not at its failure point in
+    time; it proves nothing, and the others do not wait for it.
     """
 
     def __init__(self, members: Iterable[str]) -> None:
@@ -35,16 +35,16 @@ class SharedCrash:
         self._lock = threading.Lock()
 
     def leave(self, member: str) -> None:
-        """Wait for this one no more."""
+        """Stop waiting for this cell."""
         with self._lock:
             self._awaited.discard(member)
 
     def die(self, member: str, kill: Callable[[], T]) -> T:
-        """Wait until all are held, but not for ever; then ``kill``, once for all. Returns its result to each.
+        """Wait until all cells are held, for a limited time, then call ``kill`` once; return its result to each cell.
 
         Raises:
-            CellFailure: the broker died without this one.
-            Exception: whatever ``kill`` raises, to each of them.
+            CellFailure: the broker died before this cell came.
+            Exception: whatever ``kill`` raises, for each cell.
         """
         with suppress(WaitTimeoutError):
             self._wait(DEATH, member, PATIENCE_S)
@@ -54,21 +54,20 @@ class SharedCrash:
         return self._once(DEATH, kill)
 
     def come_back(self, member: str, restart: Callable[[], T]) -> T:
-        """Wait until all for whom it died are done with what they held and with its files; then ``restart``, once for all.
+        """Wait until all cells are done with held frames and the broker's files, then call ``restart`` once; return its result.
 
         Raises:
-            WaitTimeoutError: one never is, and the broker must not come back to files that somebody still
-                changes.
-            Exception: whatever ``restart`` raises, to each of them.
+            WaitTimeoutError: a cell is not done in time: the broker must not start on files that still change.
+            Exception: whatever ``restart`` raises, for each cell.
         """
         self._wait(RETURN, member, RETURN_S)
         return self._once(RETURN, restart)
 
     def _wait(self, step: str, member: str, within_s: float) -> None:
-        """Wait until everybody who is awaited is at a step, or has taken it."""
+        """Wait until all awaited cells have come to a step, or the step is done."""
         with self._lock:
             if step in self._results:
-                raise CellFailure(f"{step} did not wait for this cell, which was more than {PATIENCE_S:g} s behind; use --jobs 1")
+                raise CellFailure(f"{step} did not wait for this cell, which was {PATIENCE_S:g} s too late; use --jobs 1")
             there = self._there.setdefault(step, set())
             there.add(member)
         wait_until(
@@ -88,5 +87,5 @@ class SharedCrash:
 def _attempt(act: Callable[[], T]) -> tuple[T | None, BaseException | None]:
     try:
         return act(), None
-    except BaseException as error:  # noqa: BLE001 - raised again by each of those it was done for
+    except BaseException as error:  # noqa: BLE001 - raised again for each cell
         return None, error

@@ -1,4 +1,4 @@
-"""Signs that only the history of a Kafka shows: replicas, disks, positions in its log, transactions, share groups."""
+"""Signs of protection in histories of Kafka: by replicas, flushed disks, positions, transactions, share groups."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 REPLICATED: Final = Sign("replicated", "a follower had fetched this record before the power was lost")
-"""Before a broker died; where one lost its power, it had not flushed the record."""
+"""The follower fetched it before the first broker died; after a power loss, that broker had not flushed the record."""
 ALONE: Final = Sign("alone", "when its leader died, no follower had this record")
 UNGOVERNED: Final = Sign("ungoverned", "this record was acknowledged while no controller lived")
-FLUSHED: Final = Sign("flushed", "when the power was lost, this record lay below the flushed offset of its log")
-FOUND: Final = Sign("found", "a result of this record came from a partition that the topic got while the pipeline ran")
-ASKED_AGAIN: Final = Sign("asked-again", "the client asked again that something be part of this record's transaction")
-"""That a partition, a group or a position takes part in it (whichever of them the fault was about: a client may ask for another
-twice on its own account), and the broker had not refused it."""
-MARKED_AGAIN: Final = Sign("marked-again", "the coordinator had the end of this record's transaction written again")
+FLUSHED: Final = Sign("flushed", "when the power was lost, this record was below the flushed offset of its log")
+FOUND: Final = Sign("found", "a result of this record came from a partition that was added while the pipeline ran")
+ASKED_AGAIN: Final = Sign("asked-again", "the client repeated a request to add something to this record's transaction")
+"""A request to add a partition, group or position to the transaction, of the API that the fault struck, and that the broker had
+not refused. Requests of other APIs do not count: a client may repeat them by itself."""
+MARKED_AGAIN: Final = Sign("marked-again", "the coordinator wrote the end marker of this record's transaction again")
 WRITTEN_UNTOLD: Final = Sign(
     "written-untold",
-    "that this record was acknowledged was written down, the broker was not told, and nobody was given it again",
+    "the share coordinator wrote down this record's acknowledgement, the broker got no answer, and no reader was given it again",
 )
 TAKEN_BEFORE: Final = Sign(
-    "taken-before", "the broker had taken the acknowledgement of this record before the fault, and nobody was given it since"
+    "taken-before", "the broker accepted this record's acknowledgement before the fault, and no reader was given it since"
 )
-WRITTEN_AGAIN: Final = Sign("written-again", "the broker had the state of this record written down again")
+WRITTEN_AGAIN: Final = Sign("written-again", "the broker wrote the state of this record again")
 
 
 def kafka_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records that show each sign of a Kafka, or have been passed in its log."""
+    """Return, for each sign of Kafka, the records that show it."""
     copies = [copy for copy in history.of(kinds.STORED) if copy["hop"] == Hop.TOPIC and copy.get("intact") and of_log(copy)]
     flushed = _flushed(history, copies)
     added = {event["partition"] for event in history.of(kinds.ADDED)}
@@ -45,7 +45,7 @@ def kafka_signs(history: History) -> dict[Sign, set[str]]:
         ALONE: {event["record"] for event in history.of(kinds.ALONE)},
         UNGOVERNED: {event["record"] for event in history.of(kinds.UNGOVERNED)},
         FLUSHED: flushed,
-        # what the dead broker had flushed it still has: then no follower was needed
+        # a record that the dead broker had flushed needed no follower
         REPLICATED: _replicated(history) - flushed,
         FOUND: {event["record"] for event in history.of(kinds.RECORDED) if event.get("partition") in added},
         ASKED_AGAIN: {event["record"] for event in history.of(kinds.ASKED_AGAIN) if event.get("api") in struck},
@@ -55,7 +55,7 @@ def kafka_signs(history: History) -> dict[Sign, set[str]]:
 
 
 def _flushed(history: History, copies: list[Event]) -> set[str]:
-    """Records of which a copy lay below the flushed offset of its partition when the power was lost."""
+    """Return the records with a copy below the flushed offset of its partition when the power was lost."""
     points: dict[int, int] = {}
     for event in history.of(kinds.FLUSHED):
         points[event["partition"]] = max(event["offset"], points.get(event["partition"], -1))
@@ -63,7 +63,7 @@ def _flushed(history: History, copies: list[Event]) -> set[str]:
 
 
 def _replicated(history: History) -> set[str]:
-    """Records that a follower had fetched before the first broker died."""
+    """Return the records that a follower had fetched before the first broker died."""
     deaths = [event["t"] for event in history.of(kinds.NODE) if event["phase"] == "exited" and event["role"] in BROKERS]
     if not deaths:
         return set()
@@ -71,7 +71,7 @@ def _replicated(history: History) -> set[str]:
 
 
 def _resumed_past(history: History, copies: list[Event]) -> set[str]:
-    """Records that a program which started again went on past, in the log."""
+    """Return the records before the position at which a restarted program went on."""
     first: set[tuple[str, int]] = set()
     points: dict[int, int] = {}
     for event in history.of(kinds.RESUMED):
@@ -85,12 +85,12 @@ def _resumed_past(history: History, copies: list[Event]) -> set[str]:
 
 
 def _below(points: dict[int, int], copy: Event) -> bool:
-    """Whether a copy is below the offset that is told of its partition, if any is."""
+    """Whether a copy is below the offset that ``points`` has for its partition, if any."""
     return bool(0 <= copy["offset"] < points.get(copy["partition"], -1))
 
 
 def share_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records that show each sign of a share group."""
+    """Return, for each sign of a share group, the records that show it."""
     taken = [e for e in history.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken" and e["reached"]]
     written = [e for e in history.of(kinds.SHARE_STATE) if e["outcome"] == "taken" and e["state"] == "acknowledged"]
     fired = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), 0)
@@ -105,6 +105,6 @@ def share_signs(history: History) -> dict[Sign, set[str]]:
 
 
 def _for_good(history: History, taken: dict[str, int]) -> set[str]:
-    """Return those that are acknowledged at the end, and that nobody was given since that was taken."""
+    """Return the records that are acknowledged at the end, and that no reader was given after the acknowledgement."""
     since = {e["record"] for e in history.of(kinds.FETCHED) if e["t"] > taken.get(e["record"], e["t"])}
     return {e["record"] for e in history.of(kinds.REMOVED) if e["why"] == Removal.ACK and e["record"] in taken} - since

@@ -1,4 +1,4 @@
-"""A topic as the sink of a cell: of results, or of values that carry the ids folded in, of which the last of each key counts."""
+"""A topic as the sink of a cell: of results, or of aggregates that list the ids folded in (the last of each key counts)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class TopicSink:
-    """Results in a topic, which is made with the others."""
+    """Results in a topic, which is created with the other topics."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
 
     def open(self) -> None:
-        """Do nothing yet: it is there."""
+        """Do nothing: the topic exists."""
 
     def close(self) -> None:
-        """Do nothing: it stays."""
+        """Do nothing: the topic stays."""
 
     def size(self) -> Any:
-        """Return where its partitions end."""
+        """Return the end offsets of its partitions."""
         return tuple(self._scene.observer.ends(self._scene.sink).items())
 
     def observe(self) -> None:
-        """Write its log, and every visible copy as a result."""
+        """Write the topic's log, and every visible copy as a result."""
         for copy in observe_log(self._scene, Hop.SINK, self._scene.sink):
             if copy.visible:
                 row = Row(copy.value, text_of(copy.key), copy.offset, origin_of(copy.origin), copy.attempt)
@@ -41,12 +41,12 @@ class TopicSink:
 
 
 class FoldedSink(TopicSink):
-    """A topic of values, made with the others."""
+    """Aggregates in a topic, which is created with the other topics."""
 
     def observe(self) -> None:
-        """Write its log, and what is folded into each value that a read-committed reader sees; and what is none.
+        """Write the topic's log, and the ids folded into each visible value; a value that is damaged counts as a result.
 
-        A key's values stand in one partition, so their order is that of their offsets.
+        The values of a key are in one partition, so their offsets give their order.
         """
         scene = self._scene
         for copy in observe_log(scene, Hop.SINK, scene.sink, values=True):
@@ -61,7 +61,7 @@ class FoldedSink(TopicSink):
 
 
 def folded(value: bytes) -> Iterator[tuple[str, int]]:
-    r"""Yield the ids that a value carries, each with how often it is folded in.
+    r"""Yield each record id in a value, with how many times it is folded in.
 
     >>> list(folded(b"lostack c0ffee k1-7 7 00000000\nk1-2=1 k1-7=2 "))
     [('k1-2', 1), ('k1-7', 2)]

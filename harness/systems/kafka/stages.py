@@ -1,4 +1,4 @@
-"""The stages of a cell on Kafka: what each is told, and the drain of those that must refuse."""
+"""Make the stages of a cell on Kafka, and drain a cell whose client must refuse its settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STAGE_END_S = 20.0
 
 
 class StageMaker:
-    """Makes the stages of a cell. ``sink``: where they find it; ``setup``: what their client needs around it."""
+    """Makes the stages of a cell. ``sink``: the address of the sink; ``setup``: the installed client."""
 
     def __init__(self, scene: Scene, sink: str, setup: ClientSetup | None = None) -> None:
         self._scene = scene
@@ -29,7 +29,7 @@ class StageMaker:
         self._setup = setup
 
     def make(self, role: Role, name: str) -> StageNode:
-        """Return a stage, not started yet. A streaming engine's topic is filled by the first of our clients."""
+        """Make a stage, without starting it. The producer in front of a streaming engine uses the first of our clients."""
         scene, cell, client = self._scene, self._scene.cell, client_name(self._scene.cell.client)
         stage = Stage(
             cell=cell.id, key=cell.key, name=name, incarnation=0, bootstrap=scene.transport.bootstrap(role),
@@ -44,7 +44,7 @@ class StageMaker:
 
 
 def next_producer(scene: Scene, first: StageNode) -> StageNode:
-    """Return another producer, not started, with the transactional id of the first, unless each has its own."""
+    """Make a second producer, not started. It has the transactional id of the first, unless each has its own."""
     name = "producer-2"
     transactional_id = f"{scene.cell.key}-{name}" if scene.settings.producer.own_id else first.stage.transactional_id
     stage = replace(first.stage, name=name, incarnation=0, transactional_id=transactional_id)
@@ -58,7 +58,7 @@ class Refused:
         self._producing = producing
 
     def wait(self) -> Drained:
-        """Wait for the producer's end, and look at how it ended."""
+        """Wait for the producer's end; done if its exit status says that it refused the settings."""
         end = self._producing.node.await_end(STAGE_END_S)
         refused = end is not None and end.status == SETTINGS_REFUSED
-        return Drained() if refused else Drained("the client took the settings")
+        return Drained() if refused else Drained("the client accepted settings that it should refuse")

@@ -1,4 +1,4 @@
-"""Kafka as a system under test: what it is started from, and a deployment of it with our own stages around."""
+"""Kafka as a system under test: prepare it, and deploy brokers for lostack's own stages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from harness.systems.kafka.launcher import Ground, ToxiproxyProgram
 
     class Startable(Protocol):
-        """A deployment on its way up."""
+        """A deployment that can be started and closed."""
 
         def start(self) -> None: ...  # noqa: D102
 
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 
 KAFKA_CLIENTS = "kafka-clients"
-"""The Java client among the versions: "java" is the JVM there."""
+"""The name of the Java client among the versions, where "java" means the JVM."""
 
 
 @dataclass
 class Prepared:
-    """What a Kafka and what stands around it are started from, in one runtime; each is fetched once.
+    """The software of Kafka and the services beside it, in one runtime; each is downloaded once.
 
-    ``version``: another Kafka than the default, of those whose sums are known.
+    ``version``: a version of Kafka other than the default, with known checksums.
     """
 
     runtime: str = "process"
@@ -63,14 +63,14 @@ class Prepared:
     clients: dict[str, ClientSetup] = field(default_factory=dict)
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java, the jars and the class-data archive, or the images, where they are not there yet."""
+        """Download Java and the jars and make the class-data archive, or get the images, unless they are available."""
         self.ground = make_ground(self.runtime, say, self.version or VERSION)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build the clients, the Toxiproxy server, and find PostgreSQL, where one of the cells needs it.
+        """Download or build the clients, Toxiproxy and PostgreSQL, if one of the cells needs them.
 
         Raises:
-            EnvironmentFailure: something can be neither fetched nor built.
+            EnvironmentFailure: something can be neither downloaded nor built.
         """
         cells = tuple(cells)
         clients = sorted({cell.client for cell in cells if client_name(cell.client) in ADAPTERS})
@@ -81,10 +81,10 @@ class Prepared:
             self.postgres = self.stood_on().postgres(say)
 
     def stood_on(self) -> Ground:
-        """Return what brokers are started on.
+        """Return the ground on which brokers are started.
 
         Raises:
-            RuntimeError: nothing is prepared.
+            RuntimeError: :meth:`prepare` was not called.
         """
         if self.ground is None:
             raise RuntimeError("prepare() comes first")
@@ -93,9 +93,9 @@ class Prepared:
     def transport(
         self, need: Deployment, directory: Path, security: Security | None = None, roles: tuple[str, ...] = ()
     ) -> KafkaTransport:
-        """Return brokers, not started yet. Those that cells share outlive a starved machine.
+        """Return brokers that are not started yet. Shared brokers get a long registration time-out, for busy machines.
 
-        ``security``: how clients come to them, where that is not said by what is needed; ``roles``: of clients besides the usual.
+        ``security``: how clients log in, if the deployment does not say it; ``roles``: further roles with a listener.
         """
         shape = replace(SHAPES[need], security=security or SHAPES[need].security, roles=roles)
         transport = KafkaTransport(self.stood_on(), directory, shape)
@@ -105,11 +105,11 @@ class Prepared:
         return transport
 
     def services(self, transport: KafkaTransport, reader: str) -> Services:
-        """Return what stands beside these brokers."""
+        """Return the services beside these brokers, not started yet."""
         return Services(transport, reader, self.toxiproxy, self.postgres)
 
     def versions(self, name: str) -> dict[str, str]:
-        """Kafka, its clients, Java and Python; ``name`` is what Kafka is called where it is a version of its own."""
+        """Return the versions of Kafka, its clients, Java and Python. ``name``: the key for Kafka if its version was chosen."""
         found = {"kafka-python": importlib.metadata.version("kafka-python")}  # the observer's, whoever else takes part
         found |= {KAFKA_CLIENTS if client == JAVA else client: setup.version for client, setup in self.clients.items()}
         if self.ground is not None:
@@ -127,7 +127,7 @@ D = TypeVar("D", bound="Startable")
 
 
 def started(deployed: D, directory: Path) -> D:
-    """Start a deployment and return it; end what has come up where it does not.
+    """Start a deployment and return it; if that fails, stop what was started.
 
     Raises:
         EnvironmentFailure: the deployment does not come up.
@@ -144,37 +144,37 @@ def started(deployed: D, directory: Path) -> D:
 
 
 class KafkaSystem:
-    """Kafka, in the runtime of that name. Implements :class:`harness.interfaces.Launcher`."""
+    """Kafka, in one runtime. Implements :class:`harness.interfaces.Launcher`."""
 
     name = "kafka"
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        """``version``: another one than the default, of those whose sums are known."""
+        """``version``: a version other than the default, with known checksums."""
         self._prepared = Prepared(runtime, version)
         if version is not None:
             self.name = f"{self.name}=={version}"
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java, the jars and the class-data archive, or the images, where they are not there yet."""
+        """Download Java and the jars and make the class-data archive, or get the images, unless they are available."""
         self._prepared.prepare(say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build what only some cells need: clients, Toxiproxy, PostgreSQL."""
+        """Download or build what only some cells need: clients, Toxiproxy, PostgreSQL."""
         self._prepared.prepare_for(cells, say)
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
-        """Start a broker, or a cluster, with its wire; ready when a write has been acknowledged."""
+        """Start a broker or a cluster with its wire, and wait until a write is acknowledged."""
         transport = self._prepared.transport(need, directory)
         services = self._prepared.services(transport, Role.CONSUMER)
         return started(KafkaDeployed(transport, services, self._prepared.clients), directory)
 
     def versions(self) -> dict[str, str]:
-        """Kafka, its clients, Java and Python."""
+        """Return the versions of Kafka, its clients, Java and Python."""
         return self._prepared.versions(self.name)
 
 
 class KafkaDeployed:
-    """Running brokers, and our own stages around them. Safe to use from several threads, one per cell."""
+    """Running brokers for cells of lostack's own stages. Safe to use from several threads, one per cell."""
 
     def __init__(self, transport: KafkaTransport, services: Services, clients: Mapping[str, ClientSetup]) -> None:
         self.transport = transport
@@ -183,11 +183,11 @@ class KafkaDeployed:
         self._crash = SharedCrash(())
 
     def start(self) -> None:
-        """Start wire and brokers."""
+        """Start the wire and the brokers."""
         self.transport.start(preloads=tuple(chain.from_iterable(PRELOADS.get(client, ()) for client in self._clients)))
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Let the broker die once for all of these, and come back once."""
+        """Let these cells share one death and one restart of the broker."""
         self._crash = SharedCrash(cell.id for cell in cells)
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
@@ -197,11 +197,11 @@ class KafkaDeployed:
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian, wire, Toxiproxy or the database have died by themselves."""
+        """Raise EnvironmentFailure if the guardian, the wire, Toxiproxy or the database died by itself."""
         self.transport.check()
         self.services.check()
 
     def close(self) -> None:
-        """End everything."""
+        """Stop the services, the brokers and the wire."""
         self.services.close()
         self.transport.close()

@@ -1,4 +1,4 @@
-"""A running Kafka: one broker or a cluster, one wire in front of it, one observer behind it. What others are composed with."""
+"""A running Kafka: one broker or a cluster, one wire in front of it, one observer behind it. Other systems build on it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from harness.wire.control import WireControl
 
 BESIDE = 3
-"""Ports for what stands beside the brokers: Toxiproxy, a database, the wire's control."""
+"""How many ports the services beside the brokers need: Toxiproxy, a database, the wire's control."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many brokers, how many controllers that are none, and how many bytes a broker may keep on a disk of its own."""
+    """The number of brokers and of separate controllers, and the size in bytes of a broker's own disk, if it has one."""
 
     brokers: int = 1
     controllers: int = 0
     disk: int | None = None
     security: Security | None = None
-    """How clients come to it."""
+    """How clients log in and whether they use TLS."""
     roles: tuple[str, ...] = ()
-    """Roles of clients that have a listener besides those of WIRE_ROLES."""
+    """Further roles with a listener, besides WIRE_ROLES."""
 
     @property
     def wire_roles(self) -> tuple[str, ...]:
@@ -75,14 +75,14 @@ class KafkaTransport:
             Broker(self.runtime, ground, folders[n - 1], quorum, n, apart=apart, disk=self.shape.disk, secured=self.secured)
             for n in numbers
         )
-        """The brokers, and the controllers apart, in the order of their numbers."""
+        """The brokers, then the separate controllers, in the order of their numbers."""
         self.brokers = self.servers[:size]
         self.observer = Observer(",".join(broker.bootstrap for broker in self.brokers), self.runtime.check)
         self._wire: RunningWire | None = None
 
     @property
     def size(self) -> int:
-        """How many brokers."""
+        """The number of brokers."""
         return self.shape.brokers
 
     @property
@@ -96,7 +96,10 @@ class KafkaTransport:
         return self._running_wire().node
 
     def start(self, preloads: tuple[str, ...] = ()) -> None:
-        """Start wire and brokers; ready when a write has been acknowledged. ``preloads``: modules of programs to come."""
+        """Start the wire and the brokers, and wait until a write is acknowledged.
+
+        ``preloads``: modules that later programs import.
+        """
         if self.secured is not None:
             self.secured.make()
         self._wire = start_wire(self.runtime, self.directory, self._control_port, self.routes(*self.shape.wire_roles))
@@ -107,22 +110,22 @@ class KafkaTransport:
         for server in self.servers:
             server.await_listening()
         self.observer.wait_ready()
-        if self.size > 1:  # Kafka's own topics are led by the first broker: what leads a cell's topics coordinates nothing
+        if self.size > 1:  # the first broker leads Kafka's internal topics, so the leaders of a cell's topics coordinate nothing
             config = {"cleanup.policy": "compact", "min.insync.replicas": "2"}
             self.observer.create_topics(dict.fromkeys(INTERNAL_TOPICS, (1, config)), lambda _: range(1, self.size + 1))
 
     @property
     def broker(self) -> Broker:
-        """The broker; of a cluster, the first."""
+        """The broker; in a cluster, the first one."""
         return self.brokers[0]
 
     @property
     def direct(self) -> str:
-        """Where the broker is reached past the wire."""
+        """The broker's own address, without the wire."""
         return self.broker.bootstrap
 
     def bootstrap(self, role: Role) -> str:
-        """Return the addresses that nodes of a role are given: the wire's."""
+        """Return the bootstrap addresses for nodes of a role, which are the wire's."""
         return ",".join(f"{self.runtime.address('wire')}:{broker.ports.wire[str(role)]}" for broker in self.brokers)
 
     def routes(self, *roles: str) -> tuple[Route, ...]:
@@ -137,7 +140,7 @@ class KafkaTransport:
         )  # fmt: skip
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        """Raise EnvironmentFailure if the guardian or the wire died by itself."""
         self.runtime.check()
         if self._wire is not None:
             self._wire.check()
@@ -147,7 +150,7 @@ class KafkaTransport:
         return self.broker.process()
 
     def kill_broker(self) -> Exit:
-        """SIGKILL the broker; the wire refuses connections until it is back."""
+        """Kill the broker with SIGKILL; the wire refuses connections until it is back."""
         end = self.broker_process().kill()
         for role in self.shape.wire_roles:
             self.wire.close_route(role)
@@ -155,14 +158,14 @@ class KafkaTransport:
         return end
 
     def restart_broker(self) -> None:
-        """Start the broker again on the same data; the wire connects again once it has acknowledged a write."""
+        """Restart the broker on the same data; the wire accepts connections once a write is acknowledged."""
         self.broker.start()
         self.observer.wait_ready()
         for role in self.shape.wire_roles:
             self.wire.open_route(role)
 
     def close(self) -> None:
-        """End everything. Safe to call twice, and of one that never came up."""
+        """Stop everything. Safe to call twice, and before anything was started."""
         self.observer.close()
         if self._wire is not None:
             self._wire.close()
@@ -172,7 +175,7 @@ class KafkaTransport:
             self.secured.destroy()
 
     def _secured(self, role: str, host: str) -> dict[str, Any]:
-        """Return what a route is told of how its clients come, where brokers do not talk to brokers."""
+        """Return a route's TLS and login settings; none for routes between brokers."""
         if self.secured is None or role == INTER_BROKER:
             return {}
         return {"tls": self.secured.tls(host), "users": self.secured.users}
@@ -184,7 +187,7 @@ class KafkaTransport:
 
 
 def _ports(numbers: Sequence[int], roles: Sequence[str]) -> Ports:
-    """Share out the ports of one broker, of which two belong to each role."""
+    """Divide the ports of one broker: controller, direct, and two for each role."""
     controller, direct, *others = numbers
     own, wire = others[: len(roles)], others[len(roles) :]
     return Ports(controller, direct, dict(zip(roles, own, strict=True)), dict(zip(roles, wire, strict=True)))

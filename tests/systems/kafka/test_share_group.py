@@ -113,7 +113,7 @@ def test_a_copy_in_a_transaction_that_is_open_waits_for_its_end(tmp_path: Path) 
 @pytest.mark.parametrize(("left", "journal", "trouble"), [
     ({0: 0}, [], None), ({0: 2}, [(0, 0, ACKNOWLEDGED, 1)], "2 records are left to the group, the first at 2"),
     ({0: 1}, [(0, 0, ACKNOWLEDGED, 1), (2, 3, ACKNOWLEDGED, 1)], None),
-    ({}, [], "partition 0: nobody knows how many records are left to the group"),
+    ({}, [], "partition 0: the broker does not know how many records the group has left"),
 ])  # fmt: skip
 def test_a_queue_is_empty_where_no_record_is_left_to_its_group(
     tmp_path: Path, left: dict[int, int], journal: list[Said], trouble: str | None

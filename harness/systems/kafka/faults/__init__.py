@@ -1,4 +1,4 @@
-"""Faults that only Kafka's words can say: groups, transactions, leaders, partitions. One small file and one line here each."""
+"""Faults that exist only in Kafka: of groups, transactions, leaders and partitions. Each has a file and one line here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAULTS = {
         LockExpired,
     )
 }
-"""The registry: each of them by its name."""
+"""The registry: id → fault."""
 
 __all__ = [
     "FAULTS", "LeaderMoved", "LockExpired", "MissedRebalance", "OffsetsExpired", "PartitionsAdded", "RollingRestart",

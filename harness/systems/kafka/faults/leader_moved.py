@@ -1,4 +1,4 @@
-"""LeaderMoved: another replica is made the leader, as an administrator does it; nobody dies."""
+"""LeaderMoved: an administrator makes another replica the leader. No process dies."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LeaderMoved:
-    """At ``at`` the frame is held, the target's partition gets another leader, and the frame goes on to the old one."""
+    """Hold the frame at ``at``, give the target's partition another leader, then release the frame to the old leader."""
 
     id: ClassVar[str] = "leader-moved"
 
     at: OnWire
     preferred: bool = False
-    """Another replica than the leader is the preferred one from the beginning; all that is done is to elect it."""
+    """Another replica is the preferred leader from the beginning, and the fault only elects it."""
     stalled: bool = False
-    """From the target on no follower gets a copy, until another replica leads."""
+    """From the target on no follower gets a copy until another replica leads."""
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target, nobody died, and the partition has another leader than before.
+        The rule was hit at the target, no process died, and the partition has a new leader.
         """
         return Evidence(
             "rule", at_target=not self.at.offset, proofs=(LeadershipMoved(), *((PreferredElected(),) if self.preferred else ()))
         )
 
     def needs(self) -> tuple[type, ...]:
-        """Another replica leads."""
+        """Return the abilities that it needs: to move a leader, and to stall followers if ``stalled``."""
         return (Leadership, Replication) if self.stalled else (Leadership,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule; before that, let another replica than the leader be the preferred one."""
+        """Arm the rule; before that, make another replica the preferred leader, or stall the followers, as the settings say."""
         if self.preferred:
             controls.ability(Leadership).prefer_another()
         if self.stalled:
@@ -50,7 +50,7 @@ class LeaderMoved:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """LeaderMoved the leader, let the frame go on."""
+        """Move the leader, then release the frame."""
         fired = await_fault(controls, self.at)
         if self.preferred:
             controls.ability(Leadership).elect_preferred()

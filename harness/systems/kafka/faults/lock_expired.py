@@ -1,4 +1,4 @@
-"""A lock expires: a reader of a share group works on a record for longer than that is its own, and goes on."""
+"""LockExpired: a reader of a share group works on a record for longer than its lock lasts, and goes on."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockExpired:
-    """At ``at`` the program is kept busy, while its client lives, until its lock is over and others have done all the work."""
+    """Keep the program busy at ``at`` until its lock has expired and other readers have done all the work.
+
+    Its client lives on in the background.
+    """
 
     id: ClassVar[str] = "lock-expired"
 
     at: InProgram
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The failpoint was hit at the target, and the program went on when the lock was over.
+        The failpoint was hit at the target, and the program went on after the lock had expired.
         """
         return Evidence("failpoint", proofs=(LockOutlasted(),))
 
@@ -41,7 +44,7 @@ class LockExpired:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Wait until its lock is over, and whoever is given the record then has done with it; let it go on."""
+        """Wait until the lock has expired and other readers have done all the work; then let the program go on."""
         fired = await_fault(controls, self.at)
         controls.ability(RecordLocks).await_expired()
         controls.await_exhausted()

@@ -17,40 +17,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MissedRebalance:
-    """The answer ``at``, to a member of a group, is held; a newcomer makes the group gather again.
+    """Hold an answer to a member at ``at``, and let a new member start a rebalance that the first member misses.
 
-    The request with which the member would join is held until the group has put it out, and the others have done all the
-    work there is. Then its request arrives (the answer never does), and it is told that it must join anew.
+    The member's request to join is held until the group has removed the member and the others have done all the work. Then
+    the request arrives, and the member is told that it must join anew. The held answer never arrives.
     """
 
     id: ClassVar[str] = "missed-rebalance"
 
     at: OnWire
     by: Api = Api.JOIN_GROUP
-    """With which request the member would join: of a group of the new protocol, its next heartbeat."""
+    """The request with which a member joins; in the new group protocol it is a heartbeat."""
 
     def __post_init__(self) -> None:
         if self.at.direction is not Direction.RESPONSE:
-            raise ValueError("a member that waits for an answer goes on asking its group; one whose request is held may not")
+            raise ValueError("at must be a response: a member with a held request may stop talking to its group")
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target; nobody died."""
+        """Return what the history must show: the rule was hit at the target, and no process died."""
         return Evidence("rule", at_target=not self.at.offset)
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a group that gathers anew, and reads on from what it has saved."""
+        """Return the abilities that it needs: a group that rebalances, and reads on from its saved positions."""
         return (Membership, Rebalance, SavedPositions)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the first rule."""
+        """Arm the rule for the answer."""
         controls.arm(self.at, rule_at(self.at, Action.HOLD))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Hold both, let the others finish, let the member ask to join."""
+        """Hold the answer and the request to join, let the others finish, then release the request."""
         fired = await_fault(controls, self.at)
         joins = replace(self.at, api=self.by, direction=Direction.REQUEST, occurrence=1, since=self.at)
-        # one that is not answered may ask over another connection
+        # a member without an answer may ask again over another connection
         freeze = FreezeScope.CLIENT if self.by is Api.CONSUMER_GROUP_HEARTBEAT else None
         controls.arm(joins, rule_at(joins, Action.HOLD, "joins", freeze=freeze))
         controls.ability(Rebalance).join(self.at.role)
@@ -62,5 +62,5 @@ class MissedRebalance:
         controls.resolve(fired.hold, How.DISCARD)
         controls.resolve(held.hold, How.RELEASE)
         reader = controls.target(self.at.role, fired.node)
-        controls.ability(SavedPositions).await_reading(reader, anew=True)  # a position that goes back does so now
+        controls.ability(SavedPositions).await_reading(reader, anew=True)  # if its position goes back, it does so now
         controls.say("healed")

@@ -1,4 +1,4 @@
-"""OffsetsExpired: a reader is away so long that its saved positions are gone when it comes back."""
+"""OffsetsExpired: a reader is away for so long that its saved positions are gone when it comes back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsExpired:
-    """At ``at`` the reader dies, and what its group has saved is deleted, as ``offsets.retention.minutes`` would.
+    """Kill the reader at ``at``, and delete its group's saved positions, as ``offsets.retention.minutes`` would.
 
-    Meanwhile the source goes on up to ``until``; it waits there until the reader is back and knows where it goes on.
+    Meanwhile the source goes on up to ``until``, and waits there until the reader is back and reads again.
     """
 
     id: ClassVar[str] = "offsets-expired"
@@ -29,14 +29,14 @@ class OffsetsExpired:
     until: OnWire
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
         The failpoint was hit at the target, the reader died by SIGKILL, and positions were deleted.
         """
         return Evidence("failpoint", killed=(self.at.role,), forgotten=True, proofs=(Forgot(),))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to delete what a group has saved."""
+        """Return the abilities that it needs: to delete a group's saved positions."""
         return (SavedPositions,)
 
     def arm(self, controls: Controls) -> None:
@@ -46,7 +46,7 @@ class OffsetsExpired:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill it, delete its positions, let it come back, let the source go on."""
+        """Kill the reader, delete its positions, restart it, then let the source go on."""
         fired = await_fault(controls, self.at)
         reader = controls.target(self.at.role, fired.node)
         reader.kill()

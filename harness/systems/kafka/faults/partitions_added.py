@@ -1,4 +1,4 @@
-"""PartitionsAdded: a topic gets partitions while records flow; its producer learns of them, and goes on."""
+"""PartitionsAdded: a topic gets more partitions while records flow, and its producer learns of them and goes on."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAdded:
-    """At ``at`` the producer stands with the target in hand; what is there is read; the topic gets partitions.
+    """Stop the producer at ``at``, before it sends the target; add partitions once the earlier records are read.
 
-    When its client knows of them it goes on, and the target goes into a new one. ``asleep``: who is stopped meanwhile, until
-    the source is exhausted, and so finds the new partitions with records in them. ``shared_out``: first, the group of those
-    who read has shared the new partitions out.
+    When the producer's client knows the new partitions the producer goes on, and the target goes into one of them.
+    ``asleep``: this role is paused until the source is exhausted, so it finds the new partitions with records in them.
+    ``shared_out``: the producer goes on only after the readers' group has assigned the new partitions.
     """
 
     id: ClassVar[str] = "partitions-added"
@@ -33,28 +33,28 @@ class PartitionsAdded:
 
     def __post_init__(self) -> None:
         if self.at.role is not Role.PRODUCER:
-            raise ValueError("it is the producer who puts the target into a new partition: the failpoint must be its own")
+            raise ValueError("at must be a failpoint of the producer, which puts the target into a new partition")
         if self.asleep is not None and self.shared_out:
-            raise ValueError("who is asleep takes no part in a group that gathers: either asleep or shared_out")
+            raise ValueError("give either asleep or shared_out: a paused reader cannot take part in assigning partitions")
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The failpoint was hit at the target, nobody died, and the target stands in a partition that was added.
+        The failpoint was hit at the target, no process died, and the target is in an added partition.
         """
         return Evidence("failpoint", paused=() if self.asleep is None else (self.asleep,), proofs=(Grown(),))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a topic that grows."""
+        """Return the abilities that it needs: to add partitions."""
         return (Partitions,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the failpoint: only the program stands still there, its client goes on asking for metadata."""
+        """Arm the failpoint. It stops only the program; the client goes on and asks for metadata."""
         controls.arm(self.at, Stop.HOLD)
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Let the others read what is there, add partitions, let the producer go on."""
+        """Let the readers read what is there, add partitions, then let the producer go on."""
         fired = await_fault(controls, self.at)
         controls.settle()
         sleeper = None if self.asleep is None else controls.target(self.asleep)

@@ -1,4 +1,4 @@
-"""RollingRestart: every broker of a cluster is ended in order and started again, one at a time, while records flow."""
+"""RollingRestart: shut down and restart every broker of a cluster, one at a time, while records flow."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RollingRestart:
-    """At ``at`` the broker that it goes to is ended, and started again; ``pace`` records later the next one, until all were.
+    """Restart the broker that receives the frame at ``at``; ``pace`` records later the next broker, until all were restarted.
 
-    A record is on its way whenever a broker goes, and goes on when it is gone; the next broker waits until that one is back and
-    all replicas are in sync. A client must wait longer for an answer than that takes.
+    A frame is held while its broker shuts down, and released when the broker is gone. The next restart waits until the broker
+    is back and all replicas are in sync. The client's time-out must be longer than that.
     """
 
     id: ClassVar[str] = "rolling-restart"
@@ -30,18 +30,18 @@ class RollingRestart:
     pace: int = 2
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target, nobody died, and every broker was restarted once, in order.
+        The rule was hit at the target, no process was killed, and every broker was shut down and restarted once.
         """
         return Evidence("rule", at_target=not self.at.offset, proofs=(Rolled(self.brokers),))
 
     def needs(self) -> tuple[type, ...]:
-        """Others serve while one is restarted."""
+        """Return the abilities that it needs: a cluster that serves while one broker restarts."""
         return (RestartInTurn,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm a rule per broker."""
+        """Arm one rule for each broker."""
         for number, gate in enumerate(self._gates(), 1):
             name = "fault" if number == 1 else f"gate-{number}"
             controls.arm(gate, rule_at(gate, Action.HOLD, name, freeze=FreezeScope.CLIENT))

@@ -1,4 +1,4 @@
-"""TransactionTimeout: an outage that is longer than a transaction may take; its coordinator ends the transaction meanwhile."""
+"""TransactionTimeout: a pause that is longer than the transaction time-out, so the coordinator aborts the transaction."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransactionTimeout:
-    """At ``at`` the process is stopped until the coordinator has aborted its transaction; then it goes on.
+    """Pause the process at ``at`` until the coordinator has aborted its transaction; then let it go on.
 
-    Where its client tells it that it may not, it ends, and its supervisor starts it again.
+    If its client then reports an error the process ends, and its supervisor starts it again.
     """
 
     id: ClassVar[str] = "transaction-timeout"
@@ -26,14 +26,11 @@ class TransactionTimeout:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, and the process was stopped."""
+        """Return what the history must show: the rule was hit at the target, and the process was paused."""
         return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset)
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs.
-
-        A coordinator that aborts what is left open, and who ends by that is started again.
-        """
+        """Return the abilities that it needs: a coordinator that aborts open transactions, and a supervisor."""
         return (Transactions, Supervision)
 
     def arm(self, controls: Controls) -> None:
@@ -42,7 +39,7 @@ class TransactionTimeout:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop it, wait for the abort, wake it, start it again where it ends."""
+        """Pause the process, wait for the abort, resume it, and restart it if it ends."""
         sleeper, hold = stop_at(controls, self.at)
         controls.ability(Transactions).await_aborted(sleeper)
         sleeper.resume()

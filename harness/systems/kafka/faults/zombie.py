@@ -1,4 +1,4 @@
-"""Zombie: a process is stopped, a second one takes its place, and the first wakes up and goes on as if nothing had happened."""
+"""Zombie: a process is paused, a second one takes its place, and then the first goes on as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Zombie:
-    """At ``at`` the process is stopped; its stand-in does all the work there is; then the first one goes on."""
+    """Pause the process at ``at``, let a replacement do all the work, then let the first process go on."""
 
     id: ClassVar[str] = "zombie"
 
     at: Trigger
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the trigger was hit at the target, and the process was stopped."""
+        """Return what the history must show: the trigger was hit at the target, and the process was paused."""
         return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """Another takes its place."""
+        """Return the abilities that it needs: to start a replacement."""
         return (Succession,)
 
     def arm(self, controls: Controls) -> None:
@@ -37,7 +37,7 @@ class Zombie:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop it, start the other, let that one finish, wake the first."""
+        """Pause the process, start the replacement, let it finish, then resume the first."""
         sleeper, hold = stop_at(controls, self.at)
         controls.ability(Succession).stand_in(self.at.role)
         controls.await_exhausted()
