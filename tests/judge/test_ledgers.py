@@ -104,7 +104,7 @@ def test_a_driver_that_has_ended_left_its_last_words(tmp_path: Path) -> None:
     driver = node_of(DriverNode, tmp_path, "driver")
     driver.front = SimpleNamespace(exit="status 1")
     tell(tmp_path, {"event": kinds.STOPPED, "because": "something else"}, by="driver-1")
-    assert driver.trouble() == "its program ended with status 1: it left no word"
+    assert driver.trouble() == "its program ended with status 1: it wrote no reason"
     assert not driver._over()
     tell(tmp_path, {"event": kinds.STOPPED, "because": "QueryError: failed\nCaused by: it was gone"}, by="driver-2")
     assert driver.trouble() == "its program ended with status 1: Caused by: it was gone"

@@ -1,4 +1,4 @@
-"""What a broker with KahaDB can be told to do, or suffer, beyond the eight verbs."""
+"""The ability of a broker with KahaDB: compact its journal, and lose its index."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from typing import Protocol
 
 
 class Compaction(Protocol):
-    """A journal of files, which carries acknowledgements on to other files, and an index that can be made anew from it."""
+    """A journal of several files, whose acknowledgements are carried over to newer files, and an index made from it."""
 
     def begin_file(self) -> None:
-        """Go on in another file of the journal, and let the one that ends have a message that nobody reads: so it stays."""
+        """Let the journal go on in a new file. The old file gets a message that no client reads, so that it is kept."""
 
     def compact(self) -> tuple[str, ...]:
-        """Go on in another file, and wait until the one that ends is gone, for what it has of acknowledgements was carried on.
+        """Let the journal go on in a new file, and wait until the old file was compacted away.
 
-        Return the records whose acknowledgement was committed there, and whose message is in a file that is left.
+        Its acknowledgements are then in another file. Return the records whose acknowledgement was committed in the old file,
+        and whose message is in a file that is kept.
 
         Raises:
-            OSError: the broker cannot be told.
+            OSError: the broker does not answer.
         """
 
     def lose_index(self) -> None:
-        """Remove the index, while the broker is down.
+        """Delete the index while the broker is down.
 
         Raises:
-            OSError: there is none.
+            OSError: there is no index.
         """

@@ -1,4 +1,4 @@
-"""What ActiveMQ Classic declares of itself."""
+"""The declaration of the system ActiveMQ Classic."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ if TYPE_CHECKING:
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario's pipeline is its own."""
+    """Say whether a scenario is of this system."""
     return scenario.pipeline.system == SYSTEM.name
 
 
 def versions() -> Collection[str]:
-    """Return the versions of which the sums of all jars are known."""
+    """Return the versions for which the checksums of all jars are known."""
     from harness.systems.activemq.install import RECIPE  # noqa: PLC0415 - what fetches is imported when it is asked
 
     return RECIPE.versions()
 
 
 def lacks(cell: Cell) -> str | None:
-    """Say why a version cannot be spoken to."""
+    """Say why a version of the broker cannot speak a client's protocol, or return ``None``."""
     from harness.systems.activemq.install import RECIPE  # noqa: PLC0415 - what fetches is imported when it is asked
 
     client, version = client_name(cell.client), cell.system.partition("==")[2] or RECIPE.version
     if client in RECIPE.beside and client not in RECIPE.lists(version):
-        return f"the sums of what lets {version} speak {client.upper()} are not known"
+        return f"lostack has no checksums of the jars with which {version} speaks {client.upper()}"
     return None
 
 
 POINTS = (
     PointsLine("ActiveMQ Classic 6.3.1, STOMP", "queue", "stomp.py", (
-        "no receipt, `ack:auto`; ¹ receipt, not sent again, ACK before the work",
-        "receipt, sent again; `ack:client-individual`, ACK after the work",
-        "the same; the sink absorbs what it has",
+        "no receipt, `ack:auto`; ¹ receipt, no resend, ACK before the work",
+        "receipt, resend; `ack:client-individual`, ACK after the work",
+        "as at-least-once; the sink absorbs duplicates",
     )),
     PointsLine("ActiveMQ Classic 6.3.1, OpenWire", "queue", "openwire", (
-        "sent unanswered, AUTO_ACKNOWLEDGE, which is answered; ¹ answered, not sent again, acknowledged before the work",
-        "answered, sent again; acknowledged one by one, after the work",
-        "the same; the sink absorbs what it has",
+        "sends without an answer, `AUTO_ACKNOWLEDGE` with one; ¹ sends with an answer, no resend, acknowledged before the work",
+        "sends with an answer, resend; acknowledged one by one after the work",
+        "as at-least-once; the sink absorbs duplicates",
     )),
     PointsLine("ActiveMQ Classic 6.3.1, AMQP 1.0", "queue", "amqp", (
-        "presettled on both sides; ¹ settled by the broker, not sent again, accepted before the work",
-        "settled by the broker, sent again; accepted one by one, after the work",
-        "the same; the sink absorbs what it has",
+        "presettled on both sides; ¹ settled by the broker, no resend, accepted before the work",
+        "settled by the broker, resend; accepted one by one after the work",
+        "as at-least-once; the sink absorbs duplicates",
     )),
 )  # fmt: skip
 SYSTEM = System(

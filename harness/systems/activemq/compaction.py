@@ -1,4 +1,4 @@
-"""Compaction of a journal of KahaDB, when it is asked for, and the loss of its index."""
+"""Compact the journal of KahaDB on request, and delete its index."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ if TYPE_CHECKING:
 
 INDEX: Final = "db.data"
 BESIDES: Final = ("db.redo", "db.free")
-"""What belongs to an index, and is not always there."""
+"""Further files of an index, which do not always exist."""
 WITHIN_S: Final = 60.0
-"""KahaDB compacts one file after ten clean-ups in which none could go: each is some milliseconds."""
+"""KahaDB compacts a file after ten clean-ups that could delete none; each takes some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compacting:
-    """Implements :class:`harness.systems.activemq.abilities.Compaction`.
+    """Compacts a broker's journal. Implements :class:`harness.systems.activemq.abilities.Compaction`.
 
-    What a broker does in its time is asked for at once: files are begun before they are full, and the clean-up, which KahaDB
-    does every 30 s, is done until the file is gone. That goes to the archive, where the journal is read, too.
+    It asks the broker to do at once what the broker does by itself over time: begin a new file before the old one is full, and
+    clean up, which KahaDB does every 30 s, until the old file is gone. The file goes to the archive, which belongs to the
+    journal that the observer reads.
     """
 
     broker: QueueServer
     queue: str
 
     def begin_file(self) -> None:
-        """Keep a message, and go on in another file."""
+        """Store a message that stays, then let the journal go on in a new file."""
         self.broker.ask("keep")
         self.broker.ask("rotate")
 
     def compact(self) -> tuple[str, ...]:
-        """Go on in another file, clean up until the one that ends is gone; return the records that were acknowledged there."""
+        """Begin a new file, clean up until the old one is gone; return the records that were acknowledged in the old one."""
         [ended] = self.broker.ask("rotate")
-        self.broker.ask("keep")  # no file goes behind the one that the index has last heard of
+        self.broker.ask("keep")  # KahaDB deletes no file after the last one that the index knows
         wait_until(lambda: ended not in self.broker.ask("clean"), within_s=WITHIN_S, because=f"the journal's {ended} to be gone")
         there = {int(each["file"]) for each in self.broker.ask("clean")}
         found = map(decode, committed_in(self.broker.ask("journal", self.queue), int(ended["file"]), there))
         return tuple(payload.record for payload in found if payload is not None)
 
     def lose_index(self) -> None:
-        """Remove its files."""
+        """Delete the index's files."""
         (self.broker.data / INDEX).unlink()
         for name in BESIDES:
             (self.broker.data / name).unlink(missing_ok=True)

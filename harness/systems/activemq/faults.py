@@ -1,4 +1,4 @@
-"""Faults that only a broker with KahaDB can have."""
+"""Faults that exist only for a broker with KahaDB."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexRebuilt:
-    """The journal is compacted; then the broker dies, and makes its index anew from the journal.
+    """Compact the journal, kill the broker, and let it rebuild its index from the journal.
 
-    The request ``at`` waits until the journal goes on in another file: what ends there has begun in the file before, which stays.
-    When all is read, the other file is compacted until it is gone, the broker is killed, and its index removed.
+    The request ``at`` waits until the journal goes on in a second file, so the message is in the first file, which stays, and
+    its acknowledgement in the second. When everything is read, the second file is compacted away, the broker is killed, and
+    its index is deleted.
     """
 
     id: ClassVar[str] = "index-rebuilt"
@@ -30,18 +31,18 @@ class IndexRebuilt:
 
     def __post_init__(self) -> None:
         if self.at.direction is not Direction.REQUEST:
-            raise ValueError("what is to stand in another file must be on its way to the broker")
+            raise ValueError("at must be a request: the journal must go on in another file before the broker gets it")
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target, the target's acknowledgement was carried on to another file, the broker died by SIGKILL
-        and its index was removed.
+        The rule was hit at the target, the target's acknowledgement was carried over to another file, the broker died by
+        SIGKILL, and its index was deleted.
         """
         return Evidence("rule", killed=(Role.BROKER,), proofs=(CarriedOn(),))
 
     def needs(self) -> tuple[type, ...]:
-        """The broker can be told to compact its journal, and its index can be lost."""
+        """Return the abilities that it needs: to compact the journal and delete the index."""
         return (Compaction,)
 
     def arm(self, controls: Controls) -> None:
@@ -50,7 +51,7 @@ class IndexRebuilt:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Begin a file, release the request, wait until all is read; compact, kill, remove the index, restart."""
+        """Begin a new file, release the request, wait until all is read; then compact, kill, delete the index and restart."""
         fired = await_fault(controls, self.at)
         journal = controls.ability(Compaction)
         journal.begin_file()
@@ -68,4 +69,4 @@ class IndexRebuilt:
 
 
 FAULTS = {fault.id: fault for fault in (IndexRebuilt,)}
-"""The registry: each of them by its name."""
+"""The registry: id → fault."""

@@ -1,4 +1,4 @@
-"""What a broker of ActiveMQ Classic is started from (7 MB)."""
+"""The recipe for installing ActiveMQ Classic (7 MB)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a broker's journal says of one queue: every copy that was there, and what became of it. Pure.
+"""Read one queue in a broker's journal: every copy that it held, and what happened to each. Without I/O.
 
-The entries are those of ``ClassicBroker.journal``, in the order in which they were written. A message is added under a name that
-the broker has made for it when it took the SEND, and removed by that name; moved to the dead letters, it keeps it. What was done
-in a transaction counts when its commit is there.
+The entries come from ``ClassicBroker.journal``, in the order in which they were written. The broker gives a message a name when
+it accepts the SEND. It adds and removes the message under that name, and a dead letter keeps it. What was done in a transaction
+counts if the journal has the commit.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 POISON, EXPIRED = 1, 6
 _WHY: Final = {POISON: Removal.DEAD_LETTER, EXPIRED: Removal.EXPIRY}
-"""Why a message was removed, by the type of the acknowledgement (``MessageAck``); every other one is an ordinary one."""
+"""Type of the acknowledgement (``MessageAck``) → why the message was removed; any other type is an ordinary acknowledgement."""
 
 
 def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[Message, ...]:
-    """Return every copy that a queue has had. ``entries``: those of it and of its dead letters.
+    """Return every copy that a queue has held. ``entries``: the entries of the queue and of its dead letters.
 
-    A name is a copy's own while it is there. What comes by the name of one that is there still is not taken in; by the name of
-    one that is gone it is another copy: a client that sends again by itself makes both.
+    A client that sends a message again uses the same name. While the first copy is in the queue, the broker drops the second;
+    when the first copy is gone, the second is a new copy.
 
     Raises:
-        StrangeJournalError: an entry says what cannot be.
+        StrangeJournalError: an entry contradicts how a journal is written.
     """
     entries = list(entries)
     if any(entry["kind"] == "purge" for entry in entries):
-        raise StrangeJournalError(f"the queue {queue} was removed as a whole, and nobody has asked for that")
+        raise StrangeJournalError(f"the journal says that the whole queue {queue} was removed, which lostack never does")
     transactions = Transactions.of(entries)
     aside = {entry["id"]: entry["at"] for entry in entries if entry["kind"] == "add" and entry["queue"] == dead_letters}
     found: list[Message] = []
@@ -61,10 +61,10 @@ def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[M
 
 
 def committed_in(entries: Iterable[Entry], file: int, there: Collection[int]) -> tuple[bytes, ...]:
-    """Return the messages that were removed in a transaction whose commit was first written in a file of the journal.
+    """Return the messages removed in a transaction whose commit was first written in journal file number ``file``.
 
-    Only those that came in a file that is ``there``: a message whose file is gone comes back from nowhere. The entries are those
-    of one queue.
+    Only messages whose own file is in ``there`` count: a message without its file cannot come back. ``entries``: the entries of
+    one queue.
     """
     entries = list(entries)
     commits = {entry["tx"]: _file(entry) for entry in reversed(entries) if entry["kind"] == "commit"}
@@ -78,7 +78,7 @@ def _file(entry: Entry) -> int:
 
 
 def _body(entry: Entry) -> bytes:
-    """Return what a message carries; one that came by AMQP is kept with all its sections. Raises StrangeJournalError."""
+    """Return a message's content; an AMQP message is stored with all its sections. Raises StrangeJournalError."""
     kept = b64decode(entry["body"], validate=True)
     if entry.get("native") is None:
         return kept

@@ -1,4 +1,4 @@
-"""What ActiveMQ tells the judge: what its consumers had in hand, and against which settings those of its cells are shown."""
+"""What the judge must know about histories of ActiveMQ Classic."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What only the history of a queue tells, of any broker: which records it had not done with when a connection ended.
+"""Sets of records that only a history of a queue tells: those that were unfinished when a connection or the broker ended.
 
-Each is an upper bound: what a fault may make a broker give again, or lose, if that keeps its word in everything else.
+Each set is an upper bound of what a correct broker may deliver again, or lose, because of the fault.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 IN_HAND: Final = Select("in-hand")
-"""The records that a connection gave to a consumer before it ended, and whose acknowledgement was not answered there.
+"""The records that a consumer got over a connection that ended before the broker answered their acknowledgement.
 
-Their acknowledgement may have arrived: then nobody gives them again. Or it has not: then they are given again.
+The broker delivers them again, unless their acknowledgement had arrived.
 """
 ON_THE_WAY: Final = Select("on-the-way")
-"""The records that a sender who asks for no answer, or a reader who has to give none, may lose with a connection.
+"""The records that may be lost with a connection, because the sender asks for no answer or the reader sends none.
 
-Either no broker has a copy, nor one of what was sent behind it on its connection. Or a broker has taken it off its queue as
-acknowledged, and neither it nor what came behind it had come to a program when a reader's connection ended.
+Either the broker has no copy of the record, nor of anything that was sent after it on its connection. Or the broker removed the
+record as acknowledged, and neither the record nor a later one had reached a program when a reader's connection ended.
 """
 UNREAD_NS: Final = 200_000_000
-"""For how long an acknowledgement that nobody answers may lie unread at a broker that is then killed."""
+"""For how long (ns) an acknowledgement without an answer may be unread at a broker that is then killed."""
 
 
 def given_selections(history: History, _target: str) -> dict[Select, frozenset[str]]:
-    """Return those selections; nothing where no broker has counted what waits in a queue.
+    """Return both selections; nothing if the history has no count of a queue.
 
-    Where a protocol answers no acknowledgement, one that has arrived counts as answered; one that its program calls failed never,
-    nor one that has arrived just before its broker died.
+    If the protocol does not answer acknowledgements, one that arrived counts as answered. But it does not count if its program
+    says that it failed, or if it arrived just before the broker died.
     """
     if not any(True for _ in history.of(kinds.COUNTED)):
         return {}
@@ -60,22 +60,22 @@ def given_selections(history: History, _target: str) -> dict[Select, frozenset[s
 
 
 def broker_deaths(history: History) -> Iterator[int]:
-    """Yield when a broker's process was gone while the pipeline ran, in ns: its connections end a little before."""
+    """Yield the times (monotonic ns) at which a broker's process was gone while the pipeline ran."""
     for event in _while_it_ran(history, kinds.NODE):
         if event["phase"] == "exited" and event["role"] == Role.BROKER:
             yield event["t"]
 
 
 def _while_it_ran(history: History, kind: str) -> Iterator[Event]:
-    """Yield the events of a kind from before the end of the drain: behind it all connections end, and nothing is given again."""
+    """Yield the events of a kind before the end of the drain: after it all connections end, which means nothing."""
     ends = [event["t"] for event in history.of(kinds.DRAIN) if event["phase"] != "begun"]
     yield from (event for event in history.of(kind) if not ends or event["t"] < ends[0])
 
 
 def _unstored(history: History) -> set[str]:
-    """Return the records of which no broker has a copy, and none of what was sent behind them on their connection.
+    """Return the records without a copy, if nothing that was sent after them on their connection has a copy, either.
 
-    What was answered, or overtaken by something that is stored, had reached the broker.
+    A record that was answered, or that precedes a stored one on its connection, had reached the broker.
     """
     stored = {event["record"] for event in history.of(kinds.STORED) if event["hop"] == Hop.TOPIC}
     arrived = stored | {event["record"] for event in history.of(kinds.PRODUCE_ANSWER) if event["error"] == 0}
@@ -91,9 +91,9 @@ def _unstored(history: History) -> set[str]:
 
 
 def _unread(history: History) -> set[str]:
-    """Return the records taken off a queue as acknowledged, that no program was seen to have when a reader's connection ended.
+    """Return the records removed as acknowledged that no program had got when a reader's connection ended.
 
-    What was given behind them had come to no program by then: a connection loses the end of what it carries, and nothing before.
+    No later record may have reached a program by then: a connection loses only the end of what it carries.
     """
     ends = [event["t"] for event in _while_it_ran(history, kinds.CONN) if event["phase"] == "close" and _reads(event)]
     at = {event["record"]: event["position"] for event in history.of(kinds.OFFERED)}

@@ -1,4 +1,4 @@
-"""What only histories of ActiveMQ Classic show of a protection."""
+"""Signs of protection that only histories of ActiveMQ Classic show."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from harness.model.history import History
 
 REMEMBERED: Final = Sign(
-    "remembered", "the acknowledgement of this record was carried on to another file of the journal, from which the broker has "
-    "made its index anew, and nobody was given the record again"
+    "remembered", "this record's acknowledgement was carried over to another file of the journal, the broker rebuilt its index "
+    "from that, and no consumer was given the record again"
 )  # fmt: skip
 
 
 def activemq_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records by sign: carried on, and given to a consumer once."""
+    """Return, for each sign, the records that show it."""
     given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
     return {REMEMBERED: {record for record in carried_on(history) if given[record] == 1}}

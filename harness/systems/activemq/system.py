@@ -12,9 +12,9 @@ from harness.systems.activemq.install import RECIPE
 from harness.systems.activemq.journal import messages
 
 CONNECTORS: Final = {
-    # else each MESSAGE behind a RECEIPT waits 40 ms for the client to acknowledge the segment (Nagle)
+    # without it each MESSAGE after a RECEIPT waits 40 ms for the client to acknowledge the segment (Nagle)
     "stomp": "stomp://{host}:{port}?transport.tcpNoDelay=true",
-    # what the two do not agree on is left out: the wire reads neither
+    # both options change the encoding, and the wire reads only the plain one
     "openwire": "tcp://{host}:{port}?wireFormat.tightEncodingEnabled=false&wireFormat.cacheEnabled=false",
     "amqp": "amqp://{host}:{port}?transport.tcpNoDelay=true",
 }
@@ -24,5 +24,5 @@ CLASSIC: Final = Product(
 
 
 def launcher(runtime: str = "process", version: str | None = None) -> QueueSystem:
-    """Return its launcher."""
+    """Return the launcher of ActiveMQ Classic."""
     return QueueSystem(CLASSIC, version, runtime)

@@ -1,4 +1,4 @@
-"""What ActiveMQ Artemis declares of itself."""
+"""The declaration of the system ActiveMQ Artemis."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario's pipeline is its own."""
+    """Say whether a scenario is of this system."""
     return scenario.pipeline.system == SYSTEM.name
 
 
 def versions() -> Collection[str]:
-    """Return the versions of which the sums of all jars are known."""
+    """Return the versions for which the checksums of all jars are known."""
     from harness.systems.artemis.install import RECIPE  # noqa: PLC0415 - what fetches is imported when it is asked
 
     return RECIPE.versions()
@@ -27,24 +27,24 @@ def versions() -> Collection[str]:
 
 POINTS = (
     PointsLine("Artemis 2.44.0, STOMP", "queue-by-id", "stomp.py", (
-        "no receipt, `ack:auto`; ¹ receipt, not sent again, ACK before the work",
-        "receipt, sent again; `ack:client-individual`, ACK after the work",
-        "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
+        "no receipt, `ack:auto`; ¹ receipt, no resend, ACK before the work",
+        "receipt, resend; `ack:client-individual`, ACK after the work",
+        "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
     )),
     PointsLine("Artemis 2.44.0, Core (JMS)", "queue-by-id", "core", (
-        "sends do not block, `AUTO_ACKNOWLEDGE` blocks; ¹ sends block, not sent again, acknowledged before the work",
-        "sends block, sent again; `INDIVIDUAL_ACKNOWLEDGE` after the work",
-        "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
+        "sends do not block, `AUTO_ACKNOWLEDGE` blocks; ¹ sends block, no resend, acknowledged before the work",
+        "sends block, resend; `INDIVIDUAL_ACKNOWLEDGE` after the work",
+        "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
     )),
     PointsLine("Artemis 2.44.0, OpenWire", "queue-by-id", "openwire", (
-        "sent unanswered, AUTO_ACKNOWLEDGE, which is answered; ¹ answered, not sent again, acknowledged before the work",
-        "answered, sent again; acknowledged one by one, after the work",
-        "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
+        "sends without an answer, `AUTO_ACKNOWLEDGE` with one; ¹ sends with an answer, no resend, acknowledged before the work",
+        "sends with an answer, resend; acknowledged one by one after the work",
+        "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
     )),
     PointsLine("Artemis 2.44.0, AMQP 1.0", "queue-by-id", "amqp", (
-        "presettled on both sides; ¹ settled by the broker, not sent again, accepted before the work",
-        "settled by the broker, sent again; accepted one by one, after the work",
-        "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
+        "presettled on both sides; ¹ settled by the broker, no resend, accepted before the work",
+        "settled by the broker, resend; accepted one by one after the work",
+        "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
     )),
 )  # fmt: skip
 SYSTEM = System(

@@ -1,4 +1,4 @@
-"""What a broker of ActiveMQ Artemis is started from (17 MB)."""
+"""The recipe for installing ActiveMQ Artemis (17 MB)."""
 
 from __future__ import annotations
 

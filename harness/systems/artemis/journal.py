@@ -1,9 +1,9 @@
-"""What a broker's journal says of one queue: every copy that was there, and what became of it. Pure.
+"""Read one queue in a broker's journal: every copy that it held, and what happened to each. Without I/O.
 
-The entries are those of ``ArtemisBroker.journal``, in the order in which they were written. A message has a number, which the
-broker gives to it when it comes and never again, and the name that its client has given it, if any; a queue has a reference to it
-until that is acknowledged. What is moved to the dead letters is a new message there, which names the old one. What was done in a
-transaction counts when its commit is there.
+The entries come from ``ArtemisBroker.journal``, in the order in which they were written. The broker gives each message a number
+that it never uses again; a message also has a name if its client gave it one. A queue keeps a reference to the message until the
+message is acknowledged. A dead letter is a new message, which names the old one. What was done in a transaction counts if the
+journal has the commit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[Message, ...]:
-    """Return every copy that a queue has had. ``entries``: those of it and of its dead letters.
+    """Return every copy that a queue has held. ``entries``: the entries of the queue and of its dead letters.
 
-    Why a copy was acknowledged (by a consumer, or because its time was over) is not written.
+    The journal does not say why a copy was acknowledged: by a consumer, or because it expired.
 
     Raises:
-        StrangeJournalError: an entry says what cannot be.
+        StrangeJournalError: an entry contradicts how a journal is written.
     """
     entries = list(entries)
     transactions = Transactions.of(entries)
@@ -43,7 +43,7 @@ def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[M
             continue
         number = entry["id"]
         if number in found:
-            raise StrangeJournalError(f"{queue} has two copies that are called {number}")
+            raise StrangeJournalError(f"{queue} has two copies with the number {number}")
         visible, gone = transactions.done(entry), number in removed
         moved = aside.get(number) if gone else None
         found[number] = Message(
@@ -53,12 +53,12 @@ def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[M
         )  # fmt: skip
     for entry in done:
         if entry["kind"] == "delete" and entry["id"] in found.keys() - removed:
-            raise StrangeJournalError(f"{queue} has lost the message {entry['id']}, and nobody has acknowledged it")
+            raise StrangeJournalError(f"the message {entry['id']} was deleted from {queue} without an acknowledgement")
     return tuple(found.values())
 
 
 def called(name: str) -> str:
-    """Return what the journal calls a message, by what a client was told: in STOMP its consumer's number comes before its own.
+    """Return a message's name in the journal, from the name that a client was told: STOMP puts the consumer's number in front.
 
     >>> called("57,81"), called("ID:5f0c")
     ('81', 'ID:5f0c')

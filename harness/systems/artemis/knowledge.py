@@ -1,4 +1,4 @@
-"""What Artemis tells the judge: the sign of its duplicate detection, and against which settings its cells are shown."""
+"""What the judge must know about histories of Artemis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs that only a broker shows which takes no id twice, and binds no acknowledgement of STOMP to its transaction."""
+"""Signs of Artemis: its duplicate detection, and STOMP acknowledgements that it does not bind to their transaction."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from harness.model.states import Hop
 if TYPE_CHECKING:
     from harness.model.history import History
 
-KEPT_ONCE: Final = Sign(
-    "kept-once", "the broker was sent this record more than once, said each time that it was taken, and has kept one copy"
-)
+KEPT_ONCE: Final = Sign("kept-once", "the broker got this record more than once, accepted it each time, and kept one copy")
 UNBOUND: Final = Sign(
-    "unbound", "this record was acknowledged in a transaction that never ended, was taken off all the same, and was given once"
+    "unbound", "this record was acknowledged in a transaction that never ended, but the broker removed it, and delivered it once"
 )
 
 
 def artemis_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records that show a sign, by the wire's answers and the journal's messages.
+    """Return, for each sign, the records that show it, from the wire's answers and the journal's messages.
 
-    What was sent in a transaction that has come to nothing is kept once, too, and nothing was known again. A receipt that names a
-    place is another system's.
+    Sends in a transaction do not count: of two attempts, one in an aborted transaction, one copy is kept without duplicate
+    detection. Answers that name a place are another system's.
     """
     if not any(True for _ in history.of(kinds.COUNTED)):
         return {KEPT_ONCE: set(), UNBOUND: set()}
@@ -40,7 +38,7 @@ def artemis_signs(history: History) -> dict[Sign, set[str]]:
 
 
 def _unbound(history: History) -> set[str]:
-    """Return the records taken off a queue by an acknowledgement in a transaction that nobody was told has ended."""
+    """Return the records removed by an acknowledgement in a transaction for whose end no client got an answer."""
     bound = {
         event["record"] for event in history.of(kinds.ACKNOWLEDGED)
         if event["reached"] and event.get("transactional_id") is not None

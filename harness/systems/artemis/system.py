@@ -11,7 +11,7 @@ from harness.systems.artemis.install import RECIPE
 from harness.systems.artemis.journal import called, messages
 
 CONNECTORS: Final = {
-    # a client that has no heart-beats is quiet for as long as it likes: a week
+    # a client without heart-beats may be silent for a week
     "stomp": "tcp://{host}:{port}?protocols=STOMP&anycastPrefix=/queue/&connectionTtl=604800000&useEpoll=false&useKQueue=false",
     "core": "tcp://{host}:{port}?protocols=CORE&useEpoll=false&useKQueue=false",
     "openwire": "tcp://{host}:{port}?protocols=OPENWIRE&supportAdvisory=false&useEpoll=false&useKQueue=false",
@@ -23,5 +23,5 @@ ARTEMIS: Final = Product(
 
 
 def launcher(runtime: str = "process", version: str | None = None) -> QueueSystem:
-    """Return its launcher."""
+    """Return the launcher of ActiveMQ Artemis."""
     return QueueSystem(ARTEMIS, version, runtime)

@@ -1,1 +1,1 @@
-"""Pulsar, standalone: a process that is broker, bookie and metadata store, made of jars; what it says of its own ledgers."""
+"""Pulsar standalone as a system under test: one process that is broker, bookie and metadata store."""

@@ -1,4 +1,4 @@
-"""What Pulsar declares of itself."""
+"""The declaration of the system Pulsar."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario's pipeline is its own."""
+    """Say whether a scenario is of this system."""
     return scenario.pipeline.system == SYSTEM.name
 
 
 def versions() -> Collection[str]:
-    """Return the versions of which the sums of all jars are known."""
+    """Return the versions for which the checksums of all jars are known."""
     from harness.systems.pulsar.install import versions as known  # noqa: PLC0415 - it reads files
 
     return known()
 
 
 SEMANTICS = (
-    "sent once by the program, acknowledged before the work", "sent again, acknowledged after the work",
-    "the same, and the broker deduplicates; the sink absorbs what is given twice",
+    "the program sends once, acknowledged before the work", "resend, acknowledged after the work",
+    "as at-least-once, and the broker deduplicates; the sink absorbs duplicates",
 )  # fmt: skip
 POINTS = (
     PointsLine("Pulsar 4.2.4, Python client", "subscription", "pulsar-client", SEMANTICS),

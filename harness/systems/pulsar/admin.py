@@ -1,4 +1,4 @@
-"""What a broker of Pulsar is asked over HTTP: whether it takes messages, what its ledgers have, how far its cursors are."""
+"""Ask a Pulsar broker over HTTP: its health, its ledgers, and its cursors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OK, _NO_CONTENT, _NOT_FOUND, _CONFLICT = 200, 204, 404, 409
 
 
 class RefusedError(OSError):
-    """The broker does not do what it was asked for."""
+    """The broker answered a request with an error status, which is ``status``."""
 
     def __init__(self, what: str, status: int, said: bytes) -> None:
         super().__init__(f"{what}: {status} {said.decode('utf-8', 'replace')[:200]}")
@@ -23,7 +23,7 @@ class RefusedError(OSError):
 
 
 class Admin:
-    """One connection for a few requests, to be closed. Everything raises OSError where the broker is away, or refuses."""
+    """One HTTP connection for a few requests, used as a context manager. Each method raises OSError if the broker fails."""
 
     def __init__(self, port: int) -> None:
         self._http = http.client.HTTPConnection(HOST, port, timeout=ANSWER_S)
@@ -35,11 +35,11 @@ class Admin:
         self._http.close()
 
     def ask(self, method: str, path: str, said: Any = None) -> tuple[Mapping[str, str], bytes]:
-        """Return headers (their names in small letters) and body of an answer.
+        """Send a request; return the headers (names in lower case) and the body of the answer.
 
         Raises:
-            RefusedError: the broker answers that it will not.
-            OSError: it does not answer.
+            RefusedError: the broker answers with an error status.
+            OSError: the broker does not answer.
         """
         body = None if said is None else json.dumps(said)
         try:
@@ -53,11 +53,11 @@ class Admin:
         return {name.lower(): value for name, value in answer.getheaders()}, found
 
     def healthy(self) -> bool:
-        """Say whether a message that the broker sent to itself has come: then it is ready, and not when a port is open."""
+        """Say whether the broker's health check passed: the broker sends itself a message and receives it."""
         return self.ask("GET", "v2/brokers/health?topicVersion=V2")[1].strip() == b"ok"
 
     def make_namespace(self, name: str, policies: Iterable[tuple[str, object]]) -> None:
-        """Make a namespace that is not there yet, with policies, each by its path and what is said there."""
+        """Create a namespace, if it does not exist, and set its policies. ``policies``: path and value of each."""
         try:
             self.ask("PUT", f"v2/namespaces/{name}", {})
         except RefusedError as error:
@@ -67,7 +67,7 @@ class Admin:
             self.ask("POST", f"v2/namespaces/{name}/{path}", said)
 
     def of_topic(self, topic: str, what: str) -> dict[str, Any] | None:
-        """Return what the broker says of a topic (``internalStats``, ``stats``); ``None`` where there is no such topic."""
+        """Return statistics of a topic (``what``: ``internalStats`` or ``stats``); ``None`` if there is no such topic."""
         try:
             _, found = self.ask("GET", f"v2/{topic.replace('://', '/')}/{what}")
         except RefusedError as error:
@@ -78,5 +78,5 @@ class Admin:
         return said
 
     def entry(self, topic: str, ledger: int, entry: int) -> tuple[Mapping[str, str], bytes]:
-        """Return what the broker says of one entry of a topic's ledgers, and its payload, decompressed."""
+        """Return the headers that describe one entry of a topic's ledgers, and its decompressed payload."""
         return self.ask("GET", f"v2/{topic.replace('://', '/')}/ledger/{ledger}/entry/{entry}")

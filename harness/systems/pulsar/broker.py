@@ -1,4 +1,4 @@
-"""A running Pulsar, standalone: how it is started, and what it says of its topics."""
+"""A running Pulsar standalone: its settings, its start, and what it reports about its topics."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ NAMESPACES: Final[Mapping[str, Sequence[tuple[str, object]]]] = {
     f"public/{Cursor.FEW}": (_AT_ONCE, _DEDUPLICATION), f"public/{Cursor.SNAPSHOTS}": (_DEDUPLICATION,),
     f"public/{Cursor.PAUSING}": (_AT_ONCE, _DEDUPLICATION, ("dispatcherPauseOnAckStatePersistent", None)),
 }  # fmt: skip
-"""Where the topics of cells are, and what each is told: whether the broker knows by producer and sequence what it has, and when
-it writes down what is acknowledged."""
+"""The namespaces of cells' topics, each with its policies: whether the broker deduplicates by producer and sequence, and when it
+writes acknowledgements down."""
 HOST: Final = "127.0.0.1"
 SETTINGS: Final[Mapping[str, object]] = {
     "transactionCoordinatorEnabled": "true", "clusterName": "standalone",
@@ -49,30 +49,30 @@ SETTINGS: Final[Mapping[str, object]] = {
     "numIOThreads": 2,
     "brokerShutdownTimeoutMs": 3000, "numHttpServerThreads": 6, "numExecutorThreadPoolSize": 2, "numOrderedExecutorThreads": 1,
     "numCacheExecutorThreadPoolSize": 1,
-    "listeningInterface": "lo", "allowEphemeralPorts": "true",  # of the bookie, which else takes a port of its own on all of them
+    "listeningInterface": "lo", "allowEphemeralPorts": "true",  # else the bookie opens a port on all interfaces
 }  # fmt: skip
-"""What is not the default. All that is acknowledged is kept: a topic is what the judge reads at the end."""
+"""Settings that differ from the defaults. Acknowledged messages are kept, because the judge reads the topics at the end."""
 _FEW_RANGES: Final[Mapping[str, object]] = {
     "managedLedgerMaxUnackedRangesToPersist": 2,
     "managedLedgerPersistIndividualAckAsLongArray": "false",
 }
-"""How many ranges of single acknowledgements are written down (one more than it says), in the format that was the default until
-4.1: the newer one writes all of a ledger, however many they are."""
+"""A limit on the ranges of single acknowledgements that are written down; the broker writes one more than it says. The limit
+applies only in the format that was the default until 4.1: the newer one writes all ranges of a ledger."""
 BESIDES: Final[Mapping[Cursor, Mapping[str, object]]] = {
     Cursor.FEW: _FEW_RANGES,
     Cursor.PAUSING: _FEW_RANGES,
     Cursor.SNAPSHOTS: {"brokerDeduplicationEntriesInterval": 5},
 }
-"""What a broker is told for some cells that no namespace can say."""
+"""Broker settings for cells that need what no namespace policy can say."""
 
 
 def besides(settings: Settings) -> Mapping[str, object]:
-    """Return what a broker must be told besides for a cell with these settings."""
+    """Return the additional broker settings for a cell with these settings."""
     return BESIDES.get(settings.consumer.push.cursor, {})
 
 
 def namespace_of(settings: Settings) -> str:
-    """Return where the topics of a cell with these settings belong."""
+    """Return the namespace for the topics of a cell with these settings."""
     cursor = settings.consumer.push.cursor
     if cursor is not Cursor.LAZY:
         return f"public/{cursor}"
@@ -80,7 +80,7 @@ def namespace_of(settings: Settings) -> str:
 
 
 class PulsarBroker(ServedBroker):
-    """Implements :class:`harness.run.queues.QueueBroker`."""
+    """A Pulsar standalone behind its wire. Implements :class:`harness.run.queues.QueueBroker`."""
 
     start_s = 90.0
 
@@ -89,65 +89,65 @@ class PulsarBroker(ServedBroker):
         self._program = runtimes.fit(install.server)
         self._binary, self._http, self._bookie, self._to_itself, *others = self.ports
         self._ports = dict(zip(ROLES, others[: len(ROLES)], strict=True))
-        """Where clients of a role come to: the wire."""
+        """Role → the wire's port, to which its clients connect."""
         self._behind = dict(zip(ROLES, others[len(ROLES) :], strict=True))
-        """Where the wire goes on to: the broker tells by that which address its clients are to use."""
+        """Role → the broker's port behind the wire. The broker knows from the port which address to tell its clients."""
         self._told: Mapping[str, object] = {}
-        """What it is told besides the settings of every broker."""
+        """The additional settings of this broker."""
         self._namespaces: dict[str, str] = {}
         self._entries: dict[tuple[str, Position], Entry] = {}
-        """What was read: an entry does not change, but for the end of its transaction."""
+        """The entries that were read. An entry changes only when its transaction ends."""
 
     def routes(self) -> Sequence[Route]:
-        """Return the ways through its wire: one for each role."""
+        """Return the wire's routes, one for each role."""
         return [
             Route(role, BROKER, role, self._ports[role], self._behind[role], self.runtime.bind, self.runtime.address(BROKER),
                   protocol="pulsar") for role in ROLES
         ]  # fmt: skip
 
     def own_routes(self) -> Sequence[Route]:
-        """Return how its coordinator tells partitions and subscriptions the end of a transaction: they may be other brokers'."""
+        """Return the route on which the coordinator tells partitions and subscriptions the end of a transaction."""
         return [Route(Role.BROKER, BROKER, Role.BROKER, self._to_itself, self._binary, self.runtime.bind,
                       self.runtime.address(BROKER), protocol="pulsar")]  # fmt: skip
 
     def spec(self) -> NodeSpec:
-        """Return how its process is started, on the data that there is."""
+        """Return the node that starts the broker on its present data."""
         self._configure()
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir()
         data = (self._directory / "data").absolute()
         words = ("--config", str(self._conf), "-nss", "-nfw", "--metadata-dir", str(data / "metadata"),
                  "--bookkeeper-dir", str(data / "bookkeeper"), "--bookkeeper-port", str(self._bookie))  # fmt: skip
-        # there it unpacks its native libraries, which a JVM that is killed leaves behind
+        # the JVM unpacks native libraries there, and leaves them behind when it is killed
         return self.on_jars(self._program, self._http, *words, flags=(f"-Djava.io.tmpdir={self._scratch}",))
 
     def answers(self) -> bool:
-        """Say whether it has taken a message of its own and given it out, and its namespaces are there.
+        """Say whether the broker is healthy; create the namespaces if it is.
 
         Raises:
-            OSError: it cannot be asked.
+            OSError: the broker does not answer.
         """
         with Admin(self._http) as admin:
             if not admin.healthy():
                 return False
-            for name, policies in NAMESPACES.items():  # their tenant comes last, when it starts for the first time
+            for name, policies in NAMESPACES.items():  # at its first start the broker creates their tenant last
                 admin.make_namespace(name, policies)
         return True
 
     def address(self, role: Role) -> str:
-        """Return where programs of a role find it: the wire."""
+        """Return the address for programs of a role, which is the wire's."""
         return f"{self.runtime.address('wire')}:{self._ports[role]}"
 
     @property
     def direct(self) -> str:
-        """Where it is found past the wire."""
+        """The broker's own address, without the wire."""
         return f"{HOST}:{self._binary}"
 
     def become(self, told: Mapping[str, object]) -> None:
-        """Be one that is told this besides: another start where it is told something else now.
+        """Use these additional settings; restart the broker if they differ from the present ones.
 
         Raises:
-            EnvironmentFailure: it does not come up again.
+            EnvironmentFailure: the broker does not come up again.
         """
         if told != self._told:
             self._told = told
@@ -155,23 +155,23 @@ class PulsarBroker(ServedBroker):
             self.restart()
 
     def place(self, key: str, namespace: str) -> None:
-        """Put the topics of a cell into a namespace."""
+        """Choose the namespace for the topics of a cell, which is named by its key."""
         self._namespaces[key] = namespace
 
     def queue(self, name: str) -> str:
-        """Return a topic as clients name it; one of a cell is in the cell's namespace."""
+        """Return a topic's full name, with the namespace of its cell."""
         return f"persistent://{self._namespaces.get(name.partition('.')[0], PLAIN)}/{name}"
 
     def dead_letters(self, queue: str) -> str:
-        """Return where the dead letters of our subscription are put."""
+        """Return the topic for the dead letters of lostack's subscription."""
         return f"{queue}-{SUBSCRIPTION_NAME}-DLQ"
 
     def called(self, name: str) -> str:
-        """Return the place of a copy: clients are told just that."""
+        """Return the name unchanged: a client's message id is the place of the copy."""
         return name
 
     def messages(self, queue: str) -> tuple[Message, ...]:
-        """Return every copy that a topic has had, entry by entry, as the broker reads it from its bookie."""
+        """Return every copy that a topic has held, entry by entry, as the broker reads it from its bookie."""
         with Admin(self._http) as admin:
             internal = admin.of_topic(queue, "internalStats")
             if internal is None:
@@ -189,7 +189,7 @@ class PulsarBroker(ServedBroker):
         return found
 
     def count(self, queue: str) -> Count:
-        """Return how many messages wait in a subscription, as the broker's statistics say."""
+        """Return how many messages wait in the subscription, from the broker's statistics."""
         with Admin(self._http) as admin:
             said = admin.of_topic(queue, "stats?getPreciseBacklog=true")
         subscription = (said and only(said["subscriptions"])) or {}
@@ -197,7 +197,7 @@ class PulsarBroker(ServedBroker):
         return Count(waiting - given, given)
 
     def close(self) -> None:
-        """End everything. Safe to call twice, and of one that never came up."""
+        """Stop everything. Safe to call twice, and before anything was started."""
         super().close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 

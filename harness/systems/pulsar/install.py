@@ -1,4 +1,4 @@
-"""What Pulsar standalone is started from, and its Java client: 143 MB of jars, checked by their sums, fetched when needed."""
+"""Install Pulsar standalone and its Java client: 143 MB of jars, downloaded when needed and checked by checksums."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CLIENT: Final = ("-Xmx128m", "-XX:MaxDirectMemorySize=64m")
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """What it is run by. ``flags``: of every JVM, such as a class-data archive of the jars, which is ``archive``."""
+    """An installed Pulsar. ``flags``: JVM flags for each process, such as for the class-data archive ``archive``."""
 
     java: Java
     jars: tuple[Path, ...]
@@ -50,14 +50,14 @@ class Install:
 
     @property
     def server(self) -> JavaProgram:
-        """The broker, which takes ``--config …``."""
+        """The broker's program, which takes ``--config …``."""
         return JavaProgram(self.java.path, (*self.flags, *JVM, *SERVER), self.jars, MAIN, self.archive)
 
     def client(self, say: Callable[[str], None]) -> ClientSetup:
-        """Return what the Java client needs around a stage: the JVM beside it.
+        """Return the Java client: a JVM that runs beside the stage.
 
         Raises:
-            EnvironmentFailure: it can be neither fetched nor compiled.
+            EnvironmentFailure: the client can be neither downloaded nor compiled.
         """
         ours = compiled("pulsar-bridge", [CALLS, BRIDGE], self.jars, say)
         jvm = JavaProgram(self.java.path, (*self.flags, *JVM, *CLIENT), (*self.jars, ours), BRIDGE_MAIN, self.archive)
@@ -65,15 +65,15 @@ class Install:
 
 
 def versions() -> tuple[str, ...]:
-    """Return the versions whose sums are known."""
+    """Return the versions with known checksums."""
     return tuple(sorted((file.stem.removeprefix(f"{NAME}-") for file in HERE.glob(f"{NAME}-*.sha256")), key=Version))
 
 
 def ensure(say: Callable[[str], None], version: str = VERSION) -> Install:
-    """Return a version, fetched where it is not there yet.
+    """Return a version; download it if the cache does not have it.
 
     Raises:
-        EnvironmentFailure: it cannot be fetched; one line.
+        EnvironmentFailure: the version cannot be downloaded; the message is one line.
     """
     cache = cache_root()
     java = find_java(cache, say)

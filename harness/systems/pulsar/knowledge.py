@@ -1,4 +1,4 @@
-"""What Pulsar tells the judge of its histories."""
+"""What the judge must know about histories of Pulsar."""
 
 from __future__ import annotations
 

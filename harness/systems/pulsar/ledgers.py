@@ -1,7 +1,7 @@
-"""What a topic's ledgers say of it: every copy that was there, and what a subscription has done with. Pure.
+"""Read a topic's ledgers: every copy that the topic held, and which copies the subscription has acknowledged. Without I/O.
 
-A topic keeps what is acknowledged, since it is told to (retention). An entry is one message, or a batch; how far a subscription
-is, says its cursor: everything up to a position is done with, and ranges behind it.
+Retention lets a topic keep acknowledged messages. An entry is one message or a batch. The cursor of a subscription says that
+everything up to a position is acknowledged, and also some ranges after it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Position = tuple[int, int]
 """Ledger and entry."""
 _RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
 _PROPERTIES: Final = "x-pulsar-property"
-"""All of them, as one JSON object."""
+"""The header with all properties, as one JSON object."""
 _BATCH: Final = "x-pulsar-num-batch-message"
 _PART, _PARTS, _WHOLE = "x-pulsar-chunk-id", "x-pulsar-num-chunks-from-msg", "x-pulsar-uuid"
-"""Of a message that is one of several which are one: which it is, of how many, of what."""
+"""The headers of a chunk: its number, the number of chunks, and the id of the whole message."""
 _MARKER: Final = "x-pulsar-marker-type"
 _BROKERS_OWN: Final = frozenset({"pulsar.dedup", "__compaction"})
 _ABORTED, _OPEN = "x-pulsar-txn-aborted", "x-pulsar-txn-uncommitted"
 
 
 class StrangeLedgerError(OSError):
-    """Ledgers that say what cannot be."""
+    """Ledgers contradict how a topic is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry, as the broker tells it."""
+    """One entry, as the broker reports it."""
 
     at: Position
     headers: Mapping[str, str]
@@ -46,21 +46,21 @@ class Entry:
 
     @property
     def is_message(self) -> bool:
-        """Whether it is one of a program, and none by which a broker marks the end of a transaction."""
+        """Whether a program sent it: a broker also writes markers for the end of a transaction."""
         return _MARKER not in self.headers
 
     def says(self, name: str) -> bool:
-        """Say whether something is so, by its header."""
+        """Say whether the header of this name is true."""
         return self.headers.get(name, "false") == "true"
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing that is said of it will change: it is in no transaction, or in one that has ended."""
+        """Whether its headers will not change: it is in no transaction, or its transaction has ended."""
         return not self.says(_OPEN)
 
 
 def position(text: str) -> Position:
-    """Read a position.
+    """Parse a position, ``ledger:entry``.
 
     >>> position("3:-1")
     (3, -1)
@@ -70,12 +70,12 @@ def position(text: str) -> Position:
 
 
 def entries_of(internal: Mapping[str, Any]) -> Iterator[Position]:
-    """Yield where a topic has entries, by its ``internalStats``."""
+    """Yield the positions of all entries of a topic, from its ``internalStats``."""
     ledgers = internal["ledgers"]
     last = ledgers[-1]["ledgerId"] if ledgers else None
     for each in ledgers:
         count = each["entries"]
-        if each["ledgerId"] == last and not count:  # the one that is written says so elsewhere
+        if each["ledgerId"] == last and not count:  # for the open ledger the count stands elsewhere
             ledger, entry = position(internal["lastConfirmedEntry"])
             count = entry + 1 if ledger == last else 0
         yield from ((each["ledgerId"], entry) for entry in range(count))
@@ -83,14 +83,14 @@ def entries_of(internal: Mapping[str, Any]) -> Iterator[Position]:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a subscription has done with: all up to a position, and ranges behind it, each behind its first position."""
+    """What a subscription has acknowledged: all up to ``upto``, and ranges after it, without the first position of each range."""
 
     upto: Position
     ranges: tuple[tuple[Position, Position], ...]
 
     @classmethod
     def of(cls, cursor: Mapping[str, Any]) -> Done:
-        """Read a cursor.
+        """Parse a cursor of ``internalStats``.
 
         >>> Done.of({"markDeletePosition": "3:1", "individuallyDeletedMessages": "[(3:2..3:4]]"})
         Done(upto=(3, 1), ranges=(((3, 2), (3, 4)),))
@@ -103,21 +103,21 @@ class Done:
 
 
 def only(subscriptions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return what is said of the one subscription of a topic, ``None`` where it has none. The broker's own are no subscriptions.
+    """Return the statistics of a topic's only subscription; ``None`` if it has none. The broker's own ones do not count.
 
     Raises:
-        StrangeLedgerError: there are several, and a message that the one is done with the other may wait for.
+        StrangeLedgerError: the topic has several subscriptions, for which "acknowledged" has no single meaning.
     """
     found = {name: said for name, said in subscriptions.items() if name not in _BROKERS_OWN}
     if len(found) > 1:
-        raise StrangeLedgerError(f"several subscriptions: {', '.join(sorted(found))}; one is what can be counted")
+        raise StrangeLedgerError(f"lostack can count for one subscription, and the topic has several: {', '.join(sorted(found))}")
     return next(iter(found.values()), None)
 
 
 def joined(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield what stands for itself, and at its last part what comes in several, as consumers put them together.
+    """Yield each whole message; a message in chunks comes at its last chunk, put together as consumers do it.
 
-    The first part begins anew, one that was there is passed over, and behind a gap nothing becomes of the rest.
+    A first chunk starts the message again, a repeated chunk is skipped, and after a gap the other chunks are dropped.
     """
     parts: dict[str, list[bytes]] = {}
     for entry in entries:
@@ -137,10 +137,10 @@ def joined(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def messages(entries: Iterable[Entry], done: Done | None) -> tuple[Message, ...]:
-    """Return every copy that a topic has had. ``done``: of its one subscription; ``None``: nobody has subscribed.
+    """Return every copy that a topic has held. ``done``: what its subscription has acknowledged; ``None``: no subscription.
 
     Raises:
-        StrangeLedgerError: the broker says of a message what cannot be.
+        StrangeLedgerError: a batch, or a message's properties, cannot be decoded.
     """
     found = []
     for entry in joined(each for each in entries if each.is_message):

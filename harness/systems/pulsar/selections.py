@@ -1,4 +1,4 @@
-"""What only a history of Pulsar's tells: which acknowledgements its cursor had not written down when the broker died."""
+"""Sets of records that only a history of Pulsar tells: those whose acknowledgement the cursor had perhaps not written down."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 UNWRITTEN: Final = Select("not-written-down")
-"""What a broker that dies may give again: the records in hand, and those whose acknowledgement it may not have written down.
+"""What a broker that dies may deliver again: records in hand, and records whose acknowledgement it may not have written down.
 
-A cursor is written down by an acknowledgement, once a second at most (managedLedgerDefaultMarkDeleteRateLimit). So the last
-writing was no more than a second before the last acknowledgement. A library also sends again what was not answered.
+An acknowledgement makes the broker write the cursor, once a second at most (managedLedgerDefaultMarkDeleteRateLimit). So the last
+write was at most a second before the last acknowledgement. Records without an answer count, too: the library sends them again.
 """
 WRITES_NS: Final = 1_500_000_000
-"""That second, and half of one for an acknowledgement's way through the broker."""
+"""That second, and half a second for an acknowledgement's way through the broker."""
 
 
 def cursor_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return that selection; nothing where no broker has died while the pipeline ran."""
+    """Return the selection; nothing if no broker died while the pipeline ran."""
     deaths = list(broker_deaths(history))
     hand = given_selections(history, target).get(IN_HAND)
     if not deaths or hand is None:
@@ -37,7 +37,7 @@ def cursor_selections(history: History, target: str) -> dict[Select, frozenset[s
 
 
 def _under_way(history: History, deaths: list[int]) -> set[str]:
-    """Return the records that were sent before a death, and of which that request was not answered to its program."""
+    """Return the records with a request before a death whose answer did not reach the program."""
     answered = {(e["request"], e["record"]) for e in history.of(kinds.PRODUCE_ANSWER) if e["reached"]}
     sent: list[Event] = [e for e in history.of(kinds.SENT) if e["t"] <= max(deaths)]
     return {e["record"] for e in sent if (e["request"], e["record"]) not in answered}

@@ -19,27 +19,27 @@ from harness.stages.settings import (
 )
 
 AMO: Final = Settings(AT_MOST_ONCE.producer, AT_MOST_ONCE.consumer, TopicSettings(partitions=0))
-"""The program sends once, and acknowledges before its work; what the library does by itself is another matter."""
+"""The program sends once, and acknowledges before its work. The library may still send again by itself."""
 ALO: Final = QUEUE_AT_LEAST_ONCE
 EOS: Final = replace(QUEUE_EXACTLY_ONCE, producer=replace(QUEUE_EXACTLY_ONCE.producer, idempotence=True))
-"""The broker knows a record by its producer's name and its number in the source; the sink knows it by its id."""
+"""The broker deduplicates by the producer's name and the record's number in the source; the sink by the record's id."""
 AMO_DEDUPLICATED: Final = replace(AMO, producer=replace(AMO.producer, idempotence=True))
 ALO_DEDUPLICATED: Final = replace(ALO, producer=EOS.producer)
 
 
 def answered(settings: Settings) -> Settings:
-    """Return settings in which an acknowledgement goes at once, and its answer is waited for."""
+    """Return settings in which an acknowledgement is sent at once, and the program waits for its answer."""
     return _pushed(settings, receipts=True)
 
 
 def with_cursor(settings: Settings, cursor: Cursor, *, puts_off: int = 0) -> Settings:
-    """Return settings for a subscription whose acknowledgements are written down otherwise; its producer is deduplicated."""
+    """Return settings in which the broker writes acknowledgements down in another way, and deduplicates the producer."""
     deduplicated = replace(settings, producer=replace(settings.producer, idempotence=True))
     return _pushed(deduplicated, cursor=cursor, puts_off=puts_off)
 
 
 def in_parts(settings: Settings) -> Settings:
-    """Return settings in which a message goes in parts: the smallest in two, the largest in some thirty-five."""
+    """Return settings in which messages are sent in chunks: the smallest in two, the largest in about thirty-five."""
     return replace(settings, producer=replace(settings.producer, part_bytes=30))
 
 
@@ -54,7 +54,7 @@ IN_TRANSACTION: Final = replace(
     EOS, transaction_timeout_ms=5_000,
     consumer=ConsumerSettings(position=SavePosition.IN_TRANSACTION, push=PushSettings(receipts=True)),
 )  # fmt: skip
-"""Result and acknowledgement in one transaction. That of a program that is gone ends when its time is over."""
+"""Result and acknowledgement in one transaction. The transaction of a dead program ends by its time-out."""
 TRANSFORM: Final = Pipeline(
     "transform", "pulsar",
     {Semantic.AT_MOST_ONCE: answered(AMO), Semantic.AT_LEAST_ONCE: answered(ALO), Semantic.EXACTLY_ONCE: IN_TRANSACTION},

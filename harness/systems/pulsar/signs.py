@@ -1,4 +1,4 @@
-"""What only Pulsar's histories show of a protection."""
+"""Signs of protection that only histories of Pulsar show."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from harness.protocols.pulsar.steps import Command
 if TYPE_CHECKING:
     from harness.model.history import History
 
-DEDUPLICATED: Final = Sign(
-    "deduplicated", "the broker has answered a request of this record by a receipt that names no place: it had it already"
-)
+DEDUPLICATED: Final = Sign("deduplicated", "the broker answered a send of this record without a place: it had the record already")
 
 ENDED_UNHEARD: Final = Sign(
-    "ended-unheard", "the end of this record's transaction was taken, its program never learnt so, and nobody was given it again"
+    "ended-unheard", "this record's transaction ended, the program got no answer, and no consumer was given the record again"
 )
 
 HELD_BACK: Final = Sign(
-    "held-back", "the broker had this record, and gave it out only after a hole in what was acknowledged before it was filled"
+    "held-back", "the broker delivered this record only after a gap in the acknowledgements before it was filled"
 )
 
-PART_AGAIN: Final = Sign("part-again", "a part of this record's message went over the wire again, the same way")
+PART_AGAIN: Final = Sign("part-again", "a chunk of this record's message went over the wire twice in the same direction")
 
 ABORTED_OR_ASKED: Final = Sign(
-    "aborted-or-asked", "this record's transaction was aborted, or the client asked for its end again, over another connection"
+    "aborted-or-asked", "this record's transaction was aborted, or the client requested its end on two connections"
 )
 
 _TOLD: Final = {Command.END_TXN_ON_PARTITION, Command.END_TXN_ON_SUBSCRIPTION}
-TOLD_AGAIN: Final = Sign("told-again", "the coordinator told somebody again how this record's transaction has ended")
+TOLD_AGAIN: Final = Sign(
+    "told-again", "the coordinator told a partition or subscription again how this record's transaction ended"
+)
 
 
 def pulsar_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records by sign: taken for duplicates, of a transaction that ended unheard, or kept waiting."""
+    """Return, for each sign, the records that show it."""
     answers = [e for e in history.of(kinds.PRODUCE_ANSWER) if "place" in e and e["error"] == 0]
     given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
     unheard = {e["record"] for e in history.of(kinds.ENDING) if e["outcome"] == "taken" and not e["reached"]}
@@ -52,13 +52,13 @@ def pulsar_signs(history: History) -> dict[Sign, set[str]]:
 
 
 def _aborted(history: History) -> set[str]:
-    """Return what shows the common sign, of a broker of Pulsar: where the wire saw that somebody began a transaction there."""
+    """Return the records of the common sign ``aborted``, if the wire saw a Pulsar transaction begin."""
     begun = any(event.get("api") == Command.NEW_TXN for event in history.of(kinds.FRAME))
     return common_signs(Rows(history.events))[ABORTED] if begun else set()
 
 
 def _asked_again(history: History) -> set[str]:
-    """Return the records of whose transaction the end was asked for by two connections: the first names them."""
+    """Return the records whose transaction's end was requested on two connections."""
     asked: dict[str, set[int]] = {}
     records: dict[str, list[str]] = {}
     for event in history.of(kinds.FRAME):
@@ -69,7 +69,7 @@ def _asked_again(history: History) -> set[str]:
 
 
 def _told_again(history: History) -> set[str]:
-    """Return the records of whose transaction a partition, or a subscription, was told the end more than once."""
+    """Return the records whose transaction's end was told to a partition or subscription more than once."""
     told: Counter[tuple[str, str]] = Counter()
     records: dict[str, list[str]] = {}
     for event in history.of(kinds.FRAME):
@@ -82,7 +82,7 @@ def _told_again(history: History) -> set[str]:
 
 
 def _part_again(history: History) -> set[str]:
-    """Return the records of whose message some part was seen twice: the last one says whose they are."""
+    """Return the records with a chunk that was seen twice; the last chunk names the record."""
     seen: Counter[tuple[str, str, int]] = Counter()
     records: dict[str, str] = {}
     for event in history.of(kinds.FRAME):
@@ -93,9 +93,9 @@ def _part_again(history: History) -> set[str]:
 
 
 def _held_back(history: History) -> set[str]:
-    """Return the records that were stored when a hole was about to be filled, and given out for the first time behind that.
+    """Return the records that were stored before a gap was filled, and first delivered after that.
 
-    What is stored while that request is on its way may come behind it by chance.
+    Records that are stored while the filling request is on its way do not count: they may come after it by chance.
     """
     stored: set[str] = set()
     given: dict[str, int] = {}
@@ -112,7 +112,7 @@ def _held_back(history: History) -> set[str]:
             held |= {record} & waiting
         elif event["event"] == kinds.ACKNOWLEDGED and record in given:
             asks = event["outcome"] is None and (event.get("request"), record) in taken
-            if asks and given[record] < last:  # one that was given later is acknowledged already: here was a hole
+            if asks and given[record] < last:  # a later delivery is acknowledged already, so this one was a gap
                 waiting |= stored - given.keys()
             last = max(last, given[record]) if event["outcome"] == "taken" else last
     return held

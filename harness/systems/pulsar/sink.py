@@ -1,4 +1,4 @@
-"""A topic as the sink of a cell: what a processor has sent, read as the other topic is."""
+"""A Pulsar topic as the sink of a cell: the results that a processor sent."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ class TopicSink:
     scene: CellScene
     broker: QueueBroker
     there: str = ""
-    """It is no database."""
+    """The address of a database, which a topic does not have."""
 
     @property
     def name(self) -> str:
-        """The topic."""
+        """The full name of the topic."""
         return self.broker.queue(f"{self.scene.cell.key}.out")
 
     def open(self) -> None:
-        """Do nothing yet: it is made when somebody sends to it."""
+        """Do nothing: the topic is created when a program sends to it."""
 
     def close(self) -> None:
-        """Do nothing: it stays."""
+        """Do nothing: the topic stays."""
 
     def size(self) -> Any:
-        """Return how many copies it has, and how many can be seen."""
+        """Return the number of copies, and the number of visible copies."""
         found = self.broker.messages(self.name)
         return len(found), sum(message.visible for message in found)
 
     def trouble(self) -> str | None:
-        """Return which transactions may yet change it, or ``None``."""
+        """Say how many results are in open transactions, or return ``None``."""
         left = sum(message.waiting is Waiting.OPEN for message in self.broker.messages(self.name))
-        return f"{left} results are in transactions that are open" if left else None
+        return f"{left} results are in open transactions" if left else None
 
     def observe(self) -> None:
-        """Write every copy, and each visible one as a result. Nobody reads the sink, so no copy waits for a reader."""
+        """Write every copy, and each visible one as a result. No program reads the sink, so no copy waits for a reader."""
         for order, message in enumerate(self.broker.messages(self.name)):
             payload = decode(message.value)
             mine = payload is not None and payload.cell_key == self.scene.cell.key

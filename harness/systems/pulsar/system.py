@@ -1,4 +1,4 @@
-"""Pulsar as a system under test: what it is started from, and a deployment of it with our own stages around."""
+"""Pulsar as a system under test: prepare it, and deploy a broker for lostack's own stages."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from harness.model.scenario import Deployment
 
 CLIENT_VERSION: Final = "3.13.0"
-"""Of the Python client, where a run names none: it lives in an environment of its own, as every version of it does."""
+"""The default version of the Python client. Each version has its own environment."""
 
 
 class PulsarSystem:
-    """Pulsar, in the runtime of that name. Implements :class:`harness.interfaces.Launcher`."""
+    """Pulsar, in one runtime. Implements :class:`harness.interfaces.Launcher`."""
 
     name = "pulsar"
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        """``version``: another one than the default, of those whose sums are known."""
+        """``version``: a version other than the default, with known checksums."""
         self._runtime, self._version = runtime, version or VERSION
         if version is not None:
             self.name = f"{self.name}=={version}"
@@ -44,12 +44,12 @@ class PulsarSystem:
         self._clients: dict[str, ClientSetup] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java and the jars, make their class-data archive, build images, where they are not there yet."""
+        """Download Java and the jars, make the class-data archive and build images, unless they are available."""
         self._runtimes = prepare_runtimes(self._runtime, say)
         self._install = with_archive(ensure(say, self._version), say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch the clients that these cells are driven through."""
+        """Download the clients of these cells."""
         if self._install is None:
             raise RuntimeError("prepare() comes first")
         for client in sorted({cell.client for cell in cells}):
@@ -58,8 +58,8 @@ class PulsarSystem:
             self._clients[client] = self._runtimes.fit(setup)
 
     def deploy(self, need: Deployment, directory: Path) -> PulsarDeployed:
-        """Start a broker with its wire; ready when it has taken a message and given it out."""
-        del need  # there is one broker in each of its deployments
+        """Start a broker with its wire, and wait until its health check passes."""
+        del need  # every deployment has one broker
         if self._install is None:
             raise RuntimeError("prepare() comes first")
         broker = PulsarBroker(self._install, directory, self._runtimes)
@@ -71,7 +71,7 @@ class PulsarSystem:
         return PulsarDeployed(broker, self._clients)
 
     def versions(self) -> dict[str, str]:
-        """Pulsar, its clients, Java and Python."""
+        """Return the versions of Pulsar, its clients, Java and Python."""
         found = {client.partition("==")[0]: setup.version for client, setup in self._clients.items()}
         if self._install is not None:
             found |= {self.name: self._install.version, "java": self._install.java.version}
@@ -79,17 +79,17 @@ class PulsarSystem:
 
 
 class PulsarDeployed:
-    """A running broker, and our own stages around it. Safe to use from several threads, one per cell."""
+    """A running broker for cells of lostack's own stages. Safe to use from several threads, one per cell."""
 
     def __init__(self, broker: PulsarBroker, clients: Mapping[str, ClientSetup]) -> None:
         self.broker = broker
         self._clients = clients
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Do nothing: its cells share no death."""
+        """Do nothing: cells on Pulsar share no crash."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell. A broker that it has to itself is told what the cell's settings ask for."""
+        """Return the run of one cell. A broker that the cell does not share gets the settings that the cell needs."""
         settings = ours(cell.settings)
         if cell.scenario.deployment.alone:
             self.broker.become(besides(settings))
@@ -101,9 +101,9 @@ class PulsarDeployed:
         ))  # fmt: skip
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        """Raise EnvironmentFailure if the guardian or the wire died by itself."""
         self.broker.check()
 
     def close(self) -> None:
-        """End everything."""
+        """Stop the broker and the wire."""
         self.broker.close()

@@ -1,1 +1,1 @@
-"""Spark: Structured Streaming, on a Kafka that it reads and writes."""
+"""Spark as a system under test: Structured Streaming queries that read and write Kafka."""

@@ -1,4 +1,4 @@
-"""What a query can suffer beyond the eight verbs: its checkpoint is lost, its source expires, another driver stands in."""
+"""The abilities of a cell on Spark: lose the checkpoint, expire the source, replace the driver."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ZOMBIE_S = 60.0
 
 @dataclass
 class QueryCheckpoint(CheckpointAbility):
-    """The checkpoint of the cell's query."""
+    """Deletes the checkpoint of the cell's query."""
 
     scene: Scene
     query: Query
 
     def lose(self) -> None:
-        """Remove it, and say how large it was."""
+        """Delete the checkpoint, and write down its size."""
         folder = self.query.checkpoint
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         shutil.rmtree(folder)
@@ -42,13 +42,13 @@ class QueryCheckpoint(CheckpointAbility):
 
 @dataclass
 class SourceRetention(Retention):
-    """What retention does to a source."""
+    """Deletes records of the source as retention would."""
 
     scene: Scene
     query: Query
 
     def expire(self) -> None:
-        """Delete the batch in hand, and all before it; say what goes."""
+        """Delete the records of the present batch and all before it, and write them down."""
         topic, before = self.scene.source, self.query.present().planned()
         gone = [copy for copy in self.scene.observer.copies(topic) if copy.offset < before.get(copy.partition, 0)]
         for copy in gone:
@@ -60,20 +60,28 @@ class SourceRetention(Retention):
 
 @dataclass
 class NextDriver(Succession):
-    """Another driver on the same checkpoint."""
+    """Starts a second driver on the same checkpoint."""
 
     query: Query
 
     def stand_in(self, role: Role) -> None:
-        """Start it."""
+        """Start a second driver, and wait until its query runs.
+
+        Raises:
+            TypeError: the role is not the driver.
+        """
         if role is not self.query.driver.role:
-            raise TypeError(f"nobody stands in for a {role}")
+            raise TypeError(f"only a driver can be replaced, not a {role}")
         second = self.query.replace_driver()
         second.start()
         second.await_ready()
 
     def await_zombie(self, node: Target) -> None:
-        """Wait until the replaced driver has written something down, or has ended."""
+        """Wait until the replaced driver has gone on, and has done all its work or has ended.
+
+        Raises:
+            TypeError: the node is not a driver.
+        """
         if not isinstance(node, DriverNode):
             raise TypeError(f"{node.name} was not replaced")
         before = node.moves()
@@ -81,7 +89,7 @@ class NextDriver(Succession):
         alone, last = Checkpoint(self.query.checkpoint / str(node.stage.incarnation)), self.query.last
 
         def done() -> Any:
-            reached = alone.committed()  # of a checkpoint that nobody else has; a shared one it dies of
+            reached = alone.committed()  # only with a checkpoint of its own; on a shared one it dies
             return node.trouble() or (reached and all(reached[p] > offset for p, offset in last.items()))
 
         wait_until(done, within_s=ZOMBIE_S, because="the zombie to be done", poll_s=0.05)

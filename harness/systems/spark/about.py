@@ -1,4 +1,4 @@
-"""What Spark declares of itself."""
+"""The declaration of the system Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Re
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario's pipeline is a streaming query, on one broker."""
+    """Say whether a scenario is a streaming query on one broker."""
     return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
 
 

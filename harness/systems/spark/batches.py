@@ -1,7 +1,7 @@
-"""Batches of a streaming engine: which records shared one with the target, as the engine's own log of offsets says.
+"""Find which records shared a micro-batch with the target, from the engine's offset log.
 
-Which records make up a batch is decided while the pipeline runs, so the sets that a prediction names are read from the
-history, where a plan's other selections are known beforehand.
+Batches are formed while the pipeline runs, so these sets are read from the history. The other selections of a plan are known
+before the run.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def batch_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the selections that depend on the first batch that held ``target``; none where no batch did.
+    """Return the selections that depend on the first batch with ``target``; nothing if no batch had it.
 
-    Inside a batch, records are worked on in the order of partition and offset.
+    In a batch, records are processed in the order of partition and offset.
     """
     places = {
         (event["partition"], event["offset"]): event["record"]
@@ -40,7 +40,7 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
 
 
 def _ranges_with(history: History, at: tuple[int, int]) -> dict[int, range]:
-    """The offsets per partition of the first batch that reads the log at a place."""
+    """Return the offsets, by partition, of the first batch that contains a place (partition, offset)."""
     events = list(history.of(kinds.BATCH))
     first = next((e for e in events if e["partition"] == at[0] and e["offset"] <= at[1] < e["position"]), None)
     if first is None:

@@ -1,4 +1,4 @@
-"""A standalone cluster for one cell: a master, a worker, and the executor that the worker starts and starts again."""
+"""A standalone Spark cluster for one cell: a master, a worker, and an executor that the worker starts and restarts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _REGISTERED = "Successfully registered with master"
 
 @dataclass
 class Cluster:
-    """Master and worker, with one executor at a time. The executor implements :class:`harness.controls.Target`.
+    """A master and a worker, with one executor at a time. The executor implements :class:`harness.controls.Target`.
 
-    An executor in a container shares it with its worker: killed, paused and started again is the container of both.
+    In a container the executor lives with its worker, and a fault kills, pauses and restarts the container of both.
     """
 
     runtime: Runtime
@@ -53,7 +53,7 @@ class Cluster:
 
     @property
     def conf(self) -> dict[str, str]:
-        """What a driver is told, to run its tasks here."""
+        """The Spark settings with which a driver runs its tasks on this cluster."""
         return {
             "spark.master": self._servers.url,
             "spark.cores.max": CORES,
@@ -64,19 +64,19 @@ class Cluster:
         }
 
     def start(self) -> None:
-        """Start master and worker; the executor comes with the first driver."""
+        """Start the master and the worker. The executor starts with the first driver."""
         self._master = self.runtime.start(self._servers.master)
         self._start_worker()
 
     def await_executor(self) -> None:
-        """Wait until an executor is up that has not been seen before, and write that down."""
+        """Wait until a new executor is up, and write that down."""
         backend = wait_until(lambda: self._backend(not_pid=self._pid), within_s=UP_S, because="an executor", poll_s=0.05)
         self._pid = backend.pid
         self._incarnation += 1
         self._say("started")
 
     def kill(self) -> None:
-        """SIGKILL the executor; gone is what its parent, the worker, or for a container the engine, says about its end."""
+        """Kill the executor with SIGKILL, and wait until its parent (the worker, or the container engine) reports its end."""
         if not self.ground.killed_alone:
             self._say("exited", **how(self._node().kill()))
             return
@@ -87,7 +87,7 @@ class Cluster:
         self._say("exited", **reported(seen[0]))
 
     def pause(self) -> None:
-        """Stop it."""
+        """Stop the executor (SIGSTOP), or the container."""
         if self.ground.killed_alone:
             psutil.Process(self._pid).suspend()
         else:
@@ -95,7 +95,7 @@ class Cluster:
         self._say("paused")
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let the executor, or the container, go on."""
         if self.ground.killed_alone:
             psutil.Process(self._pid).resume()
         else:
@@ -103,13 +103,13 @@ class Cluster:
         self._say("resumed")
 
     def restart(self) -> None:
-        """Wait for the next one: the master has one started for as long as the driver wants it and there is a worker."""
+        """Wait for the next executor, which the master requests by itself; restart the worker first if it is dead."""
         if not self._node().alive:
             self._start_worker()
         self.await_executor()
 
     def close(self) -> None:
-        """End worker and master; the executor is of the worker's group."""
+        """Stop the worker with its executor, and the master."""
         for node in (self._worker, self._master):
             if node is not None:
                 node.kill()
@@ -150,5 +150,5 @@ def _text(log: Path | None) -> str:
 
 
 def _ends(log: Path) -> list[int]:
-    """The exit statuses of executors that the worker has reported so far."""
+    """Return the exit statuses of executors that the worker's log reports."""
     return [int(status) for status in re.findall(r"Executor \S+ finished with state \w+ .*?exitStatus (\d+)", _text(log))]

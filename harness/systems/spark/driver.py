@@ -1,4 +1,4 @@
-"""A driver as a node: the JVM, which is what dies, and the Python front that holds the program."""
+"""A driver as a node: the JVM, which faults kill, and the Python process that runs the program in front of it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from harness.systems.spark.session import SharedSession
 
 READY_S = 120.0
-"""A session and a query: five seconds on a quiet machine."""
-# of two dozen records nothing is compiled, split or planned anew: a batch would take longer to prepare than to run
+"""How long (seconds) a session and a query may take to start: five seconds on a quiet machine."""
+# two dozen records are not worth compiling, splitting or replanning: preparing a batch would take longer than running it
 CONF = {
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "1",
@@ -37,33 +37,33 @@ CONF = {
 
 @dataclass
 class DriverNode(StageNode):
-    """The driver of a cell's query over its incarnations. Killed and paused is the JVM; the front ends with it."""
+    """The driver of a cell's query, over its incarnations. A fault kills or pauses the JVM; the Python front ends with it."""
 
     ground: SparkGround | None = None
     front: Node | None = None
     cluster: Cluster | None = None
     session: SharedSession | None = None
-    """What runs its query, where that is not a driver of its own."""
+    """The shared session that runs its query; ``None`` if it has a driver of its own."""
     ready_within_s: float = READY_S
     _joined: bool = False
     _ahead: Launched | None = None
-    """The next incarnation, which stands by."""
+    """The next incarnation, started ahead as a standby."""
 
     def stand_by(self) -> None:
-        """Start the JVM and the session of the next incarnation ahead; its query begins when it is started."""
+        """Start the JVM and session of the next incarnation ahead. Its query begins with :meth:`start`."""
         if self.session is not None:
             self.session.stand_by()
         elif self.ground is not None and self.ground.at_hand:
             self._ahead = self._launch(self._next())
 
     def dismiss(self) -> None:
-        """End what stands by."""
+        """Stop the standby."""
         for node in (self._ahead.node, self._ahead.front) if self._ahead else ():
             if node is not None and node.alive:
                 node.kill()
 
     def start(self) -> None:
-        """Start the next incarnation: the JVM and its program; or let it begin, where it stands by."""
+        """Start the next incarnation, the JVM and its program; or let the standby begin."""
         self.stage = self._next()
         ahead, self._ahead = self._ahead, None
         launched = self.session.begin(self.stage) if self.session else ahead or self._launch(self.stage)
@@ -78,7 +78,7 @@ class DriverNode(StageNode):
         return stage
 
     def _turn(self, stage: Stage) -> Path:
-        """Return the file that tells a program that its turn has come."""
+        """Return the file whose existence tells a standby to begin."""
         return self.failpoints.parent.absolute() / f".turn-{stage.writer}"
 
     def _launch(self, stage: Stage) -> Launched:
@@ -90,7 +90,7 @@ class DriverNode(StageNode):
         return self.ground.launch(self.runtime, job)
 
     def await_ready(self) -> None:
-        """Wait until the program says that its query runs; returns where it has ended."""
+        """Wait until the program says that its query runs, or has ended."""
         wait_until(lambda: self.trouble() or self.ended() or self.is_ready(), within_s=self.ready_within_s,
                    because=f"{self.name} to be ready")  # fmt: skip
         if self.is_ready():
@@ -98,15 +98,15 @@ class DriverNode(StageNode):
             self._say("ready", pid=self._alive().pid)
 
     def ended(self) -> Exit | None:
-        """Return how the JVM ended. Where it ends with its program, by itself, that is the program's end, and told as such."""
+        """Return how the JVM ended, or ``None``. If JVM and program are one process, a normal end is noted as the program's."""
         if self.front is None and (end := self._alive().exit) is not None and end.signal is None:
             return end
         return super().ended()
 
     def kill(self) -> None:
-        """SIGKILL the JVM, and wait until it is reaped; then end the front, which has nothing to stand before.
+        """Kill the JVM with SIGKILL, wait until it is reaped, then end the Python front.
 
-        Of a session that is shared only the query ends.
+        In a shared session only the query ends.
         """
         if self.session is not None:
             self.session.end(self.stage, self._over)
@@ -118,42 +118,42 @@ class DriverNode(StageNode):
                 self.front.kill()
 
     def pause(self) -> None:
-        """Stop it.
+        """Stop the driver's JVM (SIGSTOP).
 
         Raises:
-            RuntimeError: it is shared with other cells.
+            RuntimeError: the driver is shared with other cells.
         """
         if self.session is not None:
             raise RuntimeError(f"the {self.name} runs the queries of other cells, too")
         super().pause()
 
     def resume(self) -> None:
-        """Let it go on, past the failpoint that holds it."""
+        """Let the driver go on, and release the failpoint that holds it."""
         for fired in self.failpoints.glob("*.fired"):
             failpoint.release(self.failpoints, fired.stem)
         super().resume()
 
     def stand_in(self, name: str) -> DriverNode:
-        """Return another driver of the same query."""
+        """Return a second driver of the same query, not started."""
         stage = replace(self.stage, name=name, incarnation=0)
         return replace(self, stage=stage, node=None, front=None, _told=False, _joined=False, _ahead=None)
 
     def moves(self) -> int:
-        """Return how many lines its JVM and its program have written down so far."""
+        """Return how many history lines its JVM and its program have written so far."""
         lines = self.so_far.lines()
         return lines.get(self.stage.writer, 0) + lines.get(self._jvm, 0)
 
     def stopped_itself(self) -> bool:
-        """Say whether it has died, or stands still at a failpoint: it is held there, for the harness to act."""
+        """Say whether it has come to a failpoint, where it is held until the fault acts."""
         return any(event["by"] in ("failpoint", self._jvm) for event in self.so_far.of(kinds.FAILPOINT))
 
     @property
     def _jvm(self) -> str:
-        """What the JVM of this incarnation writes as."""
+        """The writer's name of this incarnation's JVM in the history."""
         return f"{self.stage.writer}-jvm"
 
     def trouble(self) -> str | None:
-        """Say why the program in front has ended, if it has."""
+        """Say why the program has ended, or return ``None``."""
         if self.session is not None and self._over():
             return f"its query ended: {self._last_words()}"
         end = (self.front or self._alive()).exit
@@ -162,11 +162,11 @@ class DriverNode(StageNode):
         return None if end is None else f"its program ended with {end}: {self._last_words()}"
 
     def _over(self) -> bool:
-        """Whether the program has come to its end, by its own word."""
+        """Whether the program has written that it stopped."""
         return bool(self.said(kinds.STOPPED))
 
     def _join(self) -> None:
-        """Write down, once, which process the program is."""
+        """Write down the process id of the program, once."""
         if self.ground is None or self.node is None or self._joined:
             return
         pid = self.ground.program(Launched(self.node, self.front))
@@ -175,6 +175,6 @@ class DriverNode(StageNode):
             self._say("joined", pid=pid, of=self.node.pid)
 
     def _last_words(self) -> str:
-        """What the program wrote down of its end: where an error has causes, the first of them all."""
+        """Return the reason that the program wrote for its end: the root cause of its error."""
         ends = self.said(kinds.STOPPED)
-        return kinds.last_words(ends[-1]["because"]) if ends else "it left no word"
+        return kinds.last_words(ends[-1]["because"]) if ends else "it wrote no reason"

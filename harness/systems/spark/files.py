@@ -1,4 +1,4 @@
-"""The file sink of a query: results in Parquet files."""
+"""The file sink of a query: read results from Parquet files."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class FileSink:
-    """The files of a cell. Implements :class:`harness.systems.kafka.sinks.SinkPart`."""
+    """Reads the result files of a cell. Implements :class:`harness.run.sinks.SinkPart`."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
 
     def open(self) -> None:
-        """Do nothing yet: the query makes it."""
+        """Do nothing: the query creates the folder."""
 
     def close(self) -> None:
-        """Do nothing: it stays."""
+        """Do nothing: the files stay."""
 
     def size(self) -> Any:
-        """Return the files that there are."""
+        """Return the names of the files."""
         return tuple(sorted(str(path) for path in self._files()))
 
     def observe(self) -> None:
-        """Write every row as a result."""
+        """Write every row of every file as a result."""
         order = 0
         for file in self._files():
             for row in pq.read_table(file).to_pylist():

@@ -1,4 +1,4 @@
-"""What Spark tells the judge of its histories."""
+"""What the judge must know about histories of Spark."""
 
 from __future__ import annotations
 

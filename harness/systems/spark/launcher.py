@@ -1,4 +1,4 @@
-"""What a Spark stands on: processes of this machine, or containers. Here, and nowhere else, the two differ."""
+"""Start Spark as processes or as containers. This module holds all differences between the two runtimes."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 MEMORY_MB = 512
 FLAGS = ("-XX:TieredStopAtLevel=1",)
-"""A driver of a cell lives for seconds: the second compiler would only cost."""
+"""A cell's driver lives for seconds, so the JVM's second compiler would only cost time."""
 HEAP = ("-Xms128m", "-Xmn48m")
-"""Room for what is new from the beginning: growing the heap step by step cost a tenth of a driver's CPU."""
+"""A large young generation from the start: growing the heap step by step took a tenth of a driver's CPU time."""
 DAEMON = ("-Xmx256m", "-XX:+UseSerialGC")
 STREAMING = "harness.stages.streaming"
 CORES = "2"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 SIGKILL, SIGKILLED = 9, 128 + 9
-"""How the worker, its parent, reports an executor that died by SIGKILL."""
+"""The signal, and the status with which the worker reports an executor that died by it."""
 SCRATCH = "scratch"
-"""Where Spark puts what it needs for a while: a folder of the cell's, removed when that is over."""
+"""The cell's folder for Spark's temporary files, removed at the end."""
 HOME = "/opt/spark"
 OURS = "/opt/lostack"
-"""Where the driver's image has what is ours: the programs, and ``jars``."""
+"""The folder in the driver's image with lostack's programs, and ``jars``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a driver is to run: a module, Spark's settings, the environment of the program."""
+    """What a driver runs: a module, with Spark's settings and the program's environment."""
 
     key: str
     name: str
@@ -49,15 +49,15 @@ class Job:
     conf: Mapping[str, str]
     env: Mapping[str, str]
     folder: Path
-    """The cell's."""
+    """The folder of the cell."""
     logs: Path
     told: bool = False
-    """The program is told what to do on its standard input."""
+    """Whether the program reads orders from its standard input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A driver on its way: what dies, and the program in front of it where that is a node of its own."""
+    """A started driver: the node that faults kill, and the program's node if it is another one."""
 
     node: Node
     front: Node | None
@@ -65,56 +65,56 @@ class Launched:
 
 @dataclass
 class Servers:
-    """Where master and worker are, and how they are started."""
+    """How the master and the worker are started, and the master's URL."""
 
     master: NodeSpec
     worker: NodeSpec
     url: str
     conf: Mapping[str, str]
-    """What a driver is told beyond the URL."""
+    """Further settings for a driver on this cluster."""
     lease: PortLease | None = field(default=None)
 
     def close(self) -> None:
-        """Give the ports back."""
+        """Release the ports."""
         if self.lease is not None:
             self.lease.close()
 
 
 class SparkGround(Protocol):
-    """Where drivers, masters and workers live, and how they are started there."""
+    """The interface of a runtime's way to start drivers, masters and workers."""
 
     @property
     def spark(self) -> str:
-        """The release."""
+        """The Spark release."""
 
     @property
     def preload(self) -> tuple[str, ...]:
-        """What the programs of a cell import, and may be forked with."""
+        """Modules that a cell's programs import, so that programs can be forked with them loaded."""
 
     @property
     def killed_alone(self) -> bool:
-        """Whether an executor dies alone, its worker reporting how; else the engine says how it died, its worker with it."""
+        """Whether an executor dies alone, as its worker reports; otherwise it dies with its worker, as the engine reports."""
 
     @property
     def at_hand(self) -> bool:
-        """Whether a driver can be told what to do: one may run the queries of many cells, and another stand by."""
+        """Whether a running driver takes orders: it can then run the queries of many cells, or stand by."""
 
     def launch(self, runtime: Runtime, job: Job) -> Launched:
         """Start a driver with its program."""
 
     def program(self, launched: Launched) -> int | None:
-        """Return the process id of the program; ``None`` where it is not there (yet, or any more)."""
+        """Return the process id of the program; ``None`` if it does not run."""
 
     def servers(self, key: str, folder: Path, logs: Path) -> Servers:
-        """Return a cluster of one worker, for one cell."""
+        """Return a cluster with one worker for one cell, not started."""
 
     def versions(self) -> dict[str, str]:
-        """Return what takes part beyond Kafka's, for the report."""
+        """Return the versions besides Kafka's, for the report."""
 
 
 @dataclass(frozen=True)
 class ProcessSparkGround:
-    """Java on this machine: the JVM is a node, and the program in front of it another one."""
+    """Starts Spark as processes: the JVM is one node, and the Python program another. Implements :class:`SparkGround`."""
 
     install: SparkInstall
     failpoint_jar: Path
@@ -123,16 +123,16 @@ class ProcessSparkGround:
 
     @property
     def spark(self) -> str:
-        """The release of the jars."""
+        """The Spark release of the jars."""
         return self.install.version
 
     @property
     def preload(self) -> tuple[str, ...]:
-        """The front's program, which is forked; another release brings a PySpark of its own, and is started afresh."""
+        """The module of the Python program; nothing for another release, whose own PySpark cannot be preloaded."""
         return (STREAMING, *PRELOADS["kafka-python"]) if self.install.site is None else ()
 
     def launch(self, runtime: Runtime, job: Job) -> Launched:
-        """Start the JVM, then its front."""
+        """Start the JVM, then the Python program."""
         name = f"{job.key}-{job.name}"
         work = job.folder / SCRATCH / job.name
         gateway = start_gateway(
@@ -147,11 +147,11 @@ class ProcessSparkGround:
         return Launched(gateway.node, front)
 
     def program(self, launched: Launched) -> int | None:
-        """Return the process that counts: the front."""
+        """Return the process id of the Python program."""
         return launched.front.pid if launched.front is not None else None
 
     def servers(self, key: str, folder: Path, logs: Path) -> Servers:
-        """Two JVMs on loopback; the executor is a third, of the worker's group."""
+        """Return two JVMs on loopback; the executor is a third, in the worker's process group."""
         lease = PortLease(3)
         port, page, other_page = lease.ports
         url = f"spark://127.0.0.1:{port}"
@@ -176,24 +176,24 @@ class ProcessSparkGround:
         )  # fmt: skip
 
     def versions(self) -> dict[str, str]:
-        """Spark."""
+        """Return the version of Spark."""
         return {"spark": self.spark}
 
 
 @dataclass(frozen=True)
 class DockerSparkGround:
-    """Images in an engine: the program is handed to ``spark-submit``, as a user would; master and worker are Spark's own."""
+    """Starts Spark as containers: ``spark-submit`` runs the program, as a user would. Implements :class:`SparkGround`."""
 
     spark: str
     jars: tuple[str, ...]
-    """Names of the connector's jars, and the failpoints'."""
+    """The names of the connector's jars and of the failpoint jar."""
     killed_alone: ClassVar[bool] = False
     at_hand: ClassVar[bool] = False
     preload: ClassVar[tuple[str, ...]] = ()
 
     def launch(self, runtime: Runtime, job: Job) -> Launched:
-        """Submit the program in a container of its own: JVM and Python die with it."""
-        name = f"{job.name}-{job.key}"  # a letter first: Spark takes no host name that begins with a digit
+        """Submit the program in its own container, in which JVM and Python die together."""
+        name = f"{job.name}-{job.key}"  # a letter first: Spark refuses host names that begin with a digit
         local = job.conf["spark.master"].startswith("local")
         conf = {
             **LOOPBACK,
@@ -212,7 +212,7 @@ class DockerSparkGround:
         return Launched(runtime.start(spec), None)
 
     def program(self, launched: Launched) -> int | None:
-        """Return the process that counts: the process that the JVM has started for it."""
+        """Return the id of the Python process that the JVM started."""
         try:
             below = psutil.Process(launched.node.pid).children()
             return next((each.pid for each in below if "python" in each.name()), None)
@@ -220,7 +220,7 @@ class DockerSparkGround:
             return None
 
     def servers(self, key: str, folder: Path, logs: Path) -> Servers:
-        """Two containers; the executor is in the worker's, and dies with it."""
+        """Return two containers; the executor is in the worker's, and dies with it."""
         url = f"spark://master-{key}:7077"
 
         def spec(role: str, main: str, *words: str) -> NodeSpec:
@@ -235,17 +235,17 @@ class DockerSparkGround:
         )  # fmt: skip
 
     def versions(self) -> dict[str, str]:
-        """Spark; its images are among those of Kafka's ground."""
+        """Return the version of Spark; Kafka's versions include the images."""
         return {"spark": self.spark}
 
 
 def how(end: Exit) -> dict[str, int | None]:
-    """Return status and signal of an end, as the history has them."""
+    """Return the status and signal of an end, as fields of a history line."""
     return {"status": end.status, "signal": end.signal}
 
 
 def reported(status: int) -> dict[str, int | None]:
-    """Return status and signal of what a worker says about its executor.
+    """Return the status and signal of an executor's end, from the status that its worker reports.
 
     >>> reported(137), reported(1)
     ({'status': None, 'signal': 9}, {'status': 1, 'signal': None})
@@ -254,6 +254,6 @@ def reported(status: int) -> dict[str, int | None]:
 
 
 def refuse_release(other: str | None) -> None:
-    """Raise EnvironmentFailure where another release is asked for than the one of the images."""
+    """Raise EnvironmentFailure if the user asks for another release than the images have."""
     if other is not None:
-        raise EnvironmentFailure(f"LOSTACK_SPARK={other}: another release runs in runtime process only; unset it")
+        raise EnvironmentFailure(f"LOSTACK_SPARK={other} works only in runtime process; unset it, or leave out --runtime docker")

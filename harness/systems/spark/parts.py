@@ -1,4 +1,4 @@
-"""What a cell on Spark is made of: our producer and Kafka's parts, and a query that reads when the topic is filled."""
+"""Put together the parts of a cell on Spark: lostack's producer, Kafka's parts, and a query that reads a filled topic."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parts_of(
     cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services,
     spark: SparkGround, session: SharedSession,
 ) -> Parts:  # fmt: skip
-    """Return what one cell is made of."""
+    """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services, FileSink(scene) if cell.scenario.pipeline == STREAM_TO_FILES else None)
     maker = StageMaker(scene, ground.database.there)

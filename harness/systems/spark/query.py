@@ -1,4 +1,4 @@
-"""The query of a cell: its drivers, what runs the tasks, its checkpoint, and the topic that is filled before it begins."""
+"""The query of a cell: its drivers, its cluster, its checkpoint, and the topic that is filled before the query starts."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ CHECKPOINT = "checkpoint"
 
 
 def shares_a_session(cell: Cell) -> bool:
-    """Say whether the query of a cell may run in a session with others: its driver does not suffer, and runs the tasks itself."""
+    """Say whether a cell's query may run in a shared session: no fault strikes its driver, and it has no executors."""
     need = cell.scenario.fault.evidence()
     suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
     return not suffers and not ours(cell.settings).consumer.executors
 
 
 class Query:
-    """The query of one cell. Implements :class:`harness.run.parts.Stages`; a part of its ground.
+    """The query of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with the cell.
 
-    ``stage``: what its driver is told; ``session``: what runs it, where that is shared.
+    ``stage``: the settings of its driver; ``session``: the shared session, used if the cell may share one.
     """
 
     def __init__(self, scene: Scene, stage: StageNode, spark: SparkGround, session: SharedSession) -> None:
         self._scene = scene
         self.cluster: Cluster | None = None
-        """What runs the tasks, where that is not the driver."""
+        """The cluster that runs the tasks; ``None`` if the driver runs them itself."""
         if scene.settings.consumer.executors:
             self.cluster = Cluster(stage.runtime, spark, scene.history, scene.directory, scene.cell.key, stage.logs)
         self.driver = DriverNode(
@@ -70,15 +70,15 @@ class Query:
     # --- its processes -----------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Do nothing yet: it starts when the topic is filled."""
+        """Do nothing: the query starts when the topic is filled."""
 
     def stand_by(self) -> None:
-        """Start its JVM ahead, where it needs no cluster first."""
+        """Start the driver's JVM ahead, unless it needs a cluster first."""
         if self.cluster is None:
             self.driver.stand_by()
 
     def start(self) -> None:
-        """Start it, and wait until it runs; where its driver is to die, its successor gets ready meanwhile."""
+        """Start the query, and wait until it runs. If the fault kills the driver, also start the next driver as a standby."""
         if self.cluster is not None:
             self.cluster.start()
         self.driver.start()
@@ -89,16 +89,16 @@ class Query:
             self.cluster.await_executor()
 
     def replace_driver(self) -> DriverNode:
-        """Put another driver in the place of the first, and return it; it is not started."""
+        """Replace the driver by a second one, and return that, not started."""
         self._replaced.append(self.driver)
         self.driver = self.driver.stand_in("stand-in")
         return self.driver
 
     def trouble(self) -> str | None:
-        """Find no trouble.
+        """Return ``None``: a running query is no trouble.
 
         Raises:
-            StageEndedError: it has ended although it should go on.
+            StageEndedError: the query has ended although it should go on.
         """
         if self.driver.node is not None and (why := self.driver.trouble()):
             raise StageEndedError(f"the {self.driver.name}: {why}")
@@ -107,7 +107,7 @@ class Query:
         return None
 
     def close(self) -> None:
-        """End the drivers, those that were replaced too, and the cluster."""
+        """Stop all drivers, also the replaced ones, and the cluster."""
         with ExitStack() as ends:  # the last comes first
             ends.callback(shutil.rmtree, self._scene.directory / SCRATCH, ignore_errors=True)
             if self.cluster is not None:
@@ -121,29 +121,29 @@ class Query:
 
     @property
     def checkpoint(self) -> Path:
-        """The folder of its checkpoint."""
+        """The folder of the query's checkpoint."""
         return self._scene.directory / CHECKPOINT
 
     @property
     def _outside(self) -> bool:
-        """Whether its position is kept outside of the checkpoint, of which each driver has one of its own then."""
+        """Whether the position is saved outside the checkpoint. Each driver then has its own checkpoint."""
         return self._scene.settings.consumer.position is SavePosition.BEFORE_WORK
 
     def present(self) -> Checkpoint:
-        """Return the checkpoint of the driver that is there, or was last."""
+        """Return the checkpoint of the present or last driver."""
         return Checkpoint(self.checkpoint / str(self.driver.stage.incarnation) if self._outside else self.checkpoint)
 
     def saved_positions(self, database: Database) -> dict[int, int]:
-        """Return the position per partition: from the checkpoint, or from where it is kept outside of it."""
+        """Return the saved position of each partition, from the checkpoint or the database."""
         found = database.sink.positions() if self._outside else Checkpoint(self.checkpoint).committed()
         return self._scene.every_partition(found)
 
 
 @dataclass
 class FilledTopic:
-    """The source, filled before anybody reads, or as much of it as comes before the target.
+    """Fills the source before the query reads, wholly or up to the target. Implements :class:`harness.run.parts.Feed`.
 
-    Implements :class:`harness.run.parts.Feed`. ``saved``: how far the query has got.
+    ``saved``: returns the query's saved positions.
     """
 
     scene: Scene
@@ -156,12 +156,12 @@ class FilledTopic:
         self.producing.start()
 
     def await_filled(self) -> None:
-        """Wait until it has ended, or stands where the fault is to be."""
+        """Wait until the producer has ended, or waits at the fault's trigger."""
         wait_until(self.producing.node.stopped_itself, within_s=FILL_S, because="the topic to be filled")
         self.query.last = self.scene.observer.visible(self.scene.source, {})
 
     def exhausted(self) -> bool:
-        """Say whether the query has nothing left to read (where its source is full before it begins), or nothing is to come."""
+        """Say whether the query has read the whole source, or, if the source goes on during the run, the producer has ended."""
         if self.scene.cell.scenario.source_goes_on:
             return self.producing.has_ended()
         saved = self.saved()
@@ -170,34 +170,34 @@ class FilledTopic:
 
 @dataclass
 class SparkNodes:
-    """Who is who where a query runs: its program is of several processes, so a failpoint holds it, and the harness acts."""
+    """Finds the nodes of a cell on Spark. A failpoint only holds the program, which has several processes; the fault acts."""
 
     scene: Scene
     kafka: CellNodes
 
     def target(self, role: Role, node: str | None = None) -> Target:
-        """Return the node of a role."""
+        """Return the node of a role, as Kafka's cells do."""
         return self.kafka.target(role, node)
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
-        """Return it as it is."""
+        """Return the rule, as Kafka's cells do."""
         return self.kafka.rule(trigger, rule)
 
     def selector(self, fired: Fired) -> str | None:
-        """Return the beginning of the client ids of its process."""
+        """Return the prefix of the client ids of the node's process."""
         return self.kafka.selector(fired)
 
     def hit(self, trigger: OnWire, hit: Event) -> str:
-        """Return the node by its client id."""
+        """Return the name of the node that hit a rule, from its client id."""
         return self.kafka.hit(trigger, hit)
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
-        """Return the stage that stands at its failpoint."""
+        """Return the stage that waits at its failpoint; ``None`` before that."""
         return self.kafka.standing(trigger)
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Hold the program at the target, wherever that has come to lie in the log."""
-        del stop  # whatever is to be done is done to the JVM, by the fault itself
+        """Return how the failpoint is armed: it holds the program at the target's place in the log."""
+        del stop  # the fault itself then acts on the JVM
         place = None if trigger.role is Role.PRODUCER else self._place(self.scene.load.target)
         return "hold", {"place": place}
 
@@ -205,5 +205,5 @@ class SparkNodes:
         copies = self.scene.observer.copies(self.scene.source)
         found = [(c.partition, c.offset) for c in copies if c.visible and c.value and decode_id(c.value) == record.id]
         if len(found) != 1:
-            raise RuntimeError(f"{record.id} stands {len(found)} times in {self.scene.source} before the query starts")
+            raise RuntimeError(f"{record.id} is {len(found)} times in {self.scene.source} before the query starts, not once")
         return found[0]

@@ -1,7 +1,7 @@
-"""A rolled-back checkpoint: state and offsets of a streaming query before the crash, after the rollback, and at the end.
+"""Show a rollback to a checkpoint: the query's state and offsets before the crash, after the rollback, and at the end.
 
-The state of a key is known after each batch that touched it, and has not changed in between. What a new driver was given
-back shows in its first batch: the state that it reports, without what that batch added.
+The query reports the state of a key after each batch that touched it. What a new driver restored shows in its first batch: the
+state that it reports, without what that batch added.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 State = dict[str, tuple[str, ...]]
-"""Key → the records in its state."""
+"""Key → the records in the key's state."""
 
 
 class Moment(StrEnum):
-    """When a query's state is looked at."""
+    """The moments at which the state is shown."""
 
     BEFORE = "before the crash"
     AFTER = "after the rollback"
@@ -31,7 +31,7 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State and offsets at one moment. ``batch``: the last one in the state, -1 where there is none."""
+    """The state and offsets at one moment. ``batch``: the last batch in the state; -1 if there is none."""
 
     moment: Moment
     batch: int
@@ -39,7 +39,7 @@ class Snapshot:
     state: State
 
     def row(self) -> dict[str, Any]:
-        """Return it as plain data: how many records the state of each key holds."""
+        """Return the snapshot as plain data, with the number of records in each key's state."""
         return {
             "moment": str(self.moment), "batch": self.batch,
             "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
@@ -49,24 +49,24 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Rollback:
-    """The three moments. ``torn``: keys whose state did not go back to where the offsets did."""
+    """The snapshots at the three moments. ``torn``: the keys whose state was not rolled back together with the offsets."""
 
     snapshots: tuple[Snapshot, Snapshot, Snapshot]
     torn: tuple[str, ...]
 
     def row(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the rollback as plain data."""
         return {"snapshots": [snapshot.row() for snapshot in self.snapshots], "torn": list(self.torn)}
 
 
 def rollback_detail(history: History) -> dict[str, Any] | None:
-    """Return what became of a query's state as plain data; ``None`` where there is nothing to tell."""
+    """Return the rollback of a query as plain data; ``None`` if the history shows none."""
     found = rollback_of(history)
     return None if found is None else found.row()
 
 
 def rollback_of(history: History) -> Rollback | None:
-    """Return what became of the state of a query whose driver was replaced; ``None`` where no state was, or no second driver."""
+    """Return the rollback of a query whose driver was replaced; ``None`` without state or without a second driver."""
     states: dict[str, list[Event]] = {}
     for event in history.of(kinds.STATE):
         states.setdefault(event["by"], []).append(event)

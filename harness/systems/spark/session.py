@@ -1,4 +1,4 @@
-"""One driver for the queries of all cells in which no driver is killed or paused: a session that they share."""
+"""A shared session: one driver runs the queries of all cells whose driver no fault strikes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 MODULE = "harness.stages.session"
 NAME = "session"
 END_S = 20.0
-"""How long a query may take to stop in order; a session in which one takes longer is of no further use."""
+"""How long (seconds) a query may take to stop. If it takes longer, the whole session is killed."""
 
 
 @dataclass
 class SharedSession:
-    """A driver that is started with the first query, and again after its end. Used by several cells at once."""
+    """A driver that runs the queries of several cells at once. It starts with the first query, and again if it has died."""
 
     runtime: Runtime
     ground: SparkGround
@@ -40,11 +40,11 @@ class SharedSession:
     _lives: int = 0
     _now: Launched | None = None
     _of: dict[str, Launched] = field(default_factory=dict)
-    """Stages whose queries run, by the names that the wire knows them by."""
+    """Client id of a stage → the driver that runs its query."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, stage: Stage) -> Launched:
-        """Hand a stage over to the session; return what runs it. Its ledger says when it is ready."""
+        """Start a stage's query in the session; return the driver. The stage's history says when the query is ready."""
         with self._lock:
             now = self._alive()
             self._of[stage.client_id] = now
@@ -52,12 +52,12 @@ class SharedSession:
         return now
 
     def stand_by(self) -> None:
-        """Start the driver, where there is none, before anybody needs it."""
+        """Start the driver ahead, if it does not run."""
         with self._lock:
             self._alive()
 
     def end(self, stage: Stage, over: Callable[[], bool]) -> None:
-        """Stop a query in order. Where that cannot be done the session ends, and all that it runs."""
+        """Stop a stage's query; if it does not stop in time, kill the session with all its queries."""
         with self._lock:
             launched = self._of.pop(stage.client_id, None)
         if launched is None:
@@ -70,7 +70,7 @@ class SharedSession:
         self._kill(launched)
 
     def close(self) -> None:
-        """End the driver."""
+        """Stop the driver."""
         with self._lock:
             if self._now is not None:
                 self._kill(self._now)

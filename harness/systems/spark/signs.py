@@ -1,4 +1,4 @@
-"""The sign that only the history of a streaming query shows: a batch that was done again."""
+"""The sign of a streaming query: a batch that a second driver planned or processed again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from harness.model.states import Hop
 if TYPE_CHECKING:
     from harness.model.history import History
 
-REPLAYED: Final = Sign(
-    "replayed", "the batch that holds this record was planned, or worked on, by a second incarnation of the driver"
-)
+REPLAYED: Final = Sign("replayed", "a second incarnation of the driver planned or processed the batch with this record")
 
 
 def spark_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records that lay in batches of more than one incarnation."""
+    """Return the records in batches of more than one incarnation of the driver."""
     batches = list(history.of(kinds.BATCH))
     drivers: dict[str, set[str]] = defaultdict(set)
     for copy in history.of(kinds.STORED) if batches else ():

@@ -1,4 +1,4 @@
-"""Spark as a system under test: a Kafka to read and write, and what its drivers are started from."""
+"""Spark as a system under test: prepare Kafka and Spark, and deploy a broker for queries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SparkSystem:
-    """Structured Streaming in the runtime of that name: a driver for each cell, on a broker that cells share.
+    """Structured Streaming in one runtime: queries of cells on a broker that cells share.
 
     Implements :class:`harness.interfaces.Launcher`.
     """
@@ -37,12 +37,12 @@ class SparkSystem:
     name = "spark"
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        del version  # it is that of the package pyspark
+        del version  # the package pyspark decides it
         self._kafka = Prepared(runtime)
         self._spark: SparkGround | None = None
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what Kafka and the connector need, and compile the failpoints; or the images that hold them."""
+        """Download Kafka and the connector and compile the failpoints, or get the images with them."""
         self._kafka.prepare(say)
         other = wanted_release(os.environ, pyspark_version())
         if self._kafka.runtime == "process":
@@ -53,17 +53,17 @@ class SparkSystem:
             self._spark = self._in_containers(say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build what only some cells need: Toxiproxy, PostgreSQL."""
+        """Download or build what only some cells need: Toxiproxy, PostgreSQL."""
         self._kafka.prepare_for(cells, say)
 
     def deploy(self, need: Deployment, directory: Path) -> SparkDeployed:
-        """Start a broker with its wire, and what the drivers of its cells need."""
+        """Start a broker with its wire, for the drivers of cells."""
         transport = self._kafka.transport(need, directory)
         services = self._kafka.services(transport, Role.DRIVER)
         return started(SparkDeployed(transport, services, self._found()), directory)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of Kafka, and Spark's."""
+        """Return the versions of Kafka and Spark."""
         return self._kafka.versions(self.name) | (self._spark.versions() if self._spark else {})
 
     def _found(self) -> SparkGround:
@@ -79,7 +79,7 @@ class SparkSystem:
 
 
 class SparkDeployed:
-    """A broker behind its wire, for the queries of cells."""
+    """A running broker behind its wire, for the queries of cells."""
 
     def __init__(self, transport: KafkaTransport, services: Services, spark: SparkGround) -> None:
         self.transport = transport
@@ -88,12 +88,12 @@ class SparkDeployed:
         self._session = SharedSession(transport.runtime, spark, CONF, transport.directory)
 
     def start(self) -> None:
-        """Start wire and broker, and meanwhile import once what the programs of every cell import."""
+        """Start the wire and the broker, and meanwhile preload the modules of cells' programs."""
         self.transport.runtime.expect(self._spark.preload)
         self.transport.start()
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Share no death of a broker: no streaming cell does."""
+        """Do nothing: cells on Spark share no crash."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
@@ -102,12 +102,12 @@ class SparkDeployed:
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where anything of it has died by itself."""
+        """Raise EnvironmentFailure if a process of the deployment died by itself."""
         self.transport.check()
         self._services.check()
 
     def close(self) -> None:
-        """End the session, then services, broker and wire."""
+        """Stop the session, then the services, the broker and the wire."""
         try:
             self._session.close()
         finally:

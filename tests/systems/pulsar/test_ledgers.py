@@ -87,7 +87,7 @@ def test_a_topic_has_one_subscription_here() -> None:
     """Besides the broker's own."""
     assert only({"pulsar.dedup": {"a": 1}}) is None
     assert only({"pulsar.dedup": {"a": 1}, "workers": {"a": 2}}) == {"a": 2}
-    with pytest.raises(StrangeLedgerError, match="several subscriptions: a, b"):
+    with pytest.raises(StrangeLedgerError, match="the topic has several: a, b"):
         only({"a": {}, "b": {}})
 
 

@@ -44,7 +44,7 @@ def test_a_topic_as_a_sink_tells_results_of_what_can_be_seen(tmp_path: Path) -> 
         ]
         broker.journal[sink.name] = tuple(told)
         assert sink.size() == (3, 1)
-        assert sink.trouble() == "1 results are in transactions that are open"
+        assert sink.trouble() == "1 results are in open transactions"
         sink.observe()
         broker.journal[sink.name] = tuple(told[:2])
         assert sink.trouble() is None
