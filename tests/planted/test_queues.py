@@ -188,7 +188,7 @@ def test_a_log_does_not_do_what_only_a_queue_can(tmp_path: Path) -> None:
     assert len(found) == len(plants)
     for result in found.values():
         assert result.verdict.kind is VOID
-        assert "only a queue can do" in result.verdict.reason
+        assert "the plant needs a queue" in result.verdict.reason
 
 
 def test_what_waits_for_a_transaction_is_not_hidden_but_stalled() -> None:

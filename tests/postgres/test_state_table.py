@@ -114,5 +114,5 @@ def test_a_transaction_of_a_worker_that_is_open_is_trouble(told: Told) -> None:
 
 def test_a_table_that_cannot_be_made_is_told(told: Told) -> None:
     """As where it is there."""
-    with pytest.raises(EnvironmentFailure, match=r"cannot make the table of the state: .*already exists"):
+    with pytest.raises(EnvironmentFailure, match=r"cannot create the table of Trident's state: .*already exists"):
         StateTable(told.scene, told.database).open()

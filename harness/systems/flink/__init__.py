@@ -1,1 +1,1 @@
-"""Flink: a job with state on a Kafka that it reads and writes."""
+"""Flink as a system under test: a job with state that reads and writes Kafka."""

@@ -1,4 +1,4 @@
-"""What a job of Flink can be told to do, or suffer, beyond the eight verbs."""
+"""The abilities of a cell on Flink: checkpoints, restarts, a source that stands still, and what readers see."""
 
 from __future__ import annotations
 
@@ -6,66 +6,66 @@ from typing import Final, Protocol
 
 
 class RunningJob(Protocol):
-    """A job that takes checkpoints when it is told to, and is restarted where there is a TaskManager for it."""
+    """A job that takes checkpoints on request, and that its JobManager restarts when there is a TaskManager for it."""
 
     def await_given(self, position: int) -> None:
-        """Wait until the present attempt has been given what it is to be given of the source up to a position (from 1)."""
+        """Wait until the present attempt has been given all records of the source up to a position (from 1)."""
 
     def checkpoint(self) -> int:
-        """Take a checkpoint, and wait until it is complete; return its number."""
+        """Take a checkpoint, wait until it is complete, and return its number."""
 
     def begin_checkpoint(self) -> int:
-        """Ask for a checkpoint, and wait until its barriers have left the source; return its number."""
+        """Request a checkpoint, wait until its barriers have left the source, and return its number."""
 
     def tell_checkpoint(self, number: int, *, completed: bool = False) -> None:
-        """Write down what the JobManager says of a checkpoint; where it is to be ``completed``, when it is."""
+        """Write down the status of a checkpoint as the JobManager reports it; with ``completed``, wait until it is over."""
 
     def trigger(self) -> None:
-        """Ask for a checkpoint, and wait for nothing."""
+        """Request a checkpoint, without waiting."""
 
     def arm_store(self, name: str, *, refuses: bool = False) -> None:
-        """Let the JobManager stand still, or refuse the checkpoint, at a failpoint of its store when the next one comes there."""
+        """Arm a failpoint in the JobManager's checkpoint store: it holds the next checkpoint there, or refuses it."""
 
     def await_store(self) -> int:
-        """Wait until it does; return the number of that checkpoint."""
+        """Wait until a checkpoint is held at the store's failpoint; return its number."""
 
     def resubmit(self, number: int | None) -> None:
-        """Submit the job with the state of a checkpoint or with none, as an operator does it, and wait until it runs."""
+        """Submit the job as an operator does, with the state of a checkpoint or without state, and wait until it runs."""
 
     def await_running(self) -> None:
-        """Let there be a TaskManager, and wait until the job runs there, restored."""
+        """Provide a TaskManager, and wait until the restored job runs on it."""
 
 
 class StandingInput(Protocol):
-    """A job of several sources, one of which can stand still: it passes no barrier on then."""
+    """A job with several sources, one of which can stand still. It passes on no barrier then."""
 
     def arm(self, position: int) -> None:
-        """Let a source stand still when it reads the record at a position (from 1)."""
+        """Make a source stand still when it reads the record at a position (from 1)."""
 
     def await_stand(self) -> str:
-        """Wait until it does; return that record's id."""
+        """Wait until a source stands still; return the record's id."""
 
     def await_beside(self, *, given: bool) -> None:
-        """Wait until the sources that do not stand have fetched all there is; where it is to be ``given``, the job has that."""
+        """Wait until the other sources have fetched all their records; with ``given``, until the job has got them, too."""
 
 
 class Written(Protocol):
-    """The log that a job writes, and what its readers see."""
+    """The topic that a job writes, and what its readers see."""
 
     def await_written(self, position: int) -> None:
-        """Wait until the sink has learnt that all records up to a position are there."""
+        """Wait until the broker has acknowledged to the sink all records up to a position."""
 
     def await_aborted(self) -> None:
-        """Wait until the coordinator has aborted the transaction that holds the target."""
+        """Wait until the coordinator has aborted the transaction with the target."""
 
     def await_committed(self) -> None:
-        """Wait until all that is there can be read."""
+        """Wait until everything in the topic is committed."""
 
     def tell_readers(self) -> None:
-        """Write down how much readers do not see, when the job has committed the target."""
+        """Write down how many offsets readers cannot see when the job has committed the target."""
 
     def await_readers(self) -> None:
-        """Wait until they see all that was there then, and write down that they do."""
+        """Wait until readers see all that was there then, and write that down."""
 
 
 ABILITIES: Final = frozenset({RunningJob, StandingInput, Written})

@@ -1,4 +1,4 @@
-"""What Flink declares of itself."""
+"""The declaration of the system Flink."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 TOO_NEW: Final = "flink-connector-kafka==5.0.0+4.3.0"
-"""A connector with a kafka-clients that is newer than the one that it was made with."""
+"""A connector with a newer kafka-clients than it was built with."""
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario's pipeline is a job of it, on one broker."""
+    """Say whether a scenario is a Flink job on one broker."""
     return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
 
 
 def lacks(cell: Cell) -> str | None:
-    """Say what is not tried on Flink 1, which is here for what its connectors get wrong, and which client cannot commit."""
+    """Say why a cell is not applicable: a client that cannot commit, or a fault that is not tried on Flink 1."""
     if cell.client == TOO_NEW and cell.semantic is Semantic.EXACTLY_ONCE:
         return (
-            "connector 5.0.0 calls TransactionalRequestResult.await() at each checkpoint, which kafka-clients 4.3.0 lacks: "
-            "the job fails, and restarts, for ever"
+            "at each checkpoint, connector 5.0.0 calls TransactionalRequestResult.await(), which kafka-clients 4.3.0 lacks: "
+            "the job fails and restarts for ever"
         )
     if "==" not in cell.system or cell.scenario.fault.id in {"none", "answer"}:
         return None
-    return "of Flink 1 only what its connectors do by themselves is tried"
+    return "Flink 1 is only tested without faults and with an error answered by the broker"
 
 
 SYSTEM = System(

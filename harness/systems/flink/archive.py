@@ -1,6 +1,6 @@
-"""The class-data archives of a JobManager and a TaskManager: half of what their starts took was parsing classes.
+"""Make the class-data archives of the JobManager and the TaskManager, which halve the time of their starts.
 
-They are made by a cluster that runs our job on a broker: through a checkpoint, cancelled, and once more with its state.
+A cluster runs lostack's job on a broker: through a checkpoint, cancelled, and once more with its state.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from harness.systems.flink.install import FlinkInstall
 
 TASK_MANAGER: Final = "task-manager.jsa"
-"""Beside the JobManager's, which has the name that every archive has."""
+"""The file of the TaskManager's archive, beside the JobManager's, which has the usual name."""
 DONE_S: Final = 60.0
 POLL_S: Final = 0.5
 
 
 def with_archives(install: FlinkInstall, kafka: KafkaInstall, say: Callable[[str], None]) -> FlinkInstall:
-    """Return the same with what makes its JVMs start sooner, made where this is the first time; as it is where that fails."""
+    """Return the installation with the flags of its archives, made at the first call; unchanged if that fails."""
     cache = cache_root()
     jars = tuple(map(Path, (*install.classpath.split(os.pathsep), str(install.services))))
     archive = ensure_archive(find_java(cache, say), jars, cache=cache, say=say, recipe="flink",
@@ -48,7 +48,7 @@ def with_archives(install: FlinkInstall, kafka: KafkaInstall, say: Callable[[str
 
 
 def _exercise(kafka: KafkaInstall, install: FlinkInstall, folder: Path) -> None:
-    """Let a cluster work, and leave both archives in ``folder``. Raises where any step fails."""
+    """Let a cluster run the job, and leave both archives in ``folder``. Raises if a step fails."""
     archives = folder / "classes.jsa", folder / TASK_MANAGER
     flags = ((dump_flag(archive),) for archive in archives)
     work = folder / "work"
@@ -71,7 +71,7 @@ def _exercise(kafka: KafkaInstall, install: FlinkInstall, folder: Path) -> None:
 
 
 def _work(cluster: Cluster, transport: KafkaTransport, work: Path) -> None:
-    """Run the job twice, the second time with what the first one has saved; each time until its records are committed."""
+    """Run the job twice, the second time with the state of the first; each time until its record is committed."""
     place = Place("archive", work, transport.direct, "in", "out", "archive", work / CHECKPOINTS, work / "none", "archive")
     restored_from: str | None = None
     for number in range(1, 3):
@@ -91,6 +91,6 @@ def _is(cluster: Cluster, job: str, state: str) -> bool:
 
 
 def _committed(cluster: Cluster, transport: KafkaTransport, job: str, number: int) -> bool:
-    """Whether as many records are in the sink; asks for a checkpoint, for that commits them."""
+    """Whether ``number`` records are committed in the sink; first request a checkpoint, which commits them."""
     cluster.rest.trigger(job)
     return sum(copy.visible for copy in transport.observer.copies("out")) >= number

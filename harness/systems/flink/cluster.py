@@ -1,4 +1,4 @@
-"""A cluster of Flink beside a broker: one JobManager, and TaskManagers with one slot each, as many as the cells want now."""
+"""A Flink cluster beside a broker: one JobManager, and as many TaskManagers, with one slot each, as cells need now."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 UP_S: Final = 90.0
 FAILPOINTS: Final = "failpoints"
-"""Where those of the JobManager are armed, in the cluster's folder."""
+"""The folder, in the cluster's, for failpoints of the JobManager."""
 JVM: Final = (
     "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-    # Flink loads Pekko by a class loader that no archive knows: half of a start was spent there
+    # Flink loads Pekko with a class loader that no archive covers: verifying those classes took half of a start
     "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote",
 )  # fmt: skip
 MASTER: Final = "job-manager"
-"""What the JobManager is called."""
+"""The node name of the JobManager."""
 JOB_MANAGER: Final = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 TASK_MANAGER: Final = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 LOGGING: Final = """rootLogger.level=INFO
@@ -41,7 +41,7 @@ appender.out.type=CONSOLE
 appender.out.layout.type=PatternLayout
 appender.out.layout.pattern=%d{HH:mm:ss,SSS} %-5p %c{1} %x - %m%n
 """
-# the scripts of a distribution work out a TaskManager's memory: without them each part of it is told
+# a distribution's scripts compute a TaskManager's memory; without them each part must be set
 MEMORY: Final = {
     "taskmanager.cpu.cores": "1.0",
     "taskmanager.memory.framework.heap.size": "64m", "taskmanager.memory.framework.off-heap.size": "32m",
@@ -60,13 +60,13 @@ class Cluster:
     runtime: Runtime
     install: FlinkInstall
     directory: Path
-    """For its settings, logs and temporary files."""
+    """The folder for its settings, logs and temporary files."""
     run: Path
-    """Where cells keep their files."""
+    """The folder of the run, in which cells keep their files."""
     key: str = ""
-    """What the names of its nodes begin with, where there is another cluster beside it."""
+    """The prefix of its nodes' names, if there are several clusters."""
     at_first: int = 1
-    """How many TaskManagers there are before a cell asks for one."""
+    """How many TaskManagers are started before a cell asks for one."""
     _lease: PortLease = field(default_factory=lambda: PortLease(3))
     _job_manager: Node | None = None
     _task_managers: dict[str, Node] = field(default_factory=dict)
@@ -74,21 +74,21 @@ class Cluster:
     _wanted: int = 0
     _jar: str = ""
     _ours: bool = False
-    """Whether the JobManager's end is a fault's."""
+    """Whether a fault killed the JobManager."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def rest(self) -> Rest:
-        """How its JobManager is asked."""
+        """The REST client of its JobManager."""
         return Rest(self._lease.ports[0])
 
     @property
     def failpoints(self) -> Path:
-        """Where failpoints of its JobManager are armed."""
+        """The folder in which failpoints of its JobManager are armed."""
         return self.directory.absolute() / FAILPOINTS
 
     def start(self) -> None:
-        """Start the JobManager and the first TaskManagers; does not wait for them."""
+        """Start the JobManager and the first TaskManagers, without waiting."""
         for folder in ("conf", "plugins", "tmp", FAILPOINTS):
             (self.directory / folder).mkdir(parents=True, exist_ok=True)
         (self.directory / "conf" / "config.yaml").write_text(
@@ -103,34 +103,34 @@ class Cluster:
 
     @property
     def job_manager(self) -> Node:
-        """Its process.
+        """The JobManager's process.
 
         Raises:
-            RuntimeError: there is none yet.
+            RuntimeError: the JobManager was never started.
         """
         if self._job_manager is None:
             raise RuntimeError("the JobManager was never started")
         return self._job_manager
 
     def start_job_manager(self) -> None:
-        """Start it; it knows nothing of jobs before."""
+        """Start a JobManager, which knows nothing of earlier jobs."""
         self._jar = ""
         words = ("-D", f"high-availability.type={SERVICES}") if self.install.services else ()
         self._job_manager = self.runtime.start(
             self._spec(MASTER, self.install.job_manager, JOB_MANAGER, "256m", *words, jar=self.install.services)
         )
-        self._ours = False  # not before: whoever checks would take the end of the one before for no fault's
+        self._ours = False  # only now: a check before would report the end of the old one
 
     def kill_job_manager(self) -> Exit:
-        """SIGKILL it; its TaskManagers live on, and look for the next one."""
+        """Kill the JobManager with SIGKILL. Its TaskManagers live on, and look for the next one."""
         self._ours = True
         return self.job_manager.kill()
 
     def submit(self, words: Sequence[str], restored_from: str | None = None) -> str:
-        """Hand over our job with these words; return its id.
+        """Submit lostack's job with these arguments; return its id.
 
         Raises:
-            RestError: the job is refused.
+            RestError: the JobManager refuses the job.
         """
         with self._lock:
             self.await_up()
@@ -143,7 +143,7 @@ class Cluster:
         """Wait until the JobManager answers.
 
         Raises:
-            EnvironmentFailure: it ends.
+            EnvironmentFailure: the JobManager ended, or does not answer in time.
         """
 
         def up() -> bool:
@@ -162,39 +162,39 @@ class Cluster:
     # --- the TaskManagers --------------------------------------------------------------------------------------------
 
     def want(self, slots: int) -> None:
-        """Let there be so many TaskManagers more; does not wait for them."""
+        """Raise the number of needed TaskManagers, and start what is missing, without waiting."""
         with self._lock:
             self._wanted += slots
             self._fill()
 
     def unwant(self, slots: int) -> None:
-        """Say that so many are not needed any more; they stay, for others."""
+        """Lower the number of needed TaskManagers. The running ones stay, for other cells."""
         with self._lock:
             self._wanted -= slots
 
     def task_manager(self, name: str) -> Node:
-        """Return the process of a TaskManager, dead or alive, by the name that it is known by."""
+        """Return the process of a TaskManager, dead or alive, by its name."""
         with self._lock:
             return self._task_managers[name]
 
     def kill(self, name: str) -> Exit:
-        """SIGKILL a TaskManager. Another comes in its place when that is asked for (:meth:`refill`)."""
+        """Kill a TaskManager with SIGKILL. :meth:`refill` starts another in its place."""
         return self.task_manager(name).kill()
 
     def refill(self) -> None:
-        """Start what is missing of the TaskManagers that are wanted."""
+        """Start the TaskManagers that are needed and missing."""
         with self._lock:
             self._fill()
 
     # --- all of it ---------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where the JobManager has died by itself."""
+        """Raise EnvironmentFailure if the JobManager died by itself."""
         if self._job_manager is not None and (end := self._job_manager.exit) is not None and not self._ours:
             raise EnvironmentFailure(f"the JobManager ended ({end}): {self._job_manager.log_tail(3)}")
 
     def close(self) -> None:
-        """End all of it. Safe to call twice."""
+        """Stop all nodes. Safe to call twice."""
         with self._lock:
             for node in (*self._task_managers.values(), self._job_manager):
                 if node is not None and node.alive:
@@ -238,15 +238,15 @@ class Cluster:
             "rest.address": at, "rest.bind-address": bind, "rest.port": str(rest), "rest.bind-port": str(rest),
             "blob.server.port": str(blob), "web.upload.dir": str(scratch), "io.tmp.dirs": str(scratch),
             "taskmanager.bind-host": bind, "taskmanager.numberOfTaskSlots": "1",
-            # a TaskManager that died is given up when it was not reached once
+            # a TaskManager counts as dead after one failed heartbeat
             "heartbeat.interval": "500", "heartbeat.timeout": "6000", "heartbeat.rpc-failure-threshold": "1",
-            # when this time is over a JobManager fails at once what it has no slot for: a job that is restarted then goes through
-            # attempts until there is one, and one that is not restarted has failed
+            # after this start-up time a JobManager fails a job at once if it has no slot: a job that restarts then uses up
+            # attempts until there is a slot, and a job that does not restart has failed
             "slot.request.timeout": "60000", "resourcemanager.standalone.start-up-time": "86400000",
             "cluster.registration.error-delay": "200", "cluster.registration.refused-registration-delay": "200",
             "cluster.registration.initial-timeout": "100", "cluster.registration.max-timeout": "500",
-            "execution.checkpointing.num-retained": "10",  # a job that says so is not listened to
-            # what is asked is asked now
+            "execution.checkpointing.num-retained": "10",  # Flink ignores this setting in a job
+            # REST answers must be current
             "web.refresh-interval": "20", "rest.cache.checkpoint-statistics.timeout": "10 ms",
             **MEMORY,
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The sources of a job that has several: one of them stands at a record, in the thread that passes barriers on."""
+"""Make one source of a job stand still at a record, in the thread that passes barriers on."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ GIVEN_S: Final = 30.0
 
 
 def failpoint_of(scene: Scene) -> Path:
-    """Return the file that names the record at which a source stands."""
+    """Return the file that names the record at which a source stands still."""
     return scene.failpoints / "source"
 
 
 class Inputs(StandingInput):
-    """Those of a cell's job."""
+    """Controls the sources of a cell's job."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
 
     def arm(self, position: int) -> None:
-        """Write the file that a source looks for."""
+        """Write the file that makes a source stand still at a record."""
         self._scene.failpoints.mkdir(exist_ok=True)
         failpoint_of(self._scene).write_text(next(each.id for each in self._scene.load.records if each.position == position))
 
     def await_stand(self) -> str:
-        """Wait for the line in which the source says so."""
+        """Wait for the source's history line that it stands still; return the record's id."""
         return str(self._stand()["record"])
 
     def await_beside(self, *, given: bool) -> None:
-        """Wait for what the wire saw of the answers, and for the job's own lines."""
+        """Wait until the wire has seen the other sources fetch their records; with ``given``, until the job's lines show them."""
         stands, inputs = self._stand(), flinks(self._scene.cell.settings).job.inputs
         lines = [e for e in self._scene.so_far.of(kinds.SENT) if e["topic"] == self._scene.source]
         wanted = {e["record"] for e in lines if e["partition"] % inputs != stands["partition"] % inputs}
@@ -48,7 +48,7 @@ class Inputs(StandingInput):
             found = self._scene.so_far.of(kinds.DELIVERED if given else kinds.FETCHED)
             return wanted <= {e["record"] for e in found if given or e["reached"]}
 
-        wait_until(seen, within_s=GIVEN_S, because="the other inputs to have read all there is")
+        wait_until(seen, within_s=GIVEN_S, because="the other inputs to read all their records")
 
     def _stand(self) -> Event:
         stands = self._scene.so_far.finder(kinds.FAILPOINT, lambda e: e["by"] == "source")

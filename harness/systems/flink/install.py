@@ -1,4 +1,4 @@
-"""What a Flink is started from: its jars, the connector to Kafka, and our job. Fetched once, checked by sums."""
+"""Install Flink: its jars, the Kafka connector, and lostack's job. Downloaded once and checked by checksums."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 VERSION: Final = "2.3.0"
 CLIENT: Final = "flink-connector-kafka"
 CONNECTORS: Final = {VERSION: "5.0.0", "1.19.3": "3.3.0"}
-"""By the versions of Flink that there are: the connector that is meant where none is named. It brings a kafka-clients."""
+"""Version of Flink → the default connector, which brings a kafka-clients."""
 JVM: Final = Path(__file__).parent / "jvm"
 MAIN: Final = "lostack.flink.Job"
 SERVICES: Final = "lostack.flink.Stores$Factory"
-"""The JobManager's own services, with failpoints around its store of completed checkpoints."""
+"""The class of JobManager services with failpoints around the store of completed checkpoints."""
 # those of the line env.java.opts.all in Flink's own conf/config.yaml
 _OPENED: Final = (
     "java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.text", "java.time", "java.util",
@@ -37,9 +37,9 @@ OPENS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FlinkInstall:
-    """How to run Flink: ``java *OPENS -cp classpath <a main class of Flink> --configDir …``.
+    """An installed Flink, run by ``java *OPENS -cp classpath <a main class of Flink> --configDir …``.
 
-    ``job`` is the jar to submit, and ``services`` the one that a JobManager has besides: none in Flink 1, whose are others.
+    ``job``: the jar to submit. ``services``: a further jar of the JobManager; ``None`` for Flink 1, whose interfaces differ.
     """
 
     java: Path
@@ -47,29 +47,29 @@ class FlinkInstall:
     job: Path
     services: Path | None
     version: str
-    """Of Flink."""
+    """The version of Flink."""
     connector: str
-    """Its version, and that of the kafka-clients with it."""
+    """The versions of the connector and its kafka-clients."""
     job_manager: tuple[str, ...] = ()
-    """What a JobManager's JVM is told besides, as its class-data archive."""
+    """Further JVM flags of a JobManager, such as for its class-data archive."""
     task_manager: tuple[str, ...] = ()
-    """And a TaskManager's."""
+    """Further JVM flags of a TaskManager."""
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where what it needs lies; its job is handed over."""
+        """The folders of its jars, without the job's, which is uploaded."""
         jars = (*map(Path, self.classpath.split(os.pathsep)), self.services)
         return tuple(dict.fromkeys(jar.parent for jar in jars if jar))
 
     def contained(self) -> FlinkInstall:
-        """Return the same for a container: by the Java of its image."""
+        """Return the installation for containers: with the image's Java."""
         return replace(self, java=Path("java"))
 
 
 def connectors(flink: str = VERSION) -> dict[str, str]:
-    """Return the lists of jars of the connectors for a Flink whose sums are known, by version.
+    """Return the known connectors for a version of Flink: version → name of its list of jars.
 
-    ``5.0.0+4.3.0`` is the connector 5.0.0 with kafka-clients 4.3.0 in the place of the ones that it was made with.
+    ``5.0.0+4.3.0`` is connector 5.0.0 with kafka-clients 4.3.0 instead of the version it was built with.
     """
     found = (file.stem.removeprefix(f"{CLIENT}-").rpartition("-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
     mine = sorted((version, made_for) for version, _, made_for in found if made_for.partition(".")[0] == flink.partition(".")[0])
@@ -77,14 +77,14 @@ def connectors(flink: str = VERSION) -> dict[str, str]:
 
 
 def ensure_flink(say: Callable[[str], None], version: str = "", flink: str = VERSION) -> FlinkInstall:
-    """Return Flink with a connector, fetched and compiled for where this is the first run. Safe in several runs at once.
+    """Return Flink with a connector; download and compile it at the first call. Safe in several runs at once.
 
     Raises:
-        EnvironmentFailure: something is missing; one line that says what helps.
+        EnvironmentFailure: the connector is unknown; the message lists the known ones.
     """
     known, version = connectors(flink), version or CONNECTORS[flink]
     if version not in known:
-        raise EnvironmentFailure(f"{CLIENT}=={version}: its sums are not known; what there is: {', '.join(known)}")
+        raise EnvironmentFailure(f"{CLIENT}=={version}: lostack has no checksums of this version; it has {', '.join(known)}")
     cache = cache_root()
     java = find_java(cache, say)
     own, connector = read_jar_set(f"apache-flink-{flink}"), read_jar_set(known[version])

@@ -1,4 +1,4 @@
-"""The job of a cell: submitted, told to take checkpoints, restarted by its JobManager; and the TaskManager that runs it."""
+"""The job of a cell: submit it, take checkpoints, wait for its restarts; and find the TaskManager that runs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene
 
 NAME: Final = "job"
-"""What it writes as, with the numbers of its submission and its attempt."""
+"""The prefix of its writer's name in the history; the numbers of submission and attempt follow."""
 RUNNING_S: Final = 60.0
 TAKEN_S: Final = 30.0
 GIVEN_S: Final = 30.0
@@ -35,7 +35,7 @@ POLL_S: Final = 0.05
 
 
 class Job(RunningJob):
-    """One job over its submissions. Implements :class:`harness.run.parts.Stages`; a part of its cell's ground."""
+    """One job, over all its submissions. Implements :class:`harness.run.parts.Stages`; opened and closed with the cell."""
 
     def __init__(self, scene: Scene, cluster: Cluster) -> None:
         self._scene = scene
@@ -45,34 +45,34 @@ class Job(RunningJob):
         self.submissions = 0
         self._slots = 0
         self._restarts = 0
-        """How many attempts of the present submission have been ended by a fault."""
+        """How many attempts of the present submission a fault has ended."""
         self._restored = False
-        """Whether the present attempt began with a checkpoint."""
+        """Whether the present attempt began from a checkpoint."""
         self.task_manager = TaskManager(scene, cluster)
         self.job_manager = JobManager(scene, cluster)
 
     # --- its life ----------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Ask for room."""
+        """Ask the cluster for TaskManagers."""
         self.job_manager.begin()
         self._slots = 1 + self._spare
         self._cluster.want(self._slots)
 
     @property
     def _spare(self) -> int:
-        """How many TaskManagers stand by for it."""
+        """How many spare TaskManagers the fault needs."""
         return getattr(self._scene.cell.scenario.fault, "spare", 0)
 
     def stand_by(self) -> None:
-        """Do nothing ahead: nothing takes long."""
+        """Do nothing: submitting a job is quick."""
 
     def start(self) -> None:
-        """Submit it, and wait until it runs and Flink's own first checkpoint is complete."""
+        """Submit the job, and wait until it runs and its first checkpoint is complete."""
         self.submit()
 
     def submit(self, restored_from: int | None = None) -> None:
-        """Submit it, with the state of a completed checkpoint or with none, and wait until it does its work."""
+        """Submit the job, with the state of a completed checkpoint or without state, and wait until it works."""
         self.submissions += 1
         self._restarts = 0
         self._restored = restored_from is not None
@@ -81,7 +81,7 @@ class Job(RunningJob):
         self.await_ready()
 
     def await_ready(self) -> None:
-        """Wait until the present attempt does its work, and say where."""
+        """Wait until the present attempt works, and find its TaskManager."""
         writer = self.writer
         ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
         wait_until(lambda: bool(ready()) or self._ended(), within_s=RUNNING_S, because=f"{writer} to run", poll_s=POLL_S)
@@ -90,14 +90,14 @@ class Job(RunningJob):
             wait_until(self._first_complete, within_s=TAKEN_S, because=f"the first checkpoint of {writer}", poll_s=POLL_S)
 
     def _first_complete(self) -> int:
-        """Flink 2 takes one by itself after such a start, whatever the interval; Flink 1 is asked, once its tasks run."""
+        """Return the last complete checkpoint; 0: none. Flink 2 takes the first by itself at a start; Flink 1 must be asked."""
         if self._cluster.install.version.startswith("1.") and not self._under_way():
             self._cluster.rest.trigger(self.id)
         return self._last_complete()
 
     @property
     def writer(self) -> str:
-        """What the present attempt writes as."""
+        """The writer's name of the present attempt in the history."""
         return f"{NAME}-{self.submissions}-{self._restarts + 1}"
 
     def _hosted(self) -> bool:
@@ -108,7 +108,7 @@ class Job(RunningJob):
         return True
 
     def _ended(self) -> bool:
-        """Raise StageEndedError where the job has ended."""
+        """Return false; raise StageEndedError if the job has ended."""
         state = self._cluster.rest.state(self.id)
         if state in OVER:
             raise StageEndedError(f"the job is {state}: {self._cluster.rest.failure(self.id)}")
@@ -118,7 +118,7 @@ class Job(RunningJob):
         """Say why the job does not run, or return ``None``.
 
         Raises:
-            StageEndedError: it has ended, or its TaskManager has, by itself.
+            StageEndedError: the job or its TaskManager has ended by itself.
         """
         if (end := self.task_manager.ended()) is not None:
             raise StageEndedError(f"the TaskManager ended with {end}")
@@ -130,7 +130,7 @@ class Job(RunningJob):
         return None if state == "RUNNING" else f"the job is {state}"
 
     def close(self) -> None:
-        """Cancel it, and give its room back."""
+        """Cancel the job, and tell the cluster that its TaskManagers are not needed."""
         try:
             if self.id:
                 self._end()
@@ -144,14 +144,14 @@ class Job(RunningJob):
                 self._cluster.rest.cancel(self.id)
                 wait_until(lambda: self._cluster.rest.state(self.id) in OVER, within_s=ENDED_S, because="the job to end",
                            poll_s=POLL_S)  # fmt: skip
-        except RestError:  # its JobManager is gone, or knows it no more
+        except RestError:  # the JobManager is gone, or does not know the job
             return
 
     def _words(self) -> list[str]:
         scene = self._scene
         place = Place(scene.cell.id, scene.history_folder, scene.transport.bootstrap(Role.PROCESSOR), scene.source, scene.sink,
                       scene.group, scene.directory / CHECKPOINTS, failpoint_of(scene), scene.cell.key)  # fmt: skip
-        client = f"{scene.cell.key}.{TASK_MANAGER}.{self.submissions}"  # whichever TaskManager that is in
+        client = f"{scene.cell.key}.{TASK_MANAGER}.{self.submissions}"  # the same on every TaskManager
         return words_of(place, self._settings, name=f"{NAME}-{self.submissions}", client=client, again=self.submissions > 1)
 
     # --- its checkpoints ---------------------------------------------------------------------------------------------
@@ -161,16 +161,16 @@ class Job(RunningJob):
         return next((self._scene.directory / CHECKPOINTS).absolute().glob(f"*/chk-{number}"))
 
     def checkpoint(self) -> int:
-        """Take one, and wait until it is complete."""
+        """Take a checkpoint, wait until it is complete, and return its number."""
         number = self._ask()
         self.tell_checkpoint(number, completed=True)
         return number
 
     def begin_checkpoint(self) -> int:
-        """Ask for one, and wait until a source has taken its part of it, and passed its barriers on.
+        """Request a checkpoint, wait until a source has passed its barriers on, and return its number.
 
-        Where it is unaligned no source's part was seen to be acknowledged while the other one stood still; the state behind them
-        takes its own before.
+        In an unaligned checkpoint the JobManager reports no source's part while the other source stands still. The state after
+        the sources writes its snapshot line earlier, so that counts, too.
         """
         number = self._ask()
 
@@ -179,14 +179,14 @@ class Job(RunningJob):
             return told["num_acknowledged_subtasks"] > 0 or told["status"] == "COMPLETED" or any(
                 part["batch"] == number and part["by"] == self.writer for part in parts)  # fmt: skip
 
-        wait_until(begun, within_s=TAKEN_S, because=f"a source to take its part of checkpoint {number}", poll_s=POLL_S)
+        wait_until(begun, within_s=TAKEN_S, because=f"a source to take part in checkpoint {number}", poll_s=POLL_S)
         return number
 
     def tell_checkpoint(self, number: int, *, completed: bool = False) -> None:
-        """Write down what the JobManager says of it."""
+        """Write down the status of a checkpoint as the JobManager reports it; with ``completed``, wait until it is over."""
         if completed:
             wait_until(lambda: self._seen(number)["status"] != "IN_PROGRESS", within_s=TAKEN_S, poll_s=POLL_S,
-                       because=f"checkpoint {number} to be complete")  # fmt: skip
+                       because=f"checkpoint {number} to be over")  # fmt: skip
         told = self._seen(number)
         self._scene.history.write(
             kinds.FAULT, phase="checkpoint", fault=self._scene.cell.scenario.fault.id, number=number, status=told["status"],
@@ -194,31 +194,31 @@ class Job(RunningJob):
         )  # fmt: skip
 
     def await_given(self, position: int) -> None:
-        """Wait for the lines in which the job says so, of this attempt or of one whose checkpoint it has."""
+        """Wait for the job's lines of all records up to a position, of this attempt or of the attempt it was restored from."""
         wanted = {record.id for record in self._scene.load.records if record.position <= position}
 
         def given() -> bool:
             lines = self._scene.so_far.of(kinds.DELIVERED)
             return wanted <= {event["record"] for event in lines if self._restored or event["by"] == self.writer}
 
-        wait_until(given, within_s=GIVEN_S, because=f"the job to be given what comes before position {position + 1}")
+        wait_until(given, within_s=GIVEN_S, because=f"the job to be given all records before position {position + 1}")
 
     def positions(self) -> dict[int, int]:
-        """Return how far the last completed checkpoint has read each partition."""
+        """Return the position of the last completed checkpoint in each partition."""
         last = self._last_complete()
         mine = f"{NAME}-{self.submissions}-"
         lines = [e for e in self._scene.so_far.of(kinds.BATCH) if e["batch"] == last and e["by"].startswith(mine)]
         return self._scene.every_partition({e["partition"]: e["position"] for e in lines})
 
     def position_trouble(self) -> str | None:
-        """Return which partition the last completed checkpoint is behind in, or ``None``. Asks for the next one where it is."""
+        """Say which partition the last checkpoint does not cover, and request the next checkpoint; ``None`` if it covers all."""
         trouble = self._scene.position_trouble(self.positions)
         if trouble and not self._under_way():
             self._cluster.rest.trigger(self.id)
         return trouble
 
     def _under_way(self) -> bool:
-        """Whether a checkpoint is begun, and not over."""
+        """Whether a checkpoint is in progress."""
         return any(each["status"] == "IN_PROGRESS" for each in self._history())
 
     def _ask(self) -> int:
@@ -240,7 +240,7 @@ class Job(RunningJob):
     # --- what becomes of it ------------------------------------------------------------------------------------------
 
     def await_running(self) -> None:
-        """Wait until the next attempt does its work on another TaskManager."""
+        """Wait until the next attempt works on another TaskManager."""
         self._restarts += 1
         self._restored = self._last_complete() > 0
         with self._refilled():
@@ -248,14 +248,14 @@ class Job(RunningJob):
 
     @contextmanager
     def _refilled(self) -> Iterator[None]:
-        """Let there be a TaskManager for the job; where one stands by, the next is started behind it, so as not to slow it."""
+        """Provide a TaskManager for the job. If there is a spare one, start its replacement afterwards, not to slow the job."""
         if not self._spare:
             self._cluster.refill()
         yield
         self._cluster.refill()
 
     def arm_store(self, name: str, *, refuses: bool = False) -> None:
-        """Write the file that the JobManager looks for."""
+        """Write the file that arms the failpoint in the JobManager's store."""
         folder = self._cluster.failpoints
         told = {
             "name": name, "action": "fail" if refuses else "hold", "cell": self._scene.cell.id,
@@ -266,17 +266,17 @@ class Job(RunningJob):
         part.replace(folder / f"{self.id}.armed")
 
     def await_store(self) -> int:
-        """Wait for the line in which the JobManager says so."""
+        """Wait for the JobManager's line that a checkpoint is held at the store; return the checkpoint's number."""
         hits = self._scene.so_far.finder(kinds.FAILPOINT, lambda e: e["by"] == "job-manager")
         found = wait_until(hits, within_s=TAKEN_S, because="a checkpoint to come to the store", poll_s=POLL_S)
         return int(found[-1]["batch"])
 
     def trigger(self) -> None:
-        """Ask."""
+        """Request a checkpoint, without waiting."""
         self._cluster.rest.trigger(self.id)
 
     def resubmit(self, number: int | None) -> None:
-        """Cancel the job if it still runs, and submit it with the state in the checkpoint's folder."""
+        """Cancel the job if it runs, and submit it with the state of checkpoint ``number``; ``None``: without state."""
         self._end()
         with self._refilled():
             self.submit(restored_from=number)

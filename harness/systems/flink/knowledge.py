@@ -1,4 +1,4 @@
-"""What Flink tells the judge of its histories."""
+"""What the judge must know about histories of Flink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who can be crashed of a cluster: the TaskManager that runs a cell's job, and the JobManager."""
+"""The nodes of a Flink cluster that faults strike: the TaskManager that runs a cell's job, and the JobManager."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TaskManager:
-    """The TaskManager that runs the job of a cell, whichever that is now. Implements :class:`harness.controls.Target`."""
+    """The TaskManager that runs a cell's job at present. Implements :class:`harness.controls.Target`."""
 
     name = str(TASK_MANAGER)
     role = TASK_MANAGER
@@ -28,7 +28,7 @@ class TaskManager:
         self._told = False
 
     def run_on(self, name: str) -> None:
-        """Let the job run on the TaskManager of this name; on the same one again after its JobManager has died."""
+        """Note that the job runs on the TaskManager of this name, which may be the same as before."""
         if name == self._now:
             return
         self._now = name
@@ -39,12 +39,12 @@ class TaskManager:
         self._say("ready")
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the TaskManager with SIGKILL."""
         self._cluster.kill(self._now)
         self.ended()
 
     def ended(self) -> Exit | None:
-        """Return how it ended, if it has; written down once."""
+        """Return how the TaskManager ended, or ``None``; the history notes the end once."""
         end = self._cluster.task_manager(self._now).exit
         if end is not None and not self._told:
             self._told = True
@@ -52,18 +52,18 @@ class TaskManager:
         return end
 
     def pause(self) -> None:
-        """Stop it."""
+        """Stop the TaskManager (SIGSTOP)."""
         self._cluster.task_manager(self._now).pause()
         self._say("paused")
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let the TaskManager go on."""
         self._cluster.task_manager(self._now).resume()
         self._say("resumed")
 
     def restart(self) -> None:
-        """Refuse: its JobManager does that (:meth:`Job.await_running`)."""
-        raise NotImplementedError("a job is restarted by its JobManager")
+        """Raise NotImplementedError: the JobManager restarts the job (:meth:`Job.await_running`)."""
+        raise NotImplementedError("the JobManager restarts a job")
 
     def _say(self, phase: str, **fields: Any) -> None:
         self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self._incarnation, phase=phase,
@@ -71,7 +71,7 @@ class TaskManager:
 
 
 class JobManager:
-    """The one JobManager, of a cell that has the cluster to itself. Implements :class:`harness.controls.Target`."""
+    """The JobManager, for a cell that does not share the cluster. Implements :class:`harness.controls.Target`."""
 
     name = str(JOB_MANAGER)
     role = JOB_MANAGER
@@ -81,26 +81,26 @@ class JobManager:
         self._cluster = cluster
 
     def begin(self) -> None:
-        """Say which process it is."""
+        """Write down its process id."""
         self._say("started")
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill the JobManager with SIGKILL."""
         end = self._cluster.kill_job_manager()
         self._say("exited", status=end.status, signal=end.signal)
 
     def pause(self) -> None:
-        """Stop it."""
+        """Stop the JobManager (SIGSTOP)."""
         self._cluster.job_manager.pause()
         self._say("paused")
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let the JobManager go on."""
         self._cluster.job_manager.resume()
         self._say("resumed")
 
     def restart(self) -> None:
-        """Start it, and wait until it answers; of jobs before it knows nothing."""
+        """Start a JobManager, and wait until it answers. It knows nothing of earlier jobs."""
         self._cluster.start_job_manager()
         self._cluster.await_up()
         self._say("started")

@@ -1,4 +1,4 @@
-"""What a cell on Flink is made of: our producer and Kafka's parts, and a job that reads while records flow."""
+"""Put together the parts of a cell on Flink: lostack's producer, Kafka's parts, and a job."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from harness.systems.kafka.transport import KafkaTransport
 
 SILENT = (*UNANSWERED, RestError)
-"""What is raised where a broker, or a JobManager, cannot be asked."""
+"""The exceptions that mean: a broker or the JobManager does not answer at the moment."""
 
 
 def parts_of(
     cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, cluster: Cluster
 ) -> Parts:
-    """Return what one cell is made of."""
+    """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services)
     made = StageMaker(scene, ground.database.there).make(Role.PRODUCER, "producer")

@@ -1,4 +1,4 @@
-"""What a fault of a job must have done, as its history shows it."""
+"""Proofs that a fault of a job happened, from the history."""
 
 from __future__ import annotations
 
@@ -17,77 +17,77 @@ SAYS: Final = {"incomplete": "IN_PROGRESS", "completed": "COMPLETED"}
 
 @dataclass(frozen=True, slots=True)
 class CheckpointWas:
-    """By the JobManager, the last checkpoint was ``incomplete``, or ``completed``, when the TaskManager died."""
+    """The JobManager reported the last checkpoint as ``incomplete`` or ``completed`` when the TaskManager was killed."""
 
     name: ClassVar[str] = "checkpoint-was"
 
     status: str
 
     def trouble(self, course: Course) -> str | None:
-        """Say what the JobManager said instead."""
+        """Say which other status the JobManager reported, or return ``None``."""
         told = _told(course)
         if not told:
-            return "nobody asked the JobManager what became of the checkpoint"
+            return "the JobManager was not asked for the status of the checkpoint"
         last = told[-1]
         if last["status"] == SAYS[self.status]:
             return None
-        return f"checkpoint {last['number']} was to be {self.status}, and the JobManager said {last['status']}"
+        return f"checkpoint {last['number']} must be {self.status}, but the JobManager reported {last['status']}"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRefused:
-    """A checkpoint that all had acknowledged has failed before the TaskManager died."""
+    """A checkpoint failed after all tasks had acknowledged it, before the TaskManager was killed."""
 
     name: ClassVar[str] = "checkpoint-refused"
 
     def trouble(self, course: Course) -> str | None:
-        """Say that none has."""
+        """Say that there is no such checkpoint, or return ``None``."""
         told = _told(course)
         if any(e["status"] == "FAILED" and e["acknowledged"] == e["of"] for e in told):
             return None
-        return "no checkpoint that all had acknowledged has failed"
+        return "no checkpoint failed after all tasks had acknowledged it"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadersWaited:
-    """Readers did not see, or saw at once (``waiting``), what the job had committed that was submitted anew."""
+    """Readers had to wait (``waiting``) for what the newly submitted job had committed, or saw it at once."""
 
     name: ClassVar[str] = "readers-waited"
 
     waiting: bool
 
     def trouble(self, course: Course) -> str | None:
-        """Say what they saw instead."""
+        """Say what readers saw instead, or return ``None``."""
         unseen = [event["unseen"] for event in course.history.of(kinds.FAULT) if event.get("phase") == "readers"]
         if not unseen:
-            return "nobody looked what readers saw"
+            return "it was not checked what readers saw"
         if bool(unseen[0]) is not self.waiting:
-            return f"readers were to {'wait' if self.waiting else 'see all'}, and {unseen[0]} offsets could not be read"
-        return f"readers waited to the end, for {unseen[-1]} offsets" if unseen[-1] else None
+            return f"readers must {'wait' if self.waiting else 'see everything'}, but they could not read {unseen[0]} offsets"
+        return f"readers could not read {unseen[-1]} offsets to the end" if unseen[-1] else None
 
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """While one input stood still, what the others had behind their barriers came to nobody (``waited``), or was worked on."""
+    """While one input stood still, records after the other inputs' barriers waited (``waited``), or were processed."""
 
     name: ClassVar[str] = "aligned"
 
     waited: bool
 
     def trouble(self, course: Course) -> str | None:
-        """Say that it was otherwise, or that there was nothing."""
+        """Say why this is not proved, or return ``None``."""
         beside = beside_stand(course.history)
         dead = min((event["t"] for event in course.killed), default=None)
         fetched = {e["record"] for e in course.history.of(kinds.FETCHED) if dead is None or e["t"] < dead}
         if not beside & fetched:
-            return "the other inputs had nothing behind their barriers"
+            return "the other inputs had fetched no record after their barriers"
         given = {e["record"] for e in course.history.of(kinds.DELIVERED) if dead is None or e["t"] < dead} & beside
         if self.waited:
-            return f"{len(given)} records behind a barrier were worked on" if given else None
-        return None if given == beside else f"of {len(beside)} records behind a barrier {len(given)} were worked on"
+            return f"{len(given)} records after a barrier were processed instead of waiting" if given else None
+        return None if given == beside else f"only {len(given)} of {len(beside)} records after a barrier were processed"
 
 
 def _told(course: Course) -> list[Event]:
-    """What the JobManager said of checkpoints before the TaskManager died."""
+    """Return the JobManager's reports of checkpoints before the TaskManager was killed."""
     dead = min((event["t"] for event in course.killed), default=None)
     return [e for e in course.history.of(kinds.FAULT) if e.get("phase") == "checkpoint" and (dead is None or e["t"] < dead)]

@@ -1,4 +1,4 @@
-"""What a JobManager is asked over its REST interface, on loopback."""
+"""A client of a JobManager's REST interface, on loopback."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class RestError(Exception):
 
 
 class Rest:
-    """One JobManager. Safe to use from several threads: each call has a connection of its own."""
+    """Asks one JobManager. Safe to use from several threads: each call has its own connection."""
 
     def __init__(self, port: int) -> None:
         self._port = port
 
     def overview(self) -> dict[str, Any]:
-        """Return how many TaskManagers, slots and jobs there are."""
+        """Return the numbers of TaskManagers, slots and jobs."""
         return self._ask("GET", "/overview")
 
     def upload(self, jar: Path) -> str:
-        """Hand over a jar; return what it is called here."""
+        """Upload a jar; return its id."""
         edge = uuid.uuid4().hex
         head = (
             f'--{edge}\r\nContent-Disposition: form-data; name="jarfile"; filename="{jar.name}"\r\n'
@@ -41,23 +41,23 @@ class Rest:
         return str(told["filename"]).rpartition("/")[2]
 
     def run(self, jar: str, main: str, words: Sequence[str], restored_from: str | None = None) -> str:
-        """Submit a job; return its id. ``restored_from``: the folder of a checkpoint that it begins with."""
+        """Submit a job; return its id. ``restored_from``: the folder of a checkpoint to start from."""
         plain: dict[str, Any] = {"entryClass": main, "programArgsList": list(words)}
         if restored_from is not None:
             plain["savepointPath"] = restored_from
         return str(self._ask("POST", f"/jars/{jar}/run", json.dumps(plain).encode())["jobid"])
 
     def state(self, job: str) -> str:
-        """Return the state that a job is in: RUNNING, RESTARTING, FAILED ..."""
+        """Return the state of a job: RUNNING, RESTARTING, FAILED ..."""
         return str(self._ask("GET", f"/jobs/{job}/status")["status"])
 
     def failure(self, job: str) -> str:
-        """Return the first line of what a job has failed of."""
+        """Return the first line of the reason why a job failed."""
         told = self._ask("GET", f"/jobs/{job}/exceptions?maxExceptions=1")
-        return str(told.get("root-exception") or "it says no reason").partition("\n")[0]
+        return str(told.get("root-exception") or "it gives no reason").partition("\n")[0]
 
     def hosts(self, job: str) -> frozenset[str]:
-        """Return the names of the TaskManagers that its tasks run on now."""
+        """Return the names of the TaskManagers on which a job's tasks run now."""
         found: set[str] = set()
         for vertex in self._ask("GET", f"/jobs/{job}")["vertices"]:
             tasks = self._ask("GET", f"/jobs/{job}/vertices/{vertex['id']}")["subtasks"]
@@ -65,15 +65,15 @@ class Rest:
         return frozenset(found)
 
     def checkpoints(self, job: str) -> list[dict[str, Any]]:
-        """Return what is remembered of its checkpoints, the latest first: ``id, status, num_acknowledged_subtasks ...``."""
+        """Return a job's checkpoints, the latest first: ``id, status, num_acknowledged_subtasks ...``."""
         return list(self._ask("GET", f"/jobs/{job}/checkpoints")["history"])
 
     def trigger(self, job: str) -> None:
-        """Ask for a checkpoint; does not wait for it."""
+        """Request a checkpoint, without waiting."""
         self._ask("POST", f"/jobs/{job}/checkpoints", b"{}")
 
     def cancel(self, job: str) -> None:
-        """Ask for a job's end; does not wait for it."""
+        """Request the end of a job, without waiting."""
         self._ask("PATCH", f"/jobs/{job}?mode=cancel")
 
     def _ask(self, verb: str, path: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Rest:
 
 
 def _first(text: str) -> str:
-    """Return the innermost cause in an answer that refuses."""
+    """Return the innermost cause in an error answer."""
     try:
         lines = [line for error in json.loads(text)["errors"] for line in str(error).splitlines()]
     except (ValueError, KeyError, TypeError):

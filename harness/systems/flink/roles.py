@@ -1,4 +1,4 @@
-"""What nodes of Flink do, beside those that every system has."""
+"""The roles of Flink's nodes."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from harness.model.scenario import Role
 TASK_MANAGER: Final = Role("task-manager")
 """The JVM that runs the tasks of a job."""
 JOB_MANAGER: Final = Role("job-manager")
-"""The JVM that deploys them, and knows which checkpoints are complete."""
+"""The JVM that deploys the tasks and coordinates checkpoints."""

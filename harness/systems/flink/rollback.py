@@ -1,7 +1,8 @@
-"""A job that went back to a checkpoint: state, offsets and transactions before the crash, after the rollback, and at the end.
+"""Show a rollback to a checkpoint: a job's state, offsets and transactions before the crash, after the rollback, at the end.
 
-Each line of the job's ledger about a key says what its state holds then, and what of that came since the last checkpoint. So what
-a restored attempt was given back shows in its first line about a key; a key that it never touched has what the checkpoint had.
+Each of the job's history lines about a key says what the key's state holds, and which of these records came since the last
+checkpoint. So a restored attempt's first line about a key shows the restored state; a key without such a line has the state of
+the checkpoint.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 State = dict[str, list[str]]
-"""Key → the records in its state."""
+"""Key → the records in the key's state."""
 
 
 def rollback_detail(history: History) -> dict[str, Any] | None:
-    """Return the three moments as plain data, and the keys whose state is not that of the offsets; ``None``: no rollback."""
+    """Return the three moments, and the keys whose state does not match the offsets, as plain data; ``None``: no rollback."""
     resumed = [event for event in history.of(kinds.RESUMED) if event.get("where") == "job"]
     restored = next((event for event in resumed if event["batch"] > 0), None)
     if restored is None:
@@ -43,7 +44,7 @@ def rollback_detail(history: History) -> dict[str, Any] | None:
     return {
         "snapshots": [
             _row("before the crash", number, _ends({}, (e for e in given if e["t"] < restored["t"])), _last(before),
-                 f"checkpoint {number}, and what came since{_transactions(history, died)}"),
+                 f"checkpoint {number}, and the records since{_transactions(history, died)}"),
             _row("after the rollback", number, begins, back, f"checkpoint {number}{_transactions(history, restored['t'])}"),
             _row("at the end", _checkpoint(history), _ends(begins, (e for e in given if e["t"] > restored["t"])),
                  back | _last(later), f"checkpoint {_checkpoint(history)}{_transactions(history, ended)}"),
@@ -82,10 +83,10 @@ def _checkpoint(history: History) -> int:
 
 
 def _transactions(history: History, until: int) -> str:
-    """Say of the sink's transactions that had something in them what had become of them until then; nothing where it has none.
+    """Say how many of the sink's transactions with records were committed, open and aborted at a time; nothing without any.
 
-    One that nobody has asked to end has been aborted by its time-out where readers see all there is, or all that was there when
-    they were asked first.
+    A transaction that no request ended was aborted by its time-out, if readers then see everything, or everything that was
+    there at the first check of what readers see.
     """
     sinks = {event["topic"] for event in history.of(kinds.LOG) if event["hop"] == Hop.SINK}
     told: Counter[str] = Counter()

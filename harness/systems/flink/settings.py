@@ -1,4 +1,4 @@
-"""The settings of a job, and its pipeline: what KafkaSink promises under each semantic, and what it leaves to checkpoints."""
+"""The settings of a Flink job for each semantic, and its pipeline."""
 
 from __future__ import annotations
 
@@ -21,71 +21,71 @@ if TYPE_CHECKING:
 
 
 class Guarantee(StrEnum):
-    """``DeliveryGuarantee`` of the sink."""
+    """The sink's ``DeliveryGuarantee``."""
 
     NONE = "NONE"
-    """The sink's default: nothing waits for what was sent."""
+    """The sink's default: a checkpoint does not wait for acknowledgements."""
     AT_LEAST_ONCE = "AT_LEAST_ONCE"
-    """A checkpoint waits until all that was sent is acknowledged."""
+    """A checkpoint waits until everything sent is acknowledged."""
     EXACTLY_ONCE = "EXACTLY_ONCE"
-    """A transaction for each checkpoint: pre-committed with it, committed when it is complete."""
+    """One transaction for each checkpoint: pre-committed with the checkpoint, and committed when that is complete."""
 
 
 class Naming(StrEnum):
-    """``TransactionNamingStrategy`` of the sink."""
+    """The sink's ``TransactionNamingStrategy``."""
 
     INCREMENTING = "INCREMENTING"
-    """Ids count up; what was left open is found by trying the next ones."""
+    """Transactional ids count up; the sink finds open transactions by trying the next ids."""
     POOLING = "POOLING"
-    """Ids are used again; what was left open is found by listing."""
+    """Transactional ids are used again; the sink finds open transactions by listing them."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """What a job is told beside what is read and written."""
+    """Settings of a job besides its topics."""
 
     guarantee: Guarantee
     naming: Naming = Naming.INCREMENTING
     linger_ms: int = 0
-    """How long the sink's client waits for a batch to be whole."""
+    """``linger.ms`` of the sink's producer."""
     prefix: str = "job"
-    """Of the transactional ids, behind the cell's key."""
+    """The prefix of the transactional ids, after the cell's key."""
     later_prefix: str | None = None
-    """That of a job that is submitted again; none: the same.
+    """The prefix of a job that is submitted again; ``None``: the same.
 
-    Such a job has long transactions of its own: the cell's short time-out is for what the first job left open.
+    A job with another prefix has the long default time-out: the cell's short time-out is for the first job's open transactions.
     """
     inputs: int = 1
-    """How many sources it has, each of every how-many-th partition: a checkpoint waits for a barrier from each."""
+    """The number of sources, among which the partitions are divided. A checkpoint waits for a barrier from each."""
     unaligned: bool = False
-    """Whether a barrier overtakes what was sent before it, and nobody waits for the others."""
+    """Whether checkpoints are unaligned: a barrier overtakes records, and does not wait for other inputs' barriers."""
     restarts: bool = True
-    """Whether its JobManager restarts it; else it has failed with its TaskManager."""
+    """Whether the JobManager restarts the job. Otherwise the job fails when its TaskManager dies."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlinkSettings(Settings):
-    """All that a semantic consists of: our producer, the topics, and the job between them."""
+    """All settings of a semantic: lostack's producer, the topics, and the job between them."""
 
     job: JobSettings = field(default_factory=lambda: JobSettings(Guarantee.AT_LEAST_ONCE))
 
     def check(self, pipeline: AnyPipeline, *, clustered: bool) -> None:
-        """Raise SettingsError where they cannot be: a job runs on one broker."""
+        """Raise SettingsError if the settings do not fit: a job runs on one broker, and on a pipeline of Flink."""
         if clustered or self.topic.replicas > 1:
             raise SettingsError("a job runs on one broker")
         if pipeline.system != "flink":
-            raise SettingsError(f"a job of Flink is no part of {pipeline}")
+            raise SettingsError(f"settings of a Flink job do not fit the pipeline {pipeline}")
 
     @property
     def stages(self) -> Settings:
-        """What our producer is told."""
+        """The settings of lostack's producer."""
         return Settings(self.producer, self.consumer, self.topic, self.transaction_timeout_ms)
 
 
 TRANSACTION_MS: Final = 600_000
-"""Of the sink's transactions: longer than any outage here that is not meant to outlast it, also on a busy machine.
+"""The time-out of the sink's transactions: longer than any outage that is not meant to outlast it, even on a busy machine.
 
-A job whose JobManager and TaskManager were killed was back after 62 s once; 60 s had lost it what was pre-committed.
+After a kill of JobManager and TaskManager a job once needed 62 s to return; with 60 s its pre-committed records were lost.
 """
 _CHECKPOINT = ConsumerSettings(position=SavePosition.CHECKPOINT)
 FLINK_AT_LEAST_ONCE: Final = FlinkSettings(
@@ -96,7 +96,7 @@ FLINK_EXACTLY_ONCE: Final = FlinkSettings(
     transaction_timeout_ms=TRANSACTION_MS, job=JobSettings(Guarantee.EXACTLY_ONCE),
 )  # fmt: skip
 FLINK_NONE: Final = replace(FLINK_AT_LEAST_ONCE, job=JobSettings(Guarantee.NONE))
-"""The sink as it is where nobody chooses: sold as at-least-once, it must be convicted."""
+"""The sink's default guarantee: cells that claim at-least-once with it must be convicted."""
 
 JOB: Final = Pipeline(
     "flink-job", "flink",
@@ -106,7 +106,7 @@ JOB: Final = Pipeline(
 
 
 def with_job(settings: FlinkSettings, **changes: object) -> FlinkSettings:
-    """Return settings with another job."""
+    """Return the settings with changes to the job."""
     return replace(settings, job=replace(settings.job, **changes))  # type: ignore[arg-type]  # its own fields
 
 
@@ -114,8 +114,8 @@ def flinks(settings: object) -> FlinkSettings:
     """Return the settings of a cell of this system.
 
     Raises:
-        TypeError: they are another system's.
+        TypeError: the settings are another system's.
     """
     if not isinstance(settings, FlinkSettings):
-        raise TypeError(f"these are no settings of a job: {settings}")
+        raise TypeError(f"these are not settings of a Flink job: {settings}")
     return settings

@@ -1,4 +1,4 @@
-"""Signs that only the history of a job shows, and the records that shared an interval between checkpoints with the target."""
+"""Signs and sets of records that only a history of a Flink job tells: by its checkpoints."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 INPUTS: Final = 2
-"""How many a job has of which one stands still."""
+"""The number of inputs of a job with an input that stands still."""
 ROLLED_BACK: Final = Sign(
-    "rolled-back", "the job was restored from a checkpoint before this record, and was given it again with the state of then"
+    "rolled-back", "the job was restored from a checkpoint before this record, and was given the record again"
 )
 SINCE_CHECKPOINT: Final = Select("since-checkpoint")
-"""The target, and the records before it that came after the last checkpoint that was complete before them."""
+"""The target, and the records before it that came after the last complete checkpoint."""
 COMMITTED_SINCE: Final = Select("committed-since")
-"""What came between the checkpoint with which the job was submitted again and the last one that was complete."""
+"""The records between the checkpoint with which the job was submitted again and the last complete checkpoint."""
 AND_BESIDE: Final = Select("since-checkpoint-and-beside")
-"""Those, and what the inputs that did not stand still had behind the target."""
+"""The records of ``since-checkpoint``, and those after the target on inputs that did not stand still."""
 
 
 def flink_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records that a restored attempt was given again."""
+    """Return, for each sign, the records that show it."""
     given: dict[str, set[str]] = defaultdict(set)
     restored = {event["by"] for event in history.of(kinds.RESUMED) if event.get("where") == "job" and event["batch"] > 0}
     for event in history.of(kinds.DELIVERED) if restored else ():
@@ -37,7 +37,7 @@ def flink_signs(history: History) -> dict[Sign, set[str]]:
 
 
 def checkpoint_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return what came after the last snapshot before the target, up to the target, in the order of the source."""
+    """Return the selections that depend on the checkpoints around the target; nothing if the job took no snapshot before it."""
     given = [event for event in history.of(kinds.DELIVERED) if event["record"] == target]
     snapshots = [e for e in history.of(kinds.BATCH) if e.get("phase") == "snapshot" and given and e["t"] < given[0]["t"]]
     if not snapshots:
@@ -70,13 +70,13 @@ def _committed_since(history: History) -> dict[Select, frozenset[str]]:
 
 
 def _positions(history: History, number: int) -> dict[int, int]:
-    """How far a checkpoint that the job took part in first had read each partition."""
+    """Return the positions, by partition, of a checkpoint in the first attempt that took it."""
     found = [e for e in history.of(kinds.BATCH) if e.get("phase") == "snapshot" and e["batch"] == number]
     return {e["partition"]: e["position"] for e in found if e["by"] == found[0]["by"]}
 
 
 def beside_stand(history: History) -> frozenset[str]:
-    """Return what came behind the record at which one of two inputs stood still, and was the other one's to read."""
+    """Return the records of the other input that come after the record at which one of two inputs stood still."""
     stand = next((event for event in history.of(kinds.FAILPOINT) if event["by"] == "source"), None)
     offered = {event["record"]: event["position"] for event in history.of(kinds.OFFERED)}
     if stand is None:

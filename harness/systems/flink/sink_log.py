@@ -1,4 +1,4 @@
-"""What a job has written, and what the readers of that log see of it."""
+"""Watch the topic that a job writes: what is stored, and what read-committed readers see."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POLL_S: Final = 0.05
 
 
 class SinkLog(Written):
-    """The log that is the sink of a cell. ``writer`` says what the job's present attempt writes as."""
+    """Watches the sink topic of a cell. ``writer``: returns the writer's name of the job's present attempt."""
 
     def __init__(self, scene: Scene, writer: Callable[[], str]) -> None:
         self._scene = scene
@@ -28,7 +28,7 @@ class SinkLog(Written):
         self._told: dict[int, int] = {}
 
     def await_written(self, position: int) -> None:
-        """Wait for the answers that the wire has seen."""
+        """Wait until the wire has seen the broker acknowledge all records up to a position."""
         wanted = {record.id for record in self._scene.load.records if record.position <= position}
 
         def written() -> bool:
@@ -37,40 +37,40 @@ class SinkLog(Written):
             answers = {(e["record"], e["request"]) for e in so_far.of(kinds.PRODUCE_ANSWER) if not e["error"]}
             return wanted <= {record for record, _ in asked & answers}
 
-        wait_until(written, within_s=WRITTEN_S, because=f"what comes before position {position + 1} to be in the sink's log")
+        wait_until(written, within_s=WRITTEN_S, because=f"records before position {position + 1} to be in the sink's log")
 
     def await_aborted(self) -> None:
-        """Ask the coordinator about the first transaction with the target."""
+        """Wait until the coordinator has aborted the first transaction with the target, and write down what readers see."""
         self._await_end(self._of_target()[0], "CompleteAbort")
         self._tell_unseen()
 
     def await_committed(self) -> None:
         """Wait until no partition has an open transaction."""
-        wait_until(lambda: not self._unseen(), within_s=ENDED_S, because="all in the sink's log to be seen", poll_s=POLL_S)
+        wait_until(lambda: not self._unseen(), within_s=ENDED_S, because="the sink's log to be committed", poll_s=POLL_S)
 
     def tell_readers(self) -> None:
-        """Write it down when the coordinator has ended the transaction in which this attempt has written the target."""
+        """Wait until this attempt's transaction with the target is committed, then write down what readers cannot see."""
         self._await_end(self._of_target(f"{self._writer()}.")[-1], "CompleteCommit")
         self._told = {partition: ends.end for partition, ends in self._ends().items()}
         self._tell_unseen()
 
     def await_readers(self) -> None:
-        """Wait until they see all that was there when they were asked first, and write it down; later records are not meant."""
+        """Wait until readers see all that was there at :meth:`tell_readers`, and write that down."""
         wait_until(lambda: not self._unseen_of(self._told), within_s=ENDED_S, poll_s=POLL_S,
                    because="readers to see what the job has committed")  # fmt: skip
         self._tell(self._unseen_of(self._told))
 
     def _of_target(self, begins: str = "job-") -> list[str]:
-        """Return the transactional ids under which the target was written; ``begins``: by which attempts."""
+        """Return the transactional ids under which the target was written. ``begins``: the prefix of the attempts' names."""
         target = [e for e in self._scene.so_far.of(kinds.SENT) if e["record"] == self._scene.load.target.id]
         found = [str(e["transactional_id"]) for e in target if (e.get("attempt") or "").startswith(begins)]
         if not found:
-            raise RuntimeError(f"{begins} has not written the target in a transaction")
+            raise RuntimeError(f"no attempt {begins}... wrote the target in a transaction")
         return found
 
     def _await_end(self, name: str, state: str) -> None:
         wait_until(lambda: self._scene.observer.transaction(name) == state, within_s=ENDED_S, poll_s=POLL_S,
-                   because=f"the coordinator to say {state} of {name}")  # fmt: skip
+                   because=f"the transaction {name} to be {state}")  # fmt: skip
 
     def _tell_unseen(self) -> None:
         self._tell(self._unseen())
@@ -79,11 +79,11 @@ class SinkLog(Written):
         self._scene.history.write(kinds.FAULT, phase="readers", fault=self._scene.cell.scenario.fault.id, unseen=unseen)
 
     def _unseen(self) -> int:
-        """How many offsets lie behind an open transaction."""
+        """Return how many offsets readers cannot see because of an open transaction."""
         return sum(ends.end - ends.stable for ends in self._ends().values())
 
     def _unseen_of(self, told: Mapping[int, int]) -> int:
-        """How many of the offsets before ``told``, the end of each partition, lie behind an open transaction."""
+        """Return how many offsets below ``told`` (partition → end) readers cannot see because of an open transaction."""
         now = self._ends()
         return sum(max(0, end - now[partition].stable) for partition, end in told.items())
 

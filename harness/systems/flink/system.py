@@ -1,4 +1,4 @@
-"""Flink as a system under test: a Kafka to read and write, and a cluster that runs the jobs of cells."""
+"""Flink as a system under test: prepare it, and deploy a broker and a cluster for jobs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class FlinkSystem:
-    """A job for each cell, on a cluster and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
+    """Jobs of cells, on a cluster and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
 
     name = "flink"
     own_at_once = 1
-    """Beside the cluster that cells share: each is a broker and three JVMs, and two of them start anew in most of these cells."""
+    """How many unshared deployments run at once, beside the shared one. Each is a broker and three JVMs."""
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        """``version``: another one than the default, of those whose sums are known."""
+        """``version``: a version other than the default, with known checksums."""
         self._kafka = Prepared(runtime)
         self._contained = runtime == "docker"
         self._version = version or VERSION
@@ -42,13 +42,13 @@ class FlinkSystem:
             self.name = f"{self.name}=={version}"
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what Kafka, Flink and its connector need, compile the job, make the class-data archives."""
+        """Download Kafka, Flink and the connector, compile the job, and make the class-data archives."""
         self._kafka.prepare(say)
         self._kafka.stood_on().bring((JAVA_IMAGE,), say)
         self._bring(CLIENT, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch the connectors that cells are pinned to; each has a cluster, for it is on the class path of that."""
+        """Download the connectors that cells are pinned to. Each gets its own cluster, whose class path has it."""
         cells = tuple(cells)
         self._kafka.prepare_for(cells, say)
         clients = sorted({cell.client for cell in cells}) or [CLIENT]
@@ -67,15 +67,15 @@ class FlinkSystem:
         self._installs[client] = install
 
     def deploy(self, need: Deployment, directory: Path) -> FlinkDeployed:
-        """Start a broker with its wire, and a cluster beside it; several, where cells are pinned to several connectors.
+        """Start a broker with its wire, and a cluster for each connector that cells are pinned to.
 
-        Jobs keep their checkpoints and write their histories in the folders of their cells: where the cluster is in containers,
-        it sees the folder of the run, in which ``directory`` lies as they do.
+        Jobs write checkpoints and histories into the folders of their cells. So containers of the cluster mount the folder of
+        the run, which contains ``directory`` and the cells' folders.
         """
         if not self._installs:
             raise RuntimeError("prepare() comes first")
         transport = self._kafka.transport(need, directory)
-        # one alone is nobody's spare: where a cell has the cluster to itself, nobody may take over unasked
+        # a cell with its own cluster gets no spare TaskManager that could take over too early
         at_first = 2 if need is Deployment.SHARED else 1
         clusters = {}
         for number, (client, install) in enumerate(self._installs.items(), start=1):
@@ -85,13 +85,13 @@ class FlinkSystem:
         return started(FlinkDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), clusters), directory)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of Kafka, Flink, and its connectors."""
+        """Return the versions of Kafka, Flink and the connectors."""
         connectors = {client: install.connector for client, install in self._installs.items()}
         return self._kafka.versions(self.name) | ({self.name: self._version} if connectors else {}) | connectors
 
 
 class FlinkDeployed:
-    """A broker behind its wire, and clusters for the jobs of cells, by their clients."""
+    """A running broker behind its wire, and a cluster for each client (connector)."""
 
     def __init__(self, transport: KafkaTransport, services: Services, clusters: Mapping[str, Cluster]) -> None:
         self.transport = transport
@@ -99,7 +99,7 @@ class FlinkDeployed:
         self._services = services
 
     def start(self) -> None:
-        """Start the clusters, and meanwhile wire and broker."""
+        """Start the clusters, and meanwhile the wire and the broker."""
         for cluster in self._clusters.values():
             cluster.start()
         self.transport.start(preloads=())
@@ -107,7 +107,7 @@ class FlinkDeployed:
             cluster.await_up()
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Share no death of a broker."""
+        """Do nothing: cells on Flink share no crash."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
@@ -116,14 +116,14 @@ class FlinkDeployed:
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where anything of it has died by itself."""
+        """Raise EnvironmentFailure if a process of the deployment died by itself."""
         self.transport.check()
         self._services.check()
         for cluster in self._clusters.values():
             cluster.check()
 
     def close(self) -> None:
-        """End the clusters, then services, broker and wire."""
+        """Stop the clusters, then the services, the broker and the wire."""
         try:
             for cluster in self._clusters.values():
                 cluster.close()

@@ -1,4 +1,4 @@
-"""What our job is told when it is submitted: words ``name=value``, see ``jvm/Job.java``."""
+"""The arguments of lostack's job: words ``name=value``, see ``jvm/Job.java``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from harness.systems.flink.settings import FlinkSettings
 
 CHECKPOINTS: Final = "checkpoints"
-"""The folder of its checkpoints, in the cell's."""
+"""The job's checkpoint folder, in the cell's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job works: what it reads, writes, and is called there."""
+    """Where a job works: its topics, group and folders."""
 
     cell: str
-    """In its lines of the history, which are in the folder ``history``."""
+    """The cell's id, for the job's history lines."""
     history: Path
     bootstrap: str
     source: str
@@ -29,13 +29,13 @@ class Place:
     group: str
     checkpoints: Path
     failpoint: Path
-    """The file that names a record at which a source stands still, where there is one."""
+    """The file that names a record at which a source stands still, if it exists."""
     key: str = ""
-    """What its transactional ids begin with."""
+    """The prefix of its transactional ids."""
 
 
 def words_of(place: Place, settings: FlinkSettings, *, name: str, client: str, again: bool = False) -> list[str]:
-    """Return the words. ``name``: what it writes as, with the number of its attempt; ``again``: it was submitted before."""
+    """Return the job's arguments. ``name``: its writer's name without the attempt; ``again``: it was submitted before."""
     job = settings.job
     moved = again and job.later_prefix is not None
     transaction_ms = TRANSACTION_MS if moved else settings.transaction_timeout_ms
@@ -50,7 +50,7 @@ def words_of(place: Place, settings: FlinkSettings, *, name: str, client: str, a
         "sink.linger.ms": str(job.linger_ms),
         "flink.execution.checkpointing.interval": "1 h",
         "flink.execution.checkpointing.dir": f"file://{place.checkpoints.absolute()}",
-        "flink.state.checkpoints.dir": f"file://{place.checkpoints.absolute()}",  # what Flink 1 calls it
+        "flink.state.checkpoints.dir": f"file://{place.checkpoints.absolute()}",  # the name in Flink 1
         "flink.execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
         "flink.execution.checkpointing.tolerable-failed-checkpoints": "100",
         "flink.execution.checkpointing.timeout": "60 s",

@@ -1,1 +1,1 @@
-"""The in-memory system: it exists to test the harness, and says nothing about any real one."""
+"""The in-memory system: it tests lostack itself, and says nothing about a real system."""

@@ -1,4 +1,4 @@
-"""What the in-memory system declares of itself."""
+"""The declaration of the in-memory system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether it can play a scenario: it simulates outcomes, and neither a protocol nor its surroundings."""
+    """Say whether it can simulate a scenario: it simulates outcomes, not protocols, clusters or servers."""
     need = scenario.deployment
     ours, real = scenario.pipeline.system == "kafka", scenario.pipeline.on_server or need.clustered or need.security
     return ours and not real and scenario.group != "transactions"
@@ -23,6 +23,6 @@ SYSTEM = System(
     launcher="harness.systems.memory.system:launch",
     clients=("kafka-python",),
     runs=runs,
-    abilities=lambda _: ABILITIES,  # it is told what comes of a fault, and applies none
+    abilities=lambda _: ABILITIES,  # it simulates a fault's outcome, so it needs no ability
     simulated=True,
 )

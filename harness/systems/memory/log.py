@@ -1,4 +1,4 @@
-"""The play of a cell with a log between producer and consumer: copies have offsets, and the consumer saves its position."""
+"""Simulate a cell with a log between producer and consumer: copies have offsets, and the consumer saves its position."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 TOPIC = "topic"
 _HOPS = (*NOT_STORED, LastHop.NEVER_SENT, LastHop.DELETED, LastHop.ABORTED, LastHop.SKIPPED, LastHop.DELIVERED)
-"""Where a record is lost whose broker keeps a log."""
+"""The hops at which a record can be lost if the broker keeps a log."""
 
 
 class LogRun(MemoryCellRun):
-    """The play of one cell with a log."""
+    """The simulated run of one cell with a log."""
 
     between: ClassVar[str] = TOPIC
     nowhere: ClassVar[dict[str, Any]] = log_fields(NOWHERE, 0, NOWHERE)
@@ -33,13 +33,13 @@ class LogRun(MemoryCellRun):
     loses_at: ClassVar[Collection[LastHop]] = (LastHop.DELETED,)
 
     def prepare(self) -> None:
-        """Refuse what only a queue can do; then as any.
+        """Check that a log can do what is planted, and start the nodes.
 
         Raises:
             PlantError: only a queue can do what is planted.
         """
         if self.plant.in_queue or self.plant.lose_at not in _HOPS:
-            raise PlantError("what is planted here only a queue can do, and this cell has a log")
+            raise PlantError("the plant needs a queue, and this cell has a log")
         self._ends: Counter[int] = Counter()
         super().prepare()
 
@@ -51,25 +51,25 @@ class LogRun(MemoryCellRun):
         return record.position % len(self._partitions)
 
     def aim(self, record: Record) -> dict[str, Any]:
-        """Name the partition."""
+        """Return the record's partition, and a producer without an id."""
         return {"partition": self._partition(record), "producer_id": -1, "producer_epoch": -1, "sequence": -1}
 
     def store(self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False) -> None:
-        """Append a copy."""
+        """Append a copy to the record's partition."""
         partition = self._partition(record)
         self.copies.append(Copy(record.id, attempt, log_fields(partition, 0, self._ends[partition]), visible, spare))
         self._ends[partition] += 1
 
     def lose(self, record: Record, attempt: str, hop: LastHop) -> None:
-        """Let retention take it."""
+        """Write that retention removed the record."""
         del attempt, hop
         self.observed(kinds.REMOVED, why=Removal.RETENTION, topic=TOPIC, record=record.id, visible=True, **log_fields(0, 0, 0))
 
     def acknowledge(self, copy: Copy) -> None:
-        """Take no notice: the consumer saves its position."""
+        """Do nothing: the consumer saves its position instead."""
 
     def forget(self) -> None:
-        """Say what was flushed."""
+        """Write the flushed offsets."""
         for partition in self._partitions:
             self.observed(kinds.FLUSHED, partition=partition, offset=self._ends[partition] if self.shows(FLUSHED) else 0)
 
@@ -80,7 +80,7 @@ class LogRun(MemoryCellRun):
         return min(found, default=self._ends[partition])
 
     def observe_broker(self) -> None:
-        """Write what is in each partition, where it ends, and the position saved there; then the ends of the other logs."""
+        """Write the copies of each partition, its end offsets, and its saved position."""
         last: Counter[int] = Counter()
         stable = {partition: self._first(partition, self.cast.stalled) for partition in self._partitions}
         saved = {partition: self._first(partition, self.cast.stalled | self.cast.unread) for partition in self._partitions}
@@ -99,7 +99,7 @@ class LogRun(MemoryCellRun):
             self.observed(kinds.POSITION, partition=partition, offset=saved[partition], where="group")
 
     def observe(self) -> None:
-        """Write what is in the logs: the topic's, the sink's (one partition), and the one that keeps the cursor."""
+        """Write what the authorities say, and the ends of the sink's and the cursor's logs."""
         super().observe()
         for hop, partitions in self.plan.logs.items():
             for partition in range(partitions) if hop != Hop.TOPIC else ():
@@ -108,7 +108,7 @@ class LogRun(MemoryCellRun):
                               last_data=end - 1)  # fmt: skip
 
     def recorded(self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True) -> None:
-        """Write one row of the sink; where that is a log, a copy in it."""
+        """Write one row of the sink; if the sink is a log, also its copy there."""
         super().recorded(order, record, where, intact=intact)
         if Hop.SINK in self.plan.logs:
             self.observed(

@@ -1,4 +1,4 @@
-"""Planted bugs: what the in-memory system does wrong on purpose, and to which records."""
+"""Planted bugs: what the in-memory system does wrong on purpose, and with which records."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from harness.model.record import Record
 
 TAIL = 3
-"""How many records, at the end of the source, a cut drain or a consumer that stops reading leaves where they are."""
+"""How many records at the end of the source a cut drain, or a consumer that stops reading, leaves unread."""
 
 
 class PlantError(ValueError):
-    """More is planted than the cell has records for; the message says how many it has."""
+    """A plant does not fit the cell, for example because the cell has too few records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """What the system does wrong. Numbers count records, and never touch the target or what is predicted.
+    """What the system does wrong. The numbers count records; the target and predicted records are never among them.
 
-    ``lose`` records disappear at ``lose_at``; ``duplicate`` ones are recorded twice (stored twice, or delivered twice);
-    ``resurrect`` ones are visible although their transaction was aborted; ``tear`` transactions are half visible;
+    ``lose`` records disappear at ``lose_at``; ``duplicate`` records are recorded twice (stored twice, or delivered twice);
+    ``resurrect`` records are visible although their transaction was aborted; ``tear`` transactions are half visible;
     ``stall`` records stay behind an open transaction; ``phantom`` rows were never offered; ``reorder`` records are
-    recorded after a later one of their key. Only of a queue: ``hide`` messages wait at the end although the drain is said to
-    have completed; ``set_aside`` ones end among the dead letters.
+    recorded after a later one of their key. Only for a queue: ``hide`` messages wait at the end although the drain is reported
+    as completed; ``set_aside`` messages end among the dead letters.
     """
 
     lose: int = 0
     lose_at: LastHop = LastHop.ACKED
     duplicate: int = 0
     delivered_twice: bool = False
-    """Duplicates are delivered twice instead of stored twice."""
+    """Whether duplicates are delivered twice instead of stored twice."""
     times: int = 2
-    """How often a duplicate is recorded."""
+    """How many times a duplicate is recorded."""
     absorbs: bool = False
-    """The sink turns away what it has: a duplicate is recorded once."""
+    """Whether the sink absorbs duplicates, so that they are recorded once."""
     resurrect: int = 0
     tear: int = 0
     stall: int = 0
@@ -53,26 +53,26 @@ class Plant:
     reorder: int = 0
     hide: int = 0
     hide_as: Waiting = Waiting.READY
-    """What the hidden messages wait for."""
+    """The state of the hidden messages."""
     hide_another: bool = False
-    """They are second copies of what is recorded."""
+    """Whether the hidden messages are second copies of recorded ones."""
     set_aside: int = 0
     miscount: int = 0
-    """How many more messages the broker counts in its queue than its observer has seen there; below 0, how many fewer."""
+    """How many more messages the broker counts than the observer has seen; negative: how many fewer."""
     disarm: bool = False
     """The fault never fires."""
     wrong_victim: bool = False
-    """Another process is killed than was declared."""
+    """Another process than the declared one is killed."""
     no_load: bool = False
     """Nothing moves after the fault."""
     cut_drain: bool = False
-    """The drain is cut short while records are on their way."""
+    """The drain ends while records are on their way."""
     stop_reading: bool = False
     """The consumer stops reading for ever."""
     unhealthy: bool = False
     """A node dies before the fault."""
     network_idle: bool = False
-    """The network is made bad, and nothing changes by it."""
+    """The bad network has no effect."""
     hide_sign: bool = False
     """Nothing shows that the protection worked."""
 
@@ -82,21 +82,21 @@ class Plant:
             self.set_aside,
         )  # fmt: skip
         if min(numbers) < 0 or self.times < 2:  # noqa: PLR2004 - once is no duplicate
-            raise PlantError("a plant counts from 0, and a duplicate is recorded twice or more")
+            raise PlantError("a plant counts from 0, and a duplicate is recorded at least twice")
 
     @property
     def in_queue(self) -> bool:
-        """Whether anything is planted that only a queue can do, beside the hops at which it loses."""
+        """Whether something is planted that only a queue can do, apart from ``lose_at``."""
         return bool(self.hide or self.set_aside or self.miscount)
 
 
 @dataclass
 class Cast:
-    """Which record plays which part, by id. The parts are disjoint."""
+    """Which record has which part in a simulated run, by id. Each record has at most one part."""
 
     lost: dict[str, LastHop] = field(default_factory=dict)
     stored_twice: dict[str, int] = field(default_factory=dict)
-    """How often they are."""
+    """Record → how many times it is stored."""
     delivered_twice: dict[str, int] = field(default_factory=dict)
     resurrected: set[str] = field(default_factory=set)
     torn: set[str] = field(default_factory=set)
@@ -106,10 +106,10 @@ class Cast:
     hidden: set[str] = field(default_factory=set)
     aside: set[str] = field(default_factory=set)
     swapped: list[tuple[str, str]] = field(default_factory=list)
-    """Pairs of neighbours of one key that are recorded the wrong way round."""
+    """Pairs of neighbours with the same key that are recorded in the wrong order."""
 
     def taken(self) -> set[str]:
-        """Every record that has a part."""
+        """Return every record that has a part."""
         pairs = {record for pair in self.swapped for record in pair}
         return pairs.union(
             self.lost, self.stored_twice, self.delivered_twice, self.resurrected, self.torn, self.stalled, self.unread,
@@ -118,13 +118,13 @@ class Cast:
 
 
 def cast_of(plan: Plan, plant: Plant, records: Sequence[Record]) -> Cast:
-    """Hand out the parts: first what theory predicts, then what is planted.
+    """Choose the records for each part: first for what theory predicts, then for what is planted.
 
     Raises:
-        PlantError: nobody can play it.
+        PlantError: the cell has too few records.
     """
     cast = Cast()
-    if not plant.disarm:  # a fault that does not fire has no effect
+    if not plant.disarm:  # a fault that never fires has no effect
         _cast_prediction(cast, plan, records)
     _cast_tail(cast, plan, plant, records)
     _cast_pairs(cast, plan, plant.reorder, records)
@@ -145,7 +145,7 @@ def cast_of(plan: Plan, plant: Plant, records: Sequence[Record]) -> Cast:
 
 
 def _cast_prediction(cast: Cast, plan: Plan, records: Sequence[Record]) -> None:
-    """Play what must be lost and what must be duplicated, and nothing that is only permitted."""
+    """Choose the records that must be lost or duplicated; nothing for what is only permitted."""
     consumed = bool({Role.CONSUMER, Role.PROCESSOR} & set(plan.evidence.killed + plan.evidence.paused))
     hop = LastHop.ACKED if plan.evidence.forgotten else LastHop.DELIVERED if consumed else LastHop.SENT
     cast.lost |= dict.fromkeys(_must_show(plan.lost, plan, records), hop)
@@ -164,12 +164,12 @@ def _must_show(prediction: Prediction, plan: Plan, records: Sequence[Record]) ->
 
 
 def _cast_tail(cast: Cast, plan: Plan, plant: Plant, records: Sequence[Record]) -> None:
-    """Parts that only the last records of a source can play: nothing is visible behind an open transaction."""
+    """Choose the parts of the last records: nothing is visible after an open transaction, so only they can have them."""
     after = [record.id for record in records if record.id not in cast.taken()]
     after = after[after.index(plan.target) + 1 :] if plan.target in after else [r.id for r in records[-TAIL:]]
     wanted = max(plant.stall, TAIL * (plant.cut_drain or plant.stop_reading))
     if wanted > len(after):
-        raise PlantError(f"{wanted} records are planted behind the target and {len(after)} are there")
+        raise PlantError(f"{wanted} records are planted after the target and {len(after)} are there; give the cell more records")
     if plant.stall:
         cast.stalled.update(after[-plant.stall :])
     elif plant.cut_drain:
@@ -180,7 +180,7 @@ def _cast_tail(cast: Cast, plan: Plan, plant: Plant, records: Sequence[Record]) 
 
 
 def _cast_pairs(cast: Cast, plan: Plan, count: int, records: Sequence[Record]) -> None:
-    """Find neighbours of one key; swapping two of them puts exactly one record out of its order."""
+    """Choose neighbours with the same key: swapping two of them puts exactly one record out of order."""
     busy = cast.taken() | {plan.target}
     waiting: dict[str, str] = {}
     for record in records:
@@ -194,4 +194,4 @@ def _cast_pairs(cast: Cast, plan: Plan, count: int, records: Sequence[Record]) -
         else:
             cast.swapped.append((before, record.id))
     if len(cast.swapped) < count:
-        raise PlantError(f"{count} records are planted out of order and {len(cast.swapped)} can be")
+        raise PlantError(f"{count} records are planted out of order and {len(cast.swapped)} can be; give the cell more records")

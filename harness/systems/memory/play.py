@@ -1,4 +1,4 @@
-"""The play of one cell: what is the same whether a log or a queue is between producer and consumer."""
+"""Simulate one cell: the common part of a log and a queue between producer and consumer."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
 
 OUTBOX = "outbox"
 NOT_STORED = (LastHop.SENT, LastHop.ACKED)
-"""Where a record is lost that was sent and that no broker has ever had."""
+"""The hops at which a sent record is lost without ever being stored."""
 
 
 @dataclass
 class Copy:
-    """One copy of a record that the broker has, or has had."""
+    """One copy of a record that the broker has or had."""
 
     record: str
     attempt: str | None
     where: dict[str, Any]
-    """The fields of a line that say where it stands."""
+    """The fields of a history line that give its place."""
     visible: bool
     spare: bool
-    """The sink absorbs it, for another copy of the record is recorded."""
+    """Whether the sink absorbs it because another copy of the record is recorded."""
     queue: str | None = None
-    """The name of the queue that it stands in; of a log, null."""
+    """The name of its queue; ``None`` in a log."""
     waiting: Waiting | None = None
-    """What it waits for there; of a log that follows from its ends."""
+    """What it waits for in its queue; in a log that follows from the offsets."""
 
 
 class Scribe:
-    """Writes what a real cell would: programs, wire and failpoints in files of their own, everything else in the runner's."""
+    """Writes the history of a real cell: programs, wire and failpoints into their own files, all else into the runner's."""
 
     def __init__(self, cell: Cell, directory: Path, history: HistoryWriter) -> None:
         self._cell = cell
@@ -69,7 +69,7 @@ class Scribe:
         self._incarnations: Counter[Role] = Counter()
 
     def incarnation(self, role: Role) -> str:
-        """Return the name of the program of a role that lives, or lived last."""
+        """Return the writer's name of the present or last incarnation of a role."""
         return f"{role}-{self._incarnations[role]}"
 
     def tell(self, by: str, event: str, **fields: object) -> None:
@@ -79,44 +79,44 @@ class Scribe:
         self._writers[by].write(event, **fields)
 
     def fault(self, phase: str, **fields: object) -> None:
-        """Write what the fault says."""
+        """Write a line of the fault."""
         self._history.write(kinds.FAULT, phase=phase, fault=self._cell.scenario.fault.id, **fields)
 
     def start(self, role: Role) -> None:
-        """Let the next incarnation of a role come up."""
+        """Write that the next incarnation of a role started and is ready."""
         self._incarnations[role] += 1
         self.node(role, "started")
         self.node(role, "ready")
 
     def node(self, role: Role, phase: str, **fields: object) -> None:
-        """Write what becomes of the node of a role."""
+        """Write an event of a role's node."""
         number = self._incarnations[role]
         self._history.write(kinds.NODE, node=str(role), role=role, incarnation=number, phase=phase, pid=number, **fields)
 
     def exit(self, role: Role, *, status: int | None = None, signal: int | None = None) -> None:
-        """Let the node of a role end."""
+        """Write that a role's node ended."""
         self.node(role, "exited", status=status, signal=signal)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the history files."""
         for writer in self._writers.values():
             writer.close()
         self._writers = {}
 
 
 class MemoryCellRun(ABC):
-    """The play of one cell. Implements :class:`harness.interfaces.CellRun`."""
+    """The simulated run of one cell. Implements :class:`harness.interfaces.CellRun`."""
 
     between: ClassVar[str]
-    """What the topic, or the queue, is called."""
+    """The name of the topic or queue."""
     nowhere: ClassVar[dict[str, Any]]
-    """The fields of a result that names no copy."""
+    """The place fields of a result that names no copy."""
     stalled: ClassVar[tuple[str, str]]
-    """The stage that stops where a transaction is left open, and what a drain says of it."""
+    """The stage of the drain that fails for an open transaction, and its reason."""
     unread: ClassVar[tuple[str, str]]
-    """Likewise where the consumer stops reading."""
+    """The stage of the drain that fails when the consumer stops reading, and its reason."""
     loses_at: ClassVar[Collection[LastHop]]
-    """Where the broker loses what it is sent, so that nobody consumes it as the others."""
+    """The hops at which the broker itself loses a record, so that it is not consumed like the others."""
 
     def __init__(self, cell: Cell, directory: Path, history: HistoryWriter, plant: Plant) -> None:
         self.cell = cell
@@ -138,7 +138,7 @@ class MemoryCellRun(ABC):
     # --- the steps ---------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Hand out the parts; the nodes come up."""
+        """Choose the parts of the records, and start the nodes."""
         self.cast = cast_of(self.plan, self.plant, self._records)
         for role in (Role.BROKER, Role.PRODUCER, self._reading):
             self._scribe.start(role)
@@ -149,7 +149,7 @@ class MemoryCellRun(ABC):
         self._scribe.fault("armed")
 
     def load(self) -> None:
-        """Let the records before the target flow; all of them, where nothing is to move after the fault."""
+        """Let the records before the target flow, or all records if nothing is to move after the fault."""
         if self.plan.refused_by_client:
             self._scribe.tell(self._producer, kinds.STOPPED, because="the client refused these settings", kind="settings")
             return
@@ -158,7 +158,7 @@ class MemoryCellRun(ABC):
                 self._flow(record)
 
     def inject(self) -> None:
-        """Fire with the target on its way, then let the rest flow."""
+        """Fire the fault with the target on its way, then let the remaining records flow."""
         if self.plan.refused_by_client:
             return
         if self.plant.no_load:
@@ -173,7 +173,7 @@ class MemoryCellRun(ABC):
                 self._flow(record)
 
     def drain(self) -> None:
-        """Come to rest, or fail to."""
+        """Write how the drain ended."""
         self._history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
         if self.plant.cut_drain:
             return
@@ -181,7 +181,7 @@ class MemoryCellRun(ABC):
         self._history.write(kinds.DRAIN, phase="failed" if stage else "completed", stage=stage, because=because)
 
     def observe(self) -> None:
-        """Write what the authorities would say."""
+        """Write what the authorities say at the end."""
         for record in self._records:
             self.observed(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
         self.observed(kinds.CURSOR, position=self._cursor, where=OUTBOX)
@@ -189,34 +189,34 @@ class MemoryCellRun(ABC):
         self._observe_sink()
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the history files."""
         self._scribe.close()
 
-    # --- what a log and a queue do each in their way -----------------------------------------------------------------
+    # --- what differs between a log and a queue ----------------------------------------------------------------------
 
     @abstractmethod
     def aim(self, record: Record) -> dict[str, Any]:
-        """Return the fields of a request's line that say where a record is sent to, beside the name."""
+        """Return the fields of a request's line that say where a record goes, besides the topic's or queue's name."""
 
     @abstractmethod
     def store(self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False) -> None:
-        """Keep one more copy of a record."""
+        """Store one more copy of a record."""
 
     @abstractmethod
     def lose(self, record: Record, attempt: str, hop: LastHop) -> None:
-        """Lose a record that the broker is sent, at one of the hops of :attr:`loses_at`."""
+        """Lose a record in the broker, at one of the hops of :attr:`loses_at`."""
 
     @abstractmethod
     def forget(self) -> None:
-        """Lose what was not flushed."""
+        """Lose unflushed data."""
 
     @abstractmethod
     def observe_broker(self) -> None:
-        """Write what the observer would say of the copies."""
+        """Write what the observer says about the copies."""
 
     @abstractmethod
     def acknowledge(self, copy: Copy) -> None:
-        """Let the broker know that the consumer has done with a copy."""
+        """Tell the broker that the consumer has processed a copy."""
 
     # --- the way of a record -----------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class MemoryCellRun(ABC):
             self.consume(record)
 
     def _send(self, record: Record) -> None:
-        """Take a record from the source, send it and store it, as its part wants it."""
+        """Take a record from the source, send it and store it, as its part requires."""
         part = self.cast.lost.get(record.id)
         self._cursor = record.position + 1
         self._scribe.tell(self._producer, kinds.TAKEN, record=record.id)
@@ -251,7 +251,7 @@ class MemoryCellRun(ABC):
                    hop="topic", error="Timeout" if uncertain else None)  # fmt: skip
 
     def _abort(self, record: Record, *, visible: bool) -> None:
-        """Make an attempt in a transaction that is aborted; a broken system shows it all the same."""
+        """Make an attempt in an aborted transaction, which a broken system shows (``visible``)."""
         attempt = self._attempt()
         self._transaction(attempt, "begun")
         self._sent(record, attempt)
@@ -268,7 +268,7 @@ class MemoryCellRun(ABC):
         self._transaction(attempt, "unknown")
 
     def consume(self, record: Record) -> None:
-        """Deliver and record the visible copies of a record, as its part wants it."""
+        """Deliver and record the visible copies of a record, as its part requires."""
         part = self.cast.lost.get(record.id)
         if record.id in self.cast.unread or part is LastHop.SKIPPED or part in self.loses_at:
             return
@@ -282,7 +282,7 @@ class MemoryCellRun(ABC):
             self.acknowledge(copy)
 
     def _show_sign(self) -> None:
-        """Show what proves that the protection worked on the target, where the plan wants a proof."""
+        """Write the sign that the protection worked on the target, if the plan requires one."""
         sent = next((copy for copy in self.copies if copy.record == self._target.id), None)
         ways: dict[Sign, Callable[[], None]] = {
             TAKEN_AGAIN: lambda: self._scribe.tell("producer-again", kinds.TAKEN, record=self._target.id),
@@ -301,13 +301,13 @@ class MemoryCellRun(ABC):
                 show()
 
     def shows(self, sign: Sign) -> bool:
-        """Say whether a sign is to be shown."""
+        """Say whether this run shows a sign."""
         return self.plan.sign == sign and not self.plant.hide_sign and not self.plant.disarm
 
     # --- the fault ---------------------------------------------------------------------------------------------------
 
     def _fire(self) -> None:
-        """Hit the trigger, kill or pause the victims, bring them back."""
+        """Hit the trigger, kill or pause the victims, and bring them back."""
         evidence = self.plan.evidence
         if evidence.trigger == "none" or self.plant.disarm:
             return
@@ -333,7 +333,7 @@ class MemoryCellRun(ABC):
         self._scribe.fault("healed")
 
     def _bad_network(self, need: NetworkBad) -> None:
-        """Show the effect on the network, exactly as much as is needed; nothing of it where it is planted so."""
+        """Write the effect on the network, exactly as much as required; none with ``network_idle``."""
         shown = 0.0 if self.plant.network_idle else need.limit
         counts = {"sent": 1000, "answers": 0 if need.effect is Effect.SILENT and not self.plant.network_idle else 10,
                   "reads": 10 * shown, "lost": shown, "longest_s": shown, "rate": shown or 10 * need.limit}  # fmt: skip
@@ -351,7 +351,7 @@ class MemoryCellRun(ABC):
         return self._scribe.incarnation(Role.PRODUCER)
 
     def _attempt(self) -> str:
-        """Return the id of a new attempt, the first of a transaction of its own."""
+        """Return the id of a new attempt, the first of a new transaction."""
         self._numbers["transaction"] += 1
         return f"{self._producer}.{self._numbers['transaction']}.1"
 
@@ -365,12 +365,12 @@ class MemoryCellRun(ABC):
         self._scribe.tell(self._producer, kinds.TRANSACTION, transaction=name, outcome=outcome, error=None)
 
     def delivered(self, copy: Copy, *, again: bool = False) -> None:
-        """Write that the consumer was given a copy, which it was ``again``."""
-        del again  # a log does not know
+        """Write that the consumer was given a copy; ``again``: not for the first time."""
+        del again  # a log does not know it
         self.tell_reader(kinds.DELIVERED, record=copy.record, **copy.where)
 
     def tell_reader(self, event: str, **fields: object) -> None:
-        """Write a line of the consuming program."""
+        """Write a history line of the consuming program."""
         self._scribe.tell(self._reading, event, **fields)
 
     def _resumed(self, position: int) -> None:
@@ -378,7 +378,7 @@ class MemoryCellRun(ABC):
 
     @property
     def results(self) -> int:
-        """How many rows the sink has."""
+        """The number of rows in the sink."""
         return len(self._rows) + self.plant.phantom
 
     def _observe_sink(self) -> None:
@@ -390,7 +390,7 @@ class MemoryCellRun(ABC):
             rows[place[one]], rows[place[other]] = rows[place[other]], rows[place[one]]
         for order, copy in enumerate(rows):
             self.recorded(order, copy.record, copy.where)
-        for number in range(self.plant.phantom):  # by turns a stranger, and a record of ours that is damaged
+        for number in range(self.plant.phantom):  # alternately an unknown record, and a damaged one of the source
             self.recorded(len(rows) + number, self._target.id if number % 2 else None, self.nowhere, intact=False)
 
     def recorded(self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True) -> None:
@@ -398,5 +398,5 @@ class MemoryCellRun(ABC):
         self.observed(kinds.RECORDED, record=record, key=None, intact=intact, order=order, attempt=None, **where)
 
     def observed(self, event: str, **fields: object) -> None:
-        """Write what an authority says: like a real cell, into the runner's file, behind which only the end comes."""
+        """Write what an authority says into the runner's file, as a real cell does."""
         self._history.write(event, **fields)

@@ -1,6 +1,6 @@
-"""The play of a cell with a queue between producer and consumer: each message is acknowledged for itself, and then forgotten.
+"""Simulate a cell with a queue between producer and consumer: each message is acknowledged on its own, and then removed.
 
-The broker's journal, which the observer reads, forgets nothing; and the broker counts what waits.
+The broker's journal, which the observer reads, keeps everything, and the broker counts what waits.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ QUEUE = "queue"
 DEAD_LETTERS = "dead letters"
 _HOPS = {QUEUE: Hop.TOPIC, DEAD_LETTERS: Hop.ASIDE}
 LIMIT = 3
-"""How often a message is delivered before it is given up."""
+"""How many times a message is delivered before the broker gives it up."""
 _LOST_BY = {
     LastHop.GIVEN_UP: Removal.ACK, LastHop.EXPIRED: Removal.EXPIRY, LastHop.LIMIT: Removal.LIMIT,
     LastHop.REJECTED: Removal.REJECT, LastHop.DEAD_LETTER: Removal.DEAD_LETTER, LastHop.DELETED: Removal.RETENTION,
     LastHop.COMPACTED: Removal.COMPACTION, LastHop.PURGED: Removal.PURGE, LastHop.DUPLICATE: Removal.DUPLICATE,
 }  # fmt: skip
-"""Why the broker says that it has removed what was last seen there."""
+"""Last hop of a lost record → why the broker says that it removed the record."""
 _DELIVERED = {LastHop.REJECTED: 1, LastHop.LIMIT: LIMIT, LastHop.DEAD_LETTER: LIMIT}
-"""How often it had been delivered before."""
+"""Last hop of a lost record → how many times it had been delivered."""
 
 
 class QueueRun(MemoryCellRun):
-    """The play of one cell with a queue."""
+    """The simulated run of one cell with a queue."""
 
     between: ClassVar[str] = QUEUE
     nowhere: ClassVar[dict[str, Any]] = {"place": None}
-    stalled: ClassVar[tuple[str, str]] = (QUEUE, "a transaction is prepared, and nobody ends it")
-    unread: ClassVar[tuple[str, str]] = (QUEUE, "messages are ready, and nobody takes them")
+    stalled: ClassVar[tuple[str, str]] = (QUEUE, "a prepared transaction was never ended")
+    unread: ClassVar[tuple[str, str]] = (QUEUE, "messages are ready, and no consumer takes them")
     loses_at: ClassVar[Collection[LastHop]] = (*_LOST_BY, LastHop.MOVED)
 
     def aim(self, record: Record) -> dict[str, Any]:
-        """Name nothing but the queue."""
+        """Return nothing: the queue's name is enough."""
         del record
         return {}
 
     def _put(self, record: str, attempt: str | None, queue: str, waiting: Waiting | None, *, visible: bool, spare: bool) -> Copy:
-        """Put a message into a queue, at a place that no other has had."""
+        """Put a message into a queue, at a new place."""
         where = {"place": f"{queue}:{len(self.copies) + 1}"}
         self.copies.append(Copy(record, attempt, where, visible, spare, queue, waiting))
         return self.copies[-1]
 
     def store(self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False) -> None:
-        """Keep one more message. It is ready where it is committed, and waits for nothing where it is to be skipped."""
+        """Store one more message: ready if it is committed, without a state if it is to be skipped."""
         skipped = self.cast.lost.get(record.id) is LastHop.SKIPPED
         waiting = None if skipped or not visible else Waiting.READY
         if record.id in self.cast.stalled:
@@ -62,7 +62,7 @@ class QueueRun(MemoryCellRun):
         self._put(record.id, attempt, QUEUE, waiting, visible=visible, spare=spare)
 
     def lose(self, record: Record, attempt: str, hop: LastHop) -> None:
-        """Have it, and take it away."""
+        """Store a message, and remove or move it as the hop says."""
         message = self._put(record.id, attempt, QUEUE, None, visible=True, spare=False)
         for time in range(_DELIVERED.get(hop, 0)):
             self.delivered(message, again=time > 0)
@@ -72,18 +72,18 @@ class QueueRun(MemoryCellRun):
             self._remove(message, _LOST_BY[hop])
 
     def forget(self) -> None:
-        """Say nothing: a journal has no offsets."""
+        """Do nothing: a journal has no offsets."""
 
     def delivered(self, copy: Copy, *, again: bool = False) -> None:
-        """Write that the consumer was given a message, and what the broker says of that."""
+        """Write that the consumer was given a message, with the broker's redelivery flag."""
         self.tell_reader(kinds.DELIVERED, record=copy.record, redelivered=again)
 
     def acknowledge(self, copy: Copy) -> None:
-        """Forget it."""
+        """Remove the message."""
         self._remove(copy, Removal.ACK)
 
     def consume(self, record: Record) -> None:
-        """Deliver and record it, or do with it what is planted."""
+        """Deliver and record a record, or do with it what is planted."""
         message = next((copy for copy in self.copies if copy.record == record.id), None)
         if message is None or record.id not in self.cast.hidden | self.cast.aside:
             super().consume(record)
@@ -96,13 +96,13 @@ class QueueRun(MemoryCellRun):
             self._hide(message)
 
     def _hide(self, message: Copy) -> None:
-        """Let a message wait for ever; in flight, with a consumer that has it."""
+        """Let a message wait for ever; a message in flight is delivered first."""
         message.waiting = self.plant.hide_as
         if message.waiting is Waiting.IN_FLIGHT:
             self.delivered(message)
 
     def _set_aside(self, message: Copy) -> None:
-        """Deliver it as often as it may be, and put it among the dead letters."""
+        """Deliver a message as often as allowed, then move it to the dead letters."""
         for time in range(LIMIT):
             self.delivered(message, again=time > 0)
         there = self._put(message.record, message.attempt, DEAD_LETTERS, Waiting.READY, visible=True, spare=False)
@@ -114,7 +114,7 @@ class QueueRun(MemoryCellRun):
         self.observed(kinds.REMOVED, why=why, record=copy.record, **copy.where)
 
     def observe_broker(self) -> None:
-        """Write what the journal says was there, what waits, and how much of that the broker counts."""
+        """Write the journal's copies with their states, and the broker's counts."""
         waiting = Counter((copy.queue, copy.waiting) for copy in self.copies)
         for copy in self.copies:
             self.observed(

@@ -1,9 +1,9 @@
-"""The in-memory system: it exists to test the harness, and says nothing about any real one.
+"""The in-memory system: it tests lostack itself, and says nothing about a real system.
 
-It *plays* a cell as theory predicts it: records go from a source through a log, or a queue where the cell's settings say so, to
-a sink, the fault fires at its target, the victims die and come back, what must be lost is lost, what must be duplicated is
-duplicated, and the sign of protection shows. The whole history of a real run is written. A
-:class:`~harness.systems.memory.plants.Plant` makes it lie: a system that loses k records must be convicted of exactly k, and one
+It *simulates* a cell as theory predicts it. Records go from a source through a log, or a queue if the cell's settings say so, to
+a sink. The fault fires at its target, the victims die and come back, what must be lost is lost, what must be duplicated is
+duplicated, and the sign of protection shows. The complete history of a real run is written. A
+:class:`~harness.systems.memory.plants.Plant` adds a bug: a system that loses k records must be convicted of exactly k, and a run
 whose fault never fires must be void.
 """
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 def launch(_runtime: str, _version: str | None) -> MemorySystem:
-    """Return it, without any plant."""
+    """Return the in-memory system, without planted bugs."""
     return MemorySystem()
 
 
 class MemorySystem:
-    """A system that is played. ``plants`` is by scenario id; ``plant`` is for all others."""
+    """A simulated system. ``plants``: bugs by scenario id; ``plant``: bugs of all other scenarios."""
 
     name = "memory"
 
@@ -43,39 +43,39 @@ class MemorySystem:
         self._plants = plants or {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Need nothing."""
-        say("the in-memory system is a play: nothing real is crashed")
+        """Say that nothing real is tested."""
+        say("the in-memory system is a simulation: nothing real is crashed")
 
     def deploy(self, need: Deployment, directory: Path) -> MemoryDeployed:
-        """Deploy nothing."""
+        """Return a deployment without processes."""
         del need, directory
         return MemoryDeployed(self._plant, self._plants)
 
     def versions(self) -> dict[str, str]:
-        """Return the version of what runs it."""
+        """Return the version of Python."""
         return {"memory": "simulated", "python": sys.version.split()[0]}
 
 
 @dataclass(frozen=True)
 class MemoryDeployed:
-    """Nothing that runs."""
+    """A deployment without processes."""
 
     plant: Plant
     plants: Mapping[str, Plant]
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Share nothing: every play has a broker of its own."""
+        """Do nothing: every simulated run has its own broker."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> MemoryCellRun:
-        """Return the play of one cell."""
+        """Return the simulated run of one cell."""
         run = QueueRun if ours(cell.settings).topic.is_queue else LogRun
         return run(cell, directory, history, self.plants.get(cell.scenario.id, self.plant))
 
     def check(self) -> None:
-        """Find nothing: memory does not break."""
+        """Do nothing: there is no process that could die."""
 
     def close(self) -> None:
-        """Close nothing."""
+        """Do nothing: there is no process to stop."""
 
 
 __all__ = ["MemoryCellRun", "MemoryDeployed", "MemorySystem"]

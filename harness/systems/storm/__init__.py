@@ -1,1 +1,1 @@
-"""Storm as a system under test, on Kafka as its transport."""
+"""Storm as a system under test: topologies that read and write Kafka."""

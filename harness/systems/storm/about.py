@@ -1,4 +1,4 @@
-"""What Storm declares of itself."""
+"""The declaration of the system Storm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABILITIES: Final[frozenset[type]] = frozenset()
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario's pipeline is a topology of it, on one broker."""
+    """Say whether a scenario is a Storm topology on one broker."""
     return scenario.pipeline.system == NAME and not scenario.deployment.clustered
 
 

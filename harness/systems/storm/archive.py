@@ -1,7 +1,7 @@
-"""The class-data archives of workers and daemons: half of what their starts took was parsing classes.
+"""Make the class-data archives of workers and daemons, which halve the time of their starts.
 
-They are made by a Storm that runs our topology of Trident on a broker until one record is folded: its workers have the classes of
-any other, and more. The writers of workers' logs have the class path of workers, and share their archive.
+A Storm runs lostack's Trident topology on a broker until one record is in its state: such a worker has the classes of every
+other topology, too. The log writers have the class path of workers, and share their archive.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from harness.systems.storm.install import StormInstall
 
 ARCHIVES: Final = {WORKER: "classes.jsa", **{name: f"{name}.jsa" for name in (NIMBUS_NODE, SUPERVISOR_NODE, ZOOKEEPER)}}
-"""The workers' has the name that every archive has; the others lie beside it."""
+"""Node → the file of its archive. The workers' archive has the usual name; the others are beside it."""
 DONE_S: Final = 90.0
 TO_DUMP_S: Final = 300
-"""How long a worker that is told to end may take to write its archive (on a starved machine: minutes) before Storm kills it."""
+"""How long (seconds) an ending worker may take to write its archive before Storm kills it; minutes on a busy machine."""
 
 
 def with_archives(install: StormInstall, kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstall:
-    """Return the same with what makes its JVMs start sooner, made where this is the first time; as it is where that fails."""
+    """Return the installation with the flags of its archives, made at the first call; unchanged if that fails."""
     cache = cache_root()
     archive = ensure_archive(find_java(cache, say), (install.topology, *install.jars), cache=cache, say=say, recipe="storm",
                              make=lambda _, __, folder: _exercise(kafka, install, folder))  # fmt: skip
@@ -54,7 +54,7 @@ def with_archives(install: StormInstall, kafka: KafkaInstall, say: Callable[[str
 
 
 def _exercise(kafka: KafkaInstall, install: StormInstall, folder: Path) -> None:
-    """Let a Storm work, and leave the archives in ``folder``. Raises where any step fails."""
+    """Let a Storm run a topology, and leave the archives in ``folder``. Raises if a step fails."""
     archives = {name: folder / file for name, file in ARCHIVES.items()}
     work = folder / "work"
     work.mkdir()
@@ -77,7 +77,7 @@ def _exercise(kafka: KafkaInstall, install: StormInstall, folder: Path) -> None:
 
 
 def _work(cluster: Cluster, transport: KafkaTransport, work: Path) -> None:
-    """Run the topology until a record is in its state, and end its worker in order."""
+    """Run the topology until a record is in its state, and end its worker by SIGTERM."""
     place = Place(transport.direct, "in", "out", "archive", work, work / "none", "archive", transport.direct,
                   (transport.runtime.bind, cluster.keeper_port))  # fmt: skip
     cluster.submit("archive", words_of(place, TRIDENT_EXACTLY_ONCE, "archive"))

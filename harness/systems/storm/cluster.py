@@ -1,4 +1,4 @@
-"""A Storm beside a broker: ZooKeeper with a desk for submissions, Nimbus, and one supervisor, whose workers cells have."""
+"""A Storm beside a broker: ZooKeeper with a submission desk, Nimbus, and one supervisor with the workers of all cells."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 UP_S: Final = 90.0
 EXITED_S: Final = 20.0
 SLOTS: Final = 8
-"""How many workers there may be at a time, those among them that are about to end."""
+"""How many workers there may be at a time, including those that are about to end."""
 PATIENCE_S: Final = 600
-"""How long Storm waits for a sign of life before it starts a worker elsewhere: longer than any cell waits for one here.
+"""How long (seconds) Storm waits for a heartbeat before it starts a worker elsewhere: longer than any cell waits for a worker.
 
-By Storm's own time-outs (30 s), a machine that is starved starts each worker again and again, while the one before is starting.
+With Storm's default of 30 s, a busy machine starts each worker again and again while the one before is still starting.
 """
 NEVER: Final = 1_000_000
-"""How often a supervisor may be bad before Nimbus gives it nothing to do: there is no other."""
+"""How often a supervisor may fail before Nimbus blacklists it: never, because there is no other supervisor."""
 JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 NIMBUS: Final = "org.apache.storm.daemon.nimbus.Nimbus"
 SUPERVISOR: Final = "org.apache.storm.daemon.supervisor.Supervisor"
@@ -45,16 +45,16 @@ NIMBUS_NODE: Final = "nimbus"
 SUPERVISOR_NODE: Final = "supervisor"
 WORKER: Final = "worker"
 WRITER: Final = "writer"
-"""A worker's parent, which writes down what it says: Storm's LogWriter."""
+"""A worker's parent, Storm's LogWriter, which writes the worker's output into a log."""
 ENDED: Final = "supervisor ended with "
 KILLED: Final = f"{ENDED}137"
-"""As a shell tells of SIGKILL."""
+"""The line for a SIGKILL, by a shell's status."""
 OUTLIVES: Final = f'"$@"; echo "{ENDED}$?"; exec sleep infinity'
-"""The parent of a supervisor whose workers are to outlive it: who ends a node of ours ends all that is below it."""
+"""A shell that is the parent of a supervisor whose workers must outlive it: the end of a node ends all its children."""
 LEADS: Final = "gained leadership."
 STARTED: Final = "Starting supervisor with id"
 EXITED: Final = re.compile(r"Worker Process (?P<worker>\S+) exited with code: (?P<code>\d+)")
-"""What a supervisor's log says of a worker's end: the word of its parent."""
+"""The line in a supervisor's log about the end of a worker."""
 LOGGING: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <configuration shutdownHook="disable">
   <appenders><Console name="out"><PatternLayout pattern="%d{{HH:mm:ss,SSS}} %-5p %c{{1}} %t - %m%n"/></Console>
@@ -67,25 +67,25 @@ WORKER_LOG: Final = "${sys:workers.artifacts}/${sys:storm.id}/${sys:worker.port}
 
 @dataclass
 class Cluster:
-    """One of each. Safe to use from several threads, one per cell."""
+    """ZooKeeper, Nimbus and a supervisor. Safe to use from several threads, one per cell."""
 
     runtime: Runtime
     install: StormInstall
     directory: Path
-    """For its settings, logs and what it keeps."""
+    """The folder for its settings, logs and data."""
     alone: bool = False
-    """Whether one cell has it to itself, and its supervisor may die of a fault: its workers outlive it then."""
+    """Whether only one cell uses it. A fault may then kill the supervisor, whose workers must outlive it."""
     shutdown_s: int = 1
-    """How long a worker may take over its end."""
+    """How long (seconds) a worker may take to end."""
     _lease: PortLease = field(default_factory=lambda: PortLease(4 + SLOTS))
     _nodes: dict[str, Node] = field(default_factory=dict)
     _ours: set[str] = field(default_factory=set)
-    """Whose end is a fault's."""
+    """The nodes that a fault, or the end of the run, has stopped."""
     _supervisors: int = 1
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
-        """Start all of it; does not wait for it."""
+        """Start all daemons, without waiting."""
         here = self.directory.absolute()
         for folder in ("conf", "log4j2", "tmp", "lib", "lib-worker", "extlib", "zookeeper", "local", "logs"):
             (here / folder).mkdir(parents=True, exist_ok=True)
@@ -102,10 +102,10 @@ class Cluster:
         self._start(self._supervisor, SUPERVISOR)
 
     def await_up(self) -> None:
-        """Wait until Nimbus knows of a supervisor.
+        """Wait until the supervisor is registered at Nimbus.
 
         Raises:
-            EnvironmentFailure: one of them ends.
+            EnvironmentFailure: a daemon ended, or the supervisor is not registered in time.
         """
 
         def up() -> bool:
@@ -116,29 +116,29 @@ class Cluster:
                 return False
 
         try:
-            wait_until(up, within_s=UP_S, because="Nimbus to know of a supervisor", poll_s=0.1)
+            wait_until(up, within_s=UP_S, because="the supervisor to register at Nimbus", poll_s=0.1)
         except WaitTimeoutError as error:
             raise EnvironmentFailure(f"{error}; its logs: {self.directory}") from error
 
     def submit(self, name: str, words: Sequence[str]) -> None:
-        """Submit our topology.
+        """Submit a topology of lostack's with these arguments.
 
         Raises:
-            DeskError: it is refused.
+            DeskError: Nimbus refuses the topology.
         """
-        with self._lock:  # one jar is handed over at a time
+        with self._lock:  # one jar is uploaded at a time
             ask(self._desk, "submit", name, *words)
 
     def end(self, name: str) -> None:
-        """Tell Nimbus that a topology is to end, now; its worker ends soon after."""
+        """Tell Nimbus to end a topology now. Its workers end soon after."""
         ask(self._desk, "kill", name)
 
     def topologies(self) -> set[str]:
-        """Return the names of those that Nimbus knows of."""
+        """Return the names of Nimbus's topologies."""
         return {line["topology"] for line in ask(self._desk, "list") if "topology" in line}
 
     def ended_with(self, worker: str) -> int | None:
-        """Return what the supervisor's log says that a worker has ended with, as a shell does: 137 is SIGKILL."""
+        """Return the exit code of a worker from the supervisor's log (137 is SIGKILL); ``None`` if the log has none."""
         logs = (
             node.log_path.read_text(errors="replace") for name, node in self._nodes.items() if name.startswith(SUPERVISOR_NODE)
         )
@@ -146,21 +146,22 @@ class Cluster:
         return next((int(found["code"]) for found in said if found["worker"] == worker), None)
 
     def await_end(self, worker: str) -> int:
-        """Wait for that."""
-        wait_until(lambda: self.ended_with(worker) is not None, within_s=EXITED_S, because=f"the supervisor to miss {worker}")
+        """Wait until the supervisor's log has the exit code of a worker, and return it."""
+        because = f"the supervisor to report the end of {worker}"
+        wait_until(lambda: self.ended_with(worker) is not None, within_s=EXITED_S, because=because)
         return self.ended_with(worker) or 0
 
     def process(self, name: str) -> Node:
-        """Return a process of its own: ``zookeeper``, ``nimbus`` or ``supervisor``."""
+        """Return the process of a daemon: ``zookeeper``, ``nimbus`` or ``supervisor``."""
         return self._nodes[name]
 
     def kill_nimbus(self) -> Exit:
-        """SIGKILL it."""
+        """Kill Nimbus with SIGKILL."""
         self._ours.add(NIMBUS_NODE)
         return self._nodes[NIMBUS_NODE].kill()
 
     def restart_nimbus(self) -> None:
-        """Start it again; wait until it leads, when the session of the one before is over, and knows its supervisor."""
+        """Restart Nimbus, and wait until it leads (after the old session has expired) and knows the supervisor."""
         log = self._nodes[NIMBUS_NODE].log_path
         before = log.read_text(errors="replace").count(LEADS)
         self._start(NIMBUS_NODE, NIMBUS)
@@ -174,11 +175,11 @@ class Cluster:
         self.await_up()
 
     def supervisor_pid(self) -> int:
-        """Return the supervisor's own, where its workers outlive it."""
+        """Return the process id of a supervisor whose workers outlive it."""
         return self._java_below(self._supervisor)
 
     def kill_supervisor(self) -> int:
-        """SIGKILL the supervisor alone; return its process id when its parent tells of the death by SIGKILL."""
+        """Kill the supervisor alone with SIGKILL, wait until its parent reports that, and return its process id."""
         pid, log = self.supervisor_pid(), self._nodes[self._supervisor].log_path
         self._ours.add(self._supervisor)
         os.kill(pid, signal.SIGKILL)
@@ -186,7 +187,7 @@ class Cluster:
         return pid
 
     def restart_supervisor(self) -> None:
-        """Start another supervisor on the same folder, and wait until Nimbus knows of it, and it knows the workers."""
+        """Start another supervisor on the same folder, and wait until it is registered at Nimbus."""
         self._supervisors += 1
         self._start(self._supervisor, SUPERVISOR)
         log = self._nodes[self._supervisor].log_path
@@ -194,7 +195,7 @@ class Cluster:
         self.await_up()
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where one of them has died by itself."""
+        """Raise EnvironmentFailure if a daemon died by itself."""
         for name, node in self._nodes.items():
             ended = node.exit or (
                 self.alone and name.startswith(SUPERVISOR_NODE) and ENDED in node.log_path.read_text(errors="replace")
@@ -203,7 +204,7 @@ class Cluster:
                 raise EnvironmentFailure(f"Storm's {name} ended ({node.exit or 'below its parent'}): {node.log_tail(3)}")
 
     def close(self) -> None:
-        """End all of it, workers and their writers of logs among it. Safe to call twice."""
+        """Stop all daemons, with the workers and their log writers. Safe to call twice."""
         for name, node in reversed(self._nodes.items()):
             self._ours.add(name)
             node.kill()
@@ -211,11 +212,11 @@ class Cluster:
 
     @property
     def keeper_port(self) -> int:
-        """Where its ZooKeeper is."""
+        """The port of its ZooKeeper."""
         return self._lease.ports[0]
 
     def tree(self, path: str) -> dict[str, str]:
-        """Return what nodes of ZooKeeper hold, from one downwards.
+        """Return the data of a ZooKeeper node and all nodes below it, by path.
 
         Raises:
             DeskError: ZooKeeper does not answer.
@@ -224,7 +225,7 @@ class Cluster:
 
     @property
     def _supervisor(self) -> str:
-        """What the supervisor is called that there is now."""
+        """The node name of the present supervisor."""
         return SUPERVISOR_NODE if self._supervisors == 1 else f"{SUPERVISOR_NODE}-{self._supervisors}"
 
     @property
@@ -248,11 +249,11 @@ class Cluster:
         )
 
     def _archived(self, name: str) -> Sequence[str]:
-        """Return what a JVM is told of its class-data archive: each supervisor, whichever it is, of the supervisor's."""
+        """Return a node's JVM flags for its class-data archive. All supervisors use the same archive."""
         return self.install.flags.get(SUPERVISOR_NODE if name.startswith(SUPERVISOR_NODE) else name, ())
 
     def _java_below(self, name: str) -> int:
-        """Return the process id of the JVM of one that has a parent beside its workers."""
+        """Return the process id of the JVM below a node's shell."""
         return next(int(child.pid) for child in psutil.Process(self._nodes[name].pid).children() if child.name() == "java")
 
     def _conf(self) -> dict[str, Any]:
@@ -276,7 +277,7 @@ class Cluster:
             "supervisor.memory.capacity.mb": 16384.0, "supervisor.cpu.capacity": 1600.0,
             "worker.childopts": " ".join(("-Xmx128m", jvm, *self._archived(WORKER))),
             "topology.worker.logwriter.childopts": " ".join(("-Xmx32m", jvm, *self._archived(WRITER))),
-            # each jar by its name: the order of a folder is anyone's
+            # each jar by name: the order of a folder's files is not defined
             "storm.topology.classpath.beginning.enabled": True, "topology.classpath.beginning": self.install.classpath,
             "task.heartbeat.frequency.secs": 1, "task.refresh.poll.secs": 1,
             "storm.metricstore.class": "none", "storm.daemon.metrics.reporter.plugins": [],

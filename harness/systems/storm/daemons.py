@@ -1,4 +1,4 @@
-"""Nimbus and the supervisor, of a cell that has a Storm to itself."""
+"""Nimbus and the supervisor as targets of faults, for a cell that does not share its Storm."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 class SupervisorNode:
-    """The supervisor, whichever process that is now: its workers live on without it.
-
-    Implements :class:`harness.controls.Target`.
-    """
+    """The present supervisor, without its workers. Implements :class:`harness.controls.Target`."""
 
     name = str(SUPERVISOR)
     role = SUPERVISOR
@@ -33,19 +30,19 @@ class SupervisorNode:
         self._cluster = cluster
 
     def kill(self) -> None:
-        """SIGKILL it alone."""
+        """Kill the supervisor alone with SIGKILL; its workers live on."""
         self._say("exited", self._cluster.kill_supervisor(), status=None, signal=int(signal.SIGKILL))
 
     def pause(self) -> None:
-        """Stop it."""
+        """Stop the supervisor (SIGSTOP)."""
         self._signal(signal.SIGSTOP, "paused")
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let the supervisor go on."""
         self._signal(signal.SIGCONT, "resumed")
 
     def restart(self) -> None:
-        """Start the next one, and wait until Nimbus knows of it."""
+        """Start the next supervisor, and wait until it is registered at Nimbus."""
         self._cluster.restart_supervisor()
         for phase in ("started", "ready"):
             self._say(phase, self._cluster.supervisor_pid())
@@ -60,7 +57,7 @@ class SupervisorNode:
 
 
 def daemons(scene: Scene, cluster: Cluster) -> Mapping[Role, Callable[[], Target]]:
-    """Return both, by their roles."""
+    """Return Nimbus and the supervisor as targets, by their roles."""
     nimbus = ServerNode(
         scene.history,
         lambda: cluster.process("nimbus"),

@@ -1,4 +1,4 @@
-"""Who submits topologies and ends them: asked line by line, on loopback. See ``jvm/Desk.java``."""
+"""A client of the desk, the Java process that submits and ends topologies, on loopback. See ``jvm/Desk.java``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ ANSWER_S: Final = 60.0
 
 
 class DeskError(Exception):
-    """The desk did not answer, or said why it cannot; the message is one line."""
+    """The desk did not answer, or answered with an error; the message is one line."""
 
 
 def ask(port: int, *words: str) -> list[dict[str, Any]]:
-    """Return what it answers.
+    """Send an order to the desk, and return the lines of its answer.
 
     Raises:
-        DeskError: it refuses, or does not answer.
+        DeskError: the desk answers with an error, or does not answer.
     """
     said: list[dict[str, Any]] = []
     try:
@@ -30,7 +30,7 @@ def ask(port: int, *words: str) -> list[dict[str, Any]]:
                     break
                 said.append(json.loads(line))
             else:
-                raise DeskError(f"{words[0]}: the desk hung up")
+                raise DeskError(f"{words[0]}: the desk closed the connection without an answer")
     except OSError as error:
         raise DeskError(f"{words[0]}: {error}") from error
     if said and "error" in said[0]:

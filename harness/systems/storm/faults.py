@@ -1,4 +1,4 @@
-"""What only a topology of Storm can suffer: a worker that dies while one of its connections is behind another."""
+"""The fault that exists only for Storm: kill a worker while one of its connections is behind another."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KillBetween:
-    """The request ``at`` stands still, and so does ``then``, on another connection of the worker; whichever comes first.
+    """Hold the request ``at`` and the answer ``then`` on two connections of a worker, in either order; then kill the worker.
 
-    When both do, the worker dies, ``at`` never arrives, and the next worker starts. ``then``, an answer, has happened.
+    ``at`` never arrives, and the next worker starts. The request of the answer ``then`` was executed.
     """
 
     id: ClassVar[str] = "kill-between"
@@ -27,12 +27,12 @@ class KillBetween:
 
     def __post_init__(self) -> None:
         if self.at.role is not self.then.role:
-            raise ValueError("both are of the one that dies between them")
+            raise ValueError("at and then must have the same role, which is killed")
         if self.at.direction is not Direction.REQUEST or self.then.direction is not Direction.RESPONSE:
-            raise ValueError("a request never arrives, and an answer tells that the other thing has happened")
+            raise ValueError("at must be a request, which never arrives; then must be a response, whose request was executed")
 
     def evidence(self) -> Evidence:
-        """Both rules were hit, and the worker died by SIGKILL."""
+        """Return what the history must show: both rules were hit, and the worker died by SIGKILL."""
         return Evidence("rule", killed=(self.at.role,), approached=self.at.since is not None)
 
     def arm(self, controls: Controls) -> None:
@@ -42,7 +42,7 @@ class KillBetween:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Hold both, kill, discard, wait for the next worker."""
+        """Hold both frames, kill the worker, discard the frames, and wait for the next worker."""
         fired = await_fault(controls, self.at)
         reached = controls.await_fired(self.then)
         victim = controls.target(self.at.role, fired.node)

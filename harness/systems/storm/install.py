@@ -1,6 +1,6 @@
-"""What a Storm is started from: its jars, Kafka's client, a database's driver, and our topology. Fetched once, checked by sums.
+"""Install Storm: its jars, a Kafka client, a database driver and lostack's topology. Downloaded once, checked by checksums.
 
-The store of metrics that Nimbus keeps in RocksDB is half of a Storm's bytes, and nobody asks it here: it is left out.
+Nimbus's metrics store in RocksDB is half of Storm's size and not used here, so it is left out.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
 
 VERSION: Final = "2.8.3"
 CLIENT: Final = "storm-kafka-client"
-"""One of another version is pinned by ``==``: its topologies have it, and the kafka-clients of its list, on a Storm of ours."""
+"""The client's name. ``==`` pins another version, which topologies then use with its own kafka-clients on the same Storm."""
 SOURCES: Final = Path(__file__).parent / "jvm"
 ANY_CLIENT: Final = tuple(SOURCES / f"{name}.java" for name in ("Topology", "Ledger", "Failpoint", "Losing", "Submission"))
-"""What is compiled for another client: Trident's spouts were other classes once."""
+"""The sources that compile against other clients, too. Trident's are not among them: its spouts had other classes."""
 DESK: Final = "lostack.Desk"
 
 
 @dataclass(frozen=True, slots=True)
 class StormInstall:
-    """How to run Storm: ``java -cp <a folder with storm.yaml>:jars <a main class of it>``. ``topology`` is what is submitted."""
+    """An installed Storm, run by ``java -cp <a folder with storm.yaml>:jars <main class>``. ``topology``: the jar to submit."""
 
     java: Path
     jars: tuple[Path, ...]
     topology: Path
     versions: dict[str, str]
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What each JVM is told of its class-data archive, by the name of its process."""
+    """Node → JVM flags for its class-data archive."""
 
     @property
     def classpath(self) -> str:
-        """All of it; the topology is in front, so that no worker takes it from the copy that was submitted."""
+        """The class path. The topology comes first, so that workers do not load it from the submitted copy."""
         return os.pathsep.join(map(str, (self.topology, *self.jars)))
 
 
 def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstall:
-    """Return Storm, fetched and compiled for where this is the first run. Safe in several runs at once.
+    """Return Storm; download and compile it at the first call. Safe in several runs at once.
 
     Raises:
-        EnvironmentFailure: something is missing; one line that says what helps.
+        EnvironmentFailure: something is missing; the message is one line that says what to do.
     """
     cache = cache_root()
     java = find_java(cache, say)
@@ -69,15 +69,15 @@ def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstal
 
 
 def ensure_client(install: StormInstall, client: str, say: Callable[[str], None]) -> str:
-    """Return the class path of topologies with a pinned client of Kafka, fetched and compiled for where it is not there yet.
+    """Return the class path of topologies with a pinned Kafka client; download and compile it if the cache does not have it.
 
     Raises:
-        EnvironmentFailure: its sums are not known, or it cannot be fetched.
+        EnvironmentFailure: the client has no known checksums, or cannot be downloaded.
     """
     known = sorted(file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
     version = client.partition("==")[2]
     if version not in known:
-        raise EnvironmentFailure(f"{client}: its sums are not known; what there is: {', '.join((*known, VERSION))}")
+        raise EnvironmentFailure(f"{client}: lostack has no checksums of this version; it has {', '.join((*known, VERSION))}")
     cache = cache_root()
     own = read_jar_set(f"{CLIENT}-{version}")
     folder = ensure_jars(own, cache=cache, java=find_java(cache, say), say=say)

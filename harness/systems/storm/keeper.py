@@ -1,4 +1,4 @@
-"""The ZooKeeper that keeps Trident's transactions, as its clients come to it: through the wire; and what it says of positions."""
+"""The ZooKeeper with Trident's transactions: the address on the wire for its clients, and the positions that it keeps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST: Final = 1
 
 
 class Keeper:
-    """The one of a deployment. Safe to use from several threads, one per cell."""
+    """Leads clients to a deployment's ZooKeeper. Safe to use from several threads, one per cell."""
 
     def __init__(self, transport: KafkaTransport, cluster: Cluster) -> None:
         self._transport = transport
@@ -34,7 +34,7 @@ class Keeper:
         self._lock = threading.Lock()
 
     def address(self) -> tuple[str, int]:
-        """Return host and port on the wire, which listens there from the first call on."""
+        """Return host and port on the wire; the first call adds the route."""
         with self._lock:
             if not self._port:
                 runtime = self._transport.runtime
@@ -43,14 +43,14 @@ class Keeper:
         return self._transport.runtime.address("wire"), self._port
 
     def positions(self, client: str, topic: str) -> dict[int, int]:
-        """Return how far a client's transactions have come in each partition of a topic."""
+        """Return the position of a client's finished transactions in each partition of a topic."""
         return positions_in(self._cluster.tree(root_of(client)), topic)
 
 
 def positions_in(tree: Mapping[str, str], topic: str) -> dict[int, int]:
-    """Return the position in each partition behind the last batch whose transaction is over; 0 where that had nothing of it.
+    """Return the position after the last batch with a finished transaction, by partition.
 
-    A spout says what a batch has before it is over, too: only those before the current transaction count.
+    A spout writes a batch's offsets before its transaction is finished, so only batches before the current transaction count.
     """
     current = next((int(data) for path, data in tree.items() if path.endswith(CURRENT)), FIRST)
     last: dict[int, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""What Storm tells the judge of its histories."""
+"""What the judge must know about histories of Storm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cell on Storm is made of: our producer and Kafka's parts, and a topology that reads while records flow."""
+"""Put together the parts of a cell on Storm: lostack's producer, Kafka's parts, and a topology."""
 
 from __future__ import annotations
 
@@ -40,21 +40,25 @@ if TYPE_CHECKING:
     from harness.systems.storm.keeper import Keeper
 
 SILENT = (*UNANSWERED, DeskError)
-"""What is raised where a broker, or ZooKeeper, cannot be asked."""
+"""The exceptions that mean: a broker or the desk does not answer at the moment."""
 
 
 class TopologyNodes(CellNodes):
-    """The nodes of a cell; a failpoint in a worker is told in the history, and holds it until it is killed."""
+    """Finds the nodes of a cell. A worker at a failpoint writes a history line, and waits until it is killed."""
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
-        """Return the worker that has come to a failpoint."""
+        """Return the worker that waits at a failpoint; ``None`` before that.
+
+        Raises:
+            TypeError: the trigger is a durable write.
+        """
         if not isinstance(trigger, InProgram):
-            raise TypeError("nobody traces the writes of a worker")
+            raise TypeError("lostack does not trace the durable writes of a Storm worker")
         hits = (hit for hit in self.scene.so_far.of(kinds.FAILPOINT) if hit["name"] == trigger.name)
         return next((Fired(hit["record"], self.target(trigger.role).name, None) for hit in hits), None)
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Arm a hold, whatever is to be done then: a JVM stops no thread but by itself."""
+        """Return how a failpoint is armed: it holds the thread, or fails; the fault then acts on the worker."""
         del trigger
         return (stop if stop is Stop.FAIL else Stop.HOLD), {}
 
@@ -63,7 +67,7 @@ def parts_of(
     cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, cluster: Cluster,
     keeper: Keeper, jars: str,
 ) -> Parts:  # fmt: skip
-    """Return what one cell is made of. ``jars``: the class path of its topology, where that is not Storm's."""
+    """Return the parts of one cell. ``jars``: the class path of its topology, if it is not Storm's own."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services, FoldedSink(scene) if cell.scenario.pipeline == TRIDENT else None)
     database = ground.database if cell.scenario.pipeline == TRIDENT_TO_DATABASE else None

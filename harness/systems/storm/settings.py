@@ -1,4 +1,4 @@
-"""The settings of a topology, and its pipeline: what is anchored, acknowledged and committed under each semantic."""
+"""The settings of a Storm topology for each semantic, and its pipelines."""
 
 from __future__ import annotations
 
@@ -16,95 +16,95 @@ if TYPE_CHECKING:
 
 NAME: Final = "storm"
 ACKER: Final = Role("acker")
-"""The worker that has nothing but the acker, where it has one to itself."""
+"""A worker that runs only the acker."""
 NIMBUS: Final = Role("nimbus")
 SUPERVISOR: Final = Role("supervisor")
 ACK_SENT: Final = "ack-sent"
-"""The failpoint of our transport between workers: there the bolt that writes tells the acker that a record is done."""
+"""The failpoint in lostack's transport between workers, where the writing bolt tells the acker that a record is done."""
 PROCESSED: Final = "processed"
-"""The failpoint of Trident's function: it has made of the target what the state is to have."""
+"""The failpoint in Trident's function, after it processed the target and before the state is updated."""
 
 
 class Guarantee(StrEnum):
     """``KafkaSpoutConfig.ProcessingGuarantee``."""
 
     AT_MOST_ONCE = "AT_MOST_ONCE"
-    """What is polled is committed before any of it is emitted."""
+    """The spout commits the polled offsets before it emits a record."""
     AT_LEAST_ONCE = "AT_LEAST_ONCE"
-    """What is acknowledged, and all before it, is committed now and then."""
+    """The spout commits, at intervals, the offsets up to which all records are acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopologySettings:
-    """What a topology is told beside what is read and written."""
+    """Settings of a topology besides its topics."""
 
     guarantee: Guarantee
     ackers: int
-    """``topology.acker.executors``: who follows the tree of tuples of each record; 0: nobody does."""
+    """``topology.acker.executors``: how many ackers track the tuple trees; 0: none does."""
     anchored: bool = True
-    """Whether what the bolt emits belongs to the tree of what it was made of."""
+    """Whether the bolt anchors what it emits to the tuple that it processed."""
     commit_ms: int = 1
-    """How often the spout commits what is acknowledged: here before it emits the next one."""
+    """How often the spout commits acknowledged offsets; 1 ms means before it emits the next record."""
     timeout_s: int = 30
-    """``topology.message.timeout.secs``: how long a tree may take before its record is emitted again."""
+    """``topology.message.timeout.secs``: after this time without an acknowledgement the spout emits a record again."""
     pending: int = 1
-    """``topology.max.spout.pending``: how many trees there are at a time, where anybody follows them."""
+    """``topology.max.spout.pending``: how many records may be unacknowledged at a time, if there is an acker."""
     linger_ms: int = 0
-    """How long the bolt's client waits for a batch to be whole."""
+    """``linger.ms`` of the bolt's producer."""
     apart: bool = False
-    """Whether the acker is in a worker of its own, and our transport between the two."""
+    """Whether the acker has its own worker, with lostack's transport between the two workers."""
 
 
 class Batches(StrEnum):
-    """What Trident's spout does with a batch that it has to emit again, and by what a state knows that it has one already."""
+    """The kinds of Trident's spouts and states, by how they handle a batch that is emitted again."""
 
     TRANSACTIONAL = "transactional"
-    """The spout emits the same batch; the state keeps the id of the transaction, and leaves out what has that already."""
+    """The spout emits the same batch; the state stores the transaction id, and skips a batch that it has already."""
     OPAQUE = "opaque"
-    """The spout emits what comes next; the state keeps the value before, too, and begins with that."""
+    """The spout may emit another batch; the state also stores the previous value, and starts again from it."""
     NONE = "none"
-    """The state keeps no id. No spout is like this."""
+    """The state stores no id. There is no such spout."""
 
 
 @dataclass(frozen=True, slots=True)
 class TridentSettings:
-    """What a topology of Trident is told: which spout, which state."""
+    """Settings of a Trident topology: the kinds of its spout and its state."""
 
     spout: Batches
     state: Batches
     poll_ms: int = 20_000
-    """How long the spout polls for a batch. It polls once, also for one that it must emit again.
+    """How long the spout polls for a batch. It polls only once, also for a batch that it must emit again.
 
-    Less than a tuple's time-out. On a starved machine 5 s were too short for a worker that had just started.
+    It must be less than the tuple time-out. On a busy machine 5 s were too short for a worker that had just started.
     """
     timeout_s: int = 30
     """``topology.message.timeout.secs``."""
 
     def __post_init__(self) -> None:
         if self.spout is Batches.NONE:
-            raise SettingsError("a spout of Trident is transactional or opaque")
+            raise SettingsError("Trident's spout must be transactional or opaque")
 
 
 @dataclass(frozen=True, slots=True)
 class StormSettings(Settings):
-    """All that a semantic consists of: our producer, the topics, and the topology between them."""
+    """All settings of a semantic: lostack's producer, the topics, and the topology between them."""
 
     topology: TopologySettings = field(default_factory=lambda: TopologySettings(Guarantee.AT_LEAST_ONCE, 1))
     trident: TridentSettings | None = None
-    """Where it is one of Trident, for which what else a topology is told means nothing."""
+    """The settings of a Trident topology, which ignores ``topology``; ``None`` for other topologies."""
 
     def check(self, pipeline: AnyPipeline, *, clustered: bool) -> None:
-        """Raise SettingsError where they cannot be: a topology reads from one broker."""
+        """Raise SettingsError if the settings do not fit: a topology runs on one broker, and on a pipeline of Storm."""
         if clustered or self.topic.replicas > 1:
             raise SettingsError("a topology runs on one broker")
         if pipeline.system != NAME:
-            raise SettingsError(f"a topology of Storm is no part of {pipeline}")
+            raise SettingsError(f"settings of a Storm topology do not fit the pipeline {pipeline}")
         if (self.trident is not None) is not pipeline.name.startswith(TRIDENT_NAME):
-            raise SettingsError(f"{pipeline} is {'no' if self.trident else 'a'} topology of Trident")
+            raise SettingsError(f"{pipeline} {'does not take' if self.trident else 'needs'} settings of Trident")
 
     @property
     def stages(self) -> Settings:
-        """What our producer is told."""
+        """The settings of lostack's producer."""
         return Settings(self.producer, self.consumer, self.topic, self.transaction_timeout_ms)
 
 
@@ -119,11 +119,11 @@ TOPOLOGY: Final = Pipeline(
 )  # fmt: skip
 """outbox → producer → topic → KafkaSpout → a bolt → KafkaBolt → topic."""
 _ONE: Final = TopicSettings(partitions=1)
-"""Of several partitions a batch that is emitted again may have others than before, or what it did not have."""
+"""With several partitions, a batch that is emitted again may come from other partitions, or have other records."""
 TRIDENT_AT_LEAST_ONCE: Final = StormSettings(
     AT_LEAST_ONCE.producer, AT_LEAST_ONCE.consumer, _ONE, trident=TridentSettings(Batches.OPAQUE, Batches.NONE)
 )
-"""A state that knows no transactions has what is replayed once more."""
+"""A state without transaction ids counts replayed records again."""
 TRIDENT_EXACTLY_ONCE: Final = StormSettings(
     EXACTLY_ONCE.producer, EXACTLY_ONCE.consumer, _ONE, trident=TridentSettings(Batches.OPAQUE, Batches.OPAQUE)
 )
@@ -137,26 +137,26 @@ TRIDENT: Final = Pipeline(
 )  # fmt: skip
 """outbox → producer → topic → Trident's spout → a function → a state by key, with the ids folded into each value → topic.
 
-At-most-once is not offered: no cell of it applies, whatever its settings.
+Trident offers no at-most-once: its cells are not applicable, whatever the settings.
 """
 TRIDENT_TO_DATABASE: Final = Pipeline(f"{TRIDENT_NAME}-to-database", NAME, TRIDENT.recipes, on_server=True)
-"""The same, and the state is a table of a PostgreSQL server, with the id of the transaction beside each value."""
+"""The same, but the state is a table of a PostgreSQL server, with the transaction id beside each value."""
 TRIDENTS: Final = (TRIDENT, TRIDENT_TO_DATABASE)
 
 
 def with_trident(settings: StormSettings, **changes: object) -> StormSettings:
-    """Return settings with another spout, or another state.
+    """Return the settings with changes to the part of Trident.
 
     Raises:
-        TypeError: they are none of Trident.
+        TypeError: the settings have no part of Trident.
     """
     if settings.trident is None:
-        raise TypeError("these are no settings of Trident")
+        raise TypeError("these settings have no part of Trident")
     return replace(settings, trident=replace(settings.trident, **changes))  # type: ignore[arg-type]  # its own fields
 
 
 def with_topology(settings: StormSettings, **changes: object) -> StormSettings:
-    """Return settings with another topology."""
+    """Return the settings with changes to the topology."""
     return replace(settings, topology=replace(settings.topology, **changes))  # type: ignore[arg-type]  # its own fields
 
 
@@ -164,8 +164,8 @@ def storms(settings: object) -> StormSettings:
     """Return the settings of a cell of this system.
 
     Raises:
-        TypeError: they are another system's.
+        TypeError: the settings are another system's.
     """
     if not isinstance(settings, StormSettings):
-        raise TypeError(f"these are no settings of a topology: {settings}")
+        raise TypeError(f"these are not settings of a Storm topology: {settings}")
     return settings

@@ -1,4 +1,4 @@
-"""What only the history of a topology tells: that its spout was given a record again, and that it works without its daemons."""
+"""Signs of a Storm topology: its spout fetched a record again, or it worked while a daemon was dead."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from harness.model.history import History
 
 DAEMONS: Final = frozenset({NIMBUS, SUPERVISOR})
-POLLED_AGAIN: Final = Sign("polled-again", "this record was fetched over one connection, and over a later one again")
-"""What the bolt is given it says itself; what a spout has polled, and not emitted, only the wire has seen."""
+POLLED_AGAIN: Final = Sign("polled-again", "this record was fetched over one connection, and again over a later one")
+"""Only the wire sees a record that the spout polled and did not emit."""
 
 WENT_ON: Final = Sign(
-    "went-on", "while a daemon of Storm was dead the result of this record was written, and no other worker was ever started"
+    "went-on", "the result of this record was written while a daemon of Storm was dead, and no other worker was ever started"
 )
 
 
 def storm_signs(history: History) -> Mapping[Sign, set[str]]:
-    """Return the records that show it."""
+    """Return, for each sign, the records that show it."""
     connections: defaultdict[str, set[int]] = defaultdict(set)
     for event in history.of(kinds.FETCHED):
         if event["reached"] and "conn" in event:
@@ -33,7 +33,7 @@ def storm_signs(history: History) -> Mapping[Sign, set[str]]:
 
 
 def _went_on(history: History) -> set[str]:
-    """Return what was written between the death of a daemon and its return."""
+    """Return the records whose results were written between the death of a daemon and its return."""
     lives = [event for event in history.of(kinds.NODE) if event.get("role") in DAEMONS]
     dead = next((event["t"] for event in lives if event.get("phase") == "exited"), None)
     back = next((event["t"] for event in lives if event.get("phase") == "started"), None)

@@ -1,4 +1,4 @@
-"""Storm as a system under test: a Kafka to read and write, and a cluster that runs the topologies of cells."""
+"""Storm as a system under test: prepare it, and deploy a broker and a cluster for topologies."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 class StormSystem:
-    """A topology for each cell, on a Storm and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
+    """Topologies of cells, on a Storm and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
 
     name = "storm"
     own_at_once = 1
-    """Beside the one that cells share: each is a broker and five JVMs."""
+    """How many unshared deployments run at once, beside the shared one. Each is a broker and five JVMs."""
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        del version  # there is one
+        del version  # only one version is supported
         self._kafka = Prepared(runtime)
         self._storm: StormInstall | None = None
         self._clients: dict[str, str] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what Kafka and Storm need, compile the topology."""
+        """Download Kafka and Storm, and compile the topologies."""
         self._kafka.prepare(say)
         kafka = ensure_kafka(say)
         self._storm = with_archives(ensure_storm(kafka, say), kafka, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build what only some cells need, the clients that they are pinned to among it."""
+        """Download or build what only some cells need, such as the clients that they are pinned to."""
         cells = tuple(cells)
         self._kafka.prepare_for(cells, say)
         if self._storm is None:
@@ -65,15 +65,15 @@ class StormSystem:
         )
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of Kafka, Storm, and its client of Kafka."""
+        """Return the versions of Kafka, Storm, and Storm's Kafka client."""
         return self._kafka.versions(self.name) | (self._storm.versions if self._storm else {})
 
 
 class StormDeployed:
-    """A broker behind its wire, and a Storm for the topologies of cells."""
+    """A running broker behind its wire, and a Storm for the topologies of cells."""
 
     def __init__(self, transport: KafkaTransport, services: Services, cluster: Cluster, clients: Mapping[str, str]) -> None:
-        """``clients``: the class paths of topologies with a pinned client."""
+        """``clients``: pinned client → the class path of its topologies."""
         self._clients = clients
         self.transport = transport
         self.cluster = cluster
@@ -81,13 +81,13 @@ class StormDeployed:
         self._services = services
 
     def start(self) -> None:
-        """Start Storm, and meanwhile wire and broker."""
+        """Start Storm, and meanwhile the wire and the broker."""
         self.cluster.start()
         self.transport.start(preloads=())
         self.cluster.await_up()
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Share no death of a broker."""
+        """Do nothing: cells on Storm share no crash."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
@@ -104,13 +104,13 @@ class StormDeployed:
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where anything of it has died by itself."""
+        """Raise EnvironmentFailure if a process of the deployment died by itself."""
         self.transport.check()
         self._services.check()
         self.cluster.check()
 
     def close(self) -> None:
-        """End Storm, then services, broker and wire."""
+        """Stop Storm, then the services, the broker and the wire."""
         try:
             self.cluster.close()
         finally:

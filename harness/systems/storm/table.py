@@ -1,4 +1,4 @@
-"""The state of a topology of Trident in a database: a row for each key, with the id of the transaction beside its value."""
+"""The state of a Trident topology in a database table: a row for each key, with the transaction id beside its value."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene
 
 SCHEMA: Final = "CREATE TABLE state (key TEXT PRIMARY KEY, value BYTEA, transaction BIGINT, before TEXT)"
-"""As ``jvm/DatabaseStore.java`` has it."""
+"""The same table as in ``jvm/DatabaseStore.java``."""
 SIZE: Final = "SELECT count(*), coalesce(sum(transaction), 0), coalesce(sum(length(value)), 0) FROM state"
 CONNECT_S: Final = 5
 
 
 class StateTable:
-    """The table of a cell, in a database that is there. Implements :class:`harness.run.sinks.SinkPart`."""
+    """The state table of a cell, in an open database. Implements :class:`harness.run.sinks.SinkPart`."""
 
     def __init__(self, scene: Scene, database: Database) -> None:
         self._scene = scene
@@ -31,16 +31,16 @@ class StateTable:
         self._open: psycopg.Connection[Any] | None = None
 
     def open(self) -> None:
-        """Make it, past the wire.
+        """Create the table, over a connection that is not on the wire.
 
         Raises:
-            EnvironmentFailure: it cannot be made.
+            EnvironmentFailure: the table cannot be created.
         """
         try:
             self._open = psycopg.connect(self._database.here, autocommit=True, connect_timeout=CONNECT_S)
             self._open.execute(SCHEMA)
         except psycopg.Error as error:
-            raise EnvironmentFailure(f"cannot make the table of the state: {error}") from error
+            raise EnvironmentFailure(f"cannot create the table of Trident's state: {error}") from error
 
     def close(self) -> None:
         """Disconnect."""
@@ -48,11 +48,11 @@ class StateTable:
             self._open.close()
 
     def size(self) -> Any:
-        """Return what changes with each version of a value."""
+        """Return a value that changes with each update of the table."""
         return self._ask(SIZE)[0]
 
     def observe(self) -> None:
-        """Write what is folded into each value, and what is none; and how many transactions were open, before and after."""
+        """Write the ids folded into each value, damaged values as results, and the open transactions before and after."""
         scene = self._scene
         self._database.observe_settled()
         for key, value, transaction in self._ask("SELECT key, value, transaction FROM state ORDER BY key"):

@@ -1,4 +1,4 @@
-"""The topology of a cell: submitted, run by a worker that its supervisor starts again, ended through Nimbus."""
+"""The topology of a cell: submit it, follow its workers, which the supervisor restarts, and end it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 READY_S: Final = 90.0
 POLL_S: Final = 0.02
 SHELL: Final = 128
-"""What a shell adds to the number of a signal that has ended a program."""
+"""What a shell adds to a signal's number in the status of a killed program."""
 
 
 class Worker:
-    """A worker of the topology of a cell, whichever process that is now. Implements :class:`harness.controls.Target`."""
+    """A worker of a cell's topology, over all its incarnations. Implements :class:`harness.controls.Target`."""
 
     def __init__(self, scene: Scene, cluster: Cluster, name: str = "worker", role: Role = Role.PROCESSOR) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Worker:
         self._told = False
 
     def await_ready(self) -> None:
-        """Wait for the next one's word that it does its work."""
+        """Wait until the next incarnation writes that it is ready."""
         writer = f"{self.name}-{self.incarnation + 1}"
         ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
         [said, *_] = wait_until(lambda: ready(), within_s=READY_S, because=f"{writer} to run", poll_s=POLL_S)  # noqa: PLW0108
@@ -51,7 +51,7 @@ class Worker:
         self._say("ready")
 
     def ended(self) -> int | None:
-        """With what it ended, if it has, as its supervisor says; written down once."""
+        """Return the worker's exit code, as the supervisor reports it, or ``None``; the history notes the end once."""
         code = self._cluster.ended_with(self._id)
         if code is not None and not self._told:
             self._told = True
@@ -60,27 +60,27 @@ class Worker:
         return code
 
     def kill(self) -> None:
-        """SIGKILL it, and wait for its parent's word that it has died of that."""
+        """Kill the worker with SIGKILL, and wait until the supervisor reports its end."""
         os.kill(self._pid, signal.SIGKILL)
         self._cluster.await_end(self._id)
         self.ended()
 
     def pause(self) -> None:
-        """Stop it."""
+        """Stop the worker (SIGSTOP)."""
         os.kill(self._pid, signal.SIGSTOP)
         self._say("paused")
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let the worker go on."""
         os.kill(self._pid, signal.SIGCONT)
         self._say("resumed")
 
     def restart(self) -> None:
-        """Wait until the next one does its work: the supervisor starts it."""
+        """Wait until the next worker, which the supervisor starts, is ready."""
         self.await_ready()
 
     def runs(self) -> bool:
-        """Say whether its process is there."""
+        """Say whether its process exists."""
         return Path(f"/proc/{self._pid}").exists()
 
     def _say(self, phase: str, **fields: Any) -> None:
@@ -89,10 +89,10 @@ class Worker:
 
 
 class RunningTopology:
-    """One topology. Implements :class:`harness.run.parts.Stages`; a part of its cell's ground."""
+    """The topology of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with the cell."""
 
     def __init__(self, scene: Scene, cluster: Cluster, keeper: Keeper, jars: str = "", database: Database | None = None) -> None:
-        """``database``: that of the state, where it has one."""
+        """``database``: the database with the state, if the state is in one."""
         self._scene = scene
         self._database = database
         self._cluster = cluster
@@ -104,13 +104,13 @@ class RunningTopology:
         self.acker = Worker(scene, cluster, str(ACKER), ACKER) if self._settings.topology.apart else None
 
     def open(self) -> None:
-        """Do nothing yet: it is submitted when the run says so."""
+        """Do nothing: the run calls :meth:`start`."""
 
     def stand_by(self) -> None:
-        """Do nothing ahead: it starts at once."""
+        """Do nothing: a topology has no standby."""
 
     def start(self) -> None:
-        """Submit it, and wait until its workers do their work."""
+        """Submit the topology, and wait until its workers are ready."""
         scene, trident = self._scene, self._settings.trident
         place = Place(
             scene.transport.bootstrap(Role.PROCESSOR), scene.source, scene.sink, scene.group, scene.history_folder,
@@ -124,23 +124,23 @@ class RunningTopology:
 
     @property
     def client(self) -> str:
-        """What it calls itself, whichever worker it is in."""
+        """Its client id, the same in every worker."""
         return f"{self._scene.cell.key}.{self.worker.name}"
 
     @property
     def workers(self) -> tuple[Worker, ...]:
-        """Those that it has."""
+        """The workers of the topology."""
         return (self.worker,) if self.acker is None else (self.worker, self.acker)
 
     def saved_positions(self) -> dict[int, int]:
-        """Return the saved position per partition: the group's, or, of Trident, what its last transaction has come to."""
+        """Return the saved position of each partition: the group's, or the end of Trident's last transaction."""
         scene = self._scene
         if self._settings.trident is None:
             return scene.every_partition(scene.group_positions())
         return scene.every_partition(self._keeper.positions(self.client, scene.source))
 
     def trouble(self) -> str | None:
-        """Find no trouble.
+        """Return ``None``: running workers are no trouble.
 
         Raises:
             StageEndedError: a worker has ended by itself.
@@ -151,9 +151,9 @@ class RunningTopology:
         return None
 
     def unwritten(self) -> str | None:
-        """Return which record the bolt has in hand, or ``None``. Where nobody follows tuples, only its results tell."""
+        """Say which record the bolt was given and has not written, or return ``None``. Without an acker only results show it."""
         if self._settings.trident is not None:
-            return None  # it saves no position before
+            return None  # Trident saves a position only after the results
         so_far, writer = self._scene.so_far, f"{self.worker.name}-{self.worker.incarnation}"
         given = {event["record"] for event in so_far.of(kinds.DELIVERED) if event["by"] == writer}
         asked = {
@@ -162,14 +162,14 @@ class RunningTopology:
         }  # fmt: skip
         answered = {(event["record"], event["request"]) for event in so_far.of(kinds.PRODUCE_ANSWER) if not event["error"]}
         missing = min(given - {record for record, _ in asked & answered}, default=None)
-        return None if missing is None else f"{writer} was given {missing}, and has not written it"
+        return None if missing is None else f"{writer} was given {missing} and has not written it"
 
     def close(self) -> None:
-        """End it."""
+        """End the topology, if it was submitted."""
         if not self._submitted:
             return
         self._submitted = False
         try:
             self._cluster.end(self._scene.cell.key)
-        except DeskError:  # its Nimbus is gone, or knows it no more
+        except DeskError:  # Nimbus is gone, or does not know the topology
             return

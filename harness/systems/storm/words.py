@@ -1,4 +1,4 @@
-"""What our topologies are told when they are submitted: words ``name=value``, see ``jvm/Topology.java``, ``jvm/Trident.java``."""
+"""The arguments of lostack's topologies: words ``name=value``, see ``jvm/Topology.java`` and ``jvm/Trident.java``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from harness.systems.storm.settings import StormSettings, TopologySettings, TridentSettings
 
 LOSING: Final = "lostack.Losing"
-"""Our transport between workers."""
+"""The class of lostack's transport between workers."""
 EMIT_MS: Final = 10
-"""How often Trident may begin a batch."""
+"""The shortest interval (ms) between Trident's batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a topology works: the broker, its topics and its group, the folders of its cell and that cell's id.
+    """Where a topology works: the broker, its topics and group, and the cell's folders and id.
 
-    ``direct``: the broker past the wire. ``keeper``: host and port of the ZooKeeper that keeps Trident's transactions.
+    ``direct``: the broker's own address, without the wire. ``keeper``: host and port of the ZooKeeper with Trident's
+    transactions.
     """
 
     bootstrap: str
@@ -35,13 +36,13 @@ class Place:
     direct: str = ""
     keeper: tuple[str, int] = ("", 0)
     jars: str = ""
-    """The class path of a topology with another client of Kafka than Storm's own."""
+    """The class path of a topology with a pinned Kafka client; empty for Storm's own."""
     database: str = ""
-    """The address of the database that has Trident's state, where that is not in the sink."""
+    """The address of the database with Trident's state; empty if the state is in the sink topic."""
 
 
 def words_of(place: Place, settings: StormSettings, client: str) -> list[str]:
-    """Return the words. ``client``: what its spout and its bolt call themselves to the broker, and Trident to ZooKeeper."""
+    """Return the topology's arguments. ``client``: the client id of spout and bolt, and of Trident at ZooKeeper."""
     consumer, producer = settings.consumer, settings.producer
     topology, trident = settings.topology, settings.trident
     words: dict[str, object] = {
@@ -78,7 +79,7 @@ def _plain(topology: TopologySettings) -> Mapping[str, object]:
 
 
 def _trident(trident: TridentSettings, place: Place, client: str) -> Mapping[str, object]:
-    """One batch at a time; its transactions are kept below a node that is called like the client."""
+    """Return the arguments of a Trident topology, which works on one batch at a time."""
     host, port = place.keeper
     return {
         "class": "lostack.Trident",
@@ -92,7 +93,7 @@ def _trident(trident: TridentSettings, place: Place, client: str) -> Mapping[str
 
 
 def jdbc(address: str, client: str) -> str:
-    """Return the address of a database as a driver for Java wants it. It says at once who connects, for the wire asks.
+    """Return the JDBC address of a database, with the client's name, by which the wire recognises the connection.
 
     >>> jdbc("postgresql://me@127.0.0.1:5432/cell?sslmode=disable&gssencmode=disable", "cell.worker")
     'jdbc:postgresql://127.0.0.1:5432/cell?user=me&sslmode=disable&gssEncMode=disable&assumeMinServerVersion=9.0&ApplicationName=cell.worker'
@@ -104,5 +105,5 @@ def jdbc(address: str, client: str) -> str:
 
 
 def root_of(client: str) -> str:
-    """Return the node of ZooKeeper below which a client keeps the transactions of its topology."""
+    """Return the ZooKeeper node below which a client's topology keeps its transactions."""
     return f"/{client}"

@@ -1,4 +1,4 @@
-"""What Kafka Streams declares of itself."""
+"""The declaration of the system Kafka Streams."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POINTS = (
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether a scenario's pipeline is a Kafka Streams application, on one broker."""
+    """Say whether a scenario is a Kafka Streams application on one broker."""
     return scenario.pipeline.system == NAME and not scenario.deployment.clustered
 
 

@@ -1,4 +1,4 @@
-"""Faults of an application that has a state: it is lost, or being made anew, or another instance takes it over."""
+"""Faults of a Kafka Streams application with state: the state is lost, being restored, or taken over by another instance."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def _kind(at: Trigger) -> str:
 
 
 def _arm_kill(controls: Controls, at: Trigger) -> None:
-    """Let a process stand at a trigger, for the harness to kill it."""
+    """Arm a trigger that holds a process until the fault kills it."""
     controls.arm(at, rule_at(at, Action.HOLD, freeze=FreezeScope.CLIENT) if isinstance(at, OnWire) else Stop.KILL)
     controls.say("armed")
 
 
 @dataclass(frozen=True, slots=True)
 class StateLost:
-    """At ``at`` an instance is killed, and its local state is lost with it: it makes its state anew of the changelog.
+    """Kill an instance at ``at`` and delete its local state, so that it restores its state from the changelog.
 
-    ``again``: it is killed once more while it does that, when it has not yet got what it has asked the changelog for.
+    ``again``: the instance is killed once more during the restoration, after its first request and before the answer.
     """
 
     id: ClassVar[str] = "state-lost"
@@ -40,15 +40,15 @@ class StateLost:
     again: bool = False
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The trigger was hit at the target, the instance died of it (twice, with ``again``), and its state was removed.
+        The trigger was hit at the target, the instance was killed (twice, with ``again``), and its state was deleted.
         """
         killed = (self.at.role,) * (2 if self.again else 1)
         return Evidence(_kind(self.at), killed=killed, proofs=(Forgot(), *((Restoring(),) if self.again else ())))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: an instance that has a state."""
+        """Return the abilities that it needs: local state."""
         return (LocalState,)
 
     def arm(self, controls: Controls) -> None:
@@ -56,7 +56,7 @@ class StateLost:
         _arm_kill(controls, self.at)
 
     def inject(self, controls: Controls) -> None:
-        """Kill it, remove its state, start it again, kill it again."""
+        """Kill the instance, delete its state, and restart it; with ``again``, kill it once more in between."""
         fired = await_fault(controls, self.at)
         victim, state = controls.target(self.at.role, fired.node), controls.ability(LocalState)
         victim.kill()
@@ -74,18 +74,18 @@ class StateLost:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """At ``at`` an instance is killed, and does not come back before another has taken over what it had, and done the work."""
+    """Kill an instance at ``at``, and restart it only after another instance has taken over its tasks and done all the work."""
 
     id: ClassVar[str] = "taken-over"
 
     at: Trigger
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the trigger was hit at the target, and the instance died of it."""
+        """Return what the history must show: the trigger was hit at the target, and the instance was killed."""
         return Evidence(_kind(self.at), killed=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a group that puts members out."""
+        """Return the abilities that it needs: a group that removes members."""
         return (Membership,)
 
     def arm(self, controls: Controls) -> None:
@@ -93,7 +93,7 @@ class TakenOver:
         _arm_kill(controls, self.at)
 
     def inject(self, controls: Controls) -> None:
-        """Kill it, let the other do all the work, start it again."""
+        """Kill the instance, let another do all the work, then restart it."""
         fired = await_fault(controls, self.at)
         victim = controls.target(self.at.role, fired.node)
         victim.kill()
@@ -108,9 +108,10 @@ class TakenOver:
 
 @dataclass(frozen=True, slots=True)
 class RestartedUnfed:
-    """At ``at`` the source falls silent, and the application is told to end, twice, as by two deploys.
+    """Pause the source at ``at``, and end and restart the application twice, as two deploys would.
 
-    Between them it is given nothing, and sends by the clock what it had in its store. Then the source goes on.
+    Between the two ends the application is given no record, and its punctuator sends what was in its store. Then the source
+    goes on.
     """
 
     id: ClassVar[str] = "restarted-unfed"
@@ -118,14 +119,14 @@ class RestartedUnfed:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target, the source stood still, and the application ended twice in order.
+        The rule was hit at the target, the source was paused, and the application ended twice after SIGTERM.
         """
         return Evidence("rule", paused=(self.at.role,), told=(Role.PROCESSOR,) * 2, proofs=(SentUnfed(),))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: an application that can be told to end, and has a store."""
+        """Return the abilities that it needs: local state, and to end the application by SIGTERM."""
         return (LocalState, Termination)
 
     def arm(self, controls: Controls) -> None:
@@ -134,7 +135,7 @@ class RestartedUnfed:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop the source; end the application when it has processed everything, and again when it has sent the results."""
+        """Pause the source; end the application when it has processed everything, and again when it has sent the results."""
         source, hold = stop_at(controls, self.at)
         controls.settle()
         application = controls.ability(Termination).stage(Role.PROCESSOR)

@@ -1,4 +1,4 @@
-"""What an instance is started from: Kafka's jars, Kafka Streams' own, our program, and a class-data archive of all of them."""
+"""Install Kafka Streams: the jars of Kafka and of Kafka Streams, lostack's program, and a class-data archive of them."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ DONE_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StreamsInstall:
-    """How to run an instance: :meth:`command`."""
+    """An installed Kafka Streams; :meth:`command` runs an instance."""
 
     version: str
     java: Path
     jars: tuple[Path, ...]
     flags: tuple[str, ...]
-    """The class-data archive, and where RocksDB's library lies unpacked."""
+    """JVM flags for the class-data archive and for RocksDB's unpacked library."""
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where its jars lie."""
+        """The folders of its jars."""
         return tuple(dict.fromkeys(jar.parent for jar in self.jars))
 
     def contained(self) -> StreamsInstall:
-        """Return the same for a container: by the Java of its image, for which neither archive nor library were made."""
+        """Return the installation for containers: with the image's Java, without archive and unpacked library."""
         return replace(self, java=Path("java"), flags=())
 
     def command(self, scratch: Path, words: Mapping[str, object], *flags: str) -> tuple[str, ...]:
-        """Return the command of an instance. ``scratch``: a folder for what its JVM needs for a while."""
+        """Return the command of an instance. ``scratch``: a folder for temporary files; ``words``: the program's arguments."""
         java = (str(self.java), *flags, *self.flags, *JVM, f"-Djava.io.tmpdir={scratch.absolute()}")
         said = (f"{name}={str(word).lower() if isinstance(word, bool) else word}" for name, word in words.items())
         return (*java, "-cp", ":".join(map(str, self.jars)), MAIN, *said)
 
 
 def ensure_streams(kafka: KafkaInstall, say: Callable[[str], None], version: str = VERSION) -> StreamsInstall:
-    """Return Kafka Streams, fetched, compiled and prepared where this is the first time.
+    """Return Kafka Streams; download, compile and prepare it at the first call.
 
-    ``version``: one whose sums are known. The default one is that of ``kafka``, whose jars it needs; another brings its own.
+    ``version``: a version with known checksums. The default version uses the jars of ``kafka``; others bring their own.
 
     Raises:
-        EnvironmentFailure: something can be neither fetched nor compiled.
+        EnvironmentFailure: something can be neither downloaded nor compiled.
     """
     cache = cache_root()
     java = find_java(cache, say)
@@ -84,7 +84,7 @@ def ensure_streams(kafka: KafkaInstall, say: Callable[[str], None], version: str
 
 
 def _unpacked(fetched: Path, cache: Path, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Unpack RocksDB's library once: else every JVM would do it, and one that is killed leaves its 15 MB behind."""
+    """Unpack RocksDB's library once: otherwise every JVM unpacks it, and a killed JVM leaves 15 MB behind."""
     folder = cache / "compiled" / f"{fetched.name}-library"
 
     def make(part: Path) -> None:
@@ -98,7 +98,7 @@ def _unpacked(fetched: Path, cache: Path, say: Callable[[str], None]) -> tuple[s
 
 
 def _exercise(kafka: KafkaInstall, install: StreamsInstall, folder: Path) -> None:
-    """Let an instance do some work on a broker, and leave ``classes.jsa`` in ``folder``. Raises where any step fails."""
+    """Let an instance do some work on a broker, and leave ``classes.jsa`` in ``folder``. Raises if a step fails."""
     archive, work = folder / "classes.jsa", folder / "work"
     work.mkdir()
     transport = KafkaTransport(ProcessGround(kafka), work)
@@ -128,7 +128,7 @@ def _exercise(kafka: KafkaInstall, install: StreamsInstall, folder: Path) -> Non
 
 
 def told_all(servers: str, group: str, client: str, guarantee: Guarantee, state: Path) -> dict[str, object]:
-    """Return what every instance of Kafka Streams is told here."""
+    """Return the settings of every instance of Kafka Streams."""
     return {
         "bootstrap.servers": servers, "application.id": group, "client.id": client, "processing.guarantee": guarantee,
         "state.dir": state.absolute(), "num.stream.threads": 1, "replication.factor": 1, "statestore.cache.max.bytes": 0,

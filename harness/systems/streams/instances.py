@@ -1,4 +1,4 @@
-"""The instances of an application: how they are made, started, and told apart."""
+"""The instances of a Kafka Streams application: make, start and stop them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Instances:
-    """The instances of one cell. Implements :class:`harness.run.parts.Stages`; a part of its ground."""
+    """The instances of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with the cell."""
 
     def __init__(self, scene: Scene, maker: StageMaker, install: StreamsInstall) -> None:
         def make(role: Role, name: str) -> InstanceNode:
@@ -37,14 +37,14 @@ class Instances:
 
     @property
     def nodes(self) -> tuple[InstanceNode, ...]:
-        """Those that there are."""
+        """The nodes of the instances."""
         return tuple(node for node in self.reading.nodes if isinstance(node, InstanceNode))
 
     def open(self) -> None:
-        """Do nothing yet: they start when the run says so."""
+        """Do nothing: the run calls :meth:`start`."""
 
     def start(self) -> None:
-        """Start them, and wait until they do their work; where one is to end, and is the only one, its successor gets ready."""
+        """Start the instances, and wait until they work. If the fault ends the only instance, also start a standby."""
         self.reading.start()
         for node in self.nodes:
             node.successors = self._ends
@@ -52,10 +52,10 @@ class Instances:
                 node.stand_by()
 
     def stand_by(self) -> None:
-        """Do nothing ahead: they start at once."""
+        """Do nothing: :meth:`start` starts the instances."""
 
     def close(self) -> None:
-        """End them, and those that stand by."""
+        """Stop the instances and the standbys."""
         with ExitStack() as ends:
             for node in self.nodes:
                 node.successors = 0
@@ -65,8 +65,8 @@ class Instances:
 
 @dataclass
 class InstanceNodes(CellNodes):
-    """Who is who where an application runs: a failpoint holds the thread that works, and the harness acts."""
+    """Finds the nodes of a cell. A failpoint holds the instance's thread, and the fault then acts."""
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Hold an instance; a producer of ours stops itself."""
+        """Return how a failpoint is armed: it holds an instance; the producer stops itself."""
         return ("hold", {}) if trigger.role == Role.PROCESSOR else super().arm(trigger, stop)

@@ -1,4 +1,4 @@
-"""What Kafka Streams tells the judge of its histories."""
+"""What the judge must know about histories of Kafka Streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An instance of a Kafka Streams application as a node: a JVM, which may have a successor that stands by."""
+"""An instance of a Kafka Streams application as a node: a JVM, which may have a standby for its next incarnation."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ READY_S = 60.0
 
 @dataclass
 class InstanceNode(StageNode):
-    """An instance over its incarnations, which share a folder of state. Implements :class:`harness.controls.Target`."""
+    """One instance, over all its incarnations, which share a state folder. Implements :class:`harness.controls.Target`."""
 
     ready_within_s: float = READY_S
     install: StreamsInstall | None = field(default=None, kw_only=True)
     successors: int = 0
-    """How many more incarnations are to stand by, one after the other."""
+    """How many more incarnations are to be started ahead, one after the other."""
     _ahead: Node | None = None
-    """The next incarnation, which stands by."""
+    """The next incarnation, started ahead as a standby."""
 
     def stand_by(self) -> None:
-        """Start the JVM of the next incarnation ahead; it begins with nothing that it shares."""
+        """Start the JVM of the next incarnation ahead. It touches nothing shared before its turn."""
         self.successors -= 1
         self._ahead = self._launch(self._next())
 
     def dismiss(self) -> None:
-        """End the standby, and remove its state: it has some megabytes, and nothing is judged by it."""
+        """Stop the standby, and delete the instance's state, which is some megabytes and not needed for judging."""
         if self._ahead is not None and self._ahead.alive:
             self._ahead.kill()
         for folder in (self._scratch, self.state):
@@ -48,7 +48,7 @@ class InstanceNode(StageNode):
             turn.unlink()
 
     def start(self) -> None:
-        """Start the next incarnation; or let it begin, where it stands by."""
+        """Start the next incarnation, or let the standby begin."""
         self.stage = self._next()
         ahead, self._ahead = self._ahead, None
         self.node = ahead or self._launch(self.stage)
@@ -57,30 +57,30 @@ class InstanceNode(StageNode):
         self._turn(self.stage).touch()
 
     def kill(self) -> None:
-        """SIGKILL it; a successor that does not stand by yet gets ready at once, while others miss it."""
+        """Kill the instance with SIGKILL, and start the next standby if one is needed."""
         super().kill()
         if self.successors > 0 and self._ahead is None:
             self.stand_by()
 
     def restart(self) -> None:
-        """Start the next incarnation and wait until it is ready; if that is to end, too, let the one after it stand by."""
+        """Start the next incarnation and wait until it is ready; start a further standby if one is needed."""
         super().restart()
         if self.successors > 0:
             self.stand_by()
 
     def resume(self) -> None:
-        """Let it go on, past the failpoint that holds it."""
+        """Let the instance go on, and release the failpoint that holds it."""
         for fired in self.failpoints.glob("*.fired"):
             failpoint.release(self.failpoints, fired.stem)
         super().resume()
 
     @property
     def state(self) -> Path:
-        """Where it keeps its state on the local disk."""
+        """The folder of its state on the local disk."""
         return self._folder / "state" / self.name
 
     def lose_state(self) -> int:
-        """Remove that, while it is dead; return how many bytes it had."""
+        """Delete the state folder of the dead instance; return its size in bytes."""
         size = sum(file.stat().st_size for file in self.state.rglob("*") if file.is_file())
         shutil.rmtree(self.state)
         return size
@@ -98,7 +98,7 @@ class InstanceNode(StageNode):
         return following
 
     def _turn(self, stage: Stage) -> Path:
-        """Return the file that tells an instance that its turn has come."""
+        """Return the file whose existence tells a standby to begin."""
         return self._folder / f".turn-{stage.writer}"
 
     def _launch(self, stage: Stage) -> Node:
@@ -113,7 +113,7 @@ class InstanceNode(StageNode):
         ))  # fmt: skip
 
     def _words(self, stage: Stage) -> dict[str, object]:
-        """Return all that an incarnation is told."""
+        """Return the arguments of an incarnation's program."""
         settings = streams_of(stage.settings)
         streams, consumer, producer = settings.streams, settings.consumer, settings.producer
         words = {
@@ -137,7 +137,7 @@ class InstanceNode(StageNode):
             timeout = streams.transaction_timeout_ms  # a transaction must last longer than the interval
             interval = min(streams.commit_interval_ms, timeout // 2)
             words |= {"producer.transaction.timeout.ms": timeout, "commit.interval.ms": interval}
-        if consumer.protocol is GroupProtocol.STREAMS:  # the group says how long a session is, and how often to tell of oneself
+        if consumer.protocol is GroupProtocol.STREAMS:  # the group decides the session time-out and the heartbeat interval
             words |= {"group.protocol": consumer.protocol}
         else:
             words |= {"main.consumer.session.timeout.ms": consumer.session_ms,

@@ -1,4 +1,4 @@
-"""What a cell on Kafka Streams is made of: our producer and Kafka's parts, and instances that read and write."""
+"""Put together the parts of a cell on Kafka Streams: lostack's producer, Kafka's parts, and the instances."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def parts_of(
     cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, install: StreamsInstall
 ) -> Parts:
-    """Return what one cell is made of."""
+    """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services, FoldedSink(scene) if cell.scenario.pipeline == COUNT else None)
     maker = StageMaker(scene, sink="")

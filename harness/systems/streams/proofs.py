@@ -1,4 +1,4 @@
-"""What an application must have been doing when it died, or was told to end."""
+"""Proofs of what an application was doing when it was killed or told to end, from the history."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 RESTORE: Final = "restore"
-"""The rule that holds what an instance would make its state of."""
+"""The name of the rule that holds the changelog's answers to an instance that restores its state."""
 SENT_UNFED: Final = Sign(
     "sent-unfed",
-    "a life of the application that was given no record, and told to end, sent the result of this record, and committed it",
+    "an incarnation that was given no record until it was told to end sent this record's result and committed it",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Restoring:
-    """Between its two deaths an instance has asked its changelog for its state, and was not answered."""
+    """Between its two deaths the instance asked the changelog for its state and got no answer."""
 
     name: ClassVar[str] = "restoring"
 
     def trouble(self, course: Course) -> str | None:
-        """Say that it died otherwise."""
+        """Say why this is not proved, or return ``None``."""
         deaths = [event["t"] for event in course.killed]
         rules = [event for event in course.history.of(kinds.RULE) if event.get("rule") == RESTORE]
         asked = [event["t"] for event in rules if event.get("phase") == "hit"]
         if not any(first < at < second for at in asked for first in deaths for second in deaths):
-            return "no instance was killed while it made its state anew"
+            return "no instance was killed while it restored its state"
         if not any(event.get("phase") == "discarded" for event in rules):
-            return "what an instance made its state of was not kept from it"
+            return "the wire did not discard the changelog's answer to the instance"
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class SentUnfed:
-    """Between the two times that it was told to end, an application was given nothing, and sent the target from its store."""
+    """Between the two times it was told to end, the application was given no record and sent the target from its store."""
 
     name: ClassVar[str] = "sent-unfed"
 
     def trouble(self, course: Course) -> str | None:
-        """Say that it was fed, or had sent the target before, or did not send it."""
+        """Say why this is not proved, or return ``None``."""
         told = [event for event in course.history.of(kinds.NODE) if event.get("phase") == "told"]
         if len(told) != 2:  # noqa: PLR2004 - as the fault does it
             return f"the application was told to end {len(told)} times, not twice"
@@ -61,12 +61,12 @@ class SentUnfed:
 
 
 def results_of(history: History, record: str) -> list[Event]:
-    """Return the wire's lines about a record's results, by the names of the attempts."""
+    """Return the wire's lines of sends of a record's results."""
     return [event for event in history.of(kinds.SENT) if event["record"] == record and event.get("attempt")]
 
 
 def unfed_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records of which a committed result was sent by a life that was given nothing, until it was told to end."""
+    """Return the records with a committed result from an incarnation that was given no record until it was told to end."""
     unfed = {f"{e['node']}-{e['incarnation']}" for e in history.of(kinds.NODE) if e.get("phase") == "told"}
     unfed -= {event["by"] for event in history.of(kinds.DELIVERED)}
     stored = [event for event in history.of(kinds.STORED) if event["hop"] == Hop.SINK and event["visible"]]

@@ -1,4 +1,4 @@
-"""What only the history of an application tells: whether the target is the first record of its key."""
+"""The set of records that only a history of an application tells: the target, if it is the first record of its key."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from harness.model.history import History
 
 NEW_KEY: Final = Select("target-of-a-new-key")
-"""The target, where no record of its key comes before it in the source; else none."""
+"""The target, if no earlier record of the source has its key; otherwise nothing."""
 
 
 def key_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return that selection; nothing where no values were counted."""
+    """Return the selection; nothing if the history has no aggregates."""
     if not any(True for _ in history.of(kinds.FOLDED)):
         return {}
     offered = sorted(history.of(kinds.OFFERED), key=lambda event: int(event["position"]))

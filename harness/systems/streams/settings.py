@@ -1,4 +1,4 @@
-"""The settings of a Kafka Streams application of ours, and its pipelines."""
+"""The settings of lostack's Kafka Streams applications, and their pipelines."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 NAME: Final = "streams"
 SOON_MS: Final = 3000
-"""A time-out of transactions that is waited for: of an application that is gone for good, or has forgotten its name."""
+"""A short transaction time-out, for cells that wait until the transaction of a dead application is aborted."""
 
 
 class Guarantee(StrEnum):
-    """``processing.guarantee``: all that Kafka Streams offers."""
+    """The values of ``processing.guarantee``."""
 
     AT_LEAST_ONCE = "at_least_once"
     EXACTLY_ONCE_V2 = "exactly_once_v2"
@@ -27,41 +27,41 @@ class Guarantee(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """What Kafka Streams is told beyond what every consumer and producer is told, and what our topology does besides."""
+    """Settings of Kafka Streams and of lostack's topology, besides those of every consumer and producer."""
 
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     each: bool = True
-    """The topology asks for a commit after each record; else it is committed every ``commit_interval_ms``."""
+    """Whether the topology requests a commit after each record. Otherwise it commits every ``commit_interval_ms``."""
     commit_interval_ms: int = 30_000
     standbys: int = 0
-    """``num.standby.replicas``: how many other instances keep a copy of a state that is ready to be taken over."""
+    """``num.standby.replicas``: how many other instances keep a copy of a state, ready to take over."""
     step: bool = False
-    """The changelog has acknowledged what a record does to the state before its result is sent; else both go in one request."""
+    """Whether a record's result is sent only after the changelog acknowledged its state change. Otherwise both go together."""
     flush: bool = False
-    """What a record does to the state is written to the local disk at once, as RocksDB does when its memory is full."""
+    """Whether each state change is written to the local disk at once, as RocksDB does when its memory is full."""
     keeps_ms: int = 0
-    """For how long at least a topology that sends by the clock keeps each record."""
+    """The minimum time for which the topology with a punctuator keeps each record in its store."""
     transaction_timeout_ms: int = 10_000
-    """What Kafka Streams sets by itself; longer than any transaction of an application that lives."""
+    """The default of Kafka Streams, longer than any transaction of a living application."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamsSettings(Settings):
-    """Those of a stage of ours, and of Kafka Streams. Implements :class:`harness.model.pipeline.Settings`."""
+    """The settings of lostack's stages and of Kafka Streams. Implements :class:`harness.model.pipeline.Settings`."""
 
     streams: Streams = field(default_factory=Streams)
 
     def check(self, pipeline: Pipeline, *, clustered: bool) -> None:
-        """Raise SettingsError where they cannot be on a pipeline, or without a cluster."""
+        """Raise SettingsError if the settings contradict each other, or do not fit the pipeline or the number of brokers."""
         if pipeline.system != NAME:
-            raise SettingsError(f"settings of Kafka Streams are none of {pipeline}")
+            raise SettingsError(f"settings of Kafka Streams do not fit the pipeline {pipeline}")
         if self.topic.replicas > 1 and not clustered:
             raise SettingsError("one broker keeps one replica; use Deployment.CLUSTER")
         if self.streams.standbys >= self.consumer.count:
             raise SettingsError("a standby is another instance: count must exceed standbys")
         by_broker = self.consumer.protocol is GroupProtocol.STREAMS
         if by_broker and (self.streams.standbys or self.consumer.members is Members.STATIC):
-            raise SettingsError("a group of the streams protocol has no static members, and is told of standbys by itself")
+            raise SettingsError("a group of the streams protocol has no static members, and its standbys are set on the group")
 
 
 def _of(settings: Settings, guarantee: Guarantee) -> StreamsSettings:
@@ -71,7 +71,7 @@ def _of(settings: Settings, guarantee: Guarantee) -> StreamsSettings:
 
 
 def told(settings: StreamsSettings, **more: object) -> StreamsSettings:
-    """Return settings with other words for Kafka Streams."""
+    """Return the settings with changes to the part of Kafka Streams."""
     return replace(settings, streams=replace(settings.streams, **more))  # type: ignore[arg-type]  # fields by their names
 
 
@@ -81,31 +81,31 @@ SOON_OVER: Final = told(EOS_SETTINGS, transaction_timeout_ms=SOON_MS)
 _RECIPES: Final[Mapping[Semantic, StreamsSettings]] = {
     Semantic.AT_MOST_ONCE: ALO_SETTINGS, Semantic.AT_LEAST_ONCE: ALO_SETTINGS, Semantic.EXACTLY_ONCE: EOS_SETTINGS,
 }  # fmt: skip
-"""At-most-once is not offered: no cell of it applies, whatever its settings."""
+"""Kafka Streams offers no at-most-once: its cells are not applicable, whatever the settings."""
 
 MAP: Final = Pipeline("streams-map", NAME, {**_RECIPES, Semantic.EXACTLY_ONCE: SOON_OVER}, to_topic=True)
 """outbox → producer → topic → a step without state → topic.
 
-Without a store nothing is kept on the disk, not even the name by which an instance that starts again would end what it has left
-open: everybody waits for the time-out of that transaction.
+Without a store nothing is on the disk, not even the process id with which a restarted instance would abort its open transaction:
+readers wait for the transaction's time-out.
 """
 DEDUP: Final = Pipeline("streams-dedup", NAME, _RECIPES, to_topic=True)
 """outbox → producer → topic → a persistent store of the ids that were seen → topic."""
 COUNT: Final = Pipeline("streams-count", NAME, _RECIPES, to_topic=True)
-"""outbox → producer → topic → a persistent store by key; each new value, with the ids folded into it → topic."""
+"""outbox → producer → topic → a persistent store by key → topic, with each new value and the ids folded into it."""
 LATER: Final = Pipeline("streams-later", NAME, {**_RECIPES, Semantic.EXACTLY_ONCE: SOON_OVER}, to_topic=True)
-"""outbox → producer → topic → a persistent store, whose records are sent on by the clock (a wall-clock punctuator) → topic."""
+"""outbox → producer → topic → a persistent store, from which a wall-clock punctuator sends the records later → topic."""
 PIPELINES: Final = (MAP, DEDUP, COUNT, LATER)
 TOPOLOGIES: Final = {MAP.name: "map", DEDUP.name: "dedup", COUNT.name: "count", LATER.name: "later"}
-"""What our program calls them."""
+"""Pipeline → the name of its topology in lostack's program."""
 
 
 def streams_of(settings: object) -> StreamsSettings:
     """Return the settings of a cell of Kafka Streams.
 
     Raises:
-        TypeError: they are another system's.
+        TypeError: the settings are another system's.
     """
     if not isinstance(settings, StreamsSettings):
-        raise TypeError(f"these are no settings of Kafka Streams: {settings}")
+        raise TypeError(f"these are not settings of Kafka Streams: {settings}")
     return settings

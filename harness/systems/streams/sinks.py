@@ -1,4 +1,4 @@
-"""What an application still has in its store."""
+"""Find records that an application still has in its store."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene
 
 CHANGELOG: Final = "-state-changelog"
-"""What Kafka Streams puts behind the name of an application to name the changelog of its one store."""
+"""The suffix that Kafka Streams adds to an application's name for the changelog of its only store."""
 
 
 def kept(scene: Scene) -> str | None:
-    """Return which record an application still has in its store, by its changelog, to be sent later; or ``None``.
+    """Say which record an application still has in its store, according to the changelog; ``None`` if it has none.
 
-    What a task keeps it sends in the order in which it came. One that is older than what was sent is not in the store any more,
-    whatever the changelog says: it was never sent, and never will be.
+    A task sends its records in the order in which they came. A record that is older than one that was sent does not count:
+    whatever the changelog says, it is no longer in the store and will never be sent.
     """
     changes = scene.observer.copies(f"{scene.group}{CHANGELOG}")
     waiting: dict[int, dict[bytes | None, int]] = {}
@@ -29,4 +29,4 @@ def kept(scene: Scene) -> str | None:
             sent[copy.partition] = max(put, sent.get(copy.partition, put))
     here = (key for at, keys in waiting.items() for key, put in keys.items() if put > sent.get(at, -1))
     found = next(here, None)
-    return None if found is None else f"{text_of(found)} is in the store, and was not sent"
+    return None if found is None else f"{text_of(found)} is in the store and was not sent yet"

@@ -1,4 +1,4 @@
-"""What an application can suffer beyond the eight verbs: a lost state, a state half made anew, a transaction that ends."""
+"""The abilities of a cell on Kafka Streams: lose or hold a state, end instances, watch transactions, rebalance."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 WITHIN_S = 60.0
 RESTORES = "StateUpdater-1-restore-consumer"
-"""The client by which an instance reads its changelog."""
+"""The suffix of the client id with which an instance reads its changelog."""
 
 
 def instance(node: Target) -> InstanceNode:
-    """Return a node as the instance that it is.
+    """Return a node as an instance.
 
     Raises:
-        TypeError: it is a node of another kind.
+        TypeError: the node is not an instance.
     """
     if not isinstance(node, InstanceNode):
-        raise TypeError(f"{node.name} is no instance of an application")
+        raise TypeError(f"{node.name} is not an instance of a Kafka Streams application")
     return node
 
 
 @dataclass
 class Disks(LocalState):
-    """The local states of a cell's instances."""
+    """Deletes and holds the local state of a cell's instances."""
 
     scene: Scene
     controls: WireControls | None = field(default=None)
-    """Of the cell; they are made of its abilities, and come after these."""
+    """The cell's controls, which are set later because they are made of the abilities."""
 
     def lose(self, node: Target) -> None:
-        """Remove it, and say how large it was."""
+        """Delete the instance's state, and write down its size."""
         say_forgot(self.scene, file="state", instance=node.name, bytes_before=instance(node).lose_state(), bytes_after=0)
 
     def hold_restoring(self, node: Target) -> None:
-        """Hold the first answer to its restore consumer's Fetch, in its next incarnation."""
+        """Hold the first Fetch response to the restore consumer of the instance's next incarnation."""
         if self.controls is None:
             raise RuntimeError("there are no controls yet")
         stage = instance(node).stage
@@ -60,62 +60,66 @@ class Disks(LocalState):
         )
 
     def restart_into(self, node: Target) -> str:
-        """Start it, and wait for the hit of that rule."""
+        """Start the instance, wait until its restore consumer's response is held, and return the id of the held frame."""
         instance(node).start()
         hits = self.scene.so_far.finder(kinds.RULE, lambda e: e["rule"] == RESTORE and e["phase"] == "hit")
-        wait_until(hits, within_s=WITHIN_S, because="an instance to be making its state anew", poll_s=0.02)
+        wait_until(hits, within_s=WITHIN_S, because="an instance to restore its state", poll_s=0.02)
         return str(hits()[0]["held"])
 
     def await_sent(self, node: Target) -> None:
-        """Wait until the wire has seen its result of the target."""
+        """Wait until the wire has seen this incarnation send the target's result."""
         by, target = f"{instance(node).stage.writer}.", self.scene.load.target.id
         sent = self.scene.so_far.finder(kinds.SENT, lambda e: e["record"] == target and str(e["attempt"]).startswith(by))
-        wait_until(sent, within_s=WITHIN_S, because=f"the {node.name} to send {target} by the clock", poll_s=0.02)
+        wait_until(sent, within_s=WITHIN_S, because=f"the {node.name} to send {target} from its store", poll_s=0.02)
 
 
 @dataclass
 class Deploys(Termination):
-    """The instances of a cell, which are told to end as a rolling deploy does it."""
+    """Finds the instances of a cell that a fault tells to end, as a deploy does."""
 
     instances: Instances
 
     def stage(self, role: Role, node: str | None = None) -> InstanceNode:
-        """Return the instance of a name, or the only one."""
+        """Return the instance of a name; without a name, the first."""
         return next(each for each in self.instances.nodes if each.role is role and node in (None, each.name))
 
 
 @dataclass
 class OpenTransactions(Transactions):
-    """Who ends the transactions that an instance has left open; Kafka Streams names them itself."""
+    """Watches the coordinator, which aborts an instance's open transactions. Kafka Streams chooses their ids."""
 
     scene: Scene
 
     def await_aborted(self, node: Target) -> None:
-        """Ask the coordinator about the last name that the instance began with."""
+        """Wait until the coordinator has aborted the transaction with the instance's last transactional id.
+
+        Raises:
+            RuntimeError: the wire saw no transactional id of the application, or several.
+        """
         client = instance(node).stage.client_id
         begun = [e for e in self.scene.so_far.of(kinds.INIT_PRODUCER) if str(e["transactional_id"]).startswith(self.scene.group)]
         name = begun[-1]["transactional_id"] if begun else None
         if name is None or len({e["transactional_id"] for e in begun}) > 1:
-            raise RuntimeError(f"{client}: its transactions have no name, or several")
+            raise RuntimeError(f"{client}: the wire saw no transactional id, or several")
         wait_until(lambda: self.scene.observer.transaction(name) == "CompleteAbort", within_s=WITHIN_S, poll_s=0.05,
-                   because=f"the coordinator to abort what the {node.name} has left open")  # fmt: skip
+                   because=f"the coordinator to abort the open transaction of the {node.name}")  # fmt: skip
 
 
 @dataclass
 class InstancesGather(Rebalance):
-    """How the group of an application shares its tasks."""
+    """Makes the group of an application share its tasks anew."""
 
     scene: Scene
     instances: Instances
 
     def join(self, role: Role) -> None:
-        """Start one more instance, and wait until it is a member."""
+        """Start one more instance, and wait until it is a member of the group."""
         members = self.scene.members
         before = len(members())
         node = self.instances.reading.newcomer(role)
         node.start()
-        wait_until(lambda: len(members()) > before, within_s=WITHIN_S, poll_s=0.05, because=f"{node.name} to join")
+        wait_until(lambda: len(members()) > before, within_s=WITHIN_S, poll_s=0.05, because=f"{node.name} to join the group")
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
-        """Wait for an OffsetFetch request of another, since the sleeper was stopped."""
+        """Wait for an OffsetFetch request of another instance, sent after the sleeper was stopped."""
         GroupRebalance(self.scene, self.instances.reading).await_asked(role, sleeper)

@@ -1,4 +1,4 @@
-"""Kafka Streams as a system under test: a Kafka to read and write, and what its instances are started from."""
+"""Kafka Streams as a system under test: prepare it, and deploy a broker for applications."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class StreamsSystem:
     name = NAME
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        del version  # it is that of the client
+        del version  # the client's version decides it
         self._kafka = Prepared(runtime)
         self._contained = runtime == "docker"
         self._installs: dict[str, StreamsInstall] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Kafka and Kafka Streams, compile our topologies, make the class-data archive."""
+        """Download Kafka and Kafka Streams, compile lostack's topologies, and make the class-data archive."""
         self._kafka.prepare(say)
         self._kafka.stood_on().bring((JAVA_IMAGE,), say)
         self._bring(CLIENT, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch the versions of Kafka Streams that some cells are pinned to."""
+        """Download the versions of Kafka Streams that cells are pinned to."""
         cells = tuple(cells)
         self._kafka.prepare_for(cells, say)
         for client in sorted({cell.client for cell in cells}):
@@ -69,7 +69,7 @@ class StreamsSystem:
 
 
 class StreamsDeployed:
-    """A broker behind its wire, for the instances of cells."""
+    """A running broker behind its wire, for the instances of cells."""
 
     def __init__(self, transport: KafkaTransport, services: Services, installs: Mapping[str, StreamsInstall]) -> None:
         self.transport = transport
@@ -77,11 +77,11 @@ class StreamsDeployed:
         self._installs = installs
 
     def start(self) -> None:
-        """Start wire and broker."""
+        """Start the wire and the broker."""
         self.transport.start(preloads=PRELOADS["kafka-python"])
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Share no death of a broker: no cell of an application does."""
+        """Do nothing: cells on Kafka Streams share no crash."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
@@ -90,11 +90,11 @@ class StreamsDeployed:
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where anything of it has died by itself."""
+        """Raise EnvironmentFailure if a process of the deployment died by itself."""
         self.transport.check()
         self._services.check()
 
     def close(self) -> None:
-        """End services, broker and wire."""
+        """Stop the services, the broker and the wire."""
         self._services.close()
         self.transport.close()

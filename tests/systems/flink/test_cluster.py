@@ -121,7 +121,7 @@ def test_a_connector_is_named_by_its_version() -> None:
     assert {"4.0.1", "5.0.0", "5.0.0+4.3.0"} <= connectors().keys()
     assert {"3.2.0", "3.3.0"} <= connectors("1.19.3").keys()
     for version, flink in (("3.1.4", "2.3.0"), ("3.3.0", "2.3.0"), ("5.0.0", "1.19.3")):
-        with pytest.raises(EnvironmentFailure, match=rf"flink-connector-kafka=={version}: its sums are not known"):
+        with pytest.raises(EnvironmentFailure, match=rf"flink-connector-kafka=={version}: lostack has no checksums"):
             ensure_flink(lambda _: None, version, flink)
 
 

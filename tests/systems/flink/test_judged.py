@@ -44,7 +44,7 @@ def test_state_offsets_and_transactions_go_back_together() -> None:
     assert [before["moment"], after["moment"], end["moment"]] == ["before the crash", "after the rollback", "at the end"]
     assert (before["state"], after["state"], end["state"]) == ({"a": 2, "b": 2}, {"a": 1, "b": 1}, {"a": 3, "b": 2})
     assert (before["offsets"], after["offsets"], end["offsets"]) == ({"0": 4}, {"0": 2}, {"0": 5})
-    assert before["said"] == "checkpoint 2, and what came since; transactions: 1 committed, 1 open"
+    assert before["said"] == "checkpoint 2, and the records since; transactions: 1 committed, 1 open"
     assert after["said"] == "checkpoint 2; transactions: 1 committed, 1 aborted"
 
 
@@ -127,7 +127,7 @@ def test_only_what_a_restored_attempt_was_given_again_shows_the_sign() -> None:
 
 @pytest.mark.parametrize(
     ("status", "trouble"),
-    [("IN_PROGRESS", None), ("COMPLETED", "checkpoint 3 was to be incomplete, and the JobManager said COMPLETED")],
+    [("IN_PROGRESS", None), ("COMPLETED", "checkpoint 3 must be incomplete, but the JobManager reported COMPLETED")],
 )
 def test_what_became_of_the_checkpoint_says_the_job_manager(status: str, trouble: str | None) -> None:
     """Of the last one that was asked for before the death; one that was complete before says nothing."""
@@ -144,7 +144,7 @@ def test_where_nobody_asked_nothing_is_proved() -> None:
     told = Told()
     told.died()
     told.checkpoint(2, "COMPLETED")
-    assert CheckpointWas("completed").trouble(course_of(told)) == "nobody asked the JobManager what became of the checkpoint"
+    assert CheckpointWas("completed").trouble(course_of(told)) == "the JobManager was not asked for the status of the checkpoint"
 
 
 @pytest.mark.parametrize(("acknowledged", "proved"), [(2, True), (1, False)])
@@ -168,9 +168,9 @@ def test_what_came_beside_an_input_that_stands_is_the_other_ones() -> None:
     ("given", "waited", "trouble"),
     [
         ((), True, None),
-        (("d-4",), True, "1 records behind a barrier were worked on"),
+        (("d-4",), True, "1 records after a barrier were processed instead of waiting"),
         (("d-4", "f-6"), False, None),
-        (("d-4",), False, "of 2 records behind a barrier 1 were worked on"),
+        (("d-4",), False, "only 1 of 2 records after a barrier were processed"),
     ],
 )
 def test_what_waits_behind_a_barrier_is_what_the_job_was_not_given(
@@ -184,18 +184,18 @@ def test_an_input_with_nothing_behind_its_barrier_proves_nothing() -> None:
     """Neither that it waits nor that it does not."""
     told = standing()
     told.events = [event for event in told.events if event["event"] != "fetched"]
-    assert Aligned(waited=True).trouble(course_of(told)) == "the other inputs had nothing behind their barriers"
+    assert Aligned(waited=True).trouble(course_of(told)) == "the other inputs had fetched no record after their barriers"
 
 
 @pytest.mark.parametrize(
     ("unseen", "waiting", "trouble"),
     [
         ((0,), False, None),
-        ((5,), False, "readers were to see all, and 5 offsets could not be read"),
+        ((5,), False, "readers must see everything, but they could not read 5 offsets"),
         ((5, 0), True, None),
-        ((0, 0), True, "readers were to wait, and 0 offsets could not be read"),
-        ((5, 5), True, "readers waited to the end, for 5 offsets"),
-        ((), True, "nobody looked what readers saw"),
+        ((0, 0), True, "readers must wait, but they could not read 0 offsets"),
+        ((5, 5), True, "readers could not read 5 offsets to the end"),
+        ((), True, "it was not checked what readers saw"),
     ],
 )
 def test_whether_readers_wait_is_looked_at(unseen: tuple[int, ...], waiting: bool, trouble: str | None) -> None:

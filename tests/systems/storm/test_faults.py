@@ -87,7 +87,7 @@ def test_where_the_second_never_comes_nobody_dies() -> None:
 
 def test_both_are_of_one_process() -> None:
     """Else nobody could say who dies between them."""
-    with pytest.raises(ValueError, match="both are of the one"):
+    with pytest.raises(ValueError, match="at and then must have the same role"):
         KillBetween(AT, OnWire(Role.PRODUCER, Op.DELETE, Direction.RESPONSE))
     with pytest.raises(ValueError, match="never arrives"):
         KillBetween(THEN, THEN)

@@ -169,13 +169,13 @@ def test_a_lost_acknowledgement_needs_two_workers(tmp_path: Path) -> None:
 
 def test_what_is_no_topology_of_trident_is_told() -> None:
     """And a spout is never without ids."""
-    with pytest.raises(SettingsError, match="no topology of Trident"):
+    with pytest.raises(SettingsError, match="does not take settings of Trident"):
         TRIDENT_EXACTLY_ONCE.check(TOPOLOGY, clustered=False)
-    with pytest.raises(SettingsError, match="a topology of Trident"):
+    with pytest.raises(SettingsError, match="needs settings of Trident"):
         STORM_AT_LEAST_ONCE.check(TRIDENT, clustered=False)
     with pytest.raises(SettingsError, match="transactional or opaque"):
         with_trident(TRIDENT_EXACTLY_ONCE, spout=Batches.NONE)
-    with pytest.raises(TypeError, match="no settings of Trident"):
+    with pytest.raises(TypeError, match="have no part of Trident"):
         with_trident(STORM_AT_LEAST_ONCE, spout=Batches.OPAQUE)
 
 
@@ -199,5 +199,5 @@ def test_what_is_planned_is_saved_whole() -> None:
     )
     assert cell.saved_settings()["topology"]["anchored"] is True
     assert with_topology(STORM_AT_LEAST_ONCE, anchored=False) != STORM_AT_LEAST_ONCE
-    with pytest.raises(TypeError, match="no settings of a topology"):
+    with pytest.raises(TypeError, match="not settings of a Storm topology"):
         storms(STORM_AT_LEAST_ONCE.stages)

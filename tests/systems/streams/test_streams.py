@@ -102,7 +102,7 @@ def test_a_record_is_kept_until_it_is_visibly_gone_from_the_store() -> None:
 
     assert found() is None
     assert found((b"put", False)) is None
-    assert found((b"put", True)) == "k-7 is in the store, and was not sent"
+    assert found((b"put", True)) == "k-7 is in the store and was not sent yet"
     assert found((b"put", True), (None, False)) is not None
     assert found((b"put", True), (None, False), (None, True)) is None
 
@@ -116,10 +116,10 @@ def test_what_is_older_than_what_was_sent_is_not_in_the_store_any_more() -> None
         return kept(scene)
 
     older, younger = (0, b"k-1", b"put", True), (0, b"k-2", b"put", True)
-    assert found(older, younger) == "k-1 is in the store, and was not sent"
+    assert found(older, younger) == "k-1 is in the store and was not sent yet"
     assert found(older, younger, (0, b"k-2", None, True)) is None
     assert found(older, younger, (0, b"k-2", None, False)) is not None
-    assert found(older, younger, (0, b"k-1", None, True)) == "k-2 is in the store, and was not sent"
+    assert found(older, younger, (0, b"k-1", None, True)) == "k-2 is in the store and was not sent yet"
     assert found(older, (1, b"k-2", b"put", True), (1, b"k-2", None, True)) is not None
 
 
@@ -222,9 +222,9 @@ def test_dynamic_members_have_no_name(tmp_path: Path) -> None:
     ("lines", "trouble"),
     [
         ([("exited", 1), ("hit", 2), ("exited", 3), ("discarded", 4)], None),
-        ([("hit", 1), ("exited", 2), ("exited", 3), ("discarded", 4)], "no instance was killed while it made its state anew"),
-        ([("exited", 1), ("exited", 3)], "no instance was killed while it made its state anew"),
-        ([("exited", 1), ("hit", 2), ("exited", 3)], "what an instance made its state of was not kept from it"),
+        ([("hit", 1), ("exited", 2), ("exited", 3), ("discarded", 4)], "no instance was killed while it restored its state"),
+        ([("exited", 1), ("exited", 3)], "no instance was killed while it restored its state"),
+        ([("exited", 1), ("hit", 2), ("exited", 3)], "the wire did not discard the changelog's answer to the instance"),
     ],
 )
 def test_an_instance_died_while_it_made_its_state_anew(lines: list[tuple[str, int]], trouble: str | None) -> None:

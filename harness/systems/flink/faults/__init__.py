@@ -1,4 +1,4 @@
-"""Faults that only a job of Flink can have, between its checkpoints and inside them. A small file and a line here each."""
+"""Faults that exist only for a Flink job: between its checkpoints and inside them. Each has a file and one line here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from harness.systems.flink.faults.resubmitted import FromNothing, FromOlder
 from harness.systems.flink.faults.superseded import Superseded
 
 FAULTS = {fault.id: fault for fault in (AtAlignment, Crash, JobManagerCrash, FromOlder, FromNothing, Superseded)}
-"""The registry: each of them by its name."""
+"""The registry: id → fault."""
 
 __all__ = ["FAULTS", "AtAlignment", "Crash", "During", "FromNothing", "FromOlder", "JobManagerCrash", "Superseded"]

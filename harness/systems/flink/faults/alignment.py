@@ -1,4 +1,4 @@
-"""AtAlignment: the TaskManager dies while a checkpoint waits for the barrier of one of two inputs."""
+"""AtAlignment: kill the TaskManager while a checkpoint waits for the barrier of one of two inputs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from harness.controls import Controls
 
 BEHIND = after_target(2)
-"""The request in which our producer sends what the other input reads beside the one that stands."""
+"""The request with the records that the other input reads while the first stands still."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtAlignment:
-    """One input stands still at the record behind the target, and passes no barrier on; the other one has passed its own.
+    """Let one input stand still at the record after the target; the other input passes its barrier. Then kill the TaskManager.
 
-    What comes behind that barrier is worked on meanwhile where the checkpoint is ``unaligned``, and waits where it is not. The
-    settings must say the same, and that the job has two inputs.
+    Records after the passed barrier are processed meanwhile if the checkpoint is ``unaligned``; otherwise they wait. The
+    settings must say the same, and give the job two inputs.
     """
 
     id: ClassVar[str] = "flink-crash-at-alignment"
@@ -36,30 +36,31 @@ class AtAlignment:
     unaligned: bool
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The source stood, the TaskManager died; the checkpoint was incomplete; what had come behind the barrier.
+        The source stood still, the TaskManager was killed during an incomplete checkpoint, and records after the barrier waited
+        or, if unaligned, were processed.
         """
         return Evidence("failpoint", killed=(TASK_MANAGER,), at_target=False,
                         proofs=(CheckpointWas(During.INCOMPLETE), Aligned(not self.unaligned)))  # fmt: skip
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job of which one source can stand, and what it has written."""
+        """Return the abilities that it needs: a job, a source that can stand still, and the job's output."""
         return (RunningJob, StandingInput, Written)
 
     def arm(self, controls: Controls) -> None:
-        """Let our producer stop four times, and the job's source at the record behind the target."""
+        """Arm four stops of the producer."""
         arm_waves(controls)
         controls.arm(BEHIND, rule_at(BEHIND, Action.HOLD, BEHIND_WAVE))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Begin a checkpoint there, let the other input go on, kill; let the job be restarted."""
+        """Begin a checkpoint while one source stands, let the other go on, kill the TaskManager, and let the job restart."""
         job, inputs = controls.ability(RunningJob), controls.ability(StandingInput)
         position = controls.load.target.position
         inputs.arm(position + 1)
         through_checkpoint(controls, job)
-        # a source reads its partitions in any order: one that stood before the target was written would keep that back
+        # a source reads its partitions in any order, so it may only stand still after the target was written
         last = await_last(controls)
         controls.ability(Written).await_written(position)
         controls.resolve(last.hold, How.RELEASE)

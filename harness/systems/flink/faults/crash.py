@@ -1,4 +1,4 @@
-"""Crash: a TaskManager dies at an exact place between two checkpoints, or inside one, and the job is restarted on another."""
+"""Crash: kill a TaskManager at an exact place between two checkpoints or inside one; the job restarts on another."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
 
 BEFORE_STORED, AFTER_STORED = "before-checkpoint-stored", "after-checkpoint-stored"
-"""The failpoints of the JobManager, around its store of completed checkpoints."""
+"""The failpoints of the JobManager before and after it stores a completed checkpoint."""
 
 
 class During(StrEnum):
-    """In which part of a checkpoint's life the crash comes."""
+    """When the crash comes, relative to a checkpoint."""
 
     NONE = "none"
-    """Between two: none is begun."""
+    """Between two checkpoints."""
     INCOMPLETE = "incomplete"
-    """It was begun, and is not complete."""
+    """A checkpoint was begun and is not complete."""
     COMPLETED = "completed"
-    """It is complete."""
+    """The checkpoint is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """At ``at`` the TaskManager is killed; what the wire holds then never arrives.
+    """Kill the TaskManager at ``at``, and discard what the wire holds then.
 
-    ``during``: in which part of a checkpoint's life that is. One that is begun is asked for when the target is in the sink's log,
-    or, where ``at`` is about the target's own way there, when the wire holds that. ``outlasting``: no other TaskManager is
-    there until the coordinator has aborted the transaction with the target.
+    ``during``: when that is, relative to a checkpoint. The checkpoint is requested when the target is in the sink's log; if
+    ``at`` is the target's own Produce request, when the wire holds that. ``outlasting``: there is no other TaskManager until
+    the coordinator has aborted the transaction with the target.
     """
 
     id: ClassVar[str] = "flink-crash"
@@ -48,37 +48,37 @@ class Crash:
     during: During = During.NONE
     outlasting: bool = False
     refused: bool = False
-    """A checkpoint before that one, with the target, was acknowledged by all, and its JobManager could not store it."""
+    """Whether an earlier checkpoint with the target was acknowledged by all tasks, and the JobManager failed to store it."""
 
     def __post_init__(self) -> None:
         if self.refused and self._on_its_way:
-            raise ValueError("the target is in the checkpoint that is refused: its own way to the sink is over then")
+            raise ValueError("refused: at must come after the target's own Produce request, which the checkpoint contains")
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target, or behind it; the TaskManager died; what became of the checkpoint.
+        The rule was hit at the target or after it, the TaskManager was killed, and the checkpoint had the declared status.
         """
         was = () if self.during is During.NONE else (CheckpointWas(self.during),)
         proofs = (*was, CheckpointRefused()) if self.refused else was
         return Evidence("rule", killed=(TASK_MANAGER,), approached=not self._on_its_way, proofs=proofs)
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job, and what it has written where that is waited for."""
+        """Return the abilities that it needs: a job, and its output if ``outlasting``."""
         return (RunningJob, Written) if self.outlasting else (RunningJob,)
 
     @property
     def spare(self) -> int:
-        """How many TaskManagers stand by."""
+        """How many spare TaskManagers there are."""
         return 0 if self.outlasting else 1
 
     @property
     def _on_its_way(self) -> bool:
-        """Whether the trigger is the target's own way to the sink."""
+        """Whether the trigger is the target's own Produce request."""
         return self.at.api == Api.PRODUCE
 
     def arm(self, controls: Controls) -> None:
-        """Let the source stop three times; stop the sink at the target."""
+        """Arm three stops of the source, and one of the sink at the target."""
         arm_waves(controls)
         if self._on_its_way:
             self._hold(controls)
@@ -87,7 +87,7 @@ class Crash:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill it there; let the job be restarted."""
+        """Kill the TaskManager at the trigger, and let the job restart."""
         job = controls.ability(RunningJob)
         through_checkpoint(controls, job)
         number: int | None = None
@@ -119,7 +119,7 @@ class Crash:
 
     @staticmethod
     def _refuse(job: RunningJob) -> None:
-        """Let a checkpoint come to nothing behind its last acknowledgement."""
+        """Let a checkpoint fail after its last acknowledgement."""
         job.arm_store(BEFORE_STORED, refuses=True)
         number = job.begin_checkpoint()
         job.tell_checkpoint(number, completed=True)

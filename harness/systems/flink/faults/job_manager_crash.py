@@ -1,4 +1,4 @@
-"""JobManagerCrash: the JobManager dies just before a checkpoint is complete, or behind; the job is submitted again."""
+"""JobManagerCrash: kill the JobManager just before or after it stores a checkpoint, and submit the job again."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobManagerCrash:
-    """All have acknowledged the checkpoint with the target when the JobManager dies.
+    """Kill the JobManager when all tasks have acknowledged the checkpoint with the target.
 
-    ``complete``: it is in the store of completed checkpoints, and nobody was told; the job is submitted with it. Else it is not,
-    and the job is submitted with the one before.
+    ``complete``: the checkpoint is stored, but no task was told; the job is submitted again with it. Otherwise it is not
+    stored, and the job is submitted again with the checkpoint before.
     """
 
     id: ClassVar[str] = "flink-job-manager-crash"
     spare: ClassVar[int] = 1
-    """A TaskManager that stands by, and goes over to the next JobManager."""
+    """One spare TaskManager, which registers at the next JobManager."""
 
     complete: bool
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the JobManager stood at its store, and died."""
+        """Return what the history must show: the JobManager waited at its store's failpoint and was killed."""
         return Evidence("failpoint", killed=(JOB_MANAGER, TASK_MANAGER))
 
     def needs(self) -> tuple[type, ...]:
@@ -40,13 +40,13 @@ class JobManagerCrash:
         return (RunningJob,)
 
     def arm(self, controls: Controls) -> None:
-        """Let the source stop three times; stop the sink at the target."""
+        """Arm three stops of the source, and one of the sink at the target."""
         arm_waves(controls)
         controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, "approach"))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill it there, start it again, submit the job again."""
+        """Kill the JobManager at its store, restart it, and submit the job again."""
         job = controls.ability(RunningJob)
         before = through_checkpoint(controls, job)
         near = controls.await_fired(PRODUCED)
@@ -58,7 +58,7 @@ class JobManagerCrash:
         victim = controls.target(JOB_MANAGER)
         controls.say("fired", record=controls.load.target.id, node=victim.name)
         victim.kill()
-        controls.target(TASK_MANAGER).kill()  # else its tasks go on, until they have missed the JobManager
+        controls.target(TASK_MANAGER).kill()  # otherwise its tasks go on until they miss the JobManager
         controls.say("applied", node=victim.name)
         controls.resolve(last.hold, How.RELEASE)
         victim.restart()

@@ -1,4 +1,4 @@
-"""Resubmitted: the TaskManager dies, nothing restarts the job, and somebody submits it again with another state than its last."""
+"""Resubmitted: kill the TaskManager of a job without restarts, and submit the job again with an older state or none."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 FIRST = after_target(-2 * AHEAD)
-"""The request that begins a wave of its own, where the target is in the third checkpoint."""
+"""The request that begins a further wave, if the target is in the third checkpoint."""
 OPENS = OnWire(Role.PROCESSOR, Api.INIT_PRODUCER_ID, Direction.REQUEST, since=PRODUCED)
-"""By which the sink opens its next transaction, when it has flushed the one with the target."""
+"""The request with which the sink opens its next transaction, after it flushed the one with the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromOlder:
-    """Two checkpoints are complete, and what came before the second is committed; the job is submitted with the first.
+    """Complete two checkpoints, kill the TaskManager, and submit the job with the first checkpoint.
 
-    The target is in the second one; where another is ``incomplete`` when the TaskManager dies, in that. The settings must say
-    that nothing restarts the job.
+    Everything before the second checkpoint is committed. The target is in the second checkpoint; with ``incomplete``, it is in
+    a third one that is incomplete when the TaskManager is killed. The settings must turn off the job's restarts.
     """
 
     id: ClassVar[str] = "flink-resubmitted-older"
@@ -52,19 +52,19 @@ class FromOlder:
     incomplete: bool = False
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The target was in the sink's log; the TaskManager died; what had become of the last checkpoint then.
+        The target was in the sink's log, the TaskManager was killed, and the last checkpoint had the declared status then.
         """
         proof = CheckpointWas(During.INCOMPLETE if self.incomplete else During.COMPLETED)
         return Evidence("rule", killed=(TASK_MANAGER,), approached=self.incomplete, proofs=(proof,))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job, and what it has written where that is waited for."""
+        """Return the abilities that it needs: a job, and its output unless ``incomplete``."""
         return (RunningJob,) if self.incomplete else (RunningJob, Written)
 
     def arm(self, controls: Controls) -> None:
-        """Let the source stop before each checkpoint; stop the sink at the target."""
+        """Arm a stop of the source before each checkpoint, and one of the sink at the target."""
         if self.incomplete:
             controls.arm(FIRST, rule_at(FIRST, Action.HOLD, FIRST_WAVE))
         arm_waves(controls)
@@ -72,7 +72,7 @@ class FromOlder:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Take the checkpoints, kill, and submit the job with the first of them."""
+        """Take the checkpoints, kill the TaskManager, and submit the job with the first checkpoint."""
         job = controls.ability(RunningJob)
         older = through_checkpoint(controls, job, FIRST if self.incomplete else SECOND)
         held = self._third(controls, job) if self.incomplete else self._second(controls, job)
@@ -85,14 +85,14 @@ class FromOlder:
 
     @staticmethod
     def _second(controls: Controls, job: RunningJob) -> None:
-        """Let the second checkpoint be complete, with the target."""
+        """Complete the second checkpoint, with the target, and wait until everything is committed."""
         controls.resolve(await_fault(controls, PRODUCED).hold, How.RELEASE)
         job.checkpoint()
         controls.ability(Written).await_committed()
 
     @staticmethod
     def _third(controls: Controls, job: RunningJob) -> str | None:
-        """Let it be complete without the target, and the third one not."""
+        """Complete the second checkpoint without the target, and begin the third; return the held frame."""
         through_checkpoint(controls, job)
         near = controls.await_fired(PRODUCED)
         controls.arm(OPENS, rule_at(OPENS, Action.HOLD, freeze=FreezeScope.CLIENT))
@@ -105,10 +105,10 @@ class FromOlder:
 
 @dataclass(frozen=True, slots=True)
 class FromNothing:
-    """No checkpoint has anything of the source when the TaskManager dies: the job is submitted as if for the first time.
+    """Kill the TaskManager before a checkpoint has any record, and submit the job without state.
 
-    ``waiting``: the transaction that it left open keeps readers waiting until its time-out, for nobody aborts it; else whoever
-    begins does. Its settings must say that nothing restarts the job.
+    ``waiting``: no one aborts the open transaction of the first job, so readers wait until its time-out. Otherwise the new job
+    aborts it. The settings must turn off the job's restarts.
     """
 
     id: ClassVar[str] = "flink-resubmitted-anew"
@@ -117,26 +117,27 @@ class FromNothing:
     waiting: bool
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The target was in the sink's log, the TaskManager died; what readers saw when the next job had committed.
+        The target was in the sink's log, the TaskManager was killed, and readers waited, or did not, when the next job had
+        committed.
         """
         return Evidence("rule", killed=(TASK_MANAGER,), proofs=(ReadersWaited(self.waiting),))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job, and what it has written."""
+        """Return the abilities that it needs: a job and its output."""
         return (RunningJob, Written)
 
     def arm(self, controls: Controls) -> None:
-        """Stop the sink at the target, and the source behind it."""
+        """Arm a stop of the sink at the target, and one of the source after it."""
         hold_last(controls)
         controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, freeze=FreezeScope.CLIENT))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill; submit the job anew, let it commit what it is given, and look what readers see of that.
+        """Kill the TaskManager, submit the job without state, let it commit, and write down what readers see.
 
-        The source goes on before readers are waited for: that takes longer than the producer waits for an answer.
+        The source goes on before the wait for readers, which takes longer than the producer's time-out.
         """
         job = controls.ability(RunningJob)
         fired = await_fault(controls, PRODUCED)

@@ -1,4 +1,4 @@
-"""Superseded: what a restored checkpoint takes for its own transaction is a later one, under an id that was used again."""
+"""Superseded: a restored job takes a later transaction for its own, because the sink used a transactional id again."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """A checkpoint is complete and committed, the next one was acknowledged by all and could not be stored.
+    """Complete and commit one checkpoint, let the next one fail in the store, kill the TaskManager, and submit the job again.
 
-    The target is in the transaction that was begun behind that one when the TaskManager dies: where ids are used again, under
-    the id of the complete checkpoint's. The job is submitted with that checkpoint; its settings say that nothing restarts it.
+    The target is in the transaction that the sink began after the failed checkpoint. If the sink reuses ids, that transaction
+    has the id of the complete checkpoint's. The job is submitted with the complete checkpoint; the settings must turn off its
+    restarts.
     """
 
     id: ClassVar[str] = "flink-superseded"
     spare: ClassVar[int] = 1
 
     def evidence(self) -> Evidence:
-        """Return what the history must show.
+        """Return what the history must show as evidence of the fault.
 
-        The target was in the sink's log, behind a checkpoint that failed; the TaskManager died.
+        A checkpoint failed after all tasks had acknowledged it, the target was then in the sink's log, and the TaskManager was
+        killed.
         """
         return Evidence("rule", killed=(TASK_MANAGER,), proofs=(CheckpointRefused(),))
 
@@ -51,14 +53,14 @@ class Superseded:
         return (RunningJob,)
 
     def arm(self, controls: Controls) -> None:
-        """Let the source stop before each checkpoint; stop the sink at the target."""
+        """Arm a stop of the source before each checkpoint, and one of the sink at the target."""
         controls.arm(FIRST, rule_at(FIRST, Action.HOLD, FIRST_WAVE))
         arm_waves(controls)
         controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, freeze=FreezeScope.CLIENT))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Take one checkpoint, let the next one fail, kill, and submit the job with the first."""
+        """Take one checkpoint, let the next one fail, kill the TaskManager, and submit the job with the first checkpoint."""
         job = controls.ability(RunningJob)
         complete = through_checkpoint(controls, job, FIRST)
         wave = controls.await_fired(SECOND)

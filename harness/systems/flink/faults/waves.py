@@ -1,8 +1,8 @@
-"""How records come in waves: through a completed checkpoint, up to the target, the target, and behind the fault.
+"""Let records come in four waves: up to a completed checkpoint, up to the target, the target, and after the fault.
 
-The source is stopped three times, as by a slow network: before the third record ahead of the target, until all that comes
-before it is in a completed checkpoint; before the target, until the job was given what comes before it, for a job reads
-partitions in any order; and behind the target. So what a restored job works on again is known: those three and the target.
+The wire stops the source three times, like a slow network: before the third record ahead of the target, until all earlier records
+are in a completed checkpoint; before the target, until the job was given all earlier records, because a job reads partitions in
+any order; and after the target. So it is known which records a restored job processes again: those three and the target.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from harness.systems.flink.abilities import RunningJob
 
 AHEAD: Final = 3
-"""How many records before the target are behind the last completed checkpoint, with it."""
+"""How many records before the target come after the last completed checkpoint, like the target."""
 
 
 def after_target(offset: int) -> OnWire:
-    """Return the request in which our producer sends a record; ``offset`` counts from the target."""
+    """Return the request in which the producer sends a record; ``offset``: the record's distance from the target."""
     return OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset)
 
 
 SECOND, TARGET, LAST = after_target(-AHEAD), after_target(0), after_target(1)
-"""The requests in which our producer sends the first record of a wave."""
+"""The requests in which the producer sends the first record of a wave."""
 PRODUCED: Final = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
-"""The answer by which the sink learns that the target is stored."""
+"""The response that tells the sink that the target is stored."""
 
 
 def arm_waves(controls: Controls) -> None:
-    """Let the source stop three times."""
+    """Arm the three stops of the source."""
     controls.arm(SECOND, rule_at(SECOND, Action.HOLD, SECOND_WAVE))
     controls.arm(TARGET, rule_at(TARGET, Action.HOLD, TARGET_WAVE))
     hold_last(controls)
 
 
 def hold_last(controls: Controls) -> None:
-    """Let the source stop behind the target."""
+    """Arm the stop of the source after the target."""
     controls.arm(LAST, rule_at(LAST, Action.HOLD, LAST_WAVE))
 
 
 def through_checkpoint(controls: Controls, job: RunningJob, wave: OnWire = SECOND) -> int:
-    """Take a checkpoint when the job has been given what comes before a wave; let that come; return its number."""
+    """Take a checkpoint when the job was given all records before a wave, release the wave, return the checkpoint's number."""
     fired = controls.await_fired(wave)
     job.await_given(controls.load.target.position + wave.offset - 1)
     number = job.checkpoint()
@@ -60,22 +60,22 @@ def through_checkpoint(controls: Controls, job: RunningJob, wave: OnWire = SECON
 
 
 def let_target_come(controls: Controls, job: RunningJob) -> None:
-    """Let the target come when the job has been given all that comes before it."""
+    """Release the target when the job was given all records before it."""
     held = controls.await_fired(TARGET)
     job.await_given(controls.load.target.position - 1)
     controls.resolve(held.hold, How.RELEASE)
 
 
 def await_last(controls: Controls) -> Fired:
-    """Wait until the source has sent the target, and stands behind it.
+    """Wait until the source has sent the target and is held at the next record.
 
-    It must go on before a job is restarted: that may take longer than the producer waits for an answer.
+    Release it before the job restarts, which may take longer than the producer's time-out.
     """
     return controls.await_fired(LAST)
 
 
 def kill_task_manager(controls: Controls) -> None:
-    """SIGKILL the one that runs the job, and say so."""
+    """Kill the TaskManager that runs the job, and write that down."""
     victim = controls.target(TASK_MANAGER)
     victim.kill()
     controls.say("applied", node=victim.name)
