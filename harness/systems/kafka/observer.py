@@ -154,11 +154,7 @@ def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable
 
 
 class Observer:
-    """Reads the logs and saved positions of a broker or cluster.
-
-    ``check`` raises if the runtime has broken, so that no call waits in vain for an answer. ``access``: the observer's
-    credentials, if the brokers ask for any.
-    """
+    """Reads the logs and positions of a broker or cluster. ``check`` raises if the runtime broke; ``access``: its credentials."""
 
     def __init__(self, bootstrap: str, check: Callable[[], None], access: Access | None = None) -> None:
         self._bootstrap = bootstrap
@@ -175,13 +171,9 @@ class Observer:
     @_patiently
     def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None,
                       replicas: int = 1) -> None:  # fmt: skip
-        """Create topics: name → (partitions, configuration). A topic that exists is not an error.
+        """Create topics (name → partitions, configuration) that do not exist; a broker may repeat the request by itself.
 
-        ``placement``: the brokers of each partition; ``None``: Kafka chooses. ``replicas``: how many copies of each partition
-        without a placement; -1: the cluster's default.
-
-        A broker forwards the request to the controller, and again if no answer came; the second request then finds the topics
-        that the first created. Each cell has new names, so an existing topic is the wanted one.
+        ``placement``: the brokers of each partition; without it ``replicas`` says how many copies there are (-1: the default).
         """
         wanted: dict[str, dict[str, Any]] = {}
         for name, (partitions, config) in topics.items():
@@ -325,13 +317,10 @@ class Observer:
             raise RuntimeError(f"the positions of {group} could not be saved: {', '.join(sorted(refused))}")
 
     def tell_group(self, group: str, config: Mapping[str, str], where_known: Mapping[str, str] | None = None) -> None:
-        """Set a group's configuration, as an administrator does. The group need not exist yet.
-
-        ``where_known``: further settings, which are left out for brokers before 4.3, which do not know them.
+        """Set a group's configuration; leave out ``where_known`` for brokers before 4.3, which do not know these settings.
 
         Raises:
             RuntimeError: the broker refuses the settings.
-            ValueError: the broker does not know one of the settings in ``config``.
         """
         wanted = {**config, **(where_known or {})}
         try:
