@@ -20,6 +20,8 @@ PUBLISHED: Final = Path(__file__).parents[2] / "reports" / "published"
 ENGINES: Final = PUBLISHED / "engines"
 POINTS: Final = Path(__file__).parents[2] / "docs" / "points.json"
 COUNTS: Final = ("lost", "duplicated", "left", "offered", "outcome")
+LATER: Final = ("set_aside", "stalled")
+"""Counts that a report of an older version does not have."""
 OF_THE_MACHINE: Final = frozenset({"java", "python", "postgres", "toxiproxy"})
 """Versions that may differ between runs of one table."""
 
@@ -71,7 +73,8 @@ def of_run(told: Told) -> list[Told]:
     day = told["run"]["started"][:10]
     return [
         {"name": "/".join(each[part] for part in ("system", "client", "pipeline", "scenario", "semantic")),
-         "seed": each["seed"], "day": day, **{count: each[count] for count in COUNTS}}
+         "seed": each["seed"], "day": day, **{count: each[count] for count in COUNTS},
+         **{count: each[count] for count in LATER if count in each}}
         for each in told["cells"] if each["runtime"] == "process" and "observed" in each.get("phases", ("observed",))
     ]  # fmt: skip
 

@@ -29,7 +29,7 @@ from tests.docs.markdown import cell, columns
 from tests.docs.measured import as_predicted, measured, proves_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.model.scenario import Expectation, Scenario
     from tests.docs.measured import Told
@@ -40,6 +40,8 @@ ENOUGH: Final = 0.5
 """The share of a table's cells that must have counts before it is generated."""
 IN_LINE: Final = 3
 """So many notes stand in one paragraph; more are a list."""
+BESIDE: Final = {"left": "left", "set_aside": "set aside", "stalled": "stalled"}
+"""What a cell shows beside lost and duplicated records, where there is any; older counts do not have all of it."""
 _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NOTE: Final = re.compile(r"^(\S.*?): (.*)$")
 
@@ -78,8 +80,7 @@ class Spot:
         proved = [each for each in self.told.values() if not proves_nothing(each)] or [*self.told.values()]
         counted = [each for each in proved if each["offered"]]
         counts = f"{_span(counted, 'lost')} / {_span(counted, 'duplicated')}" if counted else "? / ?"
-        left = _span(counted, "left") if counted else "0"
-        return f"{counts}{f', {left} left' if left != '0' else ''} {self._outcomes()}"
+        return f"{counts}{''.join(_beside(counted))} {self._outcomes()}"
 
     def _outcomes(self) -> str:
         """Return how its seeds came out: the most frequent first, of the others at which seeds."""
@@ -273,6 +274,13 @@ def ranges(seeds: Iterable[int]) -> str:
 def _span(told: Iterable[Told], count: str) -> str:
     values = {each[count] for each in told}
     return str(min(values)) if len(values) == 1 else f"{min(values)} to {max(values)}"
+
+
+def _beside(told: Sequence[Told]) -> Iterator[str]:
+    for count, word in BESIDE.items():
+        known = [each for each in told if count in each]
+        if any(each[count] for each in known):
+            yield f", {_span(known, count)} {word}"
 
 
 def _raised(number: int) -> str:

@@ -35,12 +35,12 @@ def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def run_with(
-    folder: Path, name: str = EMITTED, *, seed: int = 1, outcome: str = "kept", version: str = "2.8.3", lost: int = 0
+    folder: Path, name: str = EMITTED, *, seed: int = 1, outcome: str = "kept", version: str = "2.8.3", lost: int = 0, **more: int
 ) -> Path:
     """Write the report of a run with one cell; return its folder."""
     parts = dict(zip(("system", "client", "pipeline", "scenario", "semantic"), name.split("/"), strict=True))
-    counts = {"lost": lost, "duplicated": 0, "left": 0, "offered": 24, "outcome": outcome, "green": True}
-    cell = {**parts, "runtime": "process", "seed": seed, **counts}
+    counts = {"lost": lost, "duplicated": 0, "left": 0, "set_aside": 0, "stalled": 0, "offered": 24, "outcome": outcome} | more
+    cell = {**parts, "runtime": "process", "seed": seed, "green": True, **counts}
     run = folder / f"run-{len(list(folder.iterdir()))}"
     run.mkdir()
     told = {"run": {"started": f"2026-02-0{seed}T00:00:00+00:00", "versions": {"storm": version}}, "cells": [cell]}
@@ -76,6 +76,18 @@ def test_several_seeds_show_their_range_and_who_differs(engines: Path) -> None:
     measured.keep([run_with(engines, seed=6, outcome="void")])
     assert "| 1 to 3 / 0 ✔ kept, ◐ stuck at seed 5, ∅ void at seed 6 |" in line(STORM, "storm-crash-after-emit")
     assert "Measured from 2026-02-01 to 2026-02-06: 1 cell at seeds 1 to 3, 5 and 6. *to*: it differs" in STORM.text()
+
+
+def test_what_is_left_set_aside_or_stalled_is_shown_beside(engines: Path) -> None:
+    """Where there is any. Counts that were kept before do not say what was set aside, and make nothing of it."""
+    measured.keep([run_with(engines, seed=1, left=2, set_aside=1), run_with(engines, seed=2, left=3, stalled=1)])
+    assert "| 0 / 0, 2 to 3 left, 0 to 1 set aside, 0 to 1 stalled ✔ kept |" in line(STORM, "storm-crash-after-emit")
+    file = measured.ENGINES / "storm-storm-kafka-client.json"
+    told = json.loads(file.read_text(encoding="utf-8"))
+    told["cells"] = [{name: count for name, count in each.items() if name != "stalled"} for each in told["cells"]]
+    file.write_text(json.dumps(told), encoding="utf-8")
+    measured.measured.cache_clear()
+    assert "| 0 / 0, 2 to 3 left, 0 to 1 set aside ✔ kept |" in line(STORM, "storm-crash-after-emit")
 
 
 def test_a_run_of_another_version_is_refused(engines: Path) -> None:
