@@ -70,7 +70,9 @@ def _miscounted(told: _Told) -> str | None:
     A journal does not say which message is in flight: the observer takes those for it that a consumer has on an open connection.
     A broker may keep more so, for one that is gone. What is too many there is too few among the ready ones then.
     """
-    seen = Counter((copy.get("queue"), copy.get("waiting")) for copy in told.copies)
+    seen: Counter[tuple[object, object]] = Counter()
+    for copy in told.copies:
+        seen[copy.get("queue"), copy.get("waiting")] += copy.get("counts", 1)
     for queue, count in told.counted.items():
         held = max(0, count["in_flight"] - seen[queue, Waiting.IN_FLIGHT])
         held = held if seen[queue, Waiting.READY] - count["ready"] == held else 0

@@ -35,6 +35,8 @@ whole. Of a queue also ``queue``, its name.
 letters). ``place`` and ``waiting``: see :mod:`harness.model.places`. ``visible``: it is committed; in a log, a read-committed
 reader sees it. ``record`` is null where the payload is not one of ours. ``foreign`` is true where that is no error: programs may
 write other things beside their records. ``text``, for a declared pipeline, is the beginning of a payload that was never offered.
+``counts``, where it is not 1: for how many messages the broker counts this one while it waits, for it comes in several parts. A
+part that waits and completes no message has a line of its own, which is ``foreign``.
 """
 LOG: Final = "log"
 """``hop, topic, partition, start, stable, end, last_data``: offsets at rest; ``last_data`` is the last visible copy, or -1.

@@ -68,6 +68,10 @@ class Message:
     """The place that it was moved to."""
     origin: str | None = None
     """The place of the copy that it was made of, where it says one."""
+    counts: int = 1
+    """For how many the broker counts it while it waits: one in parts for those that wait."""
+    whole: bool = True
+    """Not so of a part that waits, and of which no message will come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +186,11 @@ class Queue:
         for hop, queue in ((Hop.TOPIC, self.name), (Hop.ASIDE, aside)):
             count = self.broker.count(queue)
             has = self._with_consumers() if hop is Hop.TOPIC else Counter()
-            for message in self.broker.messages(queue):
-                self._tell(hop, queue, message, has)
+            messages = self.broker.messages(queue)
+            for message in messages:
+                if message.whole:
+                    self._tell(hop, queue, message, has)
+            tell_loose(self.scene.history, hop, queue, messages)
             tell_count(self.scene.history, hop, queue, count)
 
     def _with_consumers(self) -> Counter[str]:
@@ -225,6 +232,8 @@ def tell_message(
     history: HistoryWriter, hop: Hop, queue: str, message: Message, *, record: str | None, waiting: Waiting | None, **more: Any
 ) -> None:  # fmt: skip
     """Write the history lines of one message of a queue: its record, what it waits for, and what became of it."""
+    if message.counts != 1:
+        more |= {"counts": message.counts}
     history.write(
         kinds.STORED, hop=hop, queue=queue, place=message.place, waiting=waiting, record=record, visible=message.visible,
         attempt=message.attempt, **more,
@@ -233,6 +242,15 @@ def tell_message(
         history.write(kinds.REMOVED, place=message.place, record=record, why=message.removed)
     if message.moved is not None:
         history.write(kinds.MOVED, place=message.place, to=message.moved, record=record)
+
+
+def tell_loose(history: HistoryWriter, hop: Hop, queue: str, messages: Iterable[Message]) -> None:
+    """Write the history lines of what waits in a queue and is no message: its broker counts it."""
+    for message in messages:
+        if not message.whole:
+            tell_message(
+                history, hop, queue, message, record=None, key=None, waiting=message.waiting, intact=False, foreign=True
+            )  # fmt: skip
 
 
 def tell_count(history: HistoryWriter, hop: Hop, queue: str, count: Count) -> None:

@@ -185,6 +185,30 @@ def test_a_message_that_the_broker_keeps_for_the_dead_is_left() -> None:
     assert (found.kind, found.reason) == (Kind.STUCK, "no progress until the deadline: queue: 1 in flight")
 
 
+def test_a_broker_that_counts_parts_is_believed() -> None:
+    """A message in three parts waits, and a part of another one, which nothing completes: the broker counts four."""
+    story = queue_run()
+    stays(story, TARGET, "ready", counts=3)
+    stays(story, None, "ready", foreign=True)
+    first(story, "counted", queue=QUEUE).update(ready=4)
+    first(story, "drain", phase="completed").update(phase="failed", stage="queue", because="4 ready")
+    found = judged(story).verdict
+    assert (found.kind, found.reason) == (Kind.STUCK, "no progress until the deadline: queue: 4 ready")
+
+
+@pytest.mark.parametrize("counted", [2, 3, 5])
+def test_a_broker_that_counts_other_parts_is_not(counted: int) -> None:
+    """Neither messages, nor fewer parts, nor more."""
+    story = queue_run()
+    stays(story, TARGET, "ready", counts=3)
+    stays(story, None, "ready", foreign=True)
+    first(story, "counted", queue=QUEUE).update(ready=counted)
+    found = judged(story).verdict
+    assert (found.kind, found.reason) == (
+        Kind.VOID, f"the broker counts {counted} messages ready in {QUEUE}, and 4 were seen there",
+    )  # fmt: skip
+
+
 def test_a_plan_of_version_1_promises_no_count() -> None:
     """It does not say what is between producer and consumer."""
     story, _ = prepared("a crash", drop("counted"))

@@ -138,6 +138,19 @@ def test_every_copy_and_its_end_are_written(stand: Stand) -> None:
     assert stand.kept.of(kinds.COUNTED, "hop", "queue", "ready") == [("topic", IN, 1), ("aside", ASIDE, 1)]
 
 
+def test_what_a_broker_counts_otherwise_is_written(stand: Stand) -> None:
+    """For how many a message counts, and what it counts that is no message, whatever that looks like."""
+    stand.broker.journal[IN] = (
+        message("1:1", waiting=Waiting.READY, counts=3), message("1:2", TWO, waiting=Waiting.READY),
+        message("1:4", TWO, waiting=Waiting.READY, whole=False),
+    )  # fmt: skip
+    stand.queue.observe()
+    stored = [e for e in stand.kept.lines if e["event"] == kinds.STORED]
+    assert [(e["record"], e["waiting"], e.get("counts"), e.get("foreign")) for e in stored] == [
+        (ONE.id, Waiting.READY, 3, None), (TWO.id, Waiting.READY, None, None), (None, Waiting.READY, None, True),
+    ]  # fmt: skip
+
+
 def test_who_has_a_message_the_wire_knows(stand: Stand) -> None:
     """What was put on a connection that is open is in flight, whether it has arrived or not; on a closed one nobody has it."""
     stand.broker.journal[IN] = (message("1:1", waiting=Waiting.READY), message("1:2", TWO, waiting=Waiting.READY))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model.places import Waiting
 from harness.model.states import Hop
 from harness.run.drain import Check
-from harness.run.queues import UNANSWERED, Count, on_open_connections, tell_count, tell_message, what_waits
+from harness.run.queues import UNANSWERED, Count, on_open_connections, tell_count, tell_loose, tell_message, what_waits
 from harness.systems.declared.ends import Ends
 from harness.systems.declared.nodes import StageError
 
@@ -119,17 +119,19 @@ class Queue:
         self, hop: Hop, queue: str, messages: Sequence[Message], count: Count
     ) -> dict[str | None, list[dict[str, Any]]]:  # fmt: skip
         """Write every copy that a queue has held; return the places of the visible copies, by record."""
-        scene, results = self._scene, [self._found.in_message(message.value) for message in messages]
+        scene, whole = self._scene, [message for message in messages if message.whole]
+        results = [self._found.in_message(message.value) for message in whole]
         self._found.check_ids(f"message of {queue}", results)
         if hop is Hop.TOPIC and scene.faultless:
-            seen = zip(results, messages, strict=True)
+            seen = zip(results, whole, strict=True)
             self._found.check_input([result.record for result, message in seen if message.visible])
         has = Counter(e["record"] for e in on_open_connections(scene)) if hop is Hop.TOPIC else Counter[str]()
         origins: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
-        for result, message in zip(results, messages, strict=True):
+        for result, message in zip(results, whole, strict=True):
             if message.visible:
                 origins[result.record].append({"place": message.place})
             self._tell(hop, queue, message, result, has)
+        tell_loose(scene.history, hop, queue, messages)
         tell_count(scene.history, hop, queue, count)
         return origins
 

@@ -54,6 +54,11 @@ class Entry:
         return self.headers.get(name, "false") == "true"
 
     @property
+    def is_part(self) -> bool:
+        """Whether the entry is one chunk of a chunked message."""
+        return _PARTS in self.headers
+
+    @property
     def is_final(self) -> bool:
         """Whether its headers will not change: it is in no transaction, or its transaction has ended."""
         return not self.says(_OPEN)
@@ -114,15 +119,15 @@ def only(subscriptions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | 
     return next(iter(found.values()), None)
 
 
-def joined(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield each whole message; a message in chunks comes at its last chunk, put together as consumers do it.
+def joined(entries: Iterable[Entry]) -> Iterator[tuple[Entry, ...]]:
+    """Yield each message as its chunks, in order: one that is not chunked alone, a chunked one at its last chunk, as consumers join them.
 
     A first chunk starts the message again, a repeated chunk is skipped, and after a gap the other chunks are dropped.
     """
-    parts: dict[str, list[bytes]] = {}
+    parts: dict[str, list[Entry]] = {}
     for entry in entries:
-        if _PARTS not in entry.headers:
-            yield entry
+        if not entry.is_part:
+            yield (entry,)
             continue
         name, number = entry.headers[_WHOLE], int(entry.headers[_PART])
         if number == 0:
@@ -131,32 +136,43 @@ def joined(entries: Iterable[Entry]) -> Iterator[Entry]:
         if number > there:
             parts.pop(name, None)
         elif name in parts and number == there:
-            parts[name].append(entry.body)
+            parts[name].append(entry)
             if number + 1 == int(entry.headers[_PARTS]):
-                yield replace(entry, body=b"".join(parts.pop(name)))
+                yield tuple(parts.pop(name))
 
 
 def messages(entries: Iterable[Entry], done: Done | None) -> tuple[Message, ...]:
     """Return every copy that a topic has held. ``done``: what its subscription has acknowledged; ``None``: no subscription.
 
+    A broker counts chunks, so a message stands for its waiting chunks. Waiting chunks of no whole message come last.
+
     Raises:
         StrangeLedgerError: a batch, or a message's properties, cannot be decoded.
     """
-    found = []
-    for entry in joined(each for each in entries if each.is_message):
+    found, there = [], [each for each in entries if each.is_message]
+    loose = {each.at: each for each in there if each.is_part and (done is None or each.at not in done)}
+    for parts in joined(there):
+        entry = replace(parts[-1], body=b"".join(part.body for part in parts))
         visible = not entry.says(_ABORTED) and not entry.says(_OPEN)
         gone = done is not None and entry.at in done
         if visible:
             waiting, removed = (None, Removal.ACK) if gone else (Waiting.READY, None)
         else:
             waiting, removed = Waiting.OPEN if entry.says(_OPEN) else None, None
+        its = [] if gone else [part for part in parts if loose.pop(part.at, None)]
         for number, single in enumerate(_singles(entry)):
             name = f"{entry.at[0]}:{entry.at[1]}:{number}"
             attempt, origin = (dict(single.properties).get(each) for each in (ATTEMPT_HEADER, ORIGIN_HEADER))
             found.append(
-                Message(name, name, single.value, _text(attempt), waiting, visible=visible, removed=removed, origin=_text(origin))
-            )
-    return tuple(found)
+                Message(name, name, single.value, _text(attempt), waiting, visible=visible, removed=removed, origin=_text(origin),
+                        counts=len(its) or 1)
+            )  # fmt: skip
+    return (*found, *(_loose(each) for each in loose.values()))
+
+
+def _loose(part: Entry) -> Message:
+    name = f"{part.at[0]}:{part.at[1]}:0"
+    return Message(name, name, part.body, waiting=Waiting.READY, whole=False)
 
 
 def _text(value: bytes | None) -> str | None:

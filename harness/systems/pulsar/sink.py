@@ -12,7 +12,9 @@ from harness.run.queues import tell_message
 from harness.run.sinks import NO_ORIGIN, Row, recorded
 
 if TYPE_CHECKING:
-    from harness.run.queues import QueueBroker
+    from collections.abc import Sequence
+
+    from harness.run.queues import Message, QueueBroker
     from harness.run.scene import CellScene
 
 
@@ -38,17 +40,17 @@ class TopicSink:
 
     def size(self) -> Any:
         """Return the number of copies, and the number of visible copies."""
-        found = self.broker.messages(self.name)
+        found = self._copies()
         return len(found), sum(message.visible for message in found)
 
     def trouble(self) -> str | None:
         """Say how many results are in open transactions, or return ``None``."""
-        left = sum(message.waiting is Waiting.OPEN for message in self.broker.messages(self.name))
+        left = sum(message.waiting is Waiting.OPEN for message in self._copies())
         return f"{left} results are in open transactions" if left else None
 
     def observe(self) -> None:
         """Write every copy, and each visible one as a result. No program reads the sink, so no copy waits for a reader."""
-        for order, message in enumerate(self.broker.messages(self.name)):
+        for order, message in enumerate(self._copies()):
             payload = decode(message.value)
             mine = payload is not None and payload.cell_key == self.scene.cell.key
             waiting = Waiting.OPEN if message.waiting is Waiting.OPEN else None
@@ -58,3 +60,7 @@ class TopicSink:
             )  # fmt: skip
             if message.visible:
                 recorded(self.scene, Row(message.value, None, order, NO_ORIGIN, message.attempt, place=message.origin))
+
+    def _copies(self) -> Sequence[Message]:
+        """Return its messages; parts of which none came are nobody's."""
+        return [message for message in self.broker.messages(self.name) if message.whole]

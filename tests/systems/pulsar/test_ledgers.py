@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,10 +110,30 @@ def test_a_message_in_parts_stands_where_its_last_part_does() -> None:
 
 
 def test_parts_that_nothing_completes_are_no_message() -> None:
-    """A first part begins anew; one that was there is passed over; behind a gap all is in vain, and so is a last part alone."""
+    """A first part begins anew; one that was there is passed over; behind a gap all is in vain, and so is a last part alone.
+
+    What is in vain waits all the same.
+    """
     whole = [part(0, 0, 3, b"a"), part(1, 1, 3, b"b"), part(2, 2, 3, b"c")]
     for entries, want in (
         (whole[:2], []), ([whole[0], *whole], [b"abc"]), ([*whole[:2], whole[1], whole[2]], [b"abc"]), ([whole[0], whole[2]], []),
         ([*whole, whole[2]], [b"abc"]), ([*whole, *whole], [b"abc", b"abc"]), ([*whole, *whole[:2]], [b"abc"]),
     ):  # fmt: skip
-        assert [m.value for m in messages(entries, None)] == want
+        found = messages([replace(entry, at=(7, number)) for number, entry in enumerate(entries)], None)
+        assert [m.value for m in found if m.whole] == want
+        assert sum(m.counts for m in found) == len(entries)
+
+
+def test_a_broker_counts_parts() -> None:
+    """A message counts for its parts that wait. One that waits and is in no message that does is told by itself, behind them."""
+    taken = [part(0, 0, 2, b"a", "m"), part(1, 1, 2, b"b", "m")]
+    half = [part(2, 0, 2, b"c", "n"), part(3, 1, 2, b"d", "n")]
+    whole = [part(4, 0, 3, b"e", "o"), part(5, 1, 3, b"f", "o"), part(6, 2, 3, b"g", "o")]
+    alone = [part(7, 1, 2, b"h", "p"), part(8, 0, 2, b"i", "q"), Entry((7, 9), {}, b"k")]
+    found = messages([*taken, *half, *whole, *alone], Done.of(cursor("7:-1", "[(7:0..7:2]]")))
+    assert [(m.place, m.value, m.waiting, m.counts, m.whole) for m in found] == [
+        ("7:1:0", b"ab", None, 1, True), ("7:3:0", b"cd", Waiting.READY, 1, True), ("7:6:0", b"efg", Waiting.READY, 3, True),
+        ("7:9:0", b"k", Waiting.READY, 1, True), ("7:0:0", b"a", Waiting.READY, 1, False),
+        ("7:7:0", b"h", Waiting.READY, 1, False), ("7:8:0", b"i", Waiting.READY, 1, False),
+    ]  # fmt: skip
+    assert sum(m.counts for m in found if m.waiting) == 8, "all but 7:1 and 7:2"
