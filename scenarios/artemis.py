@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import OnWire
-from harness.faults import Drop, Hold, Refuse
-from harness.judge.signs import DELIVERED_AGAIN, SENT_ANEW
-from harness.model.prediction import AtLeast, Exactly, Zero
+from harness.faults import Drop, Hold, Kill, Refuse
+from harness.judge.signs import DELIVERED_AGAIN, SENT_ANEW, TAKEN_AGAIN
+from harness.model.prediction import AtLeast, Exactly, Select, Zero
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.acts import Act
 from harness.protocols.core.steps import Packet
 from harness.scenarios import activemq, jms
-from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, holds
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Acknowledge
 from harness.stages.settings import (
     QUEUE_AT_LEAST_ONCE,
@@ -206,4 +206,28 @@ _REFUSED = Scenario(
     by_client={client: {ALO: jms.NOT_JMS if client == STOMP else NOT_AMQP} for client in CLIENTS if client != AMQP},
     by_system={"artemis<2.39": {ALO: Predicted(lost=Exactly(), control=True, settings=LISTENED)}},
 )  # fmt: skip
-SCENARIOS = (*_ALIKE.values(), *_VARIANTS, *_BY_LIBRARY, _REFUSED, *_OF_ANY)
+IN_DOUBT = replace(QUEUE_EXACTLY_ONCE_BY_ID, producer=replace(jms.LOCAL.producer, named=True, resend=False))
+"""Each message of a transaction carries its record's id, and whose commit is refused takes it for one that is there already."""
+_REFUSED_AGAIN = (
+    Scenario(
+        pipeline=QUEUE, id="producer-commit-answer-lost+by-id", failure_point="producer-commit-answer-lost", group="jms",
+        suite=Suite.NIGHT,
+        fault=Kill(OnWire(Role.PRODUCER, Act.COMMITTED, RESPONSE), (Role.PRODUCER,)),
+        because="The transaction is committed, and its producer dies before it learns so. Each message carries its record's id: "
+        "the transaction that the next program sends has one that the broker has, and its commit is refused. The program takes "
+        "that for *it is there already*, and goes on. It is right: both are the same.",
+        expect={EOS: Predicted(sign=TAKEN_AGAIN, settings=IN_DOUBT)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="producer-commit-answer-lost+by-id+more", failure_point="producer-commit-answer-lost", group="jms",
+        suite=Suite.NIGHT,
+        fault=Kill(OnWire(Role.PRODUCER, Act.COMMITTED, RESPONSE), (Role.PRODUCER,)),
+        because="Control: the same, and another record has come meanwhile, which the next program sends in one transaction with "
+        "the first. One id that the broker has is enough: it drops the transaction whole. The program takes the refusal for *it "
+        "is there already*, and the new record is lost.",
+        expect={EOS: Predicted(
+            lost=Exactly(Select.NEXT), control=True, settings=replace(IN_DOUBT, producer=replace(IN_DOUBT.producer, catches_up=2))
+        )},
+    ),
+)  # fmt: skip
+SCENARIOS = (*_ALIKE.values(), *_VARIANTS, *_BY_LIBRARY, _REFUSED, *_REFUSED_AGAIN, *_OF_ANY)

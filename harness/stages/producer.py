@@ -40,6 +40,8 @@ class Producing:
         self._stage = stage
         self._ledger = ledger
         self._settings = stage.settings.producer
+        again = None if stage.incarnation == 1 else self._settings.catches_up
+        self._unit = again or self._settings.unit
         self._outbox = Outbox(Path(stage.outbox))
         self._client = client_of(stage)
         self._dice = random.Random(stage.seed)
@@ -74,7 +76,7 @@ class Producing:
 
     def _send_from(self, cursor: int) -> bool:
         """Send every record from the cursor on; return false if the client cannot continue."""
-        for unit in _units(self._outbox.read(cursor), self._settings.unit):
+        for unit in _units(self._outbox.read(cursor), self._unit):
             after = unit[-1].position + 1
             _taken(self._ledger, unit)
             if self._settings.cursor is SaveCursor.BEFORE_SEND:

@@ -103,6 +103,10 @@ class ProducerSettings:
     """Whether each transaction has a new producer, whose start raises the epoch."""
     recovers: bool = True
     """Whether a program that starts ends the transactions that an earlier program left prepared."""
+    named: bool = False
+    """Whether, on a queue, each message of a transaction carries its record's id as well."""
+    catches_up: int | None = None
+    """How many records a restarted program puts into its first unit (more came meanwhile); ``None``: as many as before."""
     own_id: bool = False
     """Whether each process has its own transactional id, and so fences no other."""
     metadata_max_age_ms: int | None = None
@@ -118,10 +122,12 @@ class ProducerSettings:
             raise SettingsError("a cursor can be saved in a transaction only by a transactional producer")
         if (self.aborts_first or self.fresh or self.own_id) and not self.transactional:
             raise SettingsError("aborts_first, fresh and own_id need a transactional producer")
+        if self.named and not self.transactional:
+            raise SettingsError("named needs a transactional producer: elsewhere idempotence makes messages carry their records' ids")
         if self.resend and self.acks == 0:
             raise SettingsError("with acks=0 the program cannot know that it must send a record again: do not set resend")
-        if self.unit < 1 or self.in_flight < 1:
-            raise SettingsError("unit and in_flight must be at least 1")
+        if min(self.unit, self.in_flight, self.unit if self.catches_up is None else self.catches_up) < 1:
+            raise SettingsError("unit, catches_up and in_flight must be at least 1")
         if not 0 < self.request_timeout_ms < self.delivery_timeout_ms:
             raise SettingsError("a delivery takes at least one request: delivery_timeout_ms must exceed request_timeout_ms")
 
@@ -129,6 +135,11 @@ class ProducerSettings:
     def names_records(self) -> bool:
         """Whether a message is numbered by its record's position in the source, by which a Pulsar broker deduplicates."""
         return self.idempotence and not self.transactional
+
+    @property
+    def by_id(self) -> bool:
+        """Whether each message of a queue carries its record's id."""
+        return self.named or self.names_records
 
     @property
     def max_block_ms(self) -> int:

@@ -66,6 +66,8 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "cursor in no transaction": (lambda: producer(transactional=False), "only by a transactional producer"),
     "resend without acks": (lambda: replace(AT_LEAST_ONCE.producer, acks=0), "with acks=0 the program cannot know"),
     "no unit": (lambda: replace(AT_LEAST_ONCE.producer, unit=0), "must be at least 1"),
+    "no unit that catches up": (lambda: producer(catches_up=0), "must be at least 1"),
+    "names in no transaction": (lambda: replace(AT_LEAST_ONCE.producer, named=True), "named needs a transactional producer"),
     "nothing in flight": (lambda: replace(AT_LEAST_ONCE.producer, in_flight=0), "must be at least 1"),
     "no poll unit": (lambda: replace(AT_LEAST_ONCE.consumer, unit=0), "must be at least 1"),
     "no consumer": (lambda: replace(AT_LEAST_ONCE.consumer, count=0), "must be at least 1"),

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.scenarios.artemis import LISTENED
+from harness.model.record import Record
+from harness.scenarios.artemis import BY_ID, IN_DOUBT, LISTENED
 from harness.scenarios.jms import TWO_PHASES
 from harness.stages.clients import AMQP, OPENWIRE, jms
 from harness.stages.clients.bridge import COMMAND, coded
 from harness.stages.clients.interface import ClientError
+from harness.stages.clients.queues import DUPLICATE_ID
 from harness.stages.outbox import Outbox
 from harness.stages.pushing import Acknowledge
 from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, ConsumerSettings, SavePosition, Settings
@@ -198,6 +200,17 @@ def test_a_send_is_answered_or_not(played: Played) -> None:
     assert played.options()["jms.alwaysSyncSend"] == "true"
     sender.close(1)
     assert len(played.asked("close")) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "there"), [(BY_ID, True), (QUEUE_AT_LEAST_ONCE, False), (IN_DOUBT, True), (LISTENED, False)]
+)
+def test_a_message_carries_its_record_s_id_where_the_settings_say_so(played: Played, settings: Settings, *, there: bool) -> None:
+    """In a transaction, too."""
+    value = Record("k-1", "k", 1).encode("k")
+    jms.make_producer(played.stage(settings), transactional_id="").send("k.in", value, None, ())
+    [words] = played.asked("send", "send-unheard")
+    assert words[3:] == [coded(value), *((DUPLICATE_ID, coded(b"k-1")) if there else ())]
 
 
 def test_who_waits_for_nothing_says_so(played: Played) -> None:

@@ -132,7 +132,7 @@ class JmsProducer:
         self._connected = Connected(stage, distributed=self.distributed)
         self._queue = stage.topic_in
         self._transacted = stage.settings.producer.transactional
-        self._by_id = stage.settings.producer.idempotence and not self._transacted
+        self._by_id = stage.settings.producer.by_id
         self._send = "send-unheard" if listens(stage.settings.producer) else "send"
         self._in_java = LIBRARIES[stage.client].in_java
         self._session = self._producer = ""

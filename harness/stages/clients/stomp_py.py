@@ -212,7 +212,7 @@ class StompProducer:
         self._connected = Connected(stage)
         self._receipt_s = settings.request_timeout_ms / 1000 if settings.acks != 0 else None
         self._transacted = settings.transactional
-        self._by_id = settings.idempotence and not self._transacted
+        self._by_id = settings.by_id
         self._transaction: str | None = None
         """The name of the open transaction, and its connection."""
 
