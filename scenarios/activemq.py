@@ -47,7 +47,7 @@ SENT_ANSWERED = replace(ANSWERED, consumer=QUEUE_AT_MOST_ONCE.consumer)
 OPENWIRE, AMQP = "openwire", "amqp"
 NO_WORD = NotApplicable("JMS has no word by which a program refuses a message for good: see work-fails")
 NUMBERED = NotApplicable("what is given is numbered by its link: where a frame is missing, its connection ends")
-UNANSWERED = NotApplicable("an acknowledgement settles the message, and nobody answers it: it cannot be awaited")
+UNANSWERED = NotApplicable("an acknowledgement settles the message without an answer, so it cannot be awaited")
 WAITS = Predicted(left=AtLeast(), control=True)
 LOSES_MORE = Predicted(lost=AtLeast(most=ON_THE_WAY))
 """What is behind the target on its connection, and nobody has asked for an answer to, goes with it."""
@@ -154,7 +154,7 @@ _ALL = (
     ),
     Scenario(
         pipeline=QUEUE, id="commit-ack-lost", failure_point="commit-ack-lost", fault=Kill(RECEIPT_OF_ACK, (Role.CONSUMER,)),
-        because="The ACK is taken and the consumer dies before it learns so. Acknowledged first, the message is forgotten and "
+        because="The ACK is taken and the consumer dies before it learns that. Acknowledged first, the message is forgotten and "
         "nobody has worked on it; acknowledged last, the work is done.",
         expect={
             AMO: Predicted(lost=Exactly(), settings=ANSWERED), ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN),

@@ -1,4 +1,4 @@
-"""Three brokers: what a leader has and its followers do not, and who may lead after it."""
+"""Three brokers: records that a leader has and its followers do not, and which replica may lead after it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ LEADER_CRASH_BEFORE_ACK_IDEMPOTENT = replace(
     expect={ALO: Predicted(sign=REPEATED_REQUEST, settings=IDEMPOTENT_3)},
 )  # fmt: skip
 
-ONE_ACK_WAITS_FOR_NOBODY = NotApplicable("one ack asks for no replica in sync but the leader itself")
+ONE_ACK_WAITS_FOR_NOBODY = NotApplicable("with one ack only the leader itself must be in sync")
 TWO = TopicSettings(partitions=3, replicas=2, min_insync=2)
 
 INSYNC_NOT_MET = Scenario(
@@ -144,8 +144,8 @@ PREFERRED_LEADER = replace(
     LEADER_MOVED, id="preferred-leader", failure_point="preferred-leader",
     fault=LeaderMoved(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), preferred=True),
     because="A partition is led by another than its preferred replica, as after a failover, and while the request is on its "
-    "way the preferred one is elected (kafka-leader-election, or the controller's own balancing). Nobody dies and no replica "
-    "moves; the request reaches a leader that is none any more, which refuses it before the append, or appends it in vain.",
+    "way the preferred one is elected (kafka-leader-election, or the controller's own balancing). Nothing dies and no replica "
+    "moves. The request reaches a broker that no longer leads, which refuses it before the append, or appends it in vain.",
 )  # fmt: skip
 
 PREFERRED_LEADER_ONE_ACK = Scenario(
@@ -168,8 +168,8 @@ ROLLING_RESTART = Scenario(
     fault=RollingRestart(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="Every broker in turn hands over what it leads, ends and comes back, with a record on its way to the first. That "
     "request ends with its connection, unanswered: sent again, it is stored once, by the next leader; at most once, it is gone. "
-    "With all acks nothing acknowledged is anywhere alone when a leader hands over, and two of three are always in sync. (One "
-    "that lost its patience while its request waits, and sent it again, would have stored it twice: this one is patient.)",
+    "With all acks no acknowledged record is on one broker only when a leader hands over, and two of three are always in sync. "
+    "(A client that timed out while its request waits, and sent it again, would store it twice: this client's time-out is long.)",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=patient(AMO_3)),
         ALO: Predicted(sign=REPEATED_REQUEST, settings=patient(ALO_3)),
@@ -180,8 +180,8 @@ ROLLING_RESTART = Scenario(
 CONTROLLER_CRASH = Scenario(
     pipeline=PLAIN, id="controller-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,)),
-    because="The node that leads the controllers dies, and the request on its way is lost with its connection. No data is "
-    "the controllers': what is sent again is stored once; at most once, it is gone.",
+    because="The leader of the controllers dies, and the request on its way is lost with its connection. Controllers hold no "
+    "records: what is sent again is stored once; at most once, it is gone.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
         ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),

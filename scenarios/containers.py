@@ -19,7 +19,7 @@ ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
 
 REPLACED = Scenario(
     pipeline=PLAIN, id="broker-replaced", failure_point="broker-replaced", group="containers", deployment=Deployment.OWN,
-    only_in_containers="a process has no container that another could take the place of",
+    only_in_containers="a process has no container that another could replace",
     fault=ContainerFault(ANSWER, Harm.CONTAINER, Role.BROKER),
     because="What a broker knows is on its volume, and nothing of it in its container: a new one on the same volume is the old "
     "broker after a crash. Stored and not answered, a retry is stored again, unless the recovered log knows its number.",
@@ -41,7 +41,7 @@ OUT_OF_MEMORY = replace(
 VOLUME_LOST = Scenario(
     pipeline=PLAIN, id="broker-volume-lost", failure_point="broker-volume-lost", group="containers", deployment=Deployment.OWN,
     consumer_starts_after_fault=True,
-    only_in_containers="of a process everything lies in one folder, whose loss would be that of a whole machine",
+    only_in_containers="a process keeps everything in one folder, and to lose that would be to lose a whole machine",
     fault=ContainerFault(NEXT, Harm.VOLUME, Role.BROKER, besides=(Role.PRODUCER,)),
     because="One replica, and its volume is gone: records, positions, transactions, the topics themselves, which an operator "
     "makes again. The producer dies too. A cursor that is kept outside stays past what was lost; one written in the same "
@@ -61,7 +61,7 @@ def impatient(settings: Settings) -> Settings:
 
 DISCONNECTED = Scenario(
     pipeline=PLAIN, id="producer-disconnected-before-ack", failure_point="producer-disconnected-before-ack", group="containers",
-    only_in_containers="processes share the loopback of one machine; nobody is taken from it",
+    only_in_containers="processes share the loopback of one machine, from which none can be disconnected",
     fault=ContainerFault(ANSWER, Harm.NETWORK, Role.PRODUCER),
     because="Stored, and the producer has no network when the answer comes. Nothing tells it so, no connection is refused or "
     "reset: only its own time-out does. With retries it sends again when it is back.",
@@ -72,7 +72,7 @@ DISCONNECTED = Scenario(
     },
 )  # fmt: skip
 
-NO_SMALL_DISK = "all processes share this machine's disk; a small one of its own is a container's"
+NO_SMALL_DISK = "all processes share this machine's disk; only a container has a small disk of its own"
 
 DISK_FULL_BEFORE_APPEND = Scenario(
     pipeline=PLAIN,

@@ -1,4 +1,4 @@
-"""PostgreSQL as the sink: the database dies around its COMMIT, or nobody learns what became of it.
+"""PostgreSQL as the sink: the database dies before or after its COMMIT, or the COMMIT's outcome stays unknown.
 
 outbox → producer → topic → consumer (or Spark query) → PostgreSQL. The wire reads the COMMIT and its answer, so that "before
 it became durable" and "after it did" are exact: an answer exists only when the server has flushed its log.
@@ -37,32 +37,32 @@ NONE = Scenario(
 CRASH_BEFORE_COMMIT = Scenario(
     id="database-crash-before-commit", failure_point="database-crash-before-commit", group="database",
     pipeline=TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(COMMIT, (Role.DATABASE,)),
-    because="The database dies with the COMMIT not yet seen: its recovery undoes the transaction. The program cannot tell "
-    "that from a commit whose answer was lost. At-most-once leaves it at that, and the record is gone; who does the work "
-    "again records it for the first time.",
+    because="The database dies before it sees the COMMIT: its recovery undoes the transaction. The program cannot distinguish "
+    "that from a commit whose answer was lost. At-most-once does not repeat the work, and the record is lost; the other "
+    "semantics repeat it, and record the result for the first time.",
     expect={AMO: LOSES, ALO: holds(COMMITTED_AGAIN), EOS: holds(COMMITTED_AGAIN)},
 )  # fmt: skip
 
 CRASH_AFTER_COMMIT = Scenario(
     id="database-crash-after-commit", failure_point="database-crash-after-commit", group="database",
     pipeline=TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(ANSWER, (Role.DATABASE,)),
-    because="The database has made the result durable and dies before the program is told. At-most-once leaves it at that, "
-    "rightly; doing the work again records it twice, unless the unique key of the first time is found.",
+    because="The database has made the result durable and dies before it answers. At-most-once does not repeat the work, and is "
+    "right; to repeat it records the result twice, unless a unique key of the first result is found.",
     expect={AMO: holds(NOT_REPEATED), ALO: DUPLICATES, EOS: holds(ABSORBED)},
 )  # fmt: skip
 
 COMMIT_LOST = replace(
     CRASH_BEFORE_COMMIT, id="database-commit-lost", failure_point="database-commit-lost", deployment=Deployment.SHARED,
     fault=Drop(COMMIT),
-    because="The connection ends with the COMMIT on its way: the server rolls back what nobody commits any more. The "
-    "program is told the same as where only the answer was lost.",
+    because="The connection ends while the COMMIT is on its way, and the server rolls the transaction back. The program gets the "
+    "same error as when only the answer is lost.",
 )  # fmt: skip
 
 COMMIT_ANSWER_LOST = replace(
     CRASH_AFTER_COMMIT, id="database-commit-answer-lost", failure_point="database-commit-answer-lost",
     deployment=Deployment.SHARED, fault=Drop(ANSWER),
-    because="The result is durable, and the connection ends with the answer on its way: the commit's outcome is unknown. "
-    "Only a unique key, or a position in the same transaction, tells the program what has become of it.",
+    because="The result is durable, and the connection ends while the answer is on its way: the commit's outcome is unknown. "
+    "Only a unique key, or a position in the same transaction, shows the program what happened.",
 )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ CRASH_AFTER_POSITION = Scenario(
     pipeline=TO_POSTGRES, deployment=Deployment.OWN,
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.DATABASE,)),
     because="The commit was answered, the position is saved, and then the database dies. What it had answered was in its "
-    "log on the disk (SIGKILL takes only its own memory): recovery finds the result, and nobody does the work again.",
+    "log on the disk (SIGKILL takes only its own memory): recovery finds the result, and the work is not repeated.",
     expect={ALO: holds(DURABLE), EOS: holds(DURABLE)},
 )  # fmt: skip
 
@@ -103,15 +103,15 @@ FROM_SPARK = replace(COMMIT, role=Role.DRIVER)
 STREAM_CRASH_BEFORE_COMMIT = Scenario(
     id="database-crash-before-commit", failure_point="database-crash-before-commit", group="streaming",
     pipeline=STREAM_TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(FROM_SPARK, (Role.DATABASE, Role.DRIVER)),
-    because="Database and driver die with the COMMIT of the batch, and of its number, not yet seen: recovery undoes both, and "
+    because="Database and driver die before the database sees the COMMIT of the batch and its number: recovery undoes both, and "
     "the next driver records the batch for the first time.",
     expect={EOS: Predicted(sign=COMMITTED_AGAIN, settings=PER_BATCH)},
 )  # fmt: skip
 STREAM_DRIVER_CRASH = Scenario(
     id="driver-crash-after-database-commit", failure_point="driver-crash-after-database-commit", group="streaming",
     pipeline=STREAM_TO_POSTGRES, fault=Kill(replace(ANSWER, role=Role.DRIVER), (Role.DRIVER,)),
-    because="The result is durable and the driver dies before it is told: the batch runs again. What was appended is appended "
-    "again, the target and those of its batch before it; a unique key absorbs each.",
+    because="The result is durable and the driver dies before it is told: the batch runs again. An append writes the target, and "
+    "the records of its batch before it, again; a unique key absorbs each.",
     expect={ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED)},
 )  # fmt: skip
 STREAM_DRIVER_CRASH_PER_BATCH = replace(
@@ -126,7 +126,7 @@ BY_DAY = (
     COMMIT_ANSWER_LOST,
     with_result(
         COMMIT_ANSWER_LOST, RESUMED_PAST,
-        "Result and position are there: the position that the program reads back tells it that the work is done.",
+        "Result and position are stored: the position that the program reads shows that the work is done.",
     ),
     BLIND_RETRY,
     NOT_DURABLE_COMMIT,
@@ -137,17 +137,17 @@ BY_NIGHT = (
     COMMIT_LOST,
     with_result(
         CRASH_BEFORE_COMMIT, COMMITTED_AGAIN,
-        "Result and position die together. The position that the program reads back stands before the record: it does the "
+        "Result and position are rolled back together. The position that the program reads is before the record: it does the "
         "work again.",
     ),
     with_result(
         CRASH_AFTER_COMMIT, RESUMED_PAST,
-        "Result and position became durable together. The position that the program reads back has passed the record: it "
-        "goes on behind it.",
+        "Result and position became durable together. The position that the program reads has passed the record: it "
+        "continues after the record.",
     ),
     with_result(
         COMMIT_LOST, COMMITTED_AGAIN,
-        "Neither result nor position is there: the position that the program reads back tells it to do the work again.",
+        "Neither result nor position is stored: the position that the program reads shows that it must repeat the work.",
     ),
     CRASH_AFTER_POSITION,
     STREAM_CRASH_BEFORE_COMMIT,

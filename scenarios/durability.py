@@ -58,15 +58,15 @@ def spot(settings: Settings, strikes: str, fault: Kill, found: Predicted, becaus
 
 
 def one_replica() -> Iterator[Scenario]:
-    """Yield the rows of a topic that only its leader has: acks make no difference, flushing makes all."""
+    """Yield the rows of a topic with one replica: acks make no difference, and only flushing protects against power loss."""
     acks: tuple[Acks, ...] = (1, "all")
     for each in acks:
         for flush in FLUSHES:
             yield spot(on(each, flush, 1, 1), "leader-killed", KILLED, ONLY_THERE,
                        "What was written is in the page cache, which outlives the process: a kill loses nothing that was "
-                       "appended, flushed or not, and nobody else leads meanwhile.")  # fmt: skip
+                       "appended, flushed or not, and no other replica leads meanwhile.")  # fmt: skip
         yield spot(on(each, "unflushed", 1, 1), "power-lost", POWERLESS, ALL_GONE,
-                   "One replica, nothing flushed: whatever the ack asked for, there is nobody else to have it.")  # fmt: skip
+                   "One replica, nothing flushed: whatever acks was, no other broker has the record.")  # fmt: skip
         yield spot(on(each, "flushed", 1, 1), "power-lost", POWERLESS, ON_DISK,
                    "flush.messages=1 makes the append durable before it is acknowledged, with one ack as with all.")  # fmt: skip
 
@@ -74,8 +74,8 @@ def one_replica() -> Iterator[Scenario]:
 def one_ack() -> Iterator[Scenario]:
     """Yield the rows of a leader that acknowledges for itself while its follower has nothing yet."""
     because = (
-        "One ack waits for no follower. It is in sync by the clock, has not fetched the record, and leads when the leader is "
-        "gone; the leader comes back as a follower and truncates what it has, on its disk or not: flushing does not help."
+        "One ack waits for no follower. The follower counts as in sync by the clock, has not fetched the record, and leads when "
+        "the leader is gone. The old leader comes back as a follower and truncates its log, flushed or not."
     )
     for flush in FLUSHES:
         yield spot(on(1, flush, 2, 1), "leader-killed", replace(KILLED, late=LEADER), NOT_COPIED, because)
@@ -88,11 +88,11 @@ def leader_alone() -> Iterator[Scenario]:
     """Yield the rows of acks=all where min.insync.replicas=1 makes one of all: the leader is alone in sync, and all."""
     for flush in FLUSHES:
         yield spot(on("all", flush, 2, 1), "leader-killed", KILLED, ONLY_THERE,
-                   "The follower is out of sync, the leader acknowledges for all, alone, and dies: the partition waits for it, "
-                   "and its page cache has the record.")  # fmt: skip
+                   "The follower is out of sync, so the leader alone acknowledges for all, and dies. The partition waits for "
+                   "this leader, whose page cache has the record.")  # fmt: skip
     because = (
-        "Nobody else is in sync, and it comes back as the last one that was: with what it has on its disk, to which the follower "
-        "truncates even what it had. Flushed, that is all it has acknowledged; unflushed, nothing."
+        "Only the leader is in sync, and it leads again with what is on its disk; the follower truncates its log to that. If the "
+        "log was flushed, that is everything acknowledged; if not, nothing."
     )
     yield spot(on("all", "unflushed", 2, 1), "power-lost", POWERLESS, ALL_GONE, because)
     yield spot(on("all", "flushed", 2, 1), "power-lost", POWERLESS, ON_DISK, because)
@@ -105,13 +105,13 @@ def all_in_sync() -> Iterator[Scenario]:
     killed = Kill(NEXT_REQUEST, (LEADER,))
     for flush in FLUSHES:
         yield spot(on("all", flush, 2, 2), "leader-killed", killed, Predicted(sign=REPLICATED),
-                   "Two have acknowledged it, one of them dies: the other one leads.")  # fmt: skip
+                   "Both replicas have the acknowledged record. One of them dies, and the other leads.")  # fmt: skip
     yield spot(on("all", "unflushed", 2, 2), "power-lost", replace(killed, forget=Forget.TOPIC), Predicted(sign=REPLICATED),
-               "Two have acknowledged it, one of them has lost it: the other one leads.")  # fmt: skip
+               "Both replicas have the acknowledged record. One of them loses it, and the other leads.")  # fmt: skip
     yield spot(on("all", "flushed", 2, 2), "power-lost", replace(killed, forget=Forget.TOPIC), ON_DISK,
-               "Two have acknowledged it, and the one that loses its power has it on its disk, too.")  # fmt: skip
+               "Both replicas have the acknowledged record, and the one that loses its power has it on its disk.")  # fmt: skip
     yield spot(on("all", "unflushed", 2, 2), "power-lost-on-all", ON_ALL, ALL_GONE,
-               "Replicas that lose their power together lose together what none of them had flushed.")  # fmt: skip
+               "Replicas that lose their power at once all lose what none of them had flushed.")  # fmt: skip
     yield spot(on("all", "flushed", 2, 2), "power-lost-on-all", ON_ALL, ON_DISK,
                "flush.messages=1 on every replica: what all have acknowledged is on every disk.")  # fmt: skip
 

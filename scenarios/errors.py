@@ -1,4 +1,4 @@
-"""Legal refusals: the client is told an error in the broker's name, and what was asked was not done, or was all the same.
+"""Legal refusals: lostack answers a request by an error in the broker's name; the broker does not do the request, or does it.
 
 What is retriable is asked again, by the client or by the program; what is not, the program meets with what its semantic says.
 """
@@ -82,14 +82,14 @@ def at_produce(role: Role, pipeline: Pipeline, at_most_once: Settings) -> Iterat
     for error, why in NOT_DONE.items():
         replicated = error in OF_REPLICAS
         yield told(
-            error, f"The record was not stored: {why}. Who has no retries has lost it; who has them sends it again."
+            error, f"The record was not stored: {why}. Without retries it is lost; with retries the client sends it again."
             f"{told_elsewhere(error)}",
             {AMO: replace(LOSES, settings=waits) if replicated else LOSES, **again},
             by_client={"confluent-kafka": {AMO: holds(REPEATED_REQUEST)}} if error in ELSEWHERE else {},
         )  # fmt: skip
     for error in DONE:
         yield told(
-            error, "The record is stored, and the leader cannot say that it will stay. Sent again it is stored again, unless the "
+            error, "The record is stored, and the leader cannot say that it will stay. A retry is stored again, unless the "
             "broker knows its number.",
             {AMO: Predicted(sign=NOT_RESENT, settings=waits), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST)}, done=True,
         )  # fmt: skip
@@ -100,12 +100,12 @@ def at_produce(role: Role, pipeline: Pipeline, at_most_once: Settings) -> Iterat
     numbered = NotApplicable("a producer without idempotence has no numbers that a broker could miss")
     anew: Expected = {AMO: numbered, ALO: numbered, EOS: holds(SENT_ANEW)}
     yield told(
-        "OUT_OF_ORDER_SEQUENCE_NUMBER", "The broker misses a number. In a transaction that is no matter of one record: it is "
-        "over, and made anew.", anew,
+        "OUT_OF_ORDER_SEQUENCE_NUMBER", "The broker misses a number. That ends the whole transaction, which the program "
+        "sends again.", anew,
     )  # fmt: skip
     yield told(
-        "UNKNOWN_PRODUCER_ID", "The broker has forgotten the producer. In a transaction that is no matter of one record: it is "
-        "over, and made anew. (The Java client sends the record again, where the broker does not say where its log begins.)",
+        "UNKNOWN_PRODUCER_ID", "The broker has forgotten the producer. That ends the whole transaction, which the program "
+        "sends again. (The Java client sends the record again, where the broker does not say where its log begins.)",
         anew,
         by_client={"java": {EOS: holds(REPEATED_REQUEST)}},
     )  # fmt: skip
@@ -137,13 +137,13 @@ def at_commit(role: Role, pipeline: Pipeline, exactly_once: Expectation, put_out
     again_worked_on = {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: put_out}
     for error in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"):
         yield told(
-            error, "The position is refused, for the group goes on without this member. It joins again and goes on from the "
-            "position that was saved: before the record, which is not worked on yet, or worked on again.", again_worked_on,
+            error, "The position is refused, because the group has removed this member. It joins again and continues from the "
+            "saved position, before the record: the work on it is done for the first time, or again.", again_worked_on,
         )  # fmt: skip
     yield told(
-        "REBALANCE_IN_PROGRESS", "The position is refused, for the group gathers. The member joins again and goes on from the "
-        "position that was saved: before the record, which is not worked on yet, or worked on again. (kafka-python 3.0.12 goes "
-        "on from the position that it had, where it is given its partitions again; librdkafka does not join again.)",
+        "REBALANCE_IN_PROGRESS", "The position is refused, because the group rebalances. The member joins again and continues "
+        "from the saved position, before the record: the work on it is done for the first time, or again. (kafka-python 3.0.12 "
+        "continues from its old position, if it is given its partitions again; librdkafka does not join again.)",
         again_worked_on, by_client={"kafka-python": goes_on, "confluent-kafka": goes_on},
     )  # fmt: skip
 
@@ -155,7 +155,7 @@ def at_heartbeat(role: Role, pipeline: Pipeline) -> Iterator[Scenario]:
         gives = "looks for the coordinator" if "COORDINATOR" in error else "joins again, and goes on from its saved positions"
         yield refused(
             "heartbeat", Answer(beats, error),
-            f"The first heartbeat behind the record is refused. The member {gives}: what it has in hand may come again.",
+            f"The first heartbeat after the record is refused. The member {gives}: records in hand may be delivered again.",
             {AMO: holds(ASKED_ANEW), ALO: Predicted(duplicated=Permitted(), sign=ASKED_ANEW), EOS: holds(ASKED_ANEW)},
             pipeline=pipeline, error=error, pace_ms=150,
         )  # fmt: skip
@@ -181,14 +181,14 @@ def at_fetch(role: Role, pipeline: Pipeline, done: OnWire, exactly_once: Expecta
         for error in MOVED:
             yield refused(
                 "fetch", Answer(fetches, error),
-                "The broker gives nothing, and says that the client is at the wrong place. It asks what is where, and goes on.",
+                "The broker gives no records, and says that the client asks the wrong broker. The client refreshes its metadata.",
                 dict.fromkeys(semantics, holds(ASKED_ANEW)), pipeline=pipeline, error=error + variant,
             )  # fmt: skip
         back = {AMO: Predicted(duplicated=AtLeast(), control=True), ALO: Predicted(duplicated=AtLeast()), EOS: exactly_once}
         yield refused(
             "fetch", Answer(fetches, "OFFSET_OUT_OF_RANGE"),
-            "The broker has no record where the consumer is. By auto.offset.reset=earliest it goes back to the first one: what "
-            "was saved is delivered again, and only who knows what is recorded is safe.",
+            "The broker says that it has no record at the consumer's position. By auto.offset.reset=earliest the consumer "
+            "starts at the first record: all records are delivered again, and only an idempotent consumer absorbs them.",
             {semantic: back[semantic] for semantic in semantics}, pipeline=pipeline, error="OFFSET_OUT_OF_RANGE" + variant,
         )  # fmt: skip
 
@@ -210,8 +210,8 @@ def in_transaction() -> Iterator[Scenario]:
                   {EOS: ASKED}, pipeline=TOPIC_TO_TOPIC, error="COORDINATOR_NOT_AVAILABLE", done=True)  # fmt: skip
     for error in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"):
         yield refused("txn-offset-commit", Answer(sends, error),
-                      "The position is refused, for the group goes on without this member. Its transaction is aborted, with its "
-                      "results, and the record is worked on again.",
+                      "The position is refused, because the group has removed this member. Its transaction is aborted, with its "
+                      "results, and the work on the record is done again.",
                       {EOS: holds(ABORTED)}, pipeline=TOPIC_TO_TOPIC, error=error)  # fmt: skip
     for role, pipeline in ((PRODUCER, PLAIN), (PROCESSOR, TOPIC_TO_TOPIC)):
         ends = OnWire(role, Api.END_TXN, REQUEST)

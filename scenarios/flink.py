@@ -94,7 +94,7 @@ OUTLASTED = Scenario(
     id="flink-outage-longer-than-transaction", failure_point="flink-outage-longer-than-transaction", pipeline=JOB, group="flink",
     deployment=Deployment.OWN, fault=Crash(of_job(Api.END_TXN), During.COMPLETED, outlasting=True),
     because="Pre-committed, the checkpoint complete, and nobody there to commit for longer than transaction.timeout.ms: the "
-    "coordinator aborts. The source goes on behind the checkpoint, and the job runs on without its records (documented: the "
+    "coordinator aborts. The source continues after the checkpoint, and the job runs on without its records (documented: the "
     "time-out must exceed the longest checkpoint and restart together). Sold as exactly-once it must be convicted.",
     expect=WITH_TRANSACTIONS | {
         EOS: Predicted(

@@ -1,4 +1,4 @@
-"""A topic that gets partitions while a group reads it: the group gathers again and shares them out."""
+"""A topic that gets more partitions while a group reads it: the group rebalances and assigns them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def found(pipeline: Pipeline, *semantics: Semantic) -> dict[Semantic, Predicted]
 PLAIN_GROWS = Scenario(
     pipeline=PLAIN, id="partitions-added", failure_point="partitions-added", group="growing", suite=Suite.NIGHT,
     fault=PartitionsAdded(BEFORE_SEND, shared_out=True),
-    because="The topic gets partitions between two records, and the group gathers and shares them out. The consumer keeps those "
-    "that it had, and reads both from where it was and from where the new ones begin.",
+    because="The topic gets partitions between two records, and the group rebalances and assigns them. The consumer keeps its "
+    "old partitions and continues in them, and reads the new ones from their beginning.",
     expect=found(PLAIN, AMO, ALO, EOS),
 )  # fmt: skip
 UNSEEN = replace(

@@ -1,4 +1,4 @@
-"""Groups of the new protocol (KIP-848): members say by heartbeats what they have, and are told what they are to have.
+"""Groups of the new protocol (KIP-848): members report their partitions in heartbeats, whose answers assign partitions.
 
 The same failure points as those of groups that join and sync, with a heartbeat in the place of the joining; so they stand beside
 those that they are variants of.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_TO_CLIENT: Final = NotApplicable("the client does not know the new group protocol (KIP-848)")
 SINCE: Final = {"confluent-kafka": "2.12", "java": "4.0"}
-"""From which version on each client knows it as it is."""
+"""The first version of each client that supports the protocol in its final form."""
 
 
 def by_heartbeats(

@@ -61,7 +61,7 @@ DISTRIBUTED = (OPENWIRE, CORE)
 """Whose libraries can be one resource of a distributed transaction."""
 NOT_JMS = NotApplicable("a scenario of JMS' modes and transactions: what this client's protocol has of its own is no cell here")
 NO_XA = NotApplicable("the library that speaks this protocol has no distributed transactions")
-AUTO_ELSEWHERE = NotApplicable("over AMQP at-most-once is presettled, and nobody acknowledges: no cell here")
+AUTO_ELSEWHERE = NotApplicable("over AMQP at-most-once messages are presettled, so there is no acknowledgement")
 DUPS_OK_GATHERS = NotApplicable("its library gathers what it acknowledges so: see consumer-crash-before-commit+dups-ok")
 DUPS_OK_AT_ONCE = NotApplicable("of a queue its library acknowledges as with AUTO: see consumer-crash-before-recording+dups-ok")
 SETTLED_LATER = NotApplicable("it settles nothing when it is sent: see ack-cut+auto-unanswered")
@@ -141,7 +141,7 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
             }, ANY, elsewhere={AMQP: {ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=by_client_mode)}}),
         one("commit-lost+transacted", "What was received in a transaction of the session is acknowledged by its commit, which "
             "never arrives.", Kill(COMMIT, (Role.CONSUMER,)), each_transacted(DUPLICATES, holds(ABSORBED)), ANY),
-        one("commit-ack-lost+transacted", "The commit is taken, and its consumer dies before it learns so: the work was done "
+        one("commit-ack-lost+transacted", "The commit is taken, and its consumer dies before it learns that: the work was done "
             "before.", Kill(COMMITTED, (Role.CONSUMER,)), each_transacted(holds(NOT_GIVEN_AGAIN), holds(NOT_GIVEN_AGAIN)), ANY),
         one("consumer-crash-before-recording+transacted", "A message is acknowledged in a transaction when it is received, and "
             "its consumer dies before its work: the transaction ends with the connection, and the message is given again.",
@@ -177,7 +177,7 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
         one("producer-commit-lost", "A message is sent in a transaction of the session, whose commit never arrives: it ends with "
             "its connection, and the message is taken again.",
             Kill(OnWire(Role.PRODUCER, Act.COMMIT, REQUEST), (Role.PRODUCER,)), {ALO: told(holds(TAKEN_AGAIN), LOCAL)}, ANY),
-        one("producer-commit-answer-lost", "The transaction is committed, and its producer dies before it learns so: in doubt "
+        one("producer-commit-answer-lost", "The transaction is committed, and its producer dies before it learns that: in doubt "
             "it sends again.", Kill(OnWire(Role.PRODUCER, Act.COMMITTED, RESPONSE), (Role.PRODUCER,)),
             {ALO: told(DUPLICATES, LOCAL)}, ANY),
         one("ack-lost+failover", "The message is stored and its answer is lost with the connection. The library makes another "
@@ -204,7 +204,7 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settin
         one("xa-commit-lost", "The second phase never arrives: the next program asks for it again.",
             Kill(OnWire(Role.PRODUCER, Act.DECIDE, REQUEST), (Role.PRODUCER,)),
             {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED, otherwise=NO_XA),
-        one("xa-commit-answer-lost", "Committed, and the coordinator dies before it learns so: the next program finds nothing "
+        one("xa-commit-answer-lost", "Committed, and the coordinator dies before it learns that: the next program finds nothing "
             "that is prepared.", Kill(OnWire(Role.PRODUCER, Act.DECIDED, RESPONSE), (Role.PRODUCER,)),
             {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED, otherwise=NO_XA),
         one("xa-broker-crash-between-phases", "The broker dies with what is prepared: it is prepared still when it is back, and "

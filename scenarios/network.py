@@ -64,7 +64,7 @@ UNHARMED = {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()}
 LATENCY_WITHIN = Scenario(
     pipeline=PLAIN, id="latency-within-request-timeout", failure_point="network-slow", group="network",
     fault=Network(SEND, (Latency(DOWN, 150),), Until.EXHAUSTED, Effect.LATE, limit=0.15),
-    because="Every answer is late, and none later than the client waits: nothing is repeated, nothing given up.",
+    because="Every answer is late, but none exceeds the client's time-out: no request is repeated or given up.",
     expect=UNHARMED,
 )  # fmt: skip
 
@@ -120,8 +120,8 @@ SLICES = Scenario(
     pipeline=PLAIN, id="sliced-packets", failure_point="network-slow", group="network",
     fault=Network(SEND, (Slicer(UP, 16, 4, 1000), Slicer(DOWN, 12, 4, 3000)), Until.SETTLED, Effect.SLICED, limit=2,
                   also=(Role.CONSUMER,)),
-    because="Requests and answers come a few bytes at a time, cut anywhere: a stream is a stream, and whoever reads "
-    "frames must wait for their ends.",
+    because="Requests and answers come a few bytes at a time, cut at any place: a program that reads frames must wait until "
+    "each is complete.",
     expect=UNHARMED,
 )  # fmt: skip
 
@@ -204,7 +204,7 @@ HALF_OPEN_COMMIT = Scenario(
     pipeline=PLAIN, id="half-open-transaction-end", failure_point="producer-crash-before-commit-ack", group="network",
     fault=Network(OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT),
     because="The transaction is committed, the answer vanishes, and the producer lives without knowing. kafka-python does "
-    "not ask again and cannot go on; a new producer reads the cursor back that was in the transaction, and goes on behind it.",
+    "not ask again and cannot go on; a new producer reads the cursor back that was in the transaction, and continues after it.",
     expect={
         AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: Predicted(sign=RESUMED_PAST, settings=IMPATIENT[EOS]),
     },

@@ -1,4 +1,4 @@
-"""Saved positions that are gone, because a reader was away for too long or somebody deleted them, or that are taken back."""
+"""Saved positions that are lost, because a reader was away for too long or they were deleted, or that go back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T2T = TOPIC_TO_TOPIC
 UP_TO_NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=2)
 """While the reader is away one more record is stored, and the request with the one after it waits for the reader."""
 REFUSAL = {"kafka-python": "NoOffsetForPartition", "confluent-kafka": "_AUTO_OFFSET_RESET"}
-"""How each client says that it does not know where to go on."""
+"""The error by which each client says that it has no position to start from."""
 
 
 def after(settings: Settings, reset: Literal["earliest", "latest", "none"]) -> Settings:
@@ -78,7 +78,7 @@ EARLIEST = Scenario(
 LATEST = replace(
     EARLIEST, id="positions-expired+latest",
     because="The reader was away for longer than its positions are kept. It begins at the end, and what was stored meanwhile is "
-    "skipped without a word: no acks, no transaction and no idempotent consumer bring it back.",
+    "skipped without an error: no acks, no transaction and no idempotent consumer bring it back.",
     expect={
         AMO: begins_at_end(AT_MOST_ONCE, forbidden=False),
         ALO: begins_at_end(AT_LEAST_ONCE, forbidden=True),
@@ -90,13 +90,13 @@ _NONE = refuses((AMO, AT_MOST_ONCE), (ALO, AT_LEAST_ONCE), (EOS, EXACTLY_ONCE))
 
 NONE = replace(
     EARLIEST, id="positions-expired+none",
-    because="Told to begin nowhere, the reader ends with an error, and nothing is lost or recorded twice until somebody decides.",
+    because="With auto.offset.reset=none the reader ends with an error. Nothing is lost or recorded twice until a user decides.",
     expect=_NONE["kafka-python"], by_client=_NONE,
 )  # fmt: skip
 
 KEPT_WITH_RESULT = replace(
     EARLIEST, id="positions-expired+with-result",
-    because="The position is kept where the results are, and the group has none to lose: the reader goes on behind the record.",
+    because="The position is kept with the results, and the group has none to lose: the reader continues after the record.",
     expect={EOS: Predicted(sign=RESUMED_PAST, settings=after(EXACTLY_ONCE_WITH_RESULT, "earliest"))},
 )  # fmt: skip
 

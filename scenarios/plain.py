@@ -42,8 +42,8 @@ NONE = Scenario(
 PRODUCER_CRASH_BEFORE_SEND = Scenario(
     pipeline=PLAIN, id="producer-crash-before-send", failure_point="producer-crash-before-send",
     fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
-    because="The record is in hand and not sent. A cursor saved before the send has passed it; one saved after the ack, "
-    "or in the transaction, has not, and the restarted producer takes the record again.",
+    because="The producer has read the record and not sent it. A cursor saved before the send has passed the record; one saved "
+    "after the ack, or in the transaction, has not, and the restarted producer reads the record again.",
     expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
 )  # fmt: skip
 
@@ -51,7 +51,7 @@ PRODUCER_CRASH_BEFORE_ACK = Scenario(
     pipeline=PLAIN, id="producer-crash-before-ack", failure_point="producer-crash-before-ack",
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.PRODUCER,)),
     because="The broker has stored the record and its producer dies before it reads the ack. At-most-once does not send "
-    "again; at-least-once does, as a new record; a transaction is aborted by the successor and made anew.",
+    "again; at-least-once does, as a new record; a transaction is aborted by the restarted producer and sent again.",
     expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ABORTED)},
 )  # fmt: skip
 
@@ -73,8 +73,8 @@ BROKER_CRASH_BEFORE_APPEND = Scenario(
     pipeline=PLAIN,
     id="broker-crash-before-append", failure_point="broker-crash-before-append", deployment=Deployment.OWN, together=True,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.BROKER,)),
-    because="The broker dies with the request not yet seen. A producer without retries has lost it, and goes on losing "
-    "while the broker is away; one with retries sends it again.",
+    because="The broker dies before it sees the request. A producer without retries loses the record, and more records "
+    "while the broker is down; one with retries sends it again.",
     expect={
         AMO: Predicted(lost=AtLeast()), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
     },
@@ -113,37 +113,38 @@ DELIVERY_LOST = Scenario(
 COMMIT_LOST = Scenario(
     pipeline=PLAIN, id="commit-lost", failure_point="commit-lost",
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.CONSUMER,)),
-    because="The commit never arrives and the consumer dies. (Merely dropping it never bites: the client commits again.) "
-    "The record is delivered again: not worked on yet, recorded a second time, or absorbed.",
+    because="The commit never arrives and the consumer dies. (To drop the commit alone has no effect: the client commits again.) "
+    "The record is delivered again, and is then recorded for the first time, recorded twice, or absorbed.",
     expect={AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
 )  # fmt: skip
 
 COMMIT_ACK_LOST = Scenario(
     pipeline=PLAIN, id="commit-ack-lost", failure_point="commit-ack-lost",
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.CONSUMER,)),
-    because="The commit is stored and the consumer dies before it learns so. Saved first, the position has passed a "
-    "record that nobody worked on; saved last, the work is done and the restarted consumer goes on behind it.",
+    because="The commit is stored and the consumer dies before it learns that. A position saved before the work has passed a "
+    "record that was not worked on. If it was saved after the work, the restarted consumer continues after the record.",
     expect={AMO: LOSES, ALO: holds(RESUMED_PAST), EOS: holds(RESUMED_PAST)},
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_PROCESSING = Scenario(
     pipeline=PLAIN, id="consumer-crash-before-processing", failure_point="consumer-crash-before-processing",
     fault=Kill(InProgram(Role.CONSUMER, "before-processing"), (Role.CONSUMER,)),
-    because="The record is received and nothing is done. Only where the position was saved before is it gone.",
+    because="The consumer dies after it has received the record and before the work. The record is lost only if its position was "
+    "saved before.",
     expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_RECORDING = Scenario(
     pipeline=PLAIN, id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
     fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-    because="The record is processed and its result not recorded: for the sink the same as not processed at all.",
+    because="The record is processed and its result is not recorded: for the sink that is the same as no processing.",
     expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_COMMIT = Scenario(
     pipeline=PLAIN, id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
     fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-    because="The result is recorded and the position is not saved: the record comes again.",
+    because="The result is recorded and the position is not saved: the record is delivered again.",
     expect={
         AMO: NotApplicable("the position is saved before the work: there is no commit after it"),
         ALO: DUPLICATES, EOS: holds(ABSORBED),
@@ -153,16 +154,16 @@ CONSUMER_CRASH_BEFORE_COMMIT = Scenario(
 PRODUCER_CRASH_BEFORE_COMMIT = Scenario(
     pipeline=PLAIN, id="producer-crash-before-commit", failure_point="producer-crash-before-commit",
     fault=Kill(OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Role.PRODUCER,)),
-    because="The transaction's end never arrives. The successor with the same transactional id aborts it, reads the "
-    "cursor of the last committed one, and sends the record again.",
+    because="The request that ends the transaction never arrives. The restarted producer, with the same transactional id, aborts "
+    "the transaction, reads the cursor of the last committed one, and sends the record again.",
     expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(ABORTED)},
 )  # fmt: skip
 
 PRODUCER_CRASH_BEFORE_COMMIT_ACK = Scenario(
     pipeline=PLAIN, id="producer-crash-before-commit-ack", failure_point="producer-crash-before-commit-ack",
     fault=Kill(OnWire(Role.PRODUCER, Api.END_TXN, RESPONSE), (Role.PRODUCER,)),
-    because="The transaction is committed and the producer dies before it learns so. Its cursor is in the same "
-    "transaction: the successor reads it back and goes on behind the record.",
+    because="The transaction is committed and the producer dies before it learns that. Its cursor is in the same "
+    "transaction: the restarted producer reads it and continues after the record.",
     expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(RESUMED_PAST)},
 )  # fmt: skip
 
@@ -171,8 +172,8 @@ NO_DATABASE_TRANSACTION = NotApplicable("result and position do not share a data
 CONSUMER_CRASH_BEFORE_DATABASE_COMMIT = Scenario(
     pipeline=PLAIN, id="consumer-crash-before-database-commit", failure_point="consumer-crash-around-database-commit",
     fault=Kill(InProgram(Role.CONSUMER, "before-database-commit"), (Role.CONSUMER,)),
-    because="Result and position are in one database transaction, which dies with its consumer: neither is there, and "
-    "the record is delivered again.",
+    because="Result and position are in one database transaction, rolled back when its consumer dies: neither is stored, "
+    "and the record is delivered again.",
     expect={
         AMO: NO_DATABASE_TRANSACTION, ALO: NO_DATABASE_TRANSACTION,
         EOS: Predicted(sign=DELIVERED_AGAIN, settings=EXACTLY_ONCE_WITH_RESULT),
@@ -183,8 +184,8 @@ CONSUMER_CRASH_AFTER_DATABASE_COMMIT = replace(
     CONSUMER_CRASH_BEFORE_DATABASE_COMMIT,
     id="consumer-crash-after-database-commit",
     fault=Kill(InProgram(Role.CONSUMER, "after-database-commit"), (Role.CONSUMER,)),
-    because="Result and position became durable together, and the consumer dies without knowing: its successor reads "
-    "the position from the database and goes on behind the record.",
+    because="Result and position became durable together, and the consumer dies before it learns that: the restarted consumer "
+    "reads the position from the database and continues after the record.",
     expect={
         AMO: NO_DATABASE_TRANSACTION, ALO: NO_DATABASE_TRANSACTION,
         EOS: Predicted(sign=RESUMED_PAST, settings=EXACTLY_ONCE_WITH_RESULT),
@@ -197,7 +198,7 @@ CURSOR_OUTSIDE_THE_TRANSACTION = replace(
     PRODUCER_CRASH_BEFORE_COMMIT_ACK,
     id="control-cursor-outside-the-transaction",
     because="Control: the cursor is saved after the transaction and outside it. The transaction is committed, the cursor "
-    "is not, and the successor sends the record again, in a new transaction that commits too.",
+    "is not, and the restarted producer sends the record again, in a new transaction that commits too.",
     expect={EOS: Predicted(duplicated=Exactly(), control=True, settings=replace(
         CURSOR_OUTSIDE, consumer=EXACTLY_ONCE_WITH_RESULT.consumer,
     ))},

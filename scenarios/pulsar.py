@@ -209,7 +209,7 @@ _ANSWERED = (
     ),
     _by_java(
         "commit-ack-lost", "commit-ack-lost", Kill(ACK_RESPONSE, (Role.CONSUMER,)),
-        "The broker has taken the acknowledgement and the consumer dies before it learns so. Acknowledged first, nobody has "
+        "The broker has taken the acknowledgement and the consumer dies before it learns that. Acknowledged first, nobody has "
         "worked on the message, and nobody will; acknowledged last, the work is done.",
         {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
     ),
@@ -340,7 +340,7 @@ _TRANSACTIONS = (
     ),
     _transform(
         "txn-sent", Kill(_on(Command.SEND_RECEIPT, RESPONSE), (Role.PROCESSOR,)),
-        "The result is stored in the open transaction, and the processor dies before it learns so. Nobody sees that result: the "
+        "The result is stored in the open transaction, and the processor dies before it learns that. No reader sees it: the "
         "transaction is aborted when its time is over. The message is given again, and its result sent in another one.",
         holds(ABORTED), amo=holds(NOT_RESENT), alo=DUPLICATES,
     ),
@@ -358,7 +358,7 @@ _TRANSACTIONS = (
     ),
     _transform(
         "txn-end-answer-lost", Kill(_on(Command.END_TXN_RESPONSE, RESPONSE), (Role.PROCESSOR,)),
-        "The transaction is committed, and the processor dies before it learns so. Its message is acknowledged, and given to "
+        "The transaction is committed, and the processor dies before it learns that. Its message is acknowledged, and given to "
         "nobody again.",
         holds(ENDED_UNHEARD),
     ),

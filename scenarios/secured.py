@@ -1,4 +1,4 @@
-"""The plain pipeline where clients speak TLS, or log in: what is lost and duplicated is what is lost and duplicated without."""
+"""The plain pipeline with TLS or a log-in: the same records are lost and duplicated as without."""
 
 from __future__ import annotations
 

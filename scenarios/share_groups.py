@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.stages.settings import Settings
 
 NO_SHARE_GROUPS: Final = NotApplicable("the client has no reader of share groups")
-ACKNOWLEDGED_FIRST: Final = NotApplicable("a record is acknowledged before the work: nothing is said of it behind that")
+ACKNOWLEDGED_FIRST: Final = NotApplicable("a record is acknowledged before the work, and not again after it")
 
 
 def by_clients(expect: Mapping[Semantic, Expectation]) -> dict[str, Mapping[Semantic, Expectation]]:
@@ -85,7 +85,7 @@ ACK_LOST_AND_DEAD = shared(
 
 ANSWER_LOST_AND_DEAD = shared(
     "crash-before-acknowledgement-answered",
-    "The acknowledgement is taken, and its reader dies before it learns so. Acknowledged first, the record is gone, and "
+    "The acknowledgement is taken, and its reader dies before it learns that. Acknowledged first, the record is gone, and "
     "nobody has worked on it.",
     {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
     fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, RESPONSE), (Role.CONSUMER,)),

@@ -76,8 +76,8 @@ COMMIT_LOST = replace(
 COMMIT_ANSWER_LOST = replace(
     BASELINE, id="storm-spout-commit-answer-lost", failure_point="storm-spout-commit-answer-lost",
     fault=dies(Api.OFFSET_COMMIT, RESPONSE),
-    because="The spout's commit is stored and the worker dies before it learns so. Saved first, the position has passed a "
-    "record that was never emitted; saved last, the next worker goes on behind it.",
+    because="The spout's commit is stored and the worker dies before it learns that. Saved first, the position has passed a "
+    "record that was never emitted; saved last, the next worker continues after it.",
     expect={AMO: UNFOLLOWED, ALO: holds(RESUMED_PAST), EOS: NOT_OFFERED},
 )  # fmt: skip
 TIMEOUT = replace(
@@ -95,9 +95,9 @@ BATCHED = with_topology(STORM_AT_LEAST_ONCE, linger_ms=300, pending=100)
 ANCHORED = replace(
     BASELINE, id="storm-crash-in-batch", failure_point="storm-crash-in-batch", fault=dies(Api.OFFSET_COMMIT, RESPONSE),
     because="The bolt's client gathers results for a batch. Its tree is acknowledged when the batch is, the position saved "
-    "behind that: the worker dies, and the next one goes on behind it. What was written with it, and not committed, comes again.",
+    "after that: the worker dies, and the next one continues after it. What was written with it, and not committed, comes again.",
     expect={
-        AMO: NotApplicable("nobody follows its tuples: see the control"),
+        AMO: NotApplicable("there is no acker, so its tuples are not tracked: see the control"),
         ALO: Predicted(duplicated=Permitted(), sign=RESUMED_PAST, settings=BATCHED), EOS: NOT_OFFERED,
     },
 )  # fmt: skip
@@ -120,7 +120,7 @@ GAPS = replace(
 
 # the tree of tuples: who keeps it, and on what way
 APART = with_topology(STORM_AT_LEAST_ONCE, apart=True, timeout_s=5)
-NO_ACKER = NotApplicable("nobody follows its tuples")
+NO_ACKER = NotApplicable("there is no acker, so its tuples are not tracked")
 ACK_LOST = replace(
     BASELINE, id="storm-ack-lost", failure_point="storm-ack-lost", fault=WorkFails(InProgram(WORKER, ACK_SENT)),
     because="The result is written, and the tuple that tells the acker in another worker so is lost on its way. Nobody has died: "
@@ -192,7 +192,7 @@ BEFORE_STATE = of_trident(
 )  # fmt: skip
 AFTER_STATE = of_trident(
     "trident-crash-after-state", dies(Api.PRODUCE, RESPONSE),
-    "The state is written, and the worker dies before it learns so. The batch is emitted again under the same id: a state that "
+    "The state is written, and the worker dies before it learns that. The batch is emitted again under the same id: a state that "
     "keeps ids has it once, one that keeps none has it twice.",
     alo=DUPLICATES, eos=AGAIN,
 )  # fmt: skip
@@ -215,7 +215,7 @@ FORGOTTEN = replace(
 )
 AFTER_TXID = of_trident(
     "trident-crash-after-txid", Kill(OnWire(WORKER, Op.SET_DATA, RESPONSE, since=STATE_DONE), (WORKER,)),
-    "ZooKeeper has it that the transaction is over, and the worker dies before it learns so: the next one goes on behind it.",
+    "ZooKeeper has it that the transaction is over, and the worker dies before it learns that: the next one continues after it.",
     alo=holds(RESUMED_PAST), eos=holds(RESUMED_PAST),
 )  # fmt: skip
 MISMATCH = replace(

@@ -86,7 +86,7 @@ DATABASE_POINTS = (
     Scenario(
         id="driver-crash-after-commit-log", failure_point="driver-crash-after-commit-log", pipeline=DATABASE,
         group="streaming", fault=killed_at("after-commit-log"),
-        because="The batch is committed: the next driver goes on behind it.",
+        because="The batch is committed: the next driver continues after it.",
         expect={semantic: Predicted(sign=RESUMED_PAST) for semantic in (AMO, ALO, EOS)},
     ),
 )  # fmt: skip
@@ -250,7 +250,7 @@ def goes_on(settings: Settings) -> Settings:
 
 OVERTAKEN_SILENTLY = replace(
     OVERTAKEN, id="retention-overtakes-query+go-on",
-    because="With failOnDataLoss=false the query warns in its log, goes on behind what is gone, and commits the batch. Sold as "
+    because="With failOnDataLoss=false the query warns in its log, continues after what is gone, and commits the batch. Sold as "
     "at-least-once, or exactly-once, it must be convicted.",
     expect={
         AMO: Predicted(lost=Exactly(Select.BATCH), settings=goes_on(recipe(DATABASE, AMO))),

@@ -114,7 +114,7 @@ BEFORE_OFFSET_COMMIT = of(
 )  # fmt: skip
 AFTER_OFFSET_COMMIT = of(
     ALL_THREE, "streams-crash-after-offset-commit", dies(Api.OFFSET_COMMIT, RESPONSE),
-    "Result, state and position are stored, and the instance dies before it learns so: the next one goes on behind them.",
+    "Result, state and position are stored, and the instance dies before it learns that: the next one continues after them.",
     alo=holds(RESUMED_PAST), eos=IN_TRANSACTION,
 )  # fmt: skip
 BEFORE_OFFSETS = of(
@@ -130,7 +130,7 @@ BEFORE_COMMIT = of(
 )  # fmt: skip
 BEFORE_COMMIT_ACK = of(
     ALL_THREE, "streams-crash-before-commit-ack", dies(Api.END_TXN, RESPONSE),
-    "Result, changelog and position are committed together, and the instance dies before it learns so.",
+    "Result, changelog and position are committed together, and the instance dies before it learns that.",
     alo=NO_TRANSACTION, eos=holds(RESUMED_PAST),
 )  # fmt: skip
 
@@ -243,7 +243,7 @@ REBALANCE = each(
     of(
         ALL_THREE, "streams-rebalance-mid-commit", Pause(OnWire(APP, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
         "The instance is stopped between its position and its commit; another asks for that position, which is pending, and "
-        "waits. The first wakes up and commits: the other goes on behind it.",
+        "waits. The first wakes up and commits: the other continues after it.",
         alo=NO_TRANSACTION, eos=holds(RESUMED_PAST), variant="+in-transaction",
     ),
     None, pair(EOS_SETTINGS),

@@ -75,13 +75,14 @@ TOPIC_SCENARIOS = (
     Scenario(
         id="commit-ack-lost", failure_point="commit-ack-lost", pipeline=T2T, group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.OFFSET_COMMIT, RESPONSE), (PROCESSOR,)),
-        because="The commit is stored and the processor dies before it learns so.",
+        because="The commit is stored and the processor dies before it learns that.",
         expect={AMO: LOSES, ALO: holds(RESUMED_PAST), EOS: IN_TRANSACTION},
     ),
     Scenario(
         id="consumer-crash-before-processing", failure_point="consumer-crash-before-processing", pipeline=T2T,
         group="topic-to-topic", fault=Kill(InProgram(PROCESSOR, "before-processing"), (PROCESSOR,)),
-        because="The record is received and nothing is done. Only where the position was saved before is it gone.",
+        because="The processor dies after it has received the record and before the work. The record is lost only if its "
+        "position was saved before.",
         expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     Scenario(
@@ -102,14 +103,14 @@ TOPIC_SCENARIOS = (
     Scenario(
         id="producer-crash-before-commit", failure_point="producer-crash-before-commit", pipeline=T2T,
         group="topic-to-topic", fault=Kill(OnWire(PROCESSOR, Api.END_TXN, REQUEST), (PROCESSOR,)),
-        because="The end of the transaction never arrives: results and offsets are aborted together, and made anew.",
+        because="The request that ends the transaction never arrives: results and offsets are aborted together, and sent again.",
         expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(ABORTED)},
     ),
     Scenario(
         id="producer-crash-before-commit-ack", failure_point="producer-crash-before-commit-ack", pipeline=T2T,
         group="topic-to-topic", fault=Kill(OnWire(PROCESSOR, Api.END_TXN, RESPONSE), (PROCESSOR,)),
-        because="Results and offsets are committed together and the processor dies before it learns so: its successor "
-        "goes on behind them.",
+        because="Results and offsets are committed together and the processor dies before it learns that: the restarted "
+        "processor continues after them.",
         expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(RESUMED_PAST)},
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Variants of the recipes with predictions of their own, and the texts' literal recipes, because people copy them."""
+"""Variants of the recipes with their own predictions, and recipes from published texts, because people copy them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def variant(base: Scenario, name: str, because: str, **expect: Expectation) -> S
 VARIANTS = (
     replace(
         NONE, id="none+paced", group="variants", pace_ms=100, suite=Suite.NIGHT,
-        because="Without a fault nothing is lost and nothing is duplicated. Nothing queues: a latency is no queue's length.",
+        because="Without a fault nothing is lost and nothing is duplicated. No records queue up, so latencies are pure.",
     ),
     variant(
         ACK_LOST, "idempotent", "With idempotence the broker recognises the repeated request by its sequence number.",
@@ -67,7 +67,7 @@ VARIANTS = (
     ),
     variant(NONE, "no-acks", "Without a fault acks=0 loses nothing either.", at_most_once=Predicted(settings=NO_ACKS)),
     variant(
-        REQUEST_LOST, "no-acks", "Nobody is told anything: the record is gone and the program believes it sent.",
+        REQUEST_LOST, "no-acks", "No error is reported: the record is lost, and the program assumes that it was sent.",
         at_most_once=Predicted(lost=AtLeast(), settings=NO_ACKS),
     ),
     variant(ACK_LOST, "no-acks", "There is no ack.", at_most_once=NO_ACK),

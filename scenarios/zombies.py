@@ -1,4 +1,4 @@
-"""Zombies: a process is stopped beyond its session time-out, another takes over, and the first wakes up and goes on."""
+"""Zombies: a process is paused for longer than its session time-out, another takes over, and the first wakes up and goes on."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def of_two(settings: Settings) -> Settings:
 CONSUMER = Scenario(
     pipeline=PLAIN, id="zombie-consumer", failure_point="zombie-consumer", group="zombies",
     fault=Pause(InProgram(Role.CONSUMER, "before-recording")),
-    because="The consumer is stopped with a processed record in hand; the group puts it out, the other one takes over; "
-    "then it wakes up and records its result. Saved before the work, nobody else was given the record; saved after it, "
-    "both record it; the idempotent consumer absorbs whoever comes second.",
+    because="The consumer is paused after it has processed a record; the group removes it, and the other consumer takes over; "
+    "then it wakes up and records its result. If the position was saved before the work, only one has the record. If it is saved "
+    "after the work, both record it; an idempotent consumer absorbs the second result.",
     expect={
         AMO: Predicted(sign=RESUMED_PAST, settings=pair(AT_MOST_ONCE)),
         ALO: Predicted(duplicated=Exactly(), settings=pair(AT_LEAST_ONCE)),
@@ -77,8 +77,8 @@ def patient(settings: Settings) -> Settings:
 OVERTAKEN = replace(
     PROCESSOR, id="zombie-processor-overtaken", suite=Suite.NIGHT,
     fault=StaleMember(OnWire(Role.PROCESSOR, Api.PRODUCE, REQUEST), until=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)),
-    because="The zombie goes on when another has done its work, and when it was told that it was put out: the group metadata of "
-    "the poll is that of a member that is none, its offsets are refused, its transaction is aborted.",
+    because="The zombie goes on when another has done its work, and after it was told that its group has removed it. The group "
+    "metadata of its poll is that of a removed member, so its offsets are refused and its transaction is aborted.",
     expect={EOS: Predicted(sign=ABORTED, settings=patient(pair(EXACTLY_ONCE_IN_TRANSACTION)))},
 )  # fmt: skip
 
@@ -130,7 +130,7 @@ IN_TRANSACTION = Scenario(
     fault=Pause(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
     because="A processor is stopped between its offsets and its commit; the group puts it out, and another asks for the position "
     "of its partition. That is pending, and the other waits until the transaction has ended. The first one wakes up and commits: "
-    "its offsets were taken while it was a member. The other goes on behind them.",
+    "its offsets were taken while it was a member. The other continues after them.",
     expect={EOS: Predicted(sign=RESUMED_PAST, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 

@@ -132,7 +132,8 @@ def test_texts_and_properties_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "because"), [(ow.send(5, b"x" * 5000), None), (ow.send(5, b"x", compressed=True), "a compressed message is not read")]
+    ("data", "because"),
+    [(ow.send(5, b"x" * 5000), None), (ow.send(5, b"x", compressed=True), "a compressed message is not read")],
 )
 def test_what_cannot_be_read_voids(data: bytes, because: str | None) -> None:
     """It may carry any record."""

@@ -333,7 +333,9 @@ def test_an_answer_that_contradicts_voids_the_cell(base: Base) -> None:
     with base.client() as sock:
         sock.sendall(begun(base) + query("COMMIT"))
         answered(sock, base)
-    assert [event["because"] for event in base.events("undecodable")] == ["a message that was predicted to commit was answered by SELECT 1"]
+    assert [event["because"] for event in base.events("undecodable")] == [
+        "a message that was predicted to commit was answered by SELECT 1"
+    ]
 
 
 def test_a_refused_wish_for_encryption_passes(base: Base) -> None:
