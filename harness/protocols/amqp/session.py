@@ -59,7 +59,7 @@ class AmqpFrame(Frame):
     attempt: str | None = None
     redelivered: bool = False
     aborted: bool = False
-    """Whether a transfer takes back what of its message has gone: nobody has it."""
+    """Whether a transfer aborts its message: the parts that were sent are discarded."""
     ends: str | None = None
     """The transaction that a discharge ends."""
     error: str | int = 0

@@ -55,7 +55,7 @@ _ONE_WAY: Final = {
 
 
 def _step(performative: Performative, way: Direction) -> Step:
-    """Frames of a link are numbered, and what is missing is missed: none may vanish while its connection lives."""
+    """Return the facts of a step. A frame of a link cannot be dropped alone: frames are numbered, and a gap is noticed."""
     return Step(selects=_SELECTS.get(performative, frozenset()), durable=way is Direction.REQUEST and performative in _DURABLE)
 
 
@@ -67,4 +67,4 @@ ACTS: Final = {
     Act.SEND: Performative.TRANSFER, Act.SENT: Performative.DISPOSITION, Act.GIVE: Performative.TRANSFER,
     Act.ACK: Performative.DISPOSITION, Act.COMMIT: Performative.DISCHARGE, Act.COMMITTED: Performative.DISCHARGED,
 }  # fmt: skip
-"""What is acknowledged is settled by that, and nobody answers."""
+"""AMQP's steps for the acts. An acknowledgement settles the message and is not answered."""

@@ -34,9 +34,9 @@ UNNUMBERED: Final = -1
 NAMES: Final = "jms-client-id"
 """By what a session of an older client is told how the client is called."""
 ENDS: Final = frozenset({Packet.COMMIT, Packet.ROLLBACK, Packet.XA_COMMIT, Packet.XA_ROLLBACK})
-"""Which end a transaction."""
+"""Packets that end a transaction."""
 _OF_SESSIONS: Final = ENDS | {Packet.SEND, Packet.RECEIVE, Packet.ACKNOWLEDGE, Packet.XA_PREPARE}
-"""Which say what they are about by what was asked for with their session."""
+"""Packets whose meaning depends on the parameters with which their session was made."""
 _OVER: Final = frozenset({Kind.SESS_CONSUMER_CLOSE, Kind.DISCONNECT_CONSUMER, Kind.SESS_CREATECONSUMER})
 """Behind these a consumer of this number has nothing that it was given before."""
 REFUSES: Final = 0
@@ -90,14 +90,14 @@ class _Bound:
 
 @dataclass(slots=True)
 class _Channel:
-    """A session: what was asked for with it, how many transactions of its own have ended, in which distributed one it is."""
+    """A session: its parameters, how many of its own transactions have ended, and its distributed transaction."""
 
     asked: reading.Session
     ends: int = 0
     branch: str | None = None
 
     def transaction(self, number: int) -> str | None:
-        """Return by which name what is done now is bound, where it is."""
+        """Return the name of the transaction to which a packet belongs now; ``None`` if it belongs to none."""
         if self.branch is not None:
             return self.branch
         return f"{number}.{self.ends}" if self.asked.sends_bound or self.asked.acknowledges_bound else None
@@ -356,7 +356,7 @@ class CoreSession:
             bound.taken_off += frame.taken_off
 
     def _give_back(self, frame: CoreFrame, taken_off: Iterable[CoreFrame]) -> None:
-        """Take note of what a rollback puts back: what was acknowledged in it; that of a session also what its consumers have."""
+        """Record what a rollback returns: what was acknowledged in it; for a session's own, all its consumers have."""
         back = list(taken_off)
         if frame.step == Packet.ROLLBACK:
             for consumer, given in self._given.items():

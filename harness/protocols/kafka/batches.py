@@ -87,7 +87,7 @@ def _batches(data: bytes) -> Iterator[Batch]:
 
 
 def _plain(data: bytes, at: int, end: int) -> Batch | None:
-    """Read a batch that stands in clear; None where it is not as plain as that."""
+    """Read an uncompressed batch of the current format; ``None`` if it is compressed or of another format."""
     base, _, epoch, magic, _, attributes, last, _, _, producer, producer_epoch, sequence, count = HEADER.unpack_from(data, at)
     if magic != MAGIC or attributes & (COMPRESSION | CONTROL):
         return None

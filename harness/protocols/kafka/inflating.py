@@ -57,7 +57,7 @@ class Room:
 
 
 def _compressed(data: memoryview) -> Iterator[tuple[int, bytes]]:
-    """Yield codec and compressed records of each whole batch that has any. A codec that nobody knows is its reader's trouble."""
+    """Yield codec and compressed records of each whole compressed batch. Unknown codecs are left to the reader."""
     at = 0
     while at + HEADER.size <= len(data):
         _, length, _, magic, _, attributes = HEADER.unpack_from(data, at)

@@ -117,7 +117,7 @@ def _fetched(topic: str, version: int) -> dict[str, Any]:
 
 
 def _session(asked: Any, version: int, error: int) -> Any:
-    """A Fetch session that the broker does not have; who has none is refused by its partitions."""
+    """Return the refusal of a whole fetch session. A request without a session is refused for each partition."""
     if version >= SESSIONS:
         return FetchResponse(version=version, error_code=error, session_id=0, responses=[])
     return _fetch([(topic.topic, part.partition) for topic in asked.topics for part in topic.partitions], version, error)

@@ -25,7 +25,7 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 TOKENS: Final = {PLAIN: 1, OAUTHBEARER: 1, **dict.fromkeys(SCRAM, 2)}
 """How many tokens go each way."""
 MOST_BYTES: Final = 1 << 16
-"""Of a frame that logs in; what is larger is not looked into."""
+"""The largest frame of a log-in in bytes. Larger frames are not read."""
 FLEXIBLE_AUTHENTICATE: Final = 2
 _GRANTED: Final = struct.Struct(">iih")
 _MOST_ITERATIONS: Final = 1 << 20

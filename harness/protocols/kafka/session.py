@@ -30,7 +30,7 @@ _ERROR_ENDS: Final = AT + frames.MIN_RESPONSE_BYTES + 2
 """Of an answer that begins with it."""
 _LOGIN: Final = frozenset(api.number for api in LOGIN)
 _READ_HERE: Final = _LOGIN | {Api.API_VERSIONS.number}
-"""Requests that say who comes, or what with: read whole, whichever cell they are of."""
+"""Requests that name the user or the client library. They are read whole for every cell."""
 
 
 @dataclass(slots=True, eq=False)
@@ -135,7 +135,7 @@ class KafkaSession:
         return frame
 
     def _logs_in(self, request: bytes, head: frames.RequestHead) -> str | None:
-        """Take note of who comes, and how; say why that cannot be."""
+        """Record the user and mechanism of a log-in; return why it cannot pass the wire, or ``None``."""
         if head.api == Api.SASL_HANDSHAKE.number:
             self._mechanism = sasl.mechanism_of(request, head.head_bytes)
             return sasl.why_not(self._mechanism)

@@ -72,7 +72,7 @@ class _Transaction:
     records: set[str] = field(default_factory=set)
     positions: dict[tuple[str, Place], int] = field(default_factory=dict)
     calls: Counter[tuple[Api, str]] = field(default_factory=Counter)
-    """How often each thing was asked of the coordinator, and not refused, or by it: API, and what it was about."""
+    """How often each request (API, and its subject) was sent to or by the coordinator and not refused."""
     ending: bool = False
     """Its end was asked for."""
 
@@ -337,7 +337,7 @@ class Tracker:
                 pass
 
     def _refused(self, asked: codec.Joining | codec.Commit, call: Api, refused: Iterable[str]) -> None:
-        """Take back what was refused: to ask for that again is how the protocol goes on, and shows nothing."""
+        """Do not count refused requests: the protocol repeats them regularly, so a repetition shows nothing."""
         transaction = self._open.get((asked.producer_id, asked.producer_epoch))
         if transaction is not None:
             transaction.calls.subtract((call, what) for what in refused)

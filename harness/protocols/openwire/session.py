@@ -31,7 +31,7 @@ LENGTH: Final = 4
 DELIVERED, POISON, INDIVIDUAL, REDELIVERED, EXPIRED = 0, 1, 4, 3, 6
 """Types of acknowledgements that are not the ordinary one."""
 NAMED_BY_LIBRARY: Final = "ID:"
-"""How a client's name begins that nobody has given it."""
+"""The prefix of a client id that the library generated itself."""
 
 
 @dataclass(frozen=True, slots=True)

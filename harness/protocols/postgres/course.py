@@ -20,7 +20,7 @@ IDLE: Final = b"I"
 
 @dataclass(slots=True)
 class Cycle(Generic[C]):
-    """All that is answered before one ReadyForQuery. ``commit``: what is committed at its very end."""
+    """The statements that are answered before one ReadyForQuery. ``commit``: the commit at their end, if there is one."""
 
     asked: deque[tuple[bool, C | None]] = field(default_factory=deque)
     """Of each statement whether it was predicted to commit; and which commit its answer answers."""
@@ -28,7 +28,7 @@ class Cycle(Generic[C]):
     in_block: bool = False
     """Whether a transaction block is predicted to be open behind it."""
     sure: bool = True
-    """Whether it is known what was asked, and in which state the server was to be then."""
+    """Whether all statements could be read, and the server's state at their beginning is known."""
     failed: bool = False
 
 

@@ -70,7 +70,7 @@ class Postgres:
 
 
 class PostgresSession:
-    """What has been said on one connection, as far as it says what is committed."""
+    """The state of one connection, as far as the wire needs it to see what is committed."""
 
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
@@ -201,7 +201,7 @@ class PostgresSession:
         return commit
 
     def _sync(self, size: int) -> Commit | None:
-        """Hear the end of what was run together: outside a block, this is what commits it."""
+        """Read a Sync. Outside of a transaction block it commits the statements before it."""
         commit = self._commit_of(size) if self._implicit and self._records else None
         self._implicit = False
         self._course.end(commit)

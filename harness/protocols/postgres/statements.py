@@ -109,7 +109,7 @@ def _behind_comment(text: bytes, at: int) -> int:
 
 
 def _behind_string(text: bytes, at: int, found: re.Match[bytes]) -> int:
-    """Return where a string ends that begins with what was ``found``; or ``at``, where none does."""
+    """Return the end of the string that begins with ``found``; return ``at`` if ``found`` begins no string."""
     if found["string"]:
         rule = _ESCAPED if found["word"][:-1].upper() == b"E" else _PLAIN
     elif found["quoted"]:

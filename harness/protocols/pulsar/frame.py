@@ -28,7 +28,7 @@ class PulsarFrame(Frame):
     transaction: str | None = None
     topic: str | None = None
     carried: tuple[tuple[str | None, str | None], ...] = ()
-    """Of each message in it, record and attempt: what was read."""
+    """Record and attempt of each message in the frame, if it was read."""
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
     """By the number of a message among :attr:`taken_off`: which places in its batch this leaves unacknowledged."""
     done: frozenset[int] = frozenset()

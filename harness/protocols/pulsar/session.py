@@ -81,7 +81,7 @@ class Ledger:
 
     identity: Identity | None
     sent: OrderedDict[str, Carried] = field(default_factory=OrderedDict)
-    """By the id of a message that was sent in several: what it carries. Its last part may come again, over another connection."""
+    """The content of chunked messages by their id. A message's last part may come again on another connection."""
     pieces: Pieces = field(default_factory=Pieces)
     """Of messages that are sent."""
     transactions: OrderedDict[str, _Transaction] = field(default_factory=OrderedDict)
@@ -177,7 +177,7 @@ class PulsarSession:
         return frame
 
     def _fill(self, frame: PulsarFrame, command: Command) -> None:
-        """Say who is answered by what, and about what topic."""
+        """Fill in the frame's topic, and the request that it answers or the id by which it will be answered."""
         said = frame.said
         match command:
             case Command.CONNECT:
@@ -304,7 +304,7 @@ class PulsarSession:
         return (ledger.pieces if holder is None else self._pieces), (holder, metadata.text(payload.UUID))
 
     def _known(self, name: str, carried: Carried, ledger: Ledger) -> Carried:
-        """Return what a last part carries: alone on its connection, what it carried when it came with the others."""
+        """Return the content of a last part. If it comes alone, that is the content known from another connection."""
         if any(record is not None for record, _ in carried):
             _remember(ledger.sent, name, carried)
             return carried
@@ -474,7 +474,7 @@ def _done(delivered: PulsarFrame, kept: frozenset[int]) -> Iterable[tuple[str | 
 
 
 def _error(frame: PulsarFrame) -> int | str | None:
-    """Return by what an answer refuses; 0: it does not; None: it is none."""
+    """Return the error of an answer; 0 if it does not refuse, ``None`` if the frame is not an answer."""
     if frame.way is Direction.REQUEST or frame.step == Command.MESSAGE:
         return None
     number = _ERROR_FIELD.get(Command(frame.step))

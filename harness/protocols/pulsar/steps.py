@@ -151,7 +151,7 @@ _DURABLE: Final = frozenset(
     }
 )  # fmt: skip
 _REMOVABLE: Final = frozenset({Command.MESSAGE, Command.ACK, Command.FLOW, Command.REDELIVER})
-"""A receipt that is missing is noticed by the next one; these nobody numbers."""
+"""Steps that can be dropped alone, because they are not numbered. (A missing receipt is noticed at the next one.)"""
 
 
 def _steps() -> Mapping[tuple[str, Direction], Step]:

@@ -64,7 +64,7 @@ _DURABLE: Final = frozenset({Command.SEND, Command.ACK, Command.NACK, Command.CO
 
 
 def _step(command: Command) -> Step:
-    """SEND, and what else asks for a receipt, may be refused; what is in no transaction may be sent by any connection."""
+    """Return the facts of a step. A frame with a receipt header can be refused; outside of transactions any connection fits."""
     asks = command not in _TO_CLIENT
     return Step(
         selects=_SELECTS.get(command, frozenset()),

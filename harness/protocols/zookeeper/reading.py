@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _INT: Final = struct.Struct(">i")
 _MULTI_HEADER: Final = struct.Struct(">i?i")
-"""Of one of several operations: what it is, whether there is none any more, an error."""
+"""The header of each operation in a ``multi`` request: its type, whether it is the end mark, an error."""
 FAILED: Final = -1
 """What an operation is called in an answer that says why all were refused; and what stands behind the last one."""
 

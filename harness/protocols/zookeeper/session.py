@@ -256,7 +256,7 @@ def _subject(found: Iterable[Operation], ledger: Any) -> Subject:
 
 
 def _error(frame: KeeperFrame, data: bytes) -> int | None:
-    """Return the error of an answer; of a greeting and of an event there is none."""
+    """Return the error of an answer; ``None`` for a greeting or an event, which have none."""
     if frame.step in (Op.CONNECT, Op.EVENT):
         return None
     error = int(_ANSWER.unpack_from(data)[3])

@@ -35,7 +35,7 @@ class Latency:
 
     @property
     def attributes(self) -> dict[str, int]:
-        """The server's own words for it."""
+        """The toxic's attributes, as the server names them."""
         return {"latency": self.latency_ms, "jitter": self.jitter_ms}
 
 
@@ -53,7 +53,7 @@ class Bandwidth:
 
     @property
     def attributes(self) -> dict[str, int]:
-        """The server's own words for it."""
+        """The toxic's attributes, as the server names them."""
         return {"rate": self.kb_per_s}
 
 
@@ -75,7 +75,7 @@ class Slicer:
 
     @property
     def attributes(self) -> dict[str, int]:
-        """The server's own words for it."""
+        """The toxic's attributes, as the server names them."""
         return {"average_size": self.average_bytes, "size_variation": self.variation_bytes, "delay": self.delay_us}
 
 
@@ -90,7 +90,7 @@ class Timeout:
 
     @property
     def attributes(self) -> dict[str, int]:
-        """The server's own words for it."""
+        """The toxic's attributes, as the server names them."""
         return {"timeout": self.timeout_ms}
 
 
@@ -109,7 +109,7 @@ class ResetPeer:
 
     @property
     def attributes(self) -> dict[str, int]:
-        """The server's own words for it."""
+        """The toxic's attributes, as the server names them."""
         return {"timeout": self.timeout_ms}
 
 
