@@ -201,7 +201,7 @@ def test_a_port_that_is_taken_is_one_line(runtime: DockerRuntime) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         spec = ContainerSpec(ports=(taken.getsockname()[1],))
-        with pytest.raises(StartError, match="end what holds the port"):
+        with pytest.raises(StartError, match="end the program that uses the port"):
             runtime.start(NodeSpec("a", "consumer", SLEEPER, container=spec))
     assert runtime.start(NodeSpec("a", "consumer", SLEEPER)).alive
 

@@ -279,7 +279,7 @@ def test_a_mistake_is_convicted(
     assert found.judgement.account.duplicated == (found.plan.select[duplicated] if duplicated else frozenset())
     said = "\n".join(advice(found))
     assert "the path of" in said
-    assert f"lostack's own programs at this point, not by yours: lostack run --only plain/{point}/{found.plan.semantic}" in said
+    assert f"this works with lostack's own programs, run: lostack run --only plain/{point}/{found.plan.semantic}" in said
 
 
 @pytest.mark.rest
