@@ -1,4 +1,4 @@
-"""The commands. Everything a command prints is made elsewhere; this package only connects."""
+"""The commands of the command line. They parse options, call the other packages, and print."""
 
 from harness.cli.application import main
 

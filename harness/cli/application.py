@@ -1,4 +1,4 @@
-"""The command line: its commands in the order of its help, and what each error ends with."""
+"""The command line: its commands in the order of the help, and the exit code of each error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 BROKEN_PIPE = 141
-"""What a shell shows for a program that died of SIGPIPE: never a success, for nobody has read the verdicts."""
+"""The exit code of a program that died of SIGPIPE. It is no success: nobody has read the verdicts."""
 _LACKING = "2 wrong use; 3 the machine lacks something"
 _PARTLY = f"{_LACKING}; 4 a cell void or stuck, or not everything planned was run; 130 Ctrl-C."
 EPILOG = (
@@ -36,7 +36,7 @@ _SIDES = (
 
 
 class Command(NamedTuple):
-    """Where a command's function is, and what its help ends with."""
+    """The module and function of a command, and the last paragraph of its help."""
 
     module: str
     function: str
@@ -67,11 +67,11 @@ _ENDS_WITH = {
     "harness.report.writing.ReportError": ExitCode.ENVIRONMENT,
     "harness.report.trend.TrendError": ExitCode.USAGE,
 }
-"""A user's mistakes and a machine's, by name: a command's errors are not imported for another one."""
+"""The exit code of each error, by its class's name, so that a command need not import the errors of the others."""
 
 
 def application(only: str | None = None) -> typer.Typer:
-    """Return the command line: whole, or with one command, so that nothing is imported for the others."""
+    """Return the command line with all commands, or with only one, so that the others' modules are not imported."""
     app = typer.Typer(
         name="lostack", add_completion=False, pretty_exceptions_enable=False, epilog=EPILOG,
         help="Crashes real messaging systems at exact points and counts what was lost and what was duplicated.",
@@ -105,11 +105,11 @@ def _version() -> str:
 
 
 _BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""The base of every complaint about an option; typer brings its own copy of it or another package's, by version."""
+"""The base class of all errors about options. Depending on its version, typer has its own copy of it or imports it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: one clear line for a user's mistake, no traceback."""
+    """Run the command line and return its exit code. A user's mistake is told in one line, without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ✔ is no reason to fail

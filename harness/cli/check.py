@@ -73,7 +73,7 @@ def check(
         attachment.check()
         system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
     elif pipeline.security and (theirs := [name for name in ("ca", "username") if getattr(pipeline.security, name)]):
-        own = "lostack's own brokers have their own user and authority"
+        own = "lostack's own brokers use their own user and authority, so it is ignored here"
         warn(f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for --attach: {own}")
     asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
     meant = [*chain(*asked.plan({}, only or ()))]  # a wrong name is told before anything is started
@@ -109,7 +109,7 @@ def check(
 
 
 def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: bool) -> ExitCode:
-    """Say what came of the faults, and what would mend what broke; return the exit code beside the known breaks."""
+    """Print the outcomes of the faults, and advice for what broke. Return the exit code; known breaks do not count."""
     finish(saved, as_json=as_json)
     breaks = breaks_of(saved, tuple(known))
     code = exit_code(saved, breaks)
@@ -125,9 +125,9 @@ def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: b
 
 
 def _tell_dry_run(dry: CellResult, known: Sequence[Known] = ()) -> ExitCode:
-    """Say what is wrong without any fault; return the exit code that it means, which is none of a known break's.
+    """Say what is wrong in the run without a fault, and return the exit code for it; known breaks do not count.
 
-    Ends the command where the dry run proves nothing.
+    End the command if the dry run proves nothing.
     """
     if dry.verdict.kind is Kind.KEPT:
         return ExitCode.KEPT

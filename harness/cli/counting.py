@@ -1,4 +1,4 @@
-"""What is counted beyond a run: ``lostack account`` and ``audit``."""
+"""Counting beyond one run: ``lostack account`` and ``lostack audit``."""
 
 from __future__ import annotations
 
@@ -42,10 +42,12 @@ def account(
 
 def audit(
     *,
-    offered: Annotated[str, typer.Option(help="SPEC of what was offered.")],
-    arrived: Annotated[str, typer.Option(help="SPEC of what arrived.")],
+    offered: Annotated[str, typer.Option(help="SPEC of the records that were offered.")],
+    arrived: Annotated[str, typer.Option(help="SPEC of the records that arrived.")],
     semantic: Annotated[str | None, typer.Option(help="Judge by the promise of this semantic.")] = None,
-    engine: Annotated[str, typer.Option(help="auto, here (ranges, Parquet, topics; every core) or spark.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="Where to compare: here (ranges, Parquet, topics; on every core), spark, or auto.")
+    ] = "auto",
     master: Annotated[str | None, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")] = None,
     jars: Annotated[list[Path] | None, typer.Option(help="A JDBC driver of yours. May be repeated.")] = None,
     as_json: AsJson = False,
@@ -53,8 +55,8 @@ def audit(
     """Compare what was offered with what arrived, for data beyond any one history.
 
     SPEC: range:1-1000000 or range:a=1-500,b=1-300; kafka:HOST:PORT/TOPIC#id=json:$.seq; parquet:PATH#id=COLUMN&key=COLUMN;
-    jdbc:URL#table=TABLE&id=COLUMN. An id is a whole number, zeros in front aside. Rows that cannot be read as one make the
-    verdict void, but for a stated few: unreadable=3. Everything behind # is described in harness/audit/spec.py.
+    jdbc:URL#table=TABLE&id=COLUMN. An id is a whole number; leading zeros do not count. Rows without a readable id make the
+    verdict void, unless unreadable=N allows up to N of them. The options after # are described in harness/audit/spec.py.
     """
     from harness.audit import auditing, findings  # noqa: PLC0415 - pyarrow and perhaps PySpark; nobody else needs them
     from harness.audit.spec import shown  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What a run ends with: what came out, on the screen and in its reports."""
+"""The end of a run: its outcomes on the screen and in the reports."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MEANING: Mapping[str, str] = {
     Outcome.VOID: "the run proves nothing about this cell", Outcome.STUCK: "no progress, although everything is healed",
     Outcome.NOT_CONVICTED: "a control must be broken",
 }  # fmt: skip
-"""What outcomes mean that are no plain words."""
+"""Explanations of outcomes whose names do not explain themselves."""
 
 
 def finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
-    """Say what came out, write the reports, and return the exit code."""
+    """Print the outcomes, write the reports, and return the exit code."""
     summary = summarise(saved)
     if as_json:
         typer.echo(RENDERERS["json"].render(saved), nl=False)

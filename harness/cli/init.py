@@ -34,20 +34,20 @@ NEEDS = {
     OutputKind.SQLITE: ("file", "query"), OutputKind.LINES: ("file",), OutputKind.PARQUET: ("file",), OutputKind.STDOUT: (),
     OutputKind.COMMAND: ("command",), OutputKind.TOPIC: ("topic",),
 }  # fmt: skip
-"""What each kind of output has to say."""
+"""The options that each kind of output needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks for what no option has said. ``asks``: whether anybody is there to answer."""
+    """Asks the user for values that no option gives. ``asks``: whether a user is at the terminal."""
 
     asks: bool
 
     def answer(self, given: str | None, option: str, question: str, guess: str = "") -> str:
-        """Return what was given, or else the answer, or else the guess.
+        """Return the option's value if it is given, else the user's answer, else the guess.
 
         Raises:
-            UsageError: the option is missing, nobody is there to answer, and there is no guess.
+            UsageError: the option is missing, no user is at the terminal, and there is no guess.
         """
         if given is not None:
             return given
@@ -58,37 +58,37 @@ class Asker:
         raise UsageError(f"{option} is missing: {question}")
 
     def perhaps(self, given: str | None, question: str) -> str:
-        """Return what was given, or else the answer, which may be empty."""
+        """Return the option's value if it is given, else the user's answer, which may be empty."""
         if given is not None or not self.asks:
             return given or ""
         return str(typer.prompt(question, default="", show_default=False))
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder of your programs, where pipeline.toml is to be.")] = Path(),
+    folder: Annotated[Path, typer.Argument(help="The folder of your programs; pipeline.toml is written there.")] = Path(),
     *,
-    claims: Annotated[str | None, typer.Option(help=f"What it promises: {', '.join(Semantic)}.")] = None,
+    claims: Annotated[str | None, typer.Option(help=f"What the pipeline promises: {', '.join(Semantic)}.")] = None,
     producer: Annotated[
-        str | None, typer.Option(metavar="CMD", help="What starts your producer; or a service of --compose.")
+        str | None, typer.Option(metavar="CMD", help="The command of your producer, or a service of --compose.")
     ] = None,
-    consumer: Annotated[list[str] | None, typer.Option(metavar="CMD", help="What starts your consumer; likewise.")] = None,
+    consumer: Annotated[list[str] | None, typer.Option(metavar="CMD", help="The command of your consumer, or a service.")] = None,
     processor: Annotated[
-        str | None, typer.Option(metavar="CMD", help="What starts a program that reads and writes topics.")
+        str | None, typer.Option(metavar="CMD", help="The command of a program that reads and writes topics.")
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option(help="A topic of it; the one behind the producer first. May be repeated.")
+        list[str] | None, typer.Option(help="A topic of the pipeline; first the one that the producer writes. May be repeated.")
     ] = None,
-    source: Annotated[str | None, typer.Option("--input", help=f"How records come to it: {', '.join(InputKind)}.")] = None,
-    line: Annotated[str | None, typer.Option(help="What one record is, with {id}, {key} and {position} in it.")] = None,
+    source: Annotated[str | None, typer.Option("--input", help=f"How the pipeline gets records: {', '.join(InputKind)}.")] = None,
+    line: Annotated[str | None, typer.Option(help="The text of one record, with {id}, {key} and {position} in it.")] = None,
     header: Annotated[str | None, typer.Option(help="The first line of a CSV file.")] = None,
     output: Annotated[str | None, typer.Option(help=f"Where results land: {', '.join(OutputKind)}.")] = None,
-    file: Annotated[str | None, typer.Option(help="The output's file or files, {work}/orders.db.")] = None,
-    query: Annotated[str | None, typer.Option(help="The output's query (sqlite).")] = None,
-    command: Annotated[str | None, typer.Option(help="What prints the output.")] = None,
-    system: Annotated[str, typer.Option(help=f"What it runs on: {', '.join(DIALECTS)}.")] = "kafka",
+    file: Annotated[str | None, typer.Option(help="The output's file or files, e.g. {work}/orders.db.")] = None,
+    query: Annotated[str | None, typer.Option(help="The query that returns the output (sqlite).")] = None,
+    command: Annotated[str | None, typer.Option(help="The command that prints the output.")] = None,
+    system: Annotated[str, typer.Option(help=f"The system it runs on: {', '.join(DIALECTS)}.")] = "kafka",
     compose: Annotated[Path | None, typer.Option(help="A docker-compose file, whose services are offered as stages.")] = None,
     ci: Annotated[bool, typer.Option("--ci/--no-ci", help=f"Write {CI_FILE} as well.")] = True,
-    force: Annotated[bool, typer.Option("--force", help="Write over what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
     show_schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of a declaration, and stop.")] = False,
 ) -> None:
     """Write a first pipeline.toml for programs of your own; asks for what no option says."""
@@ -97,9 +97,9 @@ def init(
         return
     at = folder / FILE
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder")
+        raise UsageError(f"{folder} is not a folder")
     if at.exists() and not force:
-        raise UsageError(f"{at} is there already: --force writes over it")
+        raise UsageError(f"{at} exists already: --force overwrites it")
     texts = {"--line": line, "--header": header, "--file": file, "--query": query, "--command": command, "--producer": producer,
              "--processor": processor}  # fmt: skip
     several = {"--consumer": consumer or [], "--topic": topic or []}
@@ -119,7 +119,7 @@ def init(
         given = {role: asker.perhaps(None, f"What starts your {role}? (a command; nothing: there is none)") for role in given}
     stages = [_stage(role, told, folder, services) for role, told in given.items() if told]
     if not stages:
-        raise UsageError("--producer or --consumer is missing: what starts your programs, in this folder")
+        raise UsageError("--producer or --consumer is missing: give the command that starts your program, in this folder")
     shown = {stage.role: look_at(shlex.split(stage.command), folder) for stage in stages}
     claims = choice("--claims", asker.answer(claims, "--claims", f"What does it promise? ({', '.join(Semantic)})",
                                              str(Semantic.AT_LEAST_ONCE)), Semantic)  # fmt: skip
@@ -137,7 +137,7 @@ def init(
 
 
 def _check_text(option: str, text: str | None) -> None:
-    """Raise UsageError where an option is empty, or has what no line of the declaration can have."""
+    """Raise UsageError if an option is empty, or has a character that a line of the declaration cannot have."""
     if text is None:
         return
     if not text.strip():
@@ -147,10 +147,10 @@ def _check_text(option: str, text: str | None) -> None:
 
 
 def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
-    """Write what was drafted, and read it again. Leaves everything as it was where that fails.
+    """Write the draft, and read it again to check it. If that fails, restore all files.
 
     Raises:
-        DeclarationError: the draft does not hold.
+        DeclarationError: the draft is not a valid declaration.
         OSError: a file cannot be written.
     """
     at, schema_at, workflow_at = folder / FILE, folder / SCHEMA_FILE, folder / CI_FILE
@@ -163,9 +163,9 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
             _put(schema_at, json.dumps(schema(), indent=1) + "\n", undo)
             written.append(schema_at)
         else:
-            warn(f"{schema_at} is not lostack's, and stays: lostack init --schema prints the schema of {FILE}")
+            warn(f"{schema_at} is not lostack's and was left as it is: lostack init --schema prints the schema of {FILE}")
         if ci and workflow_at.exists():
-            warn(f"{workflow_at} is there already, and stays")
+            warn(f"{workflow_at} exists already and was left as it is")
         elif ci:
             workflow_at.parent.mkdir(parents=True, exist_ok=True)
             _put(workflow_at, workflow(FILE), undo)
@@ -194,12 +194,12 @@ def _is_ours(schema_at: Path) -> bool:
 
 
 def _tell(stages: Sequence[DraftStage], shown: dict[str, Shown]) -> None:
-    """Say what in the programs would keep lostack from standing between them and the brokers."""
+    """Warn of programs that name a broker's address themselves: lostack cannot put its wire in front of it."""
     for stage in stages:
         seen = shown[stage.role]
         if seen.fixed and not seen.variables:
-            warn(f"{', '.join(seen.files)} names {seen.fixed}: let it take the brokers from the environment, BOOTSTRAP_SERVERS, "
-                 "or by an argument, {bootstrap}: lostack stands between them")  # fmt: skip
+            warn(f"{', '.join(seen.files)} names the broker {seen.fixed}: let it take the address from the environment variable "
+                 "BOOTSTRAP_SERVERS, or from an argument, {bootstrap}: lostack's wire must stand between them")  # fmt: skip
 
 
 def _composed(folder: Path, compose: Path | None) -> tuple[Composed, ...]:
@@ -215,7 +215,9 @@ def _stage(role: Role, told: str, folder: Path, services: tuple[Composed, ...]) 
     if found is not None:
         environment = pointed(found.environment, services)
         note = (
-            "" if "{bootstrap}" in " ".join(environment.values()) else "it is given BOOTSTRAP_SERVERS; what it reads may differ"
+            ""
+            if "{bootstrap}" in " ".join(environment.values())
+            else "lostack gives it BOOTSTRAP_SERVERS; check that it reads that variable"
         )
         return DraftStage(str(role), shlex.join(found.command), found.image, environment, note)
     try:
@@ -236,18 +238,18 @@ def _servers(services: Iterable[Composed]) -> list[DraftServer]:
 
 def _topics(asker: Asker, shown: dict[str, Shown]) -> list[str]:
     found = list(dict.fromkeys(topic for seen in shown.values() for topic in seen.topics))
-    told = asker.answer(None, "--topic", "Which topics does it use? (the one behind the producer first)", " ".join(found))
+    told = asker.answer(None, "--topic", "Which topics does it use? (first the one that the producer writes)", " ".join(found))
     return told.replace(",", " ").split()
 
 
 def _kind(asker: Asker, kind: str | None, shown: dict[str, Shown], stages: Sequence[DraftStage]) -> str:
-    """Return how the records come to it."""
+    """Return the kind of the input: how the pipeline gets records."""
     producer = next((stage for stage in stages if stage.role == Role.PRODUCER), None)
     seen = shown.get(str(Role.PRODUCER), Shown())
     if producer is None:
         kind = kind or str(InputKind.TOPIC)
     guess = InputKind.FILE if "{input}" in (producer.command if producer else "") else InputKind.STDIN if seen.stdin else ""
-    told = asker.answer(kind, "--input", f"How do records come to it? ({', '.join(InputKind)})", str(guess))
+    told = asker.answer(kind, "--input", f"How does it get records? ({', '.join(InputKind)})", str(guess))
     return choice("--input", told, InputKind)
 
 
@@ -272,7 +274,7 @@ def _like(header: str | None, shown: dict[str, Shown]) -> str:
 def _output(
     asker: Asker, kind: str | None, given: dict[str, str | None], shown: dict[str, Shown], topics: Sequence[str]
 ) -> dict[str, str]:  # fmt: skip
-    """Return what is said of the output."""
+    """Return the fields of ``[output]``."""
     last = [*shown.values()][-1]
     likely = OutputKind.SQLITE if last.sqlite else OutputKind.TOPIC if [*shown][-1] == Role.PROCESSOR else ""
     kind = choice("--output", asker.answer(kind, "--output", f"Where do results land? ({', '.join(OutputKind)})", str(likely)),

@@ -22,7 +22,7 @@ def list_cells(
     *,
     only: Only = None,
     semantic: Semantics = None,
-    system: Annotated[str | None, typer.Option(help="Only cells of this system. By default of every real one.")] = None,
+    system: Annotated[str | None, typer.Option(help="Only cells of this system. By default those of all real systems.")] = None,
     client: Clients = None,
     as_json: AsJson = False,
 ) -> None:

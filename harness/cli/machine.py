@@ -1,4 +1,4 @@
-"""What runs need of this machine: ``lostack fetch``, ``images`` and ``doctor``."""
+"""Preparing and checking this machine: ``lostack fetch``, ``images`` and ``doctor``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.model.exits import ExitCode
 def fetch(
     systems: Annotated[list[str] | None, typer.Argument(help="Systems, e.g. kafka spark. By default Kafka and Spark.")] = None,
 ) -> None:
-    """Fetch what systems need, ahead of a run: jars checked by sha256, class-data archives, servers."""
+    """Download what systems need, ahead of a run: jars (checked by sha256), class-data archives, servers."""
     for name in systems or registry.default_systems():
         registry.systems("process", name)
     with make_progress(sys.stdout) as progress:
@@ -37,7 +37,7 @@ def images() -> None:
 
 
 def doctor(*, as_json: AsJson = False) -> None:
-    """Say what is there, what is missing, and how to get it."""
+    """Say what this machine has, what is missing for runs, and how to get it."""
     from harness.doctor import diagnose  # noqa: PLC0415 - looks at everything; nobody else needs it
 
     findings = diagnose()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 MOST_AT_ONCE = 3
-"""How many cells of a declared pipeline are under way at once, where nobody says."""
+"""How many cells of a declared pipeline run at once by default."""
 
 Only = Annotated[
     list[str] | None, typer.Option(help="Only cells whose id has these words or matches this glob. May be repeated.")
@@ -19,10 +19,10 @@ Clients = Annotated[
     list[str] | None,
     typer.Option("--client", help="Only this client (confluent-kafka, confluent-kafka==2.3.0). May be repeated."),
 ]
-Reports = Annotated[Path, typer.Option(help="Where runs are written.")]
+Reports = Annotated[Path, typer.Option(help="The folder into which runs are written.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON to standard output.")]
 Directory = Annotated[Path, typer.Argument(help="A saved run, e.g. reports/latest.")]
-Baseline = Annotated[Path | None, typer.Option(help="A file of known breaks; they are shown and fail nothing.")]
+Baseline = Annotated[Path | None, typer.Option(help="A file of known breaks; they are shown, and do not change the exit code.")]
 Jobs = Annotated[
     int | None,
     typer.Option(
@@ -33,5 +33,5 @@ Jobs = Annotated[
 
 
 def jobs_of(jobs: int | None) -> int:
-    """Return how many cells of a declared pipeline run at once: as many as were asked for, or what this machine bears."""
+    """Return how many cells of a declared pipeline run at once: ``jobs``, or a default that fits this machine's cores."""
     return jobs or min(MOST_AT_ONCE, (os.cpu_count() or 1) + 1)

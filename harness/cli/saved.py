@@ -1,4 +1,4 @@
-"""What is told of saved runs: ``lostack judge``, ``report``, ``events``, ``trend`` and ``clients``."""
+"""Commands about saved runs: ``lostack judge``, ``report``, ``events``, ``trend`` and ``clients``."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def report(
 ) -> None:
     """Render the reports of a saved run, print one, follow a record (in the cells of --only), or compare two runs.
 
-    Of the parts of a sweep (--shard), one report of them all is written into the folder of the first.
+    Given all parts of a sweep (--shard), write one report of them all into the folder of the first.
     """
     directory, *others = directories or [Path("reports/latest")]
     if compare is not None:
@@ -84,7 +84,7 @@ def report(
             typer.echo(visible(line))
         raise typer.Exit(told.exit_code)
     if others:
-        raise UsageError(f"{others[0]}: only the parts of a sweep are told together; of runs name one")
+        raise UsageError(f"{others[0]}: only the parts of a sweep can be given together; name one run")
     saved = load_run(run_directory(directory))
     if to is not None:
         for file in publish(saved, to):
@@ -110,9 +110,9 @@ def events(
         bool, typer.Option("--json", help="Print the lines of the history as they are, one JSON object each.")
     ] = False,
 ) -> None:
-    """List the events of a saved run, cell by cell, in the order of time: of one record, or those on the wire.
+    """List the events of a saved run, cell by cell, in the order of time: all, those of one record, or those on the wire.
 
-    Frames stand under the protocol's own names: step, version, correlation id, error.
+    Frames are shown by the protocol's own names: step, version, correlation id, error.
     """
     meant = _meant(load_run(run_directory(directory)), only)
     for line in event_lines(meant, record=record, frames=frames, as_json=as_json):
@@ -122,7 +122,7 @@ def events(
 def trend(
     directory: Annotated[Path, typer.Argument(metavar="REPORTS", help="The folder of many runs.")] = Path("reports"),
 ) -> None:
-    """Draw what broke when, and since which commit, from the history of all runs in a folder (history.jsonl)."""
+    """Draw which cells broke when, and since which commit, from the history of all runs in a folder (history.jsonl)."""
     file = write_trend(directory)
     past, damaged = read_past(directory)
     for broke in breaks_over(past):
@@ -136,7 +136,7 @@ def trend(
 def clients(
     directories: Annotated[list[Path], typer.Argument(help="Saved runs, e.g. one per client.")],
 ) -> None:
-    """Show which client, at which version, keeps which promise: how many cells came out how, and where clients differ."""
+    """Show which client keeps which promise, at which version: its outcomes, and the cells at which clients differ."""
     typer.echo(client_table([load_run(run_directory(directory)) for directory in directories]), nl=False)
 
 
@@ -144,16 +144,16 @@ def _meant(saved: SavedRun, only: Sequence[str] | None) -> list[CellResult]:
     """Return the cells of a run that are meant. Raises UsageError where there is none."""
     found = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
     if not saved.results:
-        raise UsageError(f"{saved.info.id} has no cell: it was ended before one was run, or its folder cells is gone")
+        raise UsageError(f"{saved.info.id} has no cell: it ended before its first cell, or its folder cells was removed")
     if not found:
-        raise UsageError(f"no cell of {saved.info.id} is meant by {', '.join(map(repr, only or ()))}")
+        raise UsageError(f"no cell of {saved.info.id} matches {', '.join(map(repr, only or ()))}")
     return found
 
 
 def _compare(before: Path, after: Path) -> None:
     """Print what changed between two runs, and write it as a page beside the second one's report.
 
-    Where they are of two runtimes, exit with 1 if a verdict is not the same in both.
+    If they are of two runtimes and a verdict differs, exit with 1.
     """
     comparison = compare_runs(*(load_run(run_directory(named)) for named in (before, after)))
     typer.echo(as_text(comparison))

@@ -44,17 +44,23 @@ def soak(
     pipeline: Annotated[str, typer.Argument(help="plain, another pipeline of lostack's own, or the file of a declaration.")],
     *,
     records: Annotated[float, typer.Option(help="How many records in all, e.g. 1e6.")] = 10_000,
-    faults_per_minute: Annotated[float, typer.Option(help="How many faults a minute; the records between them follow.")] = 6.0,
-    semantic: Annotated[str | None, typer.Option(help="The semantic (exactly-once). A declaration has its own.")] = None,
+    faults_per_minute: Annotated[
+        float, typer.Option(help="How many faults a minute; it decides how many records there are between them.")
+    ] = 6.0,
+    semantic: Annotated[
+        str | None, typer.Option(help="The semantic, by default exactly-once. A declaration has its own.")
+    ] = None,
     system: Annotated[str, typer.Option(help="The system under test.")] = KAFKA,
     client: Annotated[list[str] | None, typer.Option(help="Only this client. May be repeated.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only faults whose cell fits. May be repeated.")] = None,
-    seed: Annotated[int, typer.Option(help="Faults, and the records they hit, are drawn from it.", min=0)] = 1,
-    resume: Annotated[Path | None, typer.Option(help="The folder of a soak that is to go on.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only faults whose cell has these words or matches this glob. May be repeated.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed, from which faults and their target records are drawn.", min=0)] = 1,
+    resume: Annotated[Path | None, typer.Option(help="Continue the soak in this folder.")] = None,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,
 ) -> None:
-    """Let one fault after the other happen at random exact points, account as it goes, and judge each fault and the whole."""
+    """Inject one fault after another at random exact points while records flow; judge each fault, and the whole."""
     _check_options(records, faults_per_minute, resume)
     declared = Path(pipeline).suffix == ".toml"
     if declared:
@@ -89,7 +95,7 @@ def soak(
 
 def _leave(folder: Path, kind: Kind, *, interrupted: bool) -> NoReturn:
     if interrupted:
-        complain(f"interrupted; it goes on by --resume {shlex.quote(str(folder))}")
+        complain(f"interrupted; to continue: lostack soak with the same options and --resume {shlex.quote(str(folder))}")
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit({Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}.get(kind, ExitCode.VOID))
 
@@ -106,11 +112,11 @@ def _stream(
     from harness.systems.kafka.system import KafkaSystem  # noqa: PLC0415
 
     if records < LEAST_STREAMED:
-        raise SoakError(f"--records {records}: a stream has at least {LEAST_STREAMED}; with a --client fewer are enough")
+        raise SoakError(f"--records {records}: a stream needs at least {LEAST_STREAMED}; with --client fewer are enough")
     meant = Semantic(registry.known(semantic, dict.fromkeys(map(str, Semantic), ""), "semantic"))
     scenarios = streamable((cell.scenario for cell in _own(PLAIN, meant, "kafka", [CLIENT], only)), meant)
     if not scenarios:
-        raise SoakError(f"no fault of {PLAIN} strikes a stream under {meant}, of those that --only names")
+        raise SoakError(f"no fault of {PLAIN} that --only selects can strike a stream under {meant}")
     asked = stream.Stream(folder, scenarios, meant, records, faults_per_minute, seed, unit=stream.unit_of(records))
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         system = KafkaSystem()
@@ -127,23 +133,23 @@ def _stream(
 
 def _check_options(records: float, faults_per_minute: float, resume: Path | None) -> None:
     if not (records >= LEAST and records.is_integer()):
-        raise SoakError(f"--records {records:g}: a whole number from {LEAST}")
+        raise SoakError(f"--records {records:g}: give a whole number of at least {LEAST}")
     if not 0 < faults_per_minute <= 600:  # noqa: PLR2004 - ten a second are beyond any broker
-        raise SoakError(f"--faults-per-minute {faults_per_minute:g}: above 0, to 600")
+        raise SoakError(f"--faults-per-minute {faults_per_minute:g}: give a number above 0, at most 600")
     if resume is not None and not resume.is_dir():
         raise SoakError(f"--resume {resume}: there is no such folder")
     if resume is not None and not (resume / SOAK_FILE).is_file():
-        raise SoakError(f"--resume {resume}: that is no soak: it has no {SOAK_FILE}")
+        raise SoakError(f"--resume {resume}: this is not the folder of a soak: it has no {SOAK_FILE}")
 
 
 def _check_declared(pipeline: str, given: Mapping[str, object]) -> None:
-    """Raise SoakError where an option says what a declaration says itself."""
+    """Raise SoakError if an option is given that only pipelines of lostack's own have."""
     if said := [option for option, value in given.items() if value]:
-        raise SoakError(f"{said[0]} is for pipelines of lostack's own: {pipeline} says it itself; leave it out")
+        raise SoakError(f"{said[0]} is only for lostack's own pipelines: leave it out; {pipeline} itself decides that")
 
 
 def _own(pipeline: str, semantic: str, system: str, clients: Sequence[str], only: Sequence[str]) -> tuple[Cell, ...]:
-    """Return a cell for each fault of a pipeline of lostack's own, all for brokers that one cell after the other has."""
+    """Return a cell for each fault of a pipeline of lostack's own, for brokers that run one cell at a time."""
     scenarios = registry.scenarios()
     name = registry.known(pipeline, dict.fromkeys(one.group for one in scenarios), "pipeline")
     chosen = choose(
@@ -164,7 +170,7 @@ def _is_control(cell: Cell) -> bool:
 def _declared(
     file: Path, folder: Path, seed: int, only: Sequence[str], progress: Progress
 ) -> tuple[tuple[Cell, ...], tuple[Launcher, ...]]:
-    """Run a declared pipeline once without a fault, and return a cell for each fault that it can have."""
+    """Run a declared pipeline once without a fault, and return a cell for each of its possible faults."""
     from harness.matrix.checking import Check, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415

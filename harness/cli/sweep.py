@@ -1,4 +1,4 @@
-"""``lostack sweep``: a fault at every step of a run, and what came of each."""
+"""``lostack sweep``: a fault at every step of a run, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SWEEPS = "sweeps"
 OWN_AT_ONCE = 3
-"""How many cells of lostack's own pipelines share a broker, where nobody says."""
+"""How many cells of lostack's own pipelines share a broker by default."""
 
 
 def sweep(
@@ -50,8 +50,8 @@ def sweep(
         typer.Option(
             min=1,
             max=64,
-            help="How many cells run at once: on one broker, or, of a pipeline of yours, on one each. By "
-            "default 3, and of a pipeline of yours not more than one more than cores.",
+            help="How many cells run at once. Those of lostack's own pipelines share a broker; those of your pipeline have one "
+            "each. By default 3, for your pipeline at most one more than cores.",
         ),
     ] = None,
     shard: Annotated[str | None, typer.Option(metavar="K/N", help="Run only this part of the points, from 1/N to N/N.")] = None,
@@ -73,7 +73,7 @@ def sweep(
 
     begun = time.monotonic()
     if keep is not None and keep.exists() and not keep.is_dir():
-        raise UsageError(f"--keep {keep}: that is no folder")
+        raise UsageError(f"--keep {keep}: this is not a folder")
     _check_acts(act or ())
     until = None if minutes is None else begun + 60 * minutes
     if resume is None:
@@ -97,13 +97,13 @@ def sweep(
         _check_same(context, again)
         sweeps = [sweep_of(replace(again, jobs=jobs or again.jobs), resume)]
     else:
-        raise UsageError("--resume continues with the sweep's own pipeline: name no other")
+        raise UsageError("--resume continues with the sweep's own pipeline: leave out the declaration and --only")
     codes = [_run(one, until, explain=explain, keep=keep, as_json=as_json) for one in sweeps]
     raise typer.Exit(next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT))
 
 
 def _run(one: Sweep, until: float | None, *, explain: bool, keep: Path | None, as_json: bool) -> ExitCode:
-    """Run one sweep, tell what came of it, and return its exit code. Ends the command at Ctrl-C."""
+    """Run one sweep, print its outcome, and return its exit code. Ctrl-C ends the command."""
     from harness.sweep.shrinking import keep_all  # noqa: PLC0415 - as above
     from harness.sweep.telling import as_json_text, summary_of, write_sweep  # noqa: PLC0415
 
@@ -134,7 +134,7 @@ def _run(one: Sweep, until: float | None, *, explain: bool, keep: Path | None, a
 
 
 def _points(one: Sweep, planned: Planned, progress: Progress, until: float | None) -> Planned:
-    """Run the points, those of recoveries behind them, and shrink what was found. Return the plan of all that was run."""
+    """Run the points, then the points during recovery, and shrink the findings. Return the plan of all that was run."""
     from harness.sweep.shrinking import shrink_all  # noqa: PLC0415 - as above
 
     one.run(planned, progress, until)
@@ -154,7 +154,7 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
 
 
 def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
-    """Make the dry runs and the plan, and say what it comes to."""
+    """Make the dry runs and the plan, and print a summary of it."""
     from harness.sweep.sweeping import DryRunError  # noqa: PLC0415 - as above
     from harness.sweep.telling import plan_lines  # noqa: PLC0415
 
@@ -175,7 +175,7 @@ def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
 
 
 def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) -> list[Sweep]:
-    """Return the sweeps that are meant, each with a folder of its own. Raises UsageError where that is none."""
+    """Return the selected sweeps, each with a folder of its own. Raises UsageError if none is selected."""
     from harness.matrix.room import new_directory  # noqa: PLC0415 - as above
     from harness.sweep.pipelines import sweep_of, swept  # noqa: PLC0415
 
@@ -203,13 +203,13 @@ def _close(one: Sweep) -> None:
 
 
 def _is_said(context: typer.Context, name: str) -> bool:
-    """Whether an option stands on the command line."""
+    """Whether an option was given on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def _check_same(context: typer.Context, asked: Asked) -> None:
-    """Raise UsageError where the command line says otherwise than what a sweep was begun with: its points would be others."""
+    """Raise UsageError if an option differs from the one that the sweep was begun with: its points would differ."""
     if _is_said(context, "reports"):
         raise UsageError("--resume writes into the sweep's own folder: leave out --reports")
     begun = {"client": asked.client, "system": asked.system, "like": asked.like, "seed": asked.seed, "records": asked.records,
@@ -219,11 +219,11 @@ def _check_same(context: typer.Context, asked: Asked) -> None:
         now = list(now) if isinstance(was, list) else now  # typer gives a list, or a tuple
         if _is_said(context, name) and now != was:
             said = f"with --{name} {' '.join(was) if isinstance(was, list) else was}" if was else f"without --{name}"
-            raise UsageError(f"--{name}: the sweep was begun {said}, and goes on so; leave it out, or begin another sweep")
+            raise UsageError(f"--{name}: the sweep was begun {said}: leave the option out, or begin a new sweep")
 
 
 def _check_acts(acts: Sequence[str]) -> None:
-    """Raise UsageError where nothing that happens begins so."""
+    """Raise UsageError if no act begins with one of these names."""
     from harness.registry import suggestion  # noqa: PLC0415 - as above
     from harness.sweep.points import ACTS, REFUSE  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""What commands say besides what they were asked for."""
+"""Messages of commands on standard error, beside their output."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from harness.report.escaping import visible
 
 
 def warn(*texts: str | None) -> None:
-    """Say what is not empty, each on a line of its own."""
+    """Print each text that is not empty on a line of its own."""
     for text in texts:
         if text:
             complain(text)
 
 
 def complain(text: str) -> None:
-    """Say one line beside the output."""
+    """Print one line on standard error."""
     typer.echo(f"lostack: {visible(text)}", err=True)

@@ -40,7 +40,7 @@ _ALL = (
     Refuse,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
-"""The registry: each of them by its name."""
+"""The registry: each class of faults by its id."""
 
 __all__ = [
     "FAULTS",

@@ -1,4 +1,4 @@
-"""Answer: a request is refused by a legal error, in the broker's name. The broker never gets it, or carries it out anyway."""
+"""Answer: the wire refuses a request with a legal error, in the broker's name. The broker never gets it, or grants it anyway."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The client is told ``error`` (by its name in the protocol) for the request ``at``, and for the next ones, ``times`` in all.
+    """The client gets ``error`` (its name in the protocol) for the request ``at`` and the next ones, ``times`` in all.
 
-    The request never reaches the broker; with ``forward`` it does, and what the broker says is swallowed. Raises
-    :class:`~harness.wire.rules.RuleError` where no broker refuses such a request so, and where one that has done what was asked
-    would not say this.
+    The request never reaches the broker. With ``forward`` it does, and the wire swallows the broker's answer.
+
+    Raises:
+        RuleError: no broker refuses such a request with this error, or, with ``forward``, not one that has carried it out.
     """
 
     id: ClassVar[str] = "answer"
@@ -45,7 +46,7 @@ class Answer:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Wait until it has happened, as often as it is to."""
+        """Wait until the wire has refused ``times`` requests."""
         await_fault(controls, self.at)
         for _ in range(1, self.times):
             controls.await_fired(self.at)

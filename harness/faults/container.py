@@ -1,4 +1,4 @@
-"""ContainerFault: a fault that only a container can have, at an exact place, and how it is healed."""
+"""ContainerFault: a fault that only a container can have, applied at an exact place and healed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT_KILLED = {Harm.NETWORK, Harm.DISK}
 
 @dataclass(frozen=True, slots=True)
 class ContainerFault:
-    """At ``at``: the harm falls on the node of ``role``; ``besides`` are killed with it, and come back after it."""
+    """At ``at``, ``harm`` is done to the node of ``role``. The roles in ``besides`` are killed with it and restarted after it."""
 
     id: ClassVar[str] = "container"
 
@@ -39,12 +39,12 @@ class ContainerFault:
 
     def __post_init__(self) -> None:
         if self.harm is Harm.NETWORK and self.role is not self.at.role:
-            raise ValueError("only a client of the broker is disconnected: the one whose request is held")
+            raise ValueError(f"only the {self.at.role}, whose request is held, can be disconnected: make it the role")
 
     def evidence(self) -> Evidence:
         """Return what the history must show.
 
-        The rule was hit at the target, those who die died by SIGKILL or by themselves, and the engine said what it did.
+        The rule was hit at the target, the victims died by SIGKILL or by themselves, and the engine reported the harm.
         """
         dies = () if self.harm in _NOT_KILLED else (self.role,)
         ended = (self.role,) if self.harm is Harm.DISK else ()
@@ -54,11 +54,11 @@ class ContainerFault:
                         proofs=(said, Forgot()) if forgets else (said,))  # fmt: skip
 
     def needs(self) -> tuple[type, ...]:
-        """Only a container can have this fault."""
+        """Return the abilities that it needs: the system must run its nodes as containers."""
         return (Containers,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the trigger. The nodes that are to die stand still from then on."""
+        """Arm the trigger. When it fires, the wire freezes the victims."""
         scope = FreezeScope.NODE if self.role is Role.BROKER else FreezeScope.CLIENT
         controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=scope))
         controls.say("armed")

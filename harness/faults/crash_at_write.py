@@ -1,4 +1,4 @@
-"""CrashAtWrite: a stage is held at a durable write behind the target record, and killed there with all its processes."""
+"""CrashAtWrite: a stage is held at a durable write that follows the target record, and killed there with all its processes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CrashAtWrite:
-    """A reader is given the target; at ``point`` from there on it is held by the kernel, killed, and started again.
+    """After a reader gets the target, its tracer holds it at the durable write ``point``. It is killed there and restarted.
 
-    It is not known which record that write is about: the target, or one that was read before it or with it. ``point`` is ``None``
-    until a dry run has shown which durable writes there are; such a fault cannot be armed. ``given`` is the frame that brings the
-    target.
+    Nobody knows which record that write is about: the target, or one that was read before it or with it. ``point`` is ``None``
+    until a dry run has shown which durable writes there are; such a fault cannot be armed. ``given`` (step and direction) is the
+    frame that brings the target.
     """
 
     id: ClassVar[str] = "crash-at-write"
@@ -36,7 +36,7 @@ class CrashAtWrite:
     def evidence(self) -> Evidence:
         """Return what the history must show.
 
-        A thread was held at this very write, behind the record; its stage died by SIGKILL.
+        A thread was held at this write, after its stage had got the target; the stage died by SIGKILL.
         """
         return Evidence("durable", killed=(self.role,), approached=True, write=str(self.point or ""))
 
@@ -50,7 +50,7 @@ class CrashAtWrite:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill the stage where it is held, and start it again."""
+        """Kill the stage at the write where it is held, and restart it."""
         fired = await_fault(controls, self._at())
         victim = controls.target(self.role, fired.node)
         victim.kill()
@@ -60,5 +60,5 @@ class CrashAtWrite:
 
     def _at(self) -> AtWrite:
         if self.point is None:
-            raise ValueError(f"nobody has seen yet which durable writes the {self.role} makes")
+            raise ValueError(f"no dry run has shown yet which durable writes the {self.role} makes: make one first")
         return AtWrite(self.role, self.point, OnWire(self.role, *self.given))

@@ -32,6 +32,6 @@ class Drop:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Wait until it has happened."""
+        """Wait until the wire has dropped the frame."""
         await_fault(controls, self.at)
         controls.say("healed")

@@ -1,4 +1,4 @@
-"""EndInput: a producer gets all remaining records and the end of its input at once."""
+"""EndInput: a producer gets all remaining records and the end of its standard input at once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class EndInput:
     """At ``at`` the producer is stopped until all other records, and the end of input, wait in its standard input.
 
-    Then it goes on. Its request is lost and its connection cut, so its client must send something again. A program that ends with
-    its input, without waiting for its client, loses that. (On a sound connection most of it would have been sent by then.)
+    Then it goes on. Its request is lost and its connection cut, so its client library must send records again. A program that
+    exits at the end of its input without flushing its client loses these records. (On an intact connection most of them would
+    have been sent by then.)
     """
 
     id: ClassVar[str] = "end-input"

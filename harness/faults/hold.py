@@ -1,6 +1,6 @@
 """Hold: a frame is held until something else has happened, and is then sent on over the same connection.
 
-So an answer can come when its client waits for another one.
+So an answer can arrive while its client waits for the answer to another request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Event: TypeAlias = OnWire | Until
 
 _WORDS = {
-    Until.EXPELLED: "its client to be put out of its group",
+    Until.EXPELLED: "its client to be removed from its group",
     Until.EXHAUSTED: "the source to be exhausted",
     Until.SETTLED: "everything acknowledged to be recorded",
 }
@@ -32,9 +32,9 @@ _WORDS = {
 class Hold:
     """The frame ``at``, and all frames behind it on its connection, are held until ``until``. Then they are sent on in order.
 
-    ``until`` is another frame, which waits until this one has been sent on, or an event that no frame shows. The client's other
-    connections are not held. If ``until`` never comes, the wait ends at its bound, and the cell is void. With ``lost`` the frame
-    ``until`` never arrives: its connection ends behind this one.
+    ``until`` is another frame, which waits until this one has been sent on, or an event that no frame shows (:class:`Until`). The
+    client's other connections are not held. If ``until`` does not happen in time, the cell is void. With ``lost`` the frame
+    ``until`` is dropped: its connection is cut after the held frame was sent on.
     """
 
     id: ClassVar[str] = "hold"
@@ -45,24 +45,24 @@ class Hold:
 
     def __post_init__(self) -> None:
         if self.lost and not isinstance(self.until, OnWire):
-            raise ValueError(f"{self.until} is no frame that could be lost")
+            raise ValueError(f"lost needs a frame in until: {self.until} is none")
         if not isinstance(self.until, OnWire) and self.until not in _WORDS:
-            raise ValueError(f"nobody can wait until {self.until} with a frame in hand")
+            raise ValueError(f"a held frame cannot wait for {self.until}")
 
     @property
     def words(self) -> str:
-        """What it waits for."""
+        """Name in words the event that the held frame waits for."""
         if not isinstance(self.until, OnWire):
             return _WORDS[self.until]
         return f"the {self.until.role}'s {self.until.api.label} {self.until.direction}"
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, and what it held has gone on; nobody died."""
+        """Return what the history must show: the rule was hit at the target, the held frame was released, nobody died."""
         approached = self.at.since is not None
         return Evidence("rule", at_target=not self.at.offset, approached=approached, proofs=(LetGo(self.words),))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must have groups that put a client out, if that is waited for."""
+        """Return the abilities that it needs: for ``Until.EXPELLED`` the system must have consumer groups."""
         return (Membership,) if self.until is Until.EXPELLED else ()
 
     def arm(self, controls: Controls) -> None:

@@ -28,7 +28,7 @@ class Forget(StrEnum):
     CHECKPOINT = "checkpoint"
     """The checkpoint folder of a streaming query, whole."""
     RETENTION = "retention"
-    """What retention deletes while the query is down: the records of the current batch, and all before it."""
+    """The records that retention deletes while the query is down: those of the current batch, and all before it."""
 
 
 POWER_LOST = frozenset({Forget.TOPIC, Forget.ALL})
@@ -39,7 +39,7 @@ class Kill:
     """At ``at``: freeze, kill ``victims`` in order, wait until they are reaped, release or discard held frames, restart.
 
     ``held`` says what becomes of the held frame: ``discard`` (it never arrived) or ``deliver`` (it was on its way).
-    ``forget`` makes a power loss of a broker's death.
+    ``forget`` names the data that is lost with it, e.g. what a power loss takes from a broker.
     """
 
     id: ClassVar[str] = "kill"
@@ -55,21 +55,21 @@ class Kill:
     shrunk: bool = False
     """Whether held frames are released only when the cluster no longer counts the victims as in sync."""
     stalled: bool = False
-    """Whether no follower gets a copy, from the target on until the victims are dead."""
+    """Whether replication to the followers stops from the target on, until the victims are dead."""
     outlasting: bool = False
-    """Whether the victims are away for longer than a consumer's session lasts by the consumer's own clock."""
+    """Whether the victims stay down for longer than the consumer's session time-out, by the consumer's own clock."""
 
     def __post_init__(self) -> None:
         if not self.victims:
-            raise ValueError("a kill needs a victim")
+            raise ValueError("a kill needs at least one role in victims")
         if isinstance(self.at, InProgram) and self.victims != (self.at.role,):
-            raise ValueError(f"a failpoint kills the {self.at.role} it stands in, and nobody else")
+            raise ValueError(f"a failpoint can kill only the {self.at.role}, whose program has it: name no other victim")
         if self.late is not None and self.late not in self.victims:
-            raise ValueError(f"the {self.late} cannot come back late: it is no victim")
+            raise ValueError(f"late: the {self.late} is not among the victims, so it cannot come back late")
         stateful = self.forget in {Forget.CHECKPOINT, Forget.RETENTION}
         owners = (Role.DRIVER,) if stateful else (Role.BROKER, Role.LEADER, Role.FOLLOWER)
         if self.forget is not None and not set(owners) & set(self.victims):
-            raise ValueError(f"only files of a dead {owners[0]} can be forgotten: it must be among the victims")
+            raise ValueError(f"forget needs a dead {owners[0]}: add it to the victims")
 
     def evidence(self) -> Evidence:
         """Return what the history must show: the rule or failpoint was hit at the target, and the victims died by SIGKILL."""

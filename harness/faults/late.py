@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The request ``at`` is held and its connection cut; at ``into`` it arrives, over a connection of its own.
+    """The request ``at`` is held and its connection cut. When the frame ``into`` comes, the wire delivers the request.
 
-    The frame ``into`` waits meanwhile. With ``kill`` the sender is then killed and the waiting frame is discarded; with
-    ``dies`` the sender goes on, and is killed at that trigger.
+    The request goes over a connection of its own, and ``into`` waits meanwhile. With ``kill`` the sender is killed after that,
+    and ``into`` is discarded. If ``dies`` is given, the sender goes on, and is killed at that trigger.
     """
 
     id: ClassVar[str] = "late"
@@ -32,9 +32,9 @@ class Late:
         if self.at.direction is not Direction.REQUEST:
             raise ValueError("only a request can arrive late: a response belongs to its connection")
         if self.at.role is not self.into.role:
-            raise ValueError("a late request arrives in the life of its own sender")
+            raise ValueError(f"into must be a frame of the {self.at.role}, which sent the late request")
         if self.dies is not None and not self.kill:
-            raise ValueError("what dies somewhere is killed")
+            raise ValueError("dies needs kill=True: it says where the sender is killed")
 
     def evidence(self) -> Evidence:
         """Return what the history must show: the rule was hit at the target; with ``kill``, the sender died by SIGKILL."""

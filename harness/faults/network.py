@@ -22,27 +22,27 @@ class Until(StrEnum):
     """When the network is mended: after an effect, not after a fixed time."""
 
     GAVE_UP = "gave-up"
-    """The client has ended a connection by itself."""
+    """The client has closed a connection."""
     TOLD = "told"
     """The program was told that the outcome of the target is unknown."""
     CUT = "cut"
-    """As many connections as the effect's limit were ended from the far side."""
+    """``limit`` connections were ended from the broker's side of the wire."""
     WAITED = "waited"
     """A request has waited ``waits_s`` for its answer."""
     EXPELLED = "expelled"
-    """The group has put the client out."""
+    """The consumer group has removed the client."""
     EXHAUSTED = "exhausted"
-    """The source has nothing left to give."""
+    """The source is exhausted: the program has taken every record."""
     SETTLED = "settled"
-    """Everything acknowledged is recorded, and the source exhausted."""
+    """The source is exhausted, and every acknowledged record is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """At ``at`` the wire holds the frame, the toxics are added, and the frame is released into them, until ``until``.
+    """At ``at`` the wire holds the frame, adds ``toxics`` to the network, and releases the frame; they stay until ``until``.
 
-    ``effect`` and ``limit`` are the proof that they were there (see :class:`~harness.proofs.network.Effect`). ``times``:
-    so often in all, each time at the next frame that ``at`` describes (flapping).
+    ``effect`` and ``limit`` say what the wire must have measured (see :class:`~harness.proofs.network.Effect`). All of this
+    happens ``times`` times, each time at the next frame that ``at`` describes (flapping). ``waits_s``: seconds.
     """
 
     id: ClassVar[str] = "network"
@@ -55,23 +55,23 @@ class Network:
     times: int = 1
     waits_s: float = 0.0
     also: tuple[Role, ...] = ()
-    """Roles whose network is made bad too, besides that of ``at``."""
+    """Further roles, besides that of ``at``, whose network is made bad."""
 
     def __post_init__(self) -> None:
         if not self.toxics or self.times < 1:
-            raise ValueError("a fault of the network needs a toxic, and happens at least once")
+            raise ValueError("a network fault needs at least one toxic, and times of at least 1")
         if (self.until is Until.WAITED) != (self.waits_s > 0):
-            raise ValueError("waits_s belongs to Until.WAITED, and there it is above 0")
+            raise ValueError("waits_s must be above 0 for Until.WAITED, and left out otherwise")
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles whose connections are affected."""
+        """The roles whose network is made bad."""
         return (self.at.role, *self.also)
 
     def evidence(self) -> Evidence:
         """Return what the history must show.
 
-        The rule was hit at the target, nobody died, and the network did what it was made to do.
+        The rule was hit at the target, nobody died, and the bad network had its effect.
         """
         need = NetworkBad(tuple(map(str, self.roles)), self.effect, self.limit, self.times)
         return Evidence("rule", at_target=not self.at.offset, proofs=(need,))

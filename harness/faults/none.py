@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NoFault:
-    """Nothing is done."""
+    """No fault: the pipeline runs undisturbed."""
 
     id: ClassVar[str] = "none"
 
     watched: bool = False
-    """The kernel's tracer writes down what the reading stages write durably, as a dry run wants it; it slows them down."""
+    """Whether a tracer writes down the durable writes of the reading stages, for a dry run; it slows them down."""
 
     def evidence(self) -> Evidence:
-        """Return no demand: nothing has to be shown."""
+        """Return what the history must show: nothing."""
         return Evidence(trigger="none")
 
     def arm(self, controls: Controls) -> None:

@@ -1,4 +1,4 @@
-"""Pause: a process is stopped beyond its session time-out and wakes up after another has taken over: a zombie."""
+"""Pause: a process is stopped for longer than its session time-out, and wakes up after another took over: a zombie."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """At ``at`` the process is stopped, until the group has put it out; then it goes on as if nothing had happened.
+    """At ``at`` the process is stopped until its group has removed it; then it goes on as if nothing had happened.
 
-    ``others_finish``: it goes on only when those that took over have done all the work. ``others_ask``: it goes on when they have
-    asked for the positions of what they took over; they work after that, and its own request to join again waits for them.
-    ``told``: its held frames are released only when it has been told that it was put out.
+    ``others_finish``: it goes on only after the members that took over have done all the work. ``others_ask``: it goes on when
+    those members have asked for the positions of their new partitions; the wire holds its own request to rejoin until they have
+    worked. ``told``: its held frames are released only after an answer has told it that it was removed.
     """
 
     id: ClassVar[str] = "pause"
@@ -37,7 +37,7 @@ class Pause:
         return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must have groups that put a stopped member out."""
+        """Return the abilities that it needs: the system must have groups that remove a stopped member."""
         return (Membership, Rebalance) if self.others_ask else (Membership,)
 
     def arm(self, controls: Controls) -> None:
@@ -46,7 +46,7 @@ class Pause:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop the process, wait until its group has put it out and others have taken over, wake it."""
+        """Stop the process, wait until its group has removed it and others have taken over, wake it."""
         sleeper, hold = stop_at(controls, self.at)
         members = controls.ability(Membership)
         members.await_expired(self.at.role)

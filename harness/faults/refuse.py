@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The message ``at`` is held until the broker has been told to refuse the next one, and is then sent on to it."""
+    """The wire holds the message ``at``, tells the broker to refuse the next message, and then sends the held one on."""
 
     id: ClassVar[str] = "refuse"
 
@@ -25,14 +25,14 @@ class Refuse:
 
     def __post_init__(self) -> None:
         if self.at.direction is not Direction.REQUEST:
-            raise ValueError("what a broker refuses is on its way to it")
+            raise ValueError("at must be a request: a broker can refuse only what it is sent")
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and the broker's answer to it was a refusal; nobody died."""
+        """Return what the history must show: the rule was hit at the target, the broker's answer refuses it, nobody died."""
         return Evidence("rule", proofs=(Refused(),))
 
     def needs(self) -> tuple[type, ...]:
-        """The broker can be told to refuse."""
+        """Return the abilities that it needs: the broker must be able to refuse a message on demand."""
         return (Refusal,)
 
     def arm(self, controls: Controls) -> None:

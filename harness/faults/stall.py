@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """At ``at`` the ``victim`` is stopped for ``seconds``; what the wire holds of the program goes on at once."""
+    """At ``at`` the ``victim`` is stopped for ``seconds``; the frame that the wire holds is released at once."""
 
     id: ClassVar[str] = "stall"
 
@@ -28,9 +28,9 @@ class Stall:
 
     def __post_init__(self) -> None:
         if self.victim is self.at.role:
-            raise ValueError(f"the {self.victim} cannot be what its own record goes on to: use Pause")
+            raise ValueError(f"Stall stops a server that the {self.victim} works with, not the {self.victim} itself: use Pause")
         if self.seconds <= 0:
-            raise ValueError("a stall takes a while: seconds are above 0")
+            raise ValueError("seconds must be above 0")
 
     def evidence(self) -> Evidence:
         """Return what the history must show: the rule was hit at the target, and the victim was stopped, and woke up."""
@@ -41,7 +41,7 @@ class Stall:
         return ()
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule. Nothing else of the program is held: it is to go on, and to meet the victim."""
+        """Arm the rule. It holds only the frame at the target: the program must go on, and call the stopped server."""
         controls.arm(self.at, rule_at(self.at, Action.HOLD))
         controls.say("armed")
 

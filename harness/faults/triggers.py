@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rule:
-    """Return the rule that does ``action`` at a trigger on the wire; ``more`` is what else :class:`Rule` has.
+    """Return the rule that does ``action`` at a trigger on the wire; ``more`` are other fields of :class:`Rule`.
 
     An answer matches only if it grants the request: a broker that is busy, or no longer the leader, refuses first.
     """
@@ -21,7 +21,7 @@ def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rul
 
 
 def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:
-    """Wait until the fault's trigger fires, and say so.
+    """Wait until the fault's trigger fires, and write that into the history.
 
     Raises:
         NotFiredError: the trigger did not fire in time.
@@ -32,7 +32,7 @@ def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:
 
 
 def arm_stop(controls: Controls, at: Trigger, *, freeze: FreezeScope | None = FreezeScope.CLIENT) -> None:
-    """Arm a trigger at which a process waits to be stopped, by itself or because the wire holds its request.
+    """Arm a trigger at which a process waits to be stopped: at its failpoint, or because the wire holds its frame.
 
     ``freeze`` says what else of the process the wire holds.
     """
@@ -43,7 +43,9 @@ def arm_stop(controls: Controls, at: Trigger, *, freeze: FreezeScope | None = Fr
 
 
 def stop_at(controls: Controls, at: Trigger) -> tuple[Target, str | None]:
-    """Stop the process at the fault's trigger, and say so. Return the process and what the wire holds of it.
+    """Stop the process at the fault's trigger, and write that into the history.
+
+    Return the process and the id of the frame that the wire holds (``None`` at a failpoint).
 
     Raises:
         NotFiredError: the trigger did not fire in time.

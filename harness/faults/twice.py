@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 BEHIND = "second-"
-"""Begins the names of the second fault's rules."""
+"""How the ids of the second fault's rules begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Twice:
 
     def __post_init__(self) -> None:
         if any(isinstance(fault.at, InProgram) for fault in (self.first, self.second)):
-            raise ValueError("of two faults both are on the wire")
+            raise ValueError("both faults of Twice must be on the wire: a failpoint is not possible here")
 
     @property
     def at(self) -> Any:
@@ -42,7 +42,7 @@ class Twice:
         return self.first.at
 
     def evidence(self) -> Evidence:
-        """Both have fired, the first at the target. A role that is killed by both is killed twice."""
+        """Return what the history must show: both faults fired, the first at the target. A role that both kill dies twice."""
         one: Evidence = self.first.evidence()
         other: Evidence = self.second.evidence()
         return dataclasses.replace(
@@ -51,7 +51,7 @@ class Twice:
         )  # fmt: skip
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that either of them needs."""
+        """Return the abilities that either fault needs."""
         return tuple(dict.fromkeys((*needs_of(self.first), *needs_of(self.second))))
 
     def arm(self, controls: Controls) -> None:
@@ -62,7 +62,7 @@ class Twice:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Inject both, one after the other."""
+        """Inject both faults, one after the other."""
         second = _Second(controls)
         self.first.inject(_Part(controls, applied=(lambda: self.second.arm(second)) if self._waits else None))
         self.second.inject(second)
@@ -75,7 +75,7 @@ class Twice:
 
 
 class _Part:
-    """The controls as one of two faults sees them. Armed and healed are said once, for both."""
+    """The controls as one of two faults sees them. Only ``Twice`` itself says ``armed`` and ``healed``, once for both."""
 
     def __init__(self, controls: Controls, applied: Any = None) -> None:
         self._controls = controls
@@ -102,7 +102,7 @@ class _Part:
         return self._controls.await_fired(trigger)
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Say what becomes of what is held."""
+        """Release, discard or deliver a held frame."""
         return self._controls.resolve(hold, how)
 
     def target(self, role: Role, node: str | None = None) -> Target:
@@ -110,15 +110,15 @@ class _Part:
         return self._controls.target(role, node)
 
     def settle(self) -> None:
-        """Wait until all is recorded."""
+        """Wait until every acknowledged record is recorded."""
         self._controls.settle()
 
     def await_exhausted(self) -> None:
-        """Wait for the source's end."""
+        """Wait until the source is exhausted."""
         self._controls.await_exhausted()
 
     def disarm(self) -> None:
-        """Take nothing back: the other one's rules are among it."""
+        """Do nothing: the rules of the other fault must stay armed."""
 
     def ability(self, kind: type[A]) -> A:
         """Return an ability."""
@@ -126,7 +126,7 @@ class _Part:
 
 
 class _Second(_Part):
-    """Likewise; its rules have names of their own."""
+    """The controls as the second fault sees them: its rules get ids of their own."""
 
     def _named(self, act: Rule) -> Rule:
         return dataclasses.replace(act, id=f"{BEHIND}{act.id}")

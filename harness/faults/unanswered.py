@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Unanswered:
     """At ``at`` the process is killed. It starts again, and the first answer to ``asks`` is lost and the connection cut.
 
-    Such a request asks for a position, or for an identity. A client that treats a missing answer as an answer goes on at a wrong
-    place. With ``told`` the request never arrives, and is refused by that error in the broker's name.
+    ``asks`` is a request for a position or a producer's identity. A client that takes a missing answer for an answer goes on at
+    a wrong place. With ``told`` the wire refuses the request with that error in the broker's name, and the broker never gets it.
     """
 
     id: ClassVar[str] = "unanswered"

@@ -31,6 +31,6 @@ class WorkFails:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Wait until it has happened."""
+        """Wait until the work on the target has failed."""
         await_fault(controls, self.at)
         controls.say("healed")

@@ -23,7 +23,7 @@ DEFAULT_RECORDS = 24
 LEAST_RECORDS = 12
 MOST_RECORDS = 100_000
 MOST_PARTITIONS = 1000
-"""Of a topic: so many an embedded broker has made in some seconds, and a run has some dozen records."""
+"""The most partitions of a topic: an embedded broker makes so many within seconds, and a run has a few dozen records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """The stable, readable id: selects the cell everywhere."""
+        """The stable, readable id, by which every command selects the cell."""
         return f"{self.system}/{self.client}/{self.pipeline}/{self.scenario.id}/{self.semantic}/{self.runtime}/s{self.seed}"
 
     @property
@@ -55,12 +55,12 @@ class Cell:
         return dataclasses.asdict(self.settings)  # type: ignore[call-overload, no-any-return]  # it is a dataclass
 
     def logs(self) -> dict[str, int]:
-        """Return how many partitions each log has that is read at the end, by its hop. A queue is none."""
+        """Return how many partitions each log has that is read at the end, by its hop. Queues are left out."""
         return dict(self.settings.logs(self.scenario.pipeline))
 
     @property
     def key(self) -> str:
-        """Eight hex digits that keep this cell apart on a shared broker: client ids, topics and groups begin with it."""
+        """Eight hex digits that identify the cell on a shared broker: its client ids, topics and groups begin with them."""
         return hashlib.sha256(f"{self.id}/{self.records}".encode()).hexdigest()[:8]
 
     @property
@@ -77,21 +77,21 @@ class Cell:
 
     @property
     def settings(self) -> Settings:
-        """The settings that make up the semantic here."""
+        """The settings that implement the semantic in this cell."""
         return self.scenario.settings(self.semantic, self.client, self.system)
 
     @property
     def ordered(self) -> bool:
-        """Whether it claims that the records of a key are recorded in their order."""
+        """Whether the cell claims that the records of a key are recorded in their order."""
         return False
 
     @property
     def still_s(self) -> float | None:
-        """For how long nothing may move in its drain before it counts as stuck; null: the drain has all its time."""
+        """After how many seconds without progress its drain counts as stuck; None: only at the drain's deadline."""
         return None
 
     def stood(self, still_s: float, *, moved: bool) -> None:
-        """Take in that nothing moved in its drain for so long, and then something did, or it was given up."""
+        """Take note of one silence in the drain: it lasted ``still_s`` seconds, and ended by progress (``moved``) or time-out."""
 
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""
@@ -120,7 +120,7 @@ def system_name(system: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the source offers, and at which record the fault is placed."""
+    """The records that the source offers, and the target, at which the fault is placed."""
 
     records: tuple[Record, ...]
     target: Record
@@ -128,7 +128,7 @@ class Load:
     jitter_ms: tuple[int, int]
 
     def select(self) -> dict[Select, frozenset[str]]:
-        """Return the record ids behind each named selection."""
+        """Return the record ids of each named selection."""
         at = self.target.position
         first = (at - 1) // self.unit * self.unit + 1
         return {
@@ -141,7 +141,7 @@ class Load:
 
 
 def middle_of(count: int) -> tuple[int, int]:
-    """Return how many records come before the middle third, and how many with it.
+    """Return how many records come before the middle third, and how many up to its end.
 
     >>> middle_of(24), middle_of(2)
     ((8, 16), (1, 2))
@@ -153,8 +153,8 @@ def middle_of(count: int) -> tuple[int, int]:
 def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
     """Draw a load: keys, filler sizes, jitter and the target all depend on the seed.
 
-    The target is in the middle third, and its key comes again after its unit: what goes on behind it in its partition
-    shows where a restarted consumer resumed.
+    The target is in the middle third, and its key comes again after its unit: so later records in the target's partition show
+    where a restarted consumer resumed.
     """
     number = int.from_bytes(hashlib.sha256(f"{seed}/{salt}".encode()).digest()[:8], "big")
     dice = random.Random(number)
@@ -178,7 +178,7 @@ def expand(
     client: str = "kafka-python",
     runtime: str = "process",
 ) -> Iterator[Cell]:
-    """Yield every cell of the product; cells that do not apply are among them, with their reason."""
+    """Yield a cell for each combination, including those that do not apply (their expectation has the reason)."""
     wanted = tuple(semantics)
     for seed in seeds:
         for scenario in scenarios:

@@ -1,4 +1,4 @@
-"""Proof of a refusal in the broker's name: the client got it, and it was true of what the broker had got."""
+"""Proof that the wire refused a request in the broker's name: the client got the error, and it fits what the broker did."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 ASKED_ANEW: Final = Sign("asked-anew", "the client was refused in the broker's name at this record, and asked the same again")
-"""Requests that count for every record: it is not known for which record they were sent again."""
+"""The client repeated a refused request. A request that names no record counts for each record at which the rule was hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """``times`` requests were refused by ``error``, and the client was told so.
+    """The wire refused ``times`` requests with ``error``, and the client got each refusal.
 
-    The broker has answered none of them, for it never got one. With ``forward`` it got and granted each, and its answer was
-    swallowed.
+    The broker never got these requests. With ``forward`` it got and granted each of them, and the wire swallowed its answer.
     """
 
     name: ClassVar[str] = "answered"
@@ -31,26 +30,26 @@ class Answered:
     times: int = 1
 
     def trouble(self, course: Course) -> str | None:
-        """Say which refusal did not reach the client, or was not true."""
+        """Say which refusal did not reach the client, or does not fit what the broker did."""
         rules = list(course.history.of(kinds.RULE))
         hits = [event for event in rules if event.get("phase") == "hit" and event.get("action") == "answer"]
         given = {_request(event): event for event in rules if event.get("phase") == "answered"}
         said = {_request(event): event for event in course.history.of(kinds.FRAME) if event.get("dir") == "response"}
         if len(hits) < self.times:
-            return f"{len(hits)} requests were to be refused by {self.error}, not {self.times}"
+            return f"the wire's rule met {len(hits)} requests to refuse with {self.error}, and {self.times} were planned"
         return next((bad for hit in hits if (bad := self._bad(given.get(_request(hit)), said.get(_request(hit))))), None)
 
     def _bad(self, given: Event | None, said: Event | None) -> str | None:
         if given is None or given.get("error") != self.error or given.get("forward") is not self.forward:
-            return f"a request was to be refused by {self.error}, and its client was not told so"
+            return f"the wire did not answer a request with {self.error}, as its rule says"
         if not given.get("reached"):
-            return f"the refusal by {self.error} did not reach the client"
+            return f"the refusal with {self.error} did not reach the client"
         if not self.forward:
-            return None if said is None else f"a request was refused by {self.error}, and the broker had got it"
+            return None if said is None else f"the wire refused a request with {self.error}, but the broker got it all the same"
         if said is not None and given.get("said") is None:
-            return f"a request was refused by {self.error} as if it was done, and nobody has read what the broker said"
-        wrong = "never had it" if said is None else "had refused it" if given.get("said") else ""
-        return f"a request was refused by {self.error} as if it was done, and the broker {wrong}" if wrong else None
+            return f"the wire refused a forwarded request with {self.error}, but could not read the broker's own answer to it"
+        wrong = "never answered it" if said is None else "refused it as well" if given.get("said") else ""
+        return f"the wire refused a forwarded request with {self.error}, but the broker {wrong}" if wrong else None
 
 
 def _request(event: Event) -> tuple[object, object]:
@@ -58,7 +57,10 @@ def _request(event: Event) -> tuple[object, object]:
 
 
 def answer_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records whose request was refused and sent again; for a request without a record, those it is counted from."""
+    """Return the records whose request was refused and sent again.
+
+    A request that names no record counts for every record at which the rule was hit.
+    """
     rules = list(history.of(kinds.RULE))
     marked = {record for event in rules if event.get("phase") == "hit" for record in event.get("records") or ()}
     asked = [event for event in history.of(kinds.FRAME) if event.get("dir") == "request"]

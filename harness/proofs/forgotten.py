@@ -22,12 +22,12 @@ class Forgot:
     name: ClassVar[str] = "forgot"
 
     def trouble(self, course: Course) -> str | None:
-        """Name the broker whose files were not."""
+        """Name a killed broker of which no file was reverted."""
         return spared(course.history, course.killed)
 
 
 def spared(history: History, killed: Iterable[Event]) -> str | None:
-    """Name the broker that should have lost its power and whose files were not reverted."""
+    """Say that no file was reverted, or name a killed broker of which none was; ``None`` if each lost its unflushed data."""
     forgot = [event for event in history.of(kinds.FAULT) if event.get("phase") == "forgot"]
     if not forgot:
         return "no file was reverted to its flushed state"

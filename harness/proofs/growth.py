@@ -1,4 +1,4 @@
-"""Proof that partitions were added while the pipeline ran, and in time."""
+"""Proof that partitions were added to the topic while the pipeline read it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """The topic got partitions while it was read, and the target stands in one of those."""
+    """Partitions were added to the topic while it was read, and the target is in one of them."""
 
     name: ClassVar[str] = "grown"
 
@@ -24,20 +24,20 @@ class Grown:
 
 
 def ungrown(history: History, target: str) -> str | None:
-    """Say how the topic did not grow as planned: not at all, before it was read, or without the target in a new partition."""
+    """Say that no partition was added, that it was added before anybody read the topic, or that the target is in an old one."""
     when = added(history)
     if not when:
-        return "the topic was to get partitions, and got none"
+        return "no partition was added to the topic"
     grew = min(when.values())
     if not any(event["t"] < grew for event in history.of(kinds.DELIVERED, kinds.BATCH, kinds.FETCHED)):
-        return "the topic got partitions before anybody had read of it"
+        return "the partitions were added before anybody had read from the topic"
     old = {f"{e['topic']}/{e['partition']}" for e in history.of(kinds.STORED)
            if e["record"] == target and e["hop"] == "topic" and (e["topic"], e["partition"]) not in when}  # fmt: skip
     if old:
-        return f"{target} was to go into a partition that was added, and stands in {', '.join(sorted(old))}"
+        return f"{target} is not in an added partition, but in {', '.join(sorted(old))}"
     return None
 
 
 def added(history: History) -> dict[tuple[str, int], int]:
-    """When each partition was added."""
+    """Return when each partition was added (monotonic ns), by topic and partition."""
     return {(event["topic"], event["partition"]): event["t"] for event in history.of(kinds.ADDED)}

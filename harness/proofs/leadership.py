@@ -1,4 +1,4 @@
-"""Proofs about leadership, by the cluster's own word: that a leader moved, and that a broker had its role."""
+"""Proofs about leadership, as the cluster reported it: that a leader moved, and that a killed broker had its role."""
 
 from __future__ import annotations
 
@@ -15,74 +15,74 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 TRANSACTION_LOG = ("__transaction_state", 0)
-"""Topic and partition: whoever leads it coordinates the transactions (it has one partition here)."""
+"""Topic and partition of the transactions' log: its leader is the coordinator of all transactions (it has one partition here)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeadershipMoved:
-    """The target's partition has another leader at the end than when the fault was applied."""
+    """The target's partition got another leader after the fault was applied."""
 
     name: ClassVar[str] = "leader-moved"
 
     def trouble(self, course: Course) -> str | None:
-        """Say that it kept its leader."""
+        """Say that the target's partition kept its leader."""
         return unmoved(course.history, course.plan.target)
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredElected:
-    """That leader was the preferred replica all along, and was elected: the order of the replicas has not changed."""
+    """The new leader is the preferred replica, and the order of the replicas (the first is preferred) did not change."""
 
     name: ClassVar[str] = "preferred-elected"
 
     def trouble(self, course: Course) -> str | None:
-        """Say how it was not."""
+        """Say why the history does not show that the preferred replica was elected."""
         return not_elected(course.history, course.plan.target, course.fired_at or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """``count`` brokers were ended in order and started again, one at a time, beginning with the target's leader."""
+    """``count`` brokers were stopped by SIGTERM and restarted, one at a time, beginning with the target's leader."""
 
     name: ClassVar[str] = "rolled"
 
     count: int
 
     def trouble(self, course: Course) -> str | None:
-        """Say which was not, or when."""
+        """Say which broker was not restarted, or not in its turn."""
         return not_rolled(course.history, course.plan.target, self.count)
 
 
 @dataclass(frozen=True, slots=True)
 class PartHad:
-    """Each broker that was killed for a part that it has for a while (leader, follower, controller, coordinator) had it."""
+    """Each broker that was killed as leader, follower, controller or coordinator had that role at the time."""
 
     name: ClassVar[str] = "part-had"
 
     def trouble(self, course: Course) -> str | None:
-        """Say which had another."""
+        """Name a broker that was killed and did not have the role that it was killed for."""
         return wrong_part(course.history, course.plan.target, course.killed)
 
 
 def unmoved(history: History, target: str) -> str | None:
-    """Say that the target's partition kept its leader, where it was to get another."""
+    """Say that the target's partition kept its leader; ``None`` if the leader moved."""
     leaders = {e["leader"] for e in _said_of(history, target)}
-    return None if len(leaders) > 1 else f"the leader was to move, and stayed: {', '.join(sorted(leaders)) or 'unknown'}"
+    return None if len(leaders) > 1 else f"the leader did not move: {', '.join(sorted(leaders)) or 'unknown'}"
 
 
 def not_elected(history: History, target: str, since: int) -> str | None:
-    """Say how the target's partition did not get, after ``since``, the leader that was preferred all along."""
+    """Say why the history does not show that the preferred replica became leader after ``since`` (monotonic ns)."""
     said = _said_of(history, target)
     order = said[-1]["replicas"] if said else []
     waiting = [e for e in said if e["t"] >= since and e["replicas"] == order and e["leader"] != order[0]]
     if not waiting:
-        return "nothing says that another than the preferred replica led"
+        return "the history does not show that a broker other than the preferred replica was the leader before"
     after = [event["leader"] for event in said if event["t"] > waiting[-1]["t"]]
-    return None if after[:1] == order[:1] else f"the preferred replica {order[0]} was to be elected, and was not"
+    return None if after[:1] == order[:1] else f"the preferred replica {order[0]} was not elected"
 
 
 def not_rolled(history: History, target: str, count: int) -> str | None:
-    """Say how the brokers were not restarted one at a time, in order, each once, beginning with the target's leader."""
+    """Say which broker was not restarted once, in its turn, after the one before was back; the target's leader is the first."""
     leaders = [e["leader"] for e in _said_of(history, target)]
     down: str | None = None
     rolled: list[str] = []
@@ -92,22 +92,22 @@ def not_rolled(history: History, target: str, count: int) -> str | None:
             continue
         if phase == "exited" and event.get("asked") is True:
             if down is not None:
-                return f"{name} was ended while {down} was not back"
+                return f"{name} was stopped while {down} was not back"
             down = name
             rolled.append(name)
         elif phase == "ready" and name == down:
             down = None
     if down is not None:
-        return f"{down} was ended, and did not come back"
+        return f"{down} was stopped and did not come back"
     if len(rolled) != count or len(set(rolled)) != count:
-        return f"{count} brokers were to be restarted once each: {', '.join(rolled) or 'none was'}"
+        return f"not each of {count} brokers was restarted once; these were: {', '.join(rolled) or 'none'}"
     if rolled[0] not in leaders[:1]:
-        return f"{rolled[0]} was restarted first, and the target's leader was {', '.join(leaders[:1]) or 'unknown'}"
+        return f"{rolled[0]} was restarted first, but the target's leader was {', '.join(leaders[:1]) or 'unknown'}"
     return None if rolled == _in_turn(rolled) else f"the brokers were restarted out of order: {', '.join(rolled)}"
 
 
 def _in_turn(names: list[str]) -> list[str]:
-    """The order that begins with the first of them: who coordinates leads no data, and comes last.
+    """Return the order of restarts that begins with the first of them. A broker that coordinates leads no data and comes last.
 
     >>> _in_turn(["broker-2", "broker-1", "broker-3"])
     ['broker-2', 'broker-3', 'broker-1']
@@ -123,7 +123,7 @@ def _said_of(history: History, target: str) -> list[Event]:
 
 
 def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | None:
-    """Say which broker was killed in a part that it did not have, or in two, by what the cluster itself said before."""
+    """Name a broker that was killed for a role that it did not have, or that had two; the cluster itself reported the roles."""
     sent = [e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target]
     home = (sent[0].get("topic"), sent[0].get("partition")) if sent else None
     for end in killed:
@@ -133,7 +133,7 @@ def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | 
         coordination = _said_last(history, TRANSACTION_LOG, end["t"])
         last = coordination if role is Role.COORDINATOR else _said_last(history, home, end["t"])
         if last is None:
-            return f"nothing says whether {node} was the {role}"
+            return f"the cluster did not report whether {node} was the {role}"
         had = {
             Role.LEADER: last["leader"] == node,
             Role.COORDINATOR: last["leader"] == node,
@@ -141,9 +141,9 @@ def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | 
             Role.CONTROLLER: last["controller"] == node,
         }
         if not had[role]:
-            return f"{node} was killed as the {role}, and was not: leader {last['leader']}, controller {last['controller']}"
+            return f"{node} was killed as the {role} but was not: leader {last['leader']}, controller {last['controller']}"
         if role is Role.LEADER and coordination is not None and coordination["leader"] == node:
-            return f"{node} was killed as the leader, and coordinated transactions, too"
+            return f"{node} was killed as the leader but was the coordinator of transactions as well"
     return None
 
 

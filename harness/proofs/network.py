@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class Effect(StrEnum):
-    """What must be seen of it while it was on. ``limit`` belongs to :class:`NetworkBad`."""
+    """Which effect the wire must have measured while the network was bad. ``limit`` is that of :class:`NetworkBad`."""
 
     LATE = "late"
     """A request waited at least ``limit`` seconds for its answer (requests that a broker keeps waiting do not count)."""
     SILENT = "silent"
-    """Bytes went in, and no request was answered."""
+    """Bytes were sent, and no request was answered."""
     CUT = "cut"
-    """At least ``limit`` connections were ended from the far side."""
+    """At least ``limit`` connections were ended from the broker's side of the wire."""
     SLOW = "slow"
-    """Requests were answered, together at no more than ``limit`` bytes a second of waiting.
+    """Requests were answered, together at no more than ``limit`` bytes per second of waiting.
 
-    Not one by one: a limiter that has slept too long lets the next bytes through the sooner.
+    The rate of a single request proves nothing: a limiter that has slept too long lets the next bytes through sooner.
     """
     SLICED = "sliced"
     """The bytes of an answer came in at least ``limit`` pieces on average."""
@@ -35,7 +35,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkBad:
-    """Between wire and broker, for each of ``roles``, ``times`` times: put on, seen to have this effect, taken off."""
+    """Between wire and broker the network was bad ``times`` times for each of ``roles``, had ``effect``, and was mended."""
 
     name: ClassVar[str] = "network-bad"
 
@@ -45,17 +45,17 @@ class NetworkBad:
     times: int = 1
 
     def trouble(self, course: Course) -> str | None:
-        """Say for which role the network was not bad, was not mended, or had no effect."""
+        """Name a role whose network was not made bad, was not mended, or showed no effect."""
         return trouble(self, course.history.of(kinds.NETWORK))
 
 
 def trouble(need: NetworkBad, events: Iterable[Event]) -> str | None:
-    """Say why the ``network`` events do not show it, or ``None``.
+    """Say what of ``need`` the ``network`` events do not show, or return ``None``.
 
     >>> need = NetworkBad(("producer",), Effect.CUT, 2)
     >>> on, off = {"role": "producer", "phase": "on"}, {"role": "producer", "phase": "off", "sent": 9, "lost": 1}
     >>> trouble(need, [on, off])
-    'the network was made to cut for the producer, and changed nothing: 1 connections were ended from the far side, not 2'
+    "the network was made to cut for the producer, without effect: 1 connections were ended from the broker's side, not 2"
     >>> trouble(need, [on, off | {"lost": 2}]) is None
     True
     """
@@ -69,31 +69,31 @@ def trouble(need: NetworkBad, events: Iterable[Event]) -> str | None:
         for event in off:
             if missed := _SHOWS[need.effect](event, need.limit):
                 verb = "to cut" if need.effect == Effect.CUT else str(need.effect)
-                return f"the network was made {verb} for the {role}, and changed nothing: {missed}"
+                return f"the network was made {verb} for the {role}, without effect: {missed}"
     return None
 
 
 def _late(event: Event, limit: float) -> str | None:
     longest = float(event.get("longest_s", 0))
-    return None if longest >= limit else f"no request waited {limit:g} s for its answer, the longest {longest:.3f} s"
+    return None if longest >= limit else f"no request waited {limit:g} s for its answer, the longest waited {longest:.3f} s"
 
 
 def _silent(event: Event, _limit: float) -> str | None:
     if not event.get("sent"):
-        return "nothing was sent into it"
+        return "nothing was sent"
     return f"{event.get('answers')} requests were answered" if event.get("answers") else None
 
 
 def _cut(event: Event, limit: float) -> str | None:
     lost = int(event.get("lost", 0))
-    return None if lost >= limit else f"{lost} connections were ended from the far side, not {limit:g}"
+    return None if lost >= limit else f"{lost} connections were ended from the broker's side, not {limit:g}"
 
 
 def _slow(event: Event, limit: float) -> str | None:
     if not event.get("answers"):
         return "no request was answered"
     rate = float(event.get("rate", 0))
-    return None if rate <= limit else f"requests were answered at {rate:.0f} bytes a second, and {limit:g} was the limit"
+    return None if rate <= limit else f"requests were answered at {rate:.0f} bytes a second, above the limit of {limit:g}"
 
 
 def _sliced(event: Event, limit: float) -> str | None:

@@ -1,4 +1,4 @@
-"""Proof that a broker refused the target's message, by its own answer."""
+"""Proof that a broker refused the target's message: its own answer says so."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One message with the target was refused, and the refusal arrived."""
+    """The broker refused one message with the target, and the refusal reached the client."""
 
     name: ClassVar[str] = "refused"
 
     def trouble(self, course: Course) -> str | None:
-        """Say how often it was refused, if not once."""
+        """Say how often the target's message was refused, if not exactly once."""
         answers = [event for event in course.history.of(kinds.PRODUCE_ANSWER) if event["record"] == course.plan.target]
         times = sum(bool(event["error"]) and event["reached"] for event in answers)
         return None if times == 1 else f"the broker refused {course.plan.target} {times} times, not once"

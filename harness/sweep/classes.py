@@ -1,4 +1,4 @@
-"""Which points are alike, and which of them are run: the first and the last of each class, and some of the rest at random."""
+"""The classes of points that should behave alike, and which points are run: first and last of each class, and a sample."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 SAMPLED = 0.05
-"""The part of what was pruned that is run all the same: whether the classes are right is not believed either."""
+"""The share of the other points that is run as well, to test whether the points of a class do behave alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """What points must have in common to count as one: symmetric partitions and consumers have no name here."""
+    """What points have in common that should behave alike. Partitions and single consumers are left out: they are symmetric."""
 
     role: str
     api: str
@@ -29,7 +29,7 @@ class Class:
     phase: str
 
     def __str__(self) -> str:
-        """As a report shows it."""
+        """Return the class as a report shows it."""
         return f"{self.role} {self.api} {self.direction} · {self.act} · {self.phase}"
 
 
@@ -40,14 +40,14 @@ class Why(StrEnum):
     LAST = "last"
     SAMPLE = "sample"
     SPLIT = "split"
-    """It stands between two of its class that came out differently."""
+    """It is between two points of its class with different outcomes."""
 
 
 Chosen: TypeAlias = "tuple[Point, Why]"
 
 
 def class_of(point: Point, phase: str) -> Class:
-    """Return the class of a point, whose step passes in ``phase``."""
+    """Return the class of a point whose step is in ``phase``."""
     if point.second is None:
         step, act = point.step, point.act
     else:
@@ -56,7 +56,7 @@ def class_of(point: Point, phase: str) -> Class:
 
 
 def grouped(points: Iterable[Point], phases: Mapping[int, str]) -> dict[Class, tuple[Point, ...]]:
-    """Return the points of each class, in the order of the run. ``phases`` is by the place of a step."""
+    """Return the points of each class, in the order of the run. ``phases``: the phase of each step, by the step's place."""
     found: dict[Class, list[Point]] = {}
     for point in points:
         found.setdefault(class_of(point, phases[point.place]), []).append(point)
@@ -64,10 +64,10 @@ def grouped(points: Iterable[Point], phases: Mapping[int, str]) -> dict[Class, t
 
 
 def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collection[str] = ()) -> tuple[Chosen, ...]:
-    """Return the points that are run at first, and why: the first of every class, then the last ones, then a sample of the rest.
+    """Return the points to run at first, and why: the first of every class, then the last of every class, then a sample.
 
-    Who is cut short in between has seen every class. Within each of the three, classes that are not ``known`` from sweeps before
-    come first, and what kills a broker, which takes longest, last.
+    So an interrupted sweep has soon tried every class. Within each of the three parts, classes that are not ``known`` from
+    earlier sweeps come first, and points that kill a broker come last, because they take longest.
     """
     old = {point.id for each, points in classes.items() if str(each) in known for point in points}
     dice = random.Random(f"sweep {seed}")
@@ -82,9 +82,9 @@ def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collectio
 
 
 def splits(points: Sequence[Point], outcome: Mapping[str, K]) -> Iterator[Point]:
-    """Yield the points to be run next in a class of which two came out differently: between neighbours that did, the middle one.
+    """Yield the points of a class to run next: between two neighbours with different outcomes, the middle one.
 
-    ``outcome`` is by the point's id, of those that were run and count. Where all neighbours agree, none is left.
+    ``outcome``: the outcomes of the points that were run, by the point's id. If all neighbours agree, nothing is yielded.
     """
     at = [place for place, point in enumerate(points) if point.id in outcome]
     for before, after in itertools.pairwise(at):
@@ -93,7 +93,7 @@ def splits(points: Sequence[Point], outcome: Mapping[str, K]) -> Iterator[Point]
 
 
 def deviations(classes: Mapping[Class, Sequence[Point]], outcome: Mapping[str, K]) -> dict[Class, tuple[Point, ...]]:
-    """Return, by class, the points that came out otherwise than the first of their class that was run."""
+    """Return, by class, the points whose outcome differs from that of the first point of their class that was run."""
     found = {}
     for each, points in classes.items():
         ran = [point for point in points if point.id in outcome]

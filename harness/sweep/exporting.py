@@ -39,12 +39,12 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
     if file.resolve().parent.name != FOUND:
         raise UsageError(f"{file} is not in the folder {FOUND} of a sweep")
     if to.exists():
-        raise UsageError(f"{to} is there already: name a folder that is not")
+        raise UsageError(f"the folder {to} exists already: name a new one")
     sweep = sweep_of(Asked.load(directory), directory)
     findings = sweep.outcomes(sweep.planned()).findings()
     finding = next((each for each in findings if file_of(sweep, each).name == file.name), None)
     if finding is None:
-        raise UsageError(f"{file}: the sweep has no such finding any more")
+        raise UsageError(f"the sweep no longer has the finding of {file}: name another file of the same folder")
     found = Found.load(file)
     to.mkdir(parents=True)
     written = [to / "README.md"]

@@ -129,9 +129,9 @@ class Found:
         except OSError as error:
             raise UsageError(f"cannot read {file}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file} is no TOML: {error}") from error
+            raise UsageError(f"{file} is not valid TOML: {error}") from error
         except (TypeError, ValueError, KeyError, AttributeError, RuleError) as error:
-            raise UsageError(f"{file} is no scenario: {error}") from error
+            raise UsageError(f"{file} is not a valid scenario: {error}") from error
 
     @staticmethod
     def _from_plain(plain: dict[str, Any], file: Path) -> Found:
@@ -139,15 +139,15 @@ class Found:
             raise ValueError(f"it was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
         known = {each.name for each in dataclasses.fields(Found)} - {"file"}
         if unknown := sorted(plain.keys() - known):
-            raise ValueError(f"it says {unknown[0]}; what it can say: {', '.join(sorted(known))}")
+            raise ValueError(f"the field {unknown[0]} is unknown; the known ones: {', '.join(sorted(known))}")
         happenings: dict[str, Any] = {table: _happening(plain[table]) for table in ("fault", "then") if table in plain}
         found = Found(**plain | happenings | {"without": tuple(plain.get("without", ())), "file": file})
         if wrong := _wrong(found):
             raise ValueError(wrong)
         if bool(found.pipeline) == bool(found.declaration):
-            raise ValueError("it names one of pipeline and declaration")
+            raise ValueError("give either pipeline or declaration")
         if not 1 <= found.position <= found.records:
-            raise ValueError(f"there is no record {found.position} of {found.records}")
+            raise ValueError(f"position {found.position} is outside 1 to {found.records}")
         found.fault.fault()
         if found.then is not None:
             Twice(found.fault.fault(), found.then.fault())
@@ -178,7 +178,7 @@ def _trigger(plain: Mapping[str, Any]) -> Trigger | AtWrite:
         raise ValueError(wrong)
     since = _on_wire(plain["since"])
     if since != OnWire(Role(plain["role"]), since.api, since.direction):
-        raise ValueError("durable writes count from the first frame of a kind that brings the record to their own stage")
+        raise ValueError("since must be a frame that brings the record to the stage whose durable writes are counted")
     return AtWrite(Role(plain["role"]), write, since)
 
 

@@ -47,7 +47,7 @@ def swept(only: Sequence[str], asked: Asked) -> list[SweepCell]:
     for pattern in only:
         if not any(_means(pattern, each) for each in found):
             names = dict.fromkeys((*(name.partition("/")[0] for name in found), *found))
-            raise SelectionError(f"no pipeline is meant by {pattern!r}; {registry.suggestion(pattern, names)}")
+            raise SelectionError(f"no pipeline matches {pattern!r}; {registry.suggestion(pattern, names)}")
     meant = [each for name, each in found.items() if any(_means(pattern, name) for pattern in only)]
     clients = {name: registry.clients_of(name, (asked.client,) if asked.client else ()) for name in systems}
     return [_cell(asked, name, client, pipeline, semantic) for name, pipeline, semantic in meant for client in clients[name]]
@@ -169,7 +169,7 @@ def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str)
         cells.append(found.cell(loaded(sweep.base, found.records, found.partitions)))
         systems.setdefault(sweep.system.name, sweep.system)
     if len({cell.id for cell in cells}) < len(cells):
-        raise SelectionError("two of these scenario files say the same: leave one out")
+        raise SelectionError("two of these scenario files describe the same cell: leave one out")
     return RunPlan(
         systems=tuple(systems.values()), cells=tuple(cells), not_applicable=(), reports=reports, jobs=jobs, command=command,
         seeds=tuple(sorted({cell.seed for cell in cells})), records=max(cell.records for cell in cells),

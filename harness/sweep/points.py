@@ -59,13 +59,13 @@ class Happening:
         """
         if isinstance(self.at, AtWrite):
             if self.act != KILL:
-                raise ValueError(f"at a durable write nothing happens that is called {self.act}")
+                raise ValueError(f"the act {self.act} is not possible at a durable write")
             return CrashAtWrite(self.at.role, self.at.point, (self.at.since.api, self.at.since.direction))
         victims = {KILL: self.at.role, KILL_BROKER: Role.BROKER}
         if self.act in victims:
             return Kill(self.at, (victims[self.act],), held=How.DISCARD)
         if isinstance(self.at, InProgram):
-            raise ValueError(f"inside a program nothing happens that is called {self.act}")  # noqa: TRY004 - a wrong file
+            raise ValueError(f"the act {self.act} is not possible at a failpoint")  # noqa: TRY004 - a wrong file
         return self._of_frame(self.at)
 
     def _of_frame(self, at: OnWire) -> Any:
@@ -80,7 +80,7 @@ class Happening:
             return Hold(at, self.into or Until.EXHAUSTED)
         plain: dict[str, Any] = {LOSE: Drop, PAUSE: Pause, TERMINATE: Terminate}
         if self.act not in plain:
-            raise ValueError(f"nothing that happens to this frame is called {self.act}")
+            raise ValueError(f"the act {self.act} is not possible at this frame")
         return plain[self.act](at)
 
 

@@ -78,7 +78,7 @@ def smaller(found: Found, partitions: int) -> Iterator[tuple[str, Found]]:
     if partitions > 1 and not found.partitions:
         yield "one partition", replace(found, partitions=1)
     if found.fault.act == LATE_NEXT_KILL:
-        yield "nobody killed", replace(found, fault=replace(found.fault, act=LATE_NEXT))
+        yield "no process killed", replace(found, fault=replace(found.fault, act=LATE_NEXT))
     elif found.fault.act != LOSE and isinstance(found.fault.at, OnWire):
         yield "a frame lost", replace(found, fault=replace(found.fault, act=LOSE, into=None))
 

@@ -173,7 +173,7 @@ def intersected(runs: Sequence[Trace]) -> Steps:
         ValueError: there is no run.
     """
     if not runs:
-        raise ValueError("no dry run, no steps")
+        raise ValueError("steps need at least one dry run")
     by_record = frozenset.intersection(*(run.names for run in runs))
     whole = [anchored(run, by_record) for run in runs]
     stable = frozenset.intersection(*(run.names for run in whole))

@@ -2,14 +2,14 @@
 
 Layout::
 
-    reports/sweeps/<sweep>/sweep.json           what is swept: enough to go on with it, or to tell of it again
+    reports/sweeps/<sweep>/sweep.json           the settings: enough to continue the sweep, or to report it again
     reports/sweeps/<sweep>/dry/<run>/           three runs without a fault, a saved run
-    reports/sweeps/<sweep>/points/<run>/        the points, saved runs; a round each, and one for each time it went on
-    reports/sweeps/<sweep>/beside/<run>/        what shrinks findings
-    reports/sweeps/<sweep>/aside/<run>/         runs without a fault that were no good side by side
+    reports/sweeps/<sweep>/points/<run>/        the points, saved runs: one for each round and each --resume
+    reports/sweeps/<sweep>/beside/<run>/        cells that shrink or confirm findings
+    reports/sweeps/<sweep>/aside/<run>/         runs without a fault that failed when they ran side by side
     reports/sweeps/<sweep>/found/<name>.toml    findings as scenarios
 
-All else is made of these. Whatever ends a sweep, what was judged is there, and ``--resume`` goes on with the rest.
+Everything else is derived from these. However a sweep ends, its judged points are saved, and ``--resume`` runs the rest.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ RESULT_FILE = "result.json"
 DRY, POINTS, BESIDE = "dry", "points", "beside"
 DRY_RUNS = 3
 FIRST = "dry-1"
-"""Of a declared pipeline, the one that waits for what comes late."""
+"""The dry run of a declared pipeline that also waits for late results, to learn how long to wait."""
 WATCHED = "dry-watched"
-"""Another one of a declared pipeline, in which the kernel tells its durable writes: its times are others."""
+"""A further dry run of a declared pipeline, in which a tracer writes down durable writes; that slows the pipeline down."""
 DEPTHS = (1, 2)
 """How many faults a point may have at most."""
 PATIENTLY = "~patiently"
-"""Behind the name of a point that is run with all its time."""
+"""The suffix of a point's name if its cell runs with the drain's full time."""
 UNLOADED = "no other record moves before it, or behind it"
 
 
 class DryRunError(Exception):
-    """A run without a fault shows something already: a sweep of it would tell nothing. ``result`` is that run's cell."""
+    """A run without a fault is not kept, so a sweep would prove nothing. ``result``: that run's cell."""
 
     def __init__(self, result: CellResult) -> None:
         super().__init__(result.verdict.reason)
@@ -84,10 +84,10 @@ class DryRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a sweep is of, as ``sweep.json`` says it. ``shard``: this part (from 1), of so many."""
+    """The settings of a sweep, as ``sweep.json`` keeps them. ``shard``: which part of the points (from 1), of how many."""
 
     what: str
-    """``plain/exactly-once``, or the file of a declaration."""
+    """Which pipeline is swept: one of lostack's own with its semantic (``plain/exactly-once``), or a declaration's file."""
     client: str
     seed: int
     records: int
@@ -97,11 +97,11 @@ class Asked:
     declared: bool = False
     system: str = ""
     like: str = ""
-    """The scenario whose settings it has under its semantic; nothing: those of the pipeline's recipe."""
+    """The scenario whose settings are used; empty: those of the pipeline's recipe for the semantic."""
     depth: int = 1
-    """How many faults a point has at most: 2 for one during the recovery from another."""
+    """How many faults a point has at most. With 2, a second fault strikes during the recovery from the first."""
     acts: tuple[str, ...] = ()
-    """Only these, by their names or how they begin (``kill``, ``refuse``); none: all."""
+    """Which acts are tried, by name or prefix (``kill``, ``refuse``); empty: all."""
     schema: int = SCHEMA
 
     def save(self, directory: Path) -> None:
@@ -123,36 +123,36 @@ class Asked:
                 raise UsageError(f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
             return Asked._from_plain(plain)
         except OSError as error:
-            raise UsageError(f"{directory} is no sweep: cannot read {file.name}: {error.strerror}") from error
+            raise UsageError(f"{directory} is not the folder of a sweep: cannot read {file.name}: {error.strerror}") from error
         except (ValueError, TypeError, RecursionError) as error:
             raise UsageError(f"{file} is damaged: {error}") from error
         except KeyError as error:
-            raise UsageError(f"{file} is damaged: it does not say {error.args[0]}") from error
+            raise UsageError(f"{file} is damaged: the field {error.args[0]} is missing") from error
 
     @staticmethod
     def _from_plain(plain: dict[str, Any]) -> Asked:
         """Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
         known = {each.name: each for each in dataclasses.fields(Asked)}
         if unknown := sorted(plain.keys() - known):
-            raise ValueError(f"it says {unknown[0]}, which no sweep has")
+            raise ValueError(f"the field {unknown[0]} is unknown")
         part, parts = plain["shard"]
         asked = Asked(**{name: plain[name] for name in known} | {"shard": (part, parts), "acts": tuple(plain["acts"])})
         if wrong := misfit(asked, Asked):
             raise TypeError(wrong)
         if not 1 <= part <= parts or asked.depth not in DEPTHS or asked.jobs < 1:
-            raise ValueError(f"there is no part {part} of {parts}, depth {asked.depth} or {asked.jobs} jobs")
+            raise ValueError(f"shard {part} of {parts}, depth {asked.depth} or jobs {asked.jobs} is not possible")
         return asked
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What follows from the dry runs. ``seconds``: how long one of their cells took."""
+    """The plan that follows from the dry runs. ``seconds``: how long one of their cells took."""
 
     steps: Steps
     classes: dict[Class, tuple[Point, ...]]
     chosen: tuple[tuple[Point, Why], ...]
     inapplicable: tuple[tuple[Point, str], ...]
-    """Points that this system, or this machine, cannot do, and why."""
+    """Points that are not possible with this system or on this machine, and why."""
     usual: frozenset[str]
     seconds: float
 
@@ -162,17 +162,17 @@ class Planned:
         return sum(map(len, self.classes.values()))
 
     def nothing(self, asked: Asked) -> str | None:
-        """Say why there is no point at all, or ``None``."""
+        """Say why there is no point at all, or return ``None``."""
         if self.points:
             return None
         if not self.steps.frames:
             system = f"the system {asked.system}" if asked.system else asked.what
-            return f"nothing of {system} runs through a wire, so there is no frame that a fault could be placed at"
+            return f"{system} sends nothing through the wire, so there is no frame at which a fault could be placed"
         if not self.steps.found:
-            return f"of {self.steps.frames} frames none has a name that stands in all {DRY_RUNS} runs without a fault"
+            return f"none of {self.steps.frames} frames has the same name in all {DRY_RUNS} runs without a fault"
         if self.inapplicable:
-            return f"no point can be here: {self.inapplicable[0][1]}"
-        return f"at no step may happen what was asked for (--act {' '.join(asked.acts)})"
+            return f"no point is possible: {self.inapplicable[0][1]}"
+        return f"the acts of --act {' '.join(asked.acts)} are possible at no step"
 
 
 @dataclass
@@ -185,12 +185,12 @@ class Sweep:
     system: Launcher
     kills_brokers: bool = True
     failpoints: tuple[tuple[str, str], ...] = ()
-    """Places in its programs, by role and name."""
+    """The failpoints in its programs, by role and name."""
     again: Callable[[Sequence[Cell]], Collection[str]] = lambda _: ()
     alone: str = ""
-    """Why its cells run one at a time, where they cannot otherwise."""
+    """Why its cells run one at a time; empty if they can run side by side."""
     interrupted: bool = field(default=False, init=False)
-    """Whether Ctrl-C cut it short."""
+    """Whether Ctrl-C ended the sweep."""
     _judged: dict[Path, CellResult] = field(default_factory=dict, init=False)
     """Cells that have ended, by their folders."""
     _outcomes: dict[Path, Outcome] = field(default_factory=dict, init=False)
@@ -198,7 +198,7 @@ class Sweep:
     # --- the dry runs --------------------------------------------------------------------------------------------------
 
     def dry_run(self, progress: Progress) -> None:
-        """Run it three times without a fault, unless that was done.
+        """Run the pipeline three times without a fault, unless that was done already.
 
         Raises:
             DryRunError: a run without a fault proves nothing, or breaks the promise.
@@ -221,14 +221,14 @@ class Sweep:
                 raise DryRunError(result)
 
     def _go_alone(self, failed: CellResult, directory: Path, progress: Progress) -> None:
-        """Make the dry runs of a declared pipeline again, one at a time, as all cells are from now on.
+        """Repeat the dry runs of a declared pipeline one at a time; all further cells also run one at a time.
 
         Raises:
             DryRunError: one of them is not kept.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
-        self.alone = f"of the runs without a fault side by side one was {failed.verdict.kind}"
-        progress.say(f"{self.alone} ({failed.verdict.reason}); once more, one at a time")
+        self.alone = f"when runs without a fault ran side by side, one was {failed.verdict.kind}"
+        progress.say(f"{self.alone} ({failed.verdict.reason}); the dry runs are repeated one at a time")
         (self.directory / ASIDE).mkdir(exist_ok=True)
         directory.rename(self.directory / ASIDE / directory.name)
         self.asked = dataclasses.replace(self.asked, jobs=1)
@@ -236,7 +236,7 @@ class Sweep:
         self.dry_run(progress)
 
     def plan(self) -> Planned:
-        """Return what follows from the dry runs, which are there."""
+        """Return the plan that follows from the dry runs. They must be done."""
         dry = self.dry_runs()
         histories = [read_history(result.directory / HISTORY, result.plan.id) for result in dry]
         keys = [result.plan.key for result in dry]
@@ -258,7 +258,7 @@ class Sweep:
         return Planned(steps, classes, mine, unable, usual_requests(histories), took_s)
 
     def _seen_before(self) -> set[str]:
-        """Return the classes of which sweeps of the same pipeline before this one, in the same folder, have run a point."""
+        """Return the classes of which earlier sweeps of the same pipeline, in the same folder, have run a point."""
         found: set[str] = set()
         for file in self.directory.parent.glob(f"*/{RESULT_FILE}"):
             with suppress(OSError, ValueError, KeyError, TypeError):  # what cannot be read has shown nothing
@@ -268,12 +268,12 @@ class Sweep:
         return found
 
     def _mine(self, found: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
-        """Return this shard's part."""
+        """Return the points of this shard."""
         part, parts = self.asked.shard
         return tuple(one for number, one in enumerate(found) if number % parts == part - 1)
 
     def _loaded(self, steps: Steps, history: History) -> set[int]:
-        """Return the places of steps with load before and behind them. At the first record that is a matter of time."""
+        """Return the places of steps with load before and after them. The first record is left out: its load is a race."""
         first = self.base.load().records[0].id
         found = enumerate(steps.found)
         return {place for place, (step, frame) in found if step.at != first and has_load(history, frame.line, step.at)}
@@ -300,13 +300,13 @@ class Sweep:
         return able, tuple(unable)
 
     def planned(self) -> Planned:
-        """Return the plan of all that has been run or is to be.
+        """Return the plan of all points, those that were run and those that are left.
 
         Raises:
-            UsageError: the dry runs are not there.
+            UsageError: the dry runs are not done.
         """
         if len(self.dry_runs()) < DRY_RUNS:
-            raise UsageError(f"{self.directory}: its dry runs are not done; go on with lostack sweep --resume")
+            raise UsageError(f"the dry runs of {self.directory} are not done: continue with lostack sweep --resume")
         planned = self.plan()
         return self.deeper(planned) if self.asked.depth > 1 else planned
 
@@ -325,7 +325,7 @@ class Sweep:
     # --- the points ----------------------------------------------------------------------------------------------------
 
     def run(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
-        """Run what is left of the chosen points, then what splits classes, until nothing is left, or until a time (monotonic)."""
+        """Run the chosen points that are left, then those that split classes; begin none after ``until`` (monotonic s)."""
         while not self.interrupted and not _is_over(until):
             left = self._left(planned)
             if not left:
@@ -335,7 +335,7 @@ class Sweep:
             self.interrupted = saved.info.interrupted
 
     def run_beside(self, cells: Sequence[Cell], progress: Progress) -> tuple[CellResult, ...]:
-        """Run cells that are no points, as those that shrink a finding.
+        """Run cells that are not points of the plan, such as those that shrink a finding.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -346,7 +346,7 @@ class Sweep:
         return saved.results
 
     def outcomes(self, planned: Planned) -> Outcomes:
-        """Return what came of the points so far, judged again from what is saved."""
+        """Return the outcomes of the points so far, judged again from their saved histories."""
         why = {point.id: why for point, why in planned.chosen}
         known = {point.id: (point, each) for each, inside in planned.classes.items() for point in inside}
         for result in self.results(POINTS):
@@ -358,7 +358,7 @@ class Sweep:
         return Outcomes(planned.classes, tuple(last.values()))
 
     def confirm(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
-        """Run a point of each finding that stood still with all its time. Where that comes to an end, run all its points so.
+        """Run one point of each stuck finding again, with the drain's full time. If it is kept then, run all its points so.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -370,16 +370,16 @@ class Sweep:
         for finding in self.outcomes(planned).findings():
             if finding.signature.verdict != Kind.STUCK or finding.first.point.id in sure or _is_over(until):
                 continue
-            progress.say(f"confirming with all its time: {finding.first.point.id}")
+            progress.say(f"stuck; run again with the drain's full time: {finding.first.point.id}")
             [result] = self.run_beside([self.cell(finding.first.point, PATIENTLY, patient=True)], progress)
             if result.verdict.kind is Kind.KEPT:
-                progress.say("  it only takes longer; once more, with all the time:")
+                progress.say("  not stuck, only slower; all points of the finding run again with the full time:")
                 cells = tuple(self.cell(one.point, patient=True) for one in finding.points)
                 if run(self._run_plan(cells, POINTS, bool), progress).info.interrupted:
                     raise KeyboardInterrupt
 
     def cell(self, point: Point, suffix: str = "", *, patient: bool = False) -> Cell:
-        """Return the cell of a point, with a ``suffix`` behind its name. ``patient``: it is stuck when all its time is over."""
+        """Return the cell of a point, its name followed by ``suffix``. ``patient``: its drain waits until the deadline."""
         position = next(record.position for record in self.base.load().records if record.id == point.step.at)
         cell = with_fault(self.base, point.id + suffix, point.fault, point.because, position)
         return dataclasses.replace(cell, patient=True) if patient and isinstance(cell, SweepCell) else cell

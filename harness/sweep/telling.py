@@ -55,7 +55,7 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     steps = planned.steps
     for about, word in ((True, "about a record"), (False, "about none")):
         if steps.named.get(about):
-            yield f"  {steps.recurred.get(about, 0)} of {steps.named[about]} frames {word} stand in all three runs"
+            yield f"  {steps.recurred.get(about, 0)} of {steps.named[about]} frames {word} have the same name in all three runs"
     yield (f"  {counted(steps.early, 'frame')} before the first record of its process: no fault can be placed there"
            if steps.early else "  no frame before the first record")  # fmt: skip
     for direction, of in ((FAILPOINT, "failpoints"), (WRITE, "durable writes behind a record")):
@@ -67,7 +67,7 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     yield (f"{steps.frames} frames, {len(steps.found)} steps, {planned.points} points, {len(planned.classes)} classes; to be run:"
            f" {whys[Why.FIRST]} first, {whys[Why.LAST]} last, {whys[Why.SAMPLE]} sampled{part}")  # fmt: skip
     for because, count in Counter(because for _, because in planned.inapplicable).items():
-        yield f"  {counted(count, 'point')} cannot be here: {because}"
+        yield f"  {counted(count, 'point')} not possible: {because}"
     ran = {one.point.id for one in sweep.outcomes(planned).all}
     left = [point for point, _ in planned.chosen if point.id not in ran]
     seconds = _estimate_s(sweep, planned, left)
@@ -77,7 +77,7 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     if left_s is None or seconds <= max(left_s, 0.0):
         yield f"  that takes about {seconds / 60:.0f} minutes{known}"
     else:
-        yield f"  the time buys about {len(left) * max(left_s, 0.0) / seconds:.0f} of {len(left)} points{known}"
+        yield f"  the time is enough for about {len(left) * max(left_s, 0.0) / seconds:.0f} of {len(left)} points{known}"
 
 
 def _estimate_s(sweep: Sweep, planned: Planned, points: Sequence[Point]) -> float:
@@ -104,7 +104,7 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, *, cut: bool)
     for one in outcomes.unproved[:SHOWN]:
         lines.append(f"  without proof: {one.point.id}: {one.reason}")
     if ended := [one for one in outcomes.unproved if one.ended]:
-        lines.append(f"  {counted(len(ended), 'point')} ended a program, which nobody starts again: {ended[0].point.id}, ...")
+        lines.append(f"  {counted(len(ended), 'point')} ended a program without a supervisor: {ended[0].point.id}, ...")
     if not findings:
         lines.append("  no finding")
     broken = any(finding.signature.verdict == Kind.BROKEN for finding in findings)
@@ -193,7 +193,7 @@ def report_of(directories: Sequence[Path]) -> Told:
     first = sweeps[0]
     for other in sweeps[1:]:
         if _points_of(other.asked) != _points_of(first.asked):
-            raise UsageError(f"{other.directory} is no part of the sweep in {first.directory}: it was asked for otherwise")
+            raise UsageError(f"{other.directory} is not a part of the sweep in {first.directory}: it has other options")
     plans = [each.planned() for each in sweeps]
     found = [each.outcomes(planned) for each, planned in zip(sweeps, plans, strict=True)]
     outcomes = functools.reduce(merged, found)

@@ -1,9 +1,9 @@
-"""What goes over the control connection: typed values, one JSON object a line.
+"""The messages on the wire's control connection: typed values, one JSON object per line.
 
 A call is ``{"id": n, "verb": "...", "args": {...}}``, its reply ``{"id": n, "ok": ...}`` or
 ``{"id": n, "error": "one line"}``.
-Unasked, the wire pushes ``{"push": "failed", "because": "..."}``. What it sees, hits of rules among that, it writes into the
-histories of its cells, and nowhere else (see :mod:`harness.model.tail`).
+If the wire fails, it sends ``{"push": "failed", "because": "..."}`` without being asked. It writes what it sees, such as hits of
+rules, only into the histories of its cells (see :mod:`harness.model.tail`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How TLS is ended on a route; files are PEM.
+    """How the wire ends TLS on a route; files are PEM.
 
-    ``certificate``: key and certificates that its clients are shown. ``authorities``: those that its server is trusted by
-    (nothing: those of this machine), which must be called ``name``. ``at_once``: from the first byte on, not from where the
-    protocol says that it begins.
+    ``certificate``: the file with the key and certificates that the wire shows to clients. ``authorities``: the file of the
+    authorities by which it trusts the server's certificate (empty: those of this machine). ``name``: the name that this
+    certificate must have. ``at_once``: whether TLS begins at the first byte; else where the protocol says.
     """
 
     certificate: str
@@ -40,8 +40,8 @@ class Tls:
 class Route:
     """One listener in front of one broker, or of a database, for one role. ``listen_port`` 0 lets the wire pick a free port.
 
-    ``protocol`` is what is spoken on it: a name of the list in ``harness/protocols``, or a ``module:class``. ``users`` is a file
-    of passwords by user (JSON), by which the wire logs in where a frame is to go over a connection of its own.
+    ``protocol`` is what is spoken on it: a name of the list in ``harness/protocols``, or a ``module:class``. ``users`` is a JSON
+    file of passwords by user. With it the wire logs in when it delivers a frame over a connection of its own.
     """
 
     name: str
@@ -57,14 +57,14 @@ class Route:
 
     @staticmethod
     def from_json(fields: Mapping[str, Any]) -> Route:
-        """Make it of what ``dataclasses.asdict`` has made of it."""
+        """Build a route from the fields that ``dataclasses.asdict`` returned."""
         tls = fields.get("tls")
         return Route(**{**fields, "tls": None if tls is None else Tls(**tls)})
 
 
 @dataclass(frozen=True, slots=True)
 class RouteState:
-    """A route as it is: its port, whether it listens, and its live connections."""
+    """The state of a route: its ports, whether it listens, and how many live connections it has."""
 
     name: str
     node: str
@@ -77,7 +77,7 @@ class RouteState:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A frame the wire still has. Not ``attached`` to a live connection, it can only be delivered or discarded."""
+    """A frame that the wire still holds. Unless ``attached`` to a live connection, it can only be delivered or discarded."""
 
     held: str
     rule: str
@@ -94,7 +94,7 @@ class Held:
 class Resolved:
     """What became of a held frame: released, discarded, delivered or detached.
 
-    ``reached``: it went to its destination whole. ``error`` is the broker's error code where an answer was read
+    ``reached``: it arrived whole at its destination. ``error``: the broker's error code, if its answer was read
     (``answered``).
     """
 
@@ -108,13 +108,13 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What passed between the wire and a broker for one role of a cell, since the cell was opened, or since a restart.
+    """The traffic between the wire and a broker for one role of a cell, since the cell was opened or the counts were reset.
 
-    ``sent`` and ``received`` are bytes towards the broker and from it, in ``reads`` pieces; ``opened`` connections, of
-    which ``left`` were ended by the client and ``lost`` from the broker's side (or by the network in between).
-    Of the requests passed on since: ``answers`` are those answered; ``longest_s`` is the longest that one has waited for
-    its answer, or still waits, or waited in vain; ``rate`` is the bytes of all answered requests by the seconds that
-    they waited, one after the other. The two leave out requests that a broker keeps waiting by design (a fetch, a join).
+    ``sent`` and ``received`` are bytes to the broker and from it; the latter came in ``reads`` pieces. Of ``opened`` connections
+    the client ended ``left``, and the broker's side (or the network in between) ended ``lost``. ``answers`` counts the requests
+    that were answered. ``longest_s`` is the longest wait for an answer in seconds, answered or not. ``rate`` is the bytes of all
+    answered requests divided by the sum of their waits in seconds. These two leave out requests that a broker delays by design
+    (a fetch, a join).
     """
 
     sent: int = 0
@@ -130,7 +130,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A freeze asked for by hand: how many connections stand still now."""
+    """The answer to a freeze by command: its id, and how many connections are frozen now."""
 
     freeze: str
     connections: int
@@ -138,7 +138,7 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """What a closed cell had: frames seen, holds that were still open (discarded now)."""
+    """The summary of a closed cell: how many frames it had, and which holds were still open (now discarded)."""
 
     cell: str
     frames: int

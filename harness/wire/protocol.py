@@ -1,13 +1,13 @@
-"""What the wire asks of a protocol: bytes in, values out, no socket. A :class:`Session` says what the bytes of a connection are.
+"""What the wire asks of a protocol: bytes in, values out, no socket. A :class:`Session` parses the bytes of one connection.
 
-The wire owns sockets, holds, freezes, cuts, delays and rules, and calls of a session, for each direction in this order:
+The wire owns sockets, holds, freezes, cuts, delays and rules. For each direction it calls a session in this order:
 
     feed → read → sending → settled → taken
 
-``feed`` says what stands at the beginning of what is buffered, and says the same until ``taken``: the wire may wait, and ask
-again with more bytes. ``read`` looks into a frame, where somebody wants that. ``sending`` comes before its first byte goes, as an
-answer may come before the last one has gone. ``settled`` comes when the fate of a frame is known: also of one that was dropped,
-discarded or swallowed, and of one of which the end of its connection has left only a part.
+``feed`` says what stands at the beginning of the buffered bytes, and says the same until ``taken``: the wire may wait, and ask
+again with more bytes. ``read`` looks into a frame, if a rule or a history needs that. ``sending`` comes before the first byte of
+a frame is sent, because its answer may arrive before the last byte is sent. ``settled`` comes when the fate of a frame is known,
+also if the frame was dropped, discarded or swallowed, or was cut off when its connection ended.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Line: TypeAlias = tuple[str, dict[str, Any]]
 Id: TypeAlias = int | str
 
 UNKNOWN = "unknown"
-"""The step of a frame of which nobody can say which it is."""
+"""The step of a frame whose kind the protocol does not know."""
 
 
 class UnableError(Exception):
-    """A frame cannot be refused, or not in this way; the message is one line."""
+    """A frame cannot be refused, or not with this error; the message is one line."""
 
 
 # --- what feed() may say -----------------------------------------------------------------------------------------------
@@ -43,16 +43,16 @@ class UnableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Not enough to tell: at least so many bytes from the beginning of what is buffered, and more than there are."""
+    """Too few bytes to parse: the session needs at least ``bytes``, counted from the beginning of the buffer."""
 
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Bytes that are no step, as heart-beats between frames: they pass in their turn, and no rule and no history meets them.
+    """Bytes that are no step, such as heart-beats between frames: they pass in order, and neither rules nor histories see them.
 
-    ``because``: what could not be read of them, and had to be. It voids the cell.
+    ``because``: why bytes could not be read that had to be read. It voids the cell.
     """
 
     size: int
@@ -61,9 +61,10 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Secure:
-    """Bytes by which TLS is asked for, or granted; no step either.
+    """Bytes that ask for TLS (of the client) or grant it (of the server); they are no step.
 
-    Who asks, the client, is heard again when it was answered. Behind a server's word both directions are TLS.
+    After a client's request the wire reads nothing more of it until the server has answered. After the server's grant both
+    directions are TLS.
     """
 
     size: int
@@ -71,33 +72,33 @@ class Secure:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """No bytes of this protocol: from here on both directions pass unread, which voids the cell."""
+    """The bytes are not of this protocol: from here on both directions pass unread, which voids the cell."""
 
     because: str
 
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """One frame, as its header tells. Protocols make subclasses with what they need of it themselves."""
+    """One frame, as its header describes it. Protocols make subclasses with further fields for their own use."""
 
     step: str
-    """The label of a step; one that is not in :attr:`Protocol.steps` passes, and can be chosen by its name."""
+    """The name of its step. A step that is not in :attr:`Protocol.steps` passes, and rules can select it by this name."""
     size: int
-    """Of the whole, in bytes, its length field included."""
+    """The size of the whole frame, in bytes, its length field included."""
     id: Id | None = None
-    """What an answer will name; None: nothing can answer it."""
+    """The id that its answer will name; None: the frame has no answer."""
     answers: tuple[Id, ...] = ()
-    """Ids of the other direction that this settles: none, one, or all of a range."""
+    """The ids of frames of the other direction that this one answers: none, one, or all of a range."""
     head: int = 0
-    """How many of its bytes ``read`` wants of each cell's frames; 0: none, and what it is about its question says."""
+    """How many of its bytes ``read`` needs; 0: none, because its request says what the frame is about."""
     last: bool = True
-    """Whether it ends its unit: one message may be several frames, and what is done to it is done at the last."""
+    """Whether it is the last frame of its message. A message may be several frames; rules act at the last one."""
     keepalive: bool = False
-    """It is no step: no rule and no history meets it, and it is no load and no progress."""
+    """Whether it only keeps the connection alive: rules and histories do not see it, and it is neither load nor progress."""
     because: str | None = None
-    """What cannot be, though it is a frame: it voids the cell."""
+    """What is wrong with the frame, if the protocol does not allow it; it voids the cell."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What its line in the history says of it: always ``version`` and ``corr``, which tells it from others of its connection."""
+    """Fields of its line in the history: always ``version``, and ``corr``, which is unique among the connection's requests."""
 
 
 Fed: TypeAlias = Need | Between | Secure | Opaque | Frame
@@ -105,9 +106,9 @@ Fed: TypeAlias = Need | Between | Secure | Opaque | Frame
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What one frame is about. ``error``: of an answer, why it refuses (0: it does not; None: nobody has read that).
+    """What one frame is about. ``error``: the error code of an answer (0: it grants; None: it was not read).
 
-    ``because``: why it could not be read; where ``voids``, that voids the cell even if no rule asked for it.
+    ``because``: why the frame could not be read. With ``voids`` that voids the cell even if no rule needed to read the frame.
     """
 
     subject: Subject = field(default_factory=Subject)
@@ -116,33 +117,34 @@ class Insight:
     voids: bool = False
 
     def of_its_answer(self) -> Insight:
-        """Return what an answer that nobody looks into is about: the same."""
+        """Return what the answer to this request is about, if the answer is not read itself: the same."""
         return Insight(self.subject, because=self.because)
 
 
 def insight_of(session: Session, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
-    """Return what a frame is about; where a schema that it needs is not to be had, why, which voids the cell."""
+    """Return what a frame is about. If the schema of its value cannot be obtained, return why, which voids the cell."""
     try:
         return session.read(frame, data, ledger)
     except UnreadValueError as error:
         return Insight(because=str(error), voids=True)
 
 
-# --- moving a frame to another connection is a conversation, not bytes -------------------------------------------------
+# --- to move a frame to another connection takes a dialogue ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Bytes to be sent; ``make`` is given what was kept of the answers so far. It may raise :class:`UnableError`."""
+    """Bytes to send. ``make`` returns them from the facts kept of earlier answers, by name; it may fail with an UnableError."""
 
     make: Callable[[Mapping[str, str]], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """An answer to be awaited, by its step; ``keep``: which of its facts are kept, by which names.
+    """An answer to wait for, by its step.
 
-    ``take``: what of the whole of it is kept, which is nobody else's business. Raises :class:`UnableError` where it refuses.
+    ``keep``: which of its facts are kept for later bytes, as ``{fact: name}``. ``take`` reads further values from the whole
+    answer, by name; it fails with an UnableError if the answer is a refusal.
     """
 
     step: str
@@ -152,7 +154,7 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """How a frame goes over a fresh connection: what is to be said before, and then its bytes."""
+    """How to send a frame over a fresh connection: first the dialogue ``talk``, then the bytes ``frame``."""
 
     frame: bytes
     talk: Sequence[Say | Expect] = ()
@@ -160,7 +162,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Immovable:
-    """It means nothing on another connection."""
+    """The frame is valid only on its own connection, and cannot be sent over another one; ``because`` says why."""
 
     because: str
 
@@ -170,13 +172,14 @@ class Immovable:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is known of a step, when a plan is made.
+    """What a plan needs to know of a step.
 
-    ``selects``: by which fields of a rule it can be chosen. ``waits``: the other side keeps it waiting by design, so that its
-    waits say nothing of the network. ``movable``: it may go over another connection. ``removable``: it may vanish while its
-    connection lives on. ``durable``: who gets it changes durable state. ``errors``: legal refusals of it, and whether what was
-    asked may be done all the same: only such a one may be given where the request was forwarded. ``hangs_up``: who refuses it
-    ends the connection. ``again``: the client's library itself connects anew and asks again where no answer came.
+    ``selects``: the fields of a rule by which it can be selected. ``waits``: its receiver delays the answer by design, so the
+    delay says nothing about the network. ``movable``: it may be sent over another connection. ``removable``: it may be dropped
+    without cutting its connection. ``durable``: its receiver changes durable state. ``errors``: the legal refusals of it, and for
+    each whether the broker may have carried out the request (only such an error may be given to a request that was forwarded).
+    ``hangs_up``: a broker that refuses it also closes the connection. ``again``: if no answer comes, the client's library
+    connects again and repeats it.
     """
 
     selects: frozenset[str] = frozenset()
@@ -193,66 +196,66 @@ PLAIN = Step()
 
 
 class Session(Interface):
-    """One connection. ``ledger`` is what :meth:`Protocol.ledger` has made for the frame's cell; None: it is of no cell."""
+    """One connection. ``ledger``: what :meth:`Protocol.ledger` returned for the frame's cell; None: the frame is of no cell."""
 
     def feed(self, way: Direction, data: Data) -> Fed:
-        """Say what ``data`` begins with. Keeps nothing of ``data``; raises nothing, whatever the bytes are."""
+        """Return what ``data`` begins with. Keep no reference to ``data``, and fail for no bytes, whatever they are."""
 
     def taken(self, way: Direction, size: int) -> None:
-        """Take note that so many bytes have left the buffer, to wherever."""
+        """Take note that the wire has removed ``size`` bytes from the beginning of the buffer."""
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
-        """Say what a frame is about. ``data`` is the whole of it, or None: it is above the limit."""
+        """Return what a frame is about. ``data``: the whole frame; None: it is larger than the limit."""
 
     def sending(self, frame: Frame) -> None:
         """Take note that a frame is about to go to its destination."""
 
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
-        """Return the history lines of a frame whose fate is known: whether it has reached its destination whole."""
+        """Return the history lines of a frame whose fate is known. ``reached``: whether it arrived whole at its destination."""
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
-        """Return a legal answer to a frame, ``data`` whole, in the version that it asks in.
+        """Return a legal answer that refuses a frame with ``error``, in the request's version. ``data``: the whole frame.
 
         Raises:
-            UnableError: it cannot be refused, or not in this way.
+            UnableError: the frame cannot be refused, or not with this error.
         """
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
-        """Say how a frame, ``data`` whole, goes over a fresh connection."""
+        """Return how a frame can be sent over a fresh connection, or why it cannot. ``data``: the whole frame."""
 
     def owner(self) -> str | None:
-        """Return the name that the client gives itself, or by what else its cell can be known; None: nothing yet."""
+        """Return the name that the client gave itself, or other text that identifies its cell; None: nothing came yet."""
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return for how many seconds nothing may come in this direction before its receiver hangs up; None: for ever."""
+        """Return after how many seconds without bytes in this direction the receiver disconnects; None: never."""
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:
-        """Return the history lines of what the end of the connection, ``by`` client, broker or wire, has done."""
+        """Return the history lines that follow from the connection's end. ``by``: who ended it: client, broker or wire."""
 
 
 @runtime_checkable
 class LogsIn(Interface):
-    """An ability of a protocol: to say who comes, where a frame goes over a connection of the wire's own."""
+    """An ability of a protocol: to log in on connections that the wire itself opens to deliver a frame."""
 
     def admit(self, users: Mapping[str, str]) -> None:
-        """Take note of passwords by user."""
+        """Take note of the passwords, ``{user: password}``."""
 
 
 class Protocol(Interface):
-    """What is spoken on a route. One object of it serves all connections of a wire."""
+    """The protocol that is spoken on a route. One object serves all connections of a wire."""
 
     name: str
     steps: Mapping[tuple[str, Direction], Step]
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Take note of what else the names of topics may be called in frames.
+        """Take note of other names that topics have in frames (such as topic ids), ``{other name: topic}``.
 
         Raises:
-            ValueError: a name is none; one line.
+            ValueError: a name is not valid; one line.
         """
 
     def ledger(self, key: str, identity: Identity | None) -> Any:
-        """Make the bookkeeping of one cell. ``identity``: where foreign records carry their ids."""
+        """Return new bookkeeping for one cell. ``key``: the cell's key. ``identity``: where foreign records carry their ids."""
 
     def session(self, conn: int, *, limit: int) -> Session:
-        """Begin a connection, by its number in the history. ``limit``: how many bytes of a frame are read."""
+        """Return a session for a new connection, number ``conn`` in the history. ``limit``: most bytes of a frame to read."""

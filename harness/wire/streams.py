@@ -1,6 +1,6 @@
-"""One end of a connection, as lanes want it: a socket, or TLS over it, from the first byte or from some moment on.
+"""One end of a connection for the lanes: a socket, plain or with TLS, which may begin at the first byte or later.
 
-Nothing is buffered beyond what TLS itself needs, a record that is not whole; who has sent knows that the kernel has taken it.
+A stream buffers only what TLS needs: an incomplete TLS record. When a send returns, the kernel has the bytes.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from harness.wire.tls import Ends
 CHUNK_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 18
-"""So much is encrypted before it is sent."""
+"""How many bytes TLS encrypts before it sends them."""
 AGREED_WITHIN_S = 10.0
 
 
 class TlsError(OSError):
-    """Two do not agree on TLS, or no longer; the message is one line."""
+    """The TLS handshake failed, or TLS broke later; the message is one line."""
 
 
 class Stream:
-    """A socket of the wire's. One task reads it, one writes to it."""
+    """A socket of the wire, plain or with TLS. One task reads from it, one writes to it."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.torn = False
-        """Its other end has gone without a word, where TLS has one for that."""
+        """Whether the other end closed the connection without the closing message of TLS (close_notify)."""
         self._loop = asyncio.get_running_loop()
         self._back = b""
         self._tls: _Tls | None = None
         self._why: Callable[[Exception], str] = str
         self._waiter: asyncio.Future[Any] | None = None
         self._take: Callable[[], Any] = bytes
-        """What takes bytes for whoever waits for them."""
+        """The function that reads bytes for the task that waits."""
         self._watched = False
         self._empty = False
-        """The last read has taken all that there was: the kernel will say when there is more."""
+        """Whether the last read emptied the socket; the next one waits until the kernel reports more bytes."""
 
     @property
     def secured(self) -> bool:
@@ -52,7 +52,7 @@ class Stream:
         return self._tls is not None
 
     async def recv(self, count: int) -> bytes:
-        """Wait for bytes, some of them; none: the other end has said all."""
+        """Wait for bytes, and return at most ``count`` of them; ``b""``: the other end sends no more."""
         if self._back:
             data, self._back = self._back[:count], self._back[count:]
             return data
@@ -65,7 +65,7 @@ class Stream:
         return bytes(room[:came])
 
     async def recv_into(self, view: memoryview) -> int:
-        """Like :meth:`recv`, to where the bytes belong; return how many came."""
+        """Wait for bytes, write them into ``view``, and return how many came; 0: the other end sends no more."""
         if self._back:
             data = await self.recv(len(view))
             view[: len(data)] = data
@@ -77,9 +77,9 @@ class Stream:
         return await self._read(view)
 
     async def _taken(self, take: Callable[[], Any]) -> Any:
-        """Take bytes as soon as there are any.
+        """Read bytes as soon as there are any.
 
-        The socket stays watched from one wait to the next, for to begin and end that costs as much as to read a small frame.
+        The event loop watches the socket from one wait to the next: to begin and end that costs as much as to read a small frame.
         """
         if not self._empty:
             try:
@@ -96,7 +96,7 @@ class Stream:
             self._waiter = None
 
     def _ready(self) -> None:
-        """Take bytes for whoever waits for them; where nobody does, they stay with the kernel, and nobody looks."""
+        """Read bytes for the task that waits. If none waits, leave the bytes in the kernel, and stop watching the socket."""
         waiter = self._waiter
         if waiter is None or waiter.done():
             self._look_away()
@@ -116,7 +116,7 @@ class Stream:
             self._watched = False
 
     async def sendall(self, data: bytes | memoryview) -> None:
-        """Send bytes; they are with the kernel then."""
+        """Send all bytes; when this returns, the kernel has them."""
         if self._tls is not None:
             await self._tls.sendall(data)
             return
@@ -129,14 +129,14 @@ class Stream:
                 await self._loop.sock_sendall(self.sock, view[sent:])
 
     def unread(self, data: bytes) -> None:
-        """Let bytes be the next that are read."""
+        """Put bytes back, so that the next read returns them first."""
         self._back = data + self._back
 
     async def serve_tls(self, ends: Ends) -> None:
-        """Begin TLS with a client. What was read of it and given back belongs to TLS already.
+        """Begin TLS with a client. Bytes that were put back by :meth:`unread` count as its first TLS bytes.
 
         Raises:
-            TlsError: the client does not agree.
+            TlsError: the handshake with the client failed.
             OSError: the connection has ended.
         """
         await self._secure(ends.server, None, why_not_served)
@@ -145,7 +145,7 @@ class Stream:
         """Begin TLS with a server.
 
         Raises:
-            TlsError: the server does not agree, or is not trusted.
+            TlsError: the handshake with the server failed, or its certificate is not trusted.
             OSError: the connection has ended.
         """
         await self._secure(ends.client, ends.name, why_not_let_in)
@@ -158,13 +158,13 @@ class Stream:
             async with asyncio.timeout(AGREED_WITHIN_S):
                 await tls.shake_hands()
         except TimeoutError as error:
-            raise TlsError(f"no TLS within {AGREED_WITHIN_S:g} s") from error
+            raise TlsError(f"the TLS handshake was not complete within {AGREED_WITHIN_S:g} s") from error
         except ssl.SSLError as error:
             raise TlsError(why(error)) from error
         self._tls = tls
 
     async def finish(self, *, torn: bool = False) -> None:
-        """Say that all was said, and still read; ``torn``: end it without a word, as somebody else was seen to."""
+        """End the sending direction; reading goes on. With ``torn``, leave out the closing message of TLS (close_notify)."""
         with contextlib.suppress(OSError):
             if self._tls is not None and not torn:
                 self._back += self._tls.waiting()
@@ -172,12 +172,12 @@ class Stream:
             self.sock.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the socket."""
         self._look_away()
         self.sock.close()
 
     def reset(self) -> None:
-        """Close it so that the other side sees a reset."""
+        """Close the socket so that the other side sees a reset (RST)."""
         self._look_away()
         with contextlib.suppress(OSError):
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -195,7 +195,7 @@ class Stream:
 
 
 class _Tls:
-    """TLS without a socket, and the socket that its bytes come from and go to. ``came``: bytes that have come before."""
+    """TLS over in-memory buffers, and the socket that carries its bytes. ``came``: TLS bytes that were read already."""
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, name: str | None, came: bytes) -> None:
         self._sock = sock
@@ -206,7 +206,7 @@ class _Tls:
         self._sending = asyncio.Lock()
 
     async def shake_hands(self) -> None:
-        """Agree, to the end; where that cannot be the other side is told why, as far as it listens."""
+        """Complete the handshake. If it fails, send the other side the TLS alert that says why."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -221,7 +221,7 @@ class _Tls:
                 return await self._send()
 
     async def read(self, view: memoryview) -> int:
-        """Wait for bytes; as many as there are of whole records."""
+        """Wait for decrypted bytes, write them into ``view``, and return how many came; 0: the other side sends no more."""
         while not (came := self._decrypted(view)):
             if self._outgoing.pending and not self._sending.locked():  # who is sending takes it along
                 await self._send()
@@ -231,7 +231,7 @@ class _Tls:
         return came
 
     def _decrypted(self, view: memoryview) -> int | None:
-        """Take what is there; None: nothing yet, 0: the other side has said all."""
+        """Decrypt what has come into ``view``, and return how much; None: nothing yet, 0: the other side sends no more."""
         came = 0
         while came < len(view):
             try:
@@ -250,7 +250,7 @@ class _Tls:
         return came
 
     def waiting(self) -> bytes:
-        """Return what has come and was not read."""
+        """Return the decrypted bytes that have come and were not read."""
         block, parts = memoryview(bytearray(BLOCK_BYTES)), []
         with contextlib.suppress(ssl.SSLError):
             while came := self._decrypted(block):
@@ -258,7 +258,7 @@ class _Tls:
         return b"".join(parts)
 
     async def sendall(self, data: bytes | memoryview) -> None:
-        """Encrypt and send."""
+        """Encrypt bytes and send them."""
         with memoryview(data) as view:
             at = 0
             while at < len(view):
@@ -267,7 +267,7 @@ class _Tls:
                     await self._send()
 
     async def say_end(self) -> None:
-        """Send what TLS has for an end; all that came must have been read, or that would be lost."""
+        """Send the closing message of TLS (close_notify). Bytes that have come must be read before, or they are lost."""
         with contextlib.suppress(ssl.SSLError):
             self._tls.unwrap()  # its other half, the other side's word, is read as any other bytes are
         await self._send()

@@ -1,6 +1,7 @@
-"""How TLS ends in the wire: towards the clients of a route with a certificate of the run's own, towards its server as a client.
+"""TLS ends in the wire: to clients it shows a certificate of the run's own authority, to the server it is a TLS client.
 
-Who shows a certificate of its own (mTLS identity) shows it to the wire, which has nothing to show for it: that cannot be.
+Client certificates (mTLS identity) are not possible: the wire gets the client's certificate, but has no private key to present it
+to the server.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ _IDENTITY: Final = ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE")
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Both ends of TLS on a route: the wire as ``server`` of its clients, and as ``client`` of the server called ``name``."""
+    """Both TLS contexts of a route: ``server`` towards clients, ``client`` towards the server, whose certificate has ``name``."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext
     name: str
     at_once: bool
-    """From the first byte; else from where the protocol says."""
+    """Whether TLS begins at the first byte; else where the protocol says."""
 
 
 def make_ends(tls: Tls) -> Ends:
-    """Read certificates and keys.
+    """Read certificates and keys, and return the TLS contexts of a route.
 
     Raises:
-        WireError: a file cannot be used; one line.
+        WireError: a certificate or key cannot be read; one line.
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.options |= ssl.OP_NO_RENEGOTIATION
@@ -45,25 +46,25 @@ def make_ends(tls: Tls) -> Ends:
         server.load_cert_chain(tls.certificate)
         client = ssl.create_default_context(cafile=tls.authorities or None)
     except (OSError, ValueError) as error:
-        raise WireError(f"the certificates cannot be read ({tls.certificate}, {tls.authorities}): {error}") from error
+        raise WireError(f"cannot read the certificates ({tls.certificate}, {tls.authorities}): {error}") from error
     client.options |= ssl.OP_NO_RENEGOTIATION
     return Ends(server, client, tls.name, tls.at_once)
 
 
 def why_not_served(error: Exception) -> str:
-    """Say why a client and the wire did not agree on TLS."""
+    """Say in one line why the TLS handshake with a client failed."""
     return _why(error, "the client", {
-        _UNTRUSTED: "does not trust the wire's certificate: let it trust the authority of the run", _NO_TLS: "speaks no TLS",
+        _UNTRUSTED: "does not trust the wire's certificate: let it trust the authority of the run", _NO_TLS: "does not use TLS",
     })  # fmt: skip
 
 
 def why_not_let_in(error: Exception) -> str:
-    """Say why a server and the wire did not agree on TLS, or why the server has ended it at once."""
+    """Say in one line why the TLS handshake with a server failed, or why the server closed the connection right after it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the broker's certificate is not trusted: {error.verify_message}"
     return _why(error, "the broker", {
-        _IDENTITY: "asks for a certificate of the client's own (mTLS identity), which ends at the wire",
-        _NO_TLS: "speaks no TLS there",
+        _IDENTITY: "asks for the client's certificate (mTLS identity), which cannot pass the wire",
+        _NO_TLS: "does not use TLS on this port",
     })  # fmt: skip
 
 
@@ -72,4 +73,4 @@ def _why(error: Exception, who: str, known: Mapping[tuple[str, ...], str]) -> st
     for words, what in known.items():
         if any(word in reason for word in words):
             return f"{who} {what} ({reason})"
-    return f"{who} did not agree on TLS: {' '.join(str(error).split()) or type(error).__name__}"
+    return f"the TLS handshake with {who} failed: {' '.join(str(error).split()) or type(error).__name__}"

@@ -468,8 +468,8 @@ def test_no_value_in_a_saved_file_makes_a_command_crash(saved: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("--records inf", "--records inf: a whole number from 12"),
-        ("--resume .", "--resume .: that is no soak: it has no soak.json"),
+        ("--records inf", "--records inf: give a whole number of at least 12"),
+        ("--resume .", "--resume .: this is not the folder of a soak: it has no soak.json"),
     ],
 )
 def test_a_soak_of_wrong_options(capsys: pytest.CaptureFixture[str], more: str, says: str) -> None:
@@ -482,7 +482,7 @@ def test_a_soak_of_wrong_options(capsys: pytest.CaptureFixture[str], more: str, 
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("--records 100", "--records 100: a stream has at least 4000"),
+        ("--records 100", "--records 100: a stream needs at least 4000"),
         ("--records 1e5 --only control-cursor-outside-the-transaction", "no fault of plain"),
         ("--records 1e5 --semantic once", "no semantic is called once"),
     ],

@@ -93,7 +93,7 @@ def test_nothing_is_written_over(orders: Path, capsys: pytest.CaptureFixture[str
     assert main(["init", str(orders), *WORDS, "--no-ci"]) == 0
     assert not (orders / ".github").exists()
     assert main(["init", str(orders), *WORDS]) == 2
-    assert "--force writes over it" in capsys.readouterr().err
+    assert "--force overwrites it" in capsys.readouterr().err
     assert main(["init", str(orders), *WORDS, "--force", "--claims", "exactly-once"]) == 0
     assert read_pipeline(orders / "pipeline.toml").claims == "exactly-once"
 
@@ -169,14 +169,14 @@ def test_a_workflow_that_is_there_stays(orders: Path, capsys: pytest.CaptureFixt
     workflow.parent.mkdir(parents=True)
     workflow.write_text("mine")
     assert main(["init", str(orders), *WORDS, "--force"]) == 0
-    assert f"{workflow} is there already, and stays" in capsys.readouterr().err
+    assert f"{workflow} exists already and was left as it is" in capsys.readouterr().err
     assert workflow.read_text() == "mine"
 
 
 def test_a_folder_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     """One line."""
     assert main(["init", "no/such/folder", *WORDS]) == 2
-    assert "no/such/folder is no folder" in capsys.readouterr().err
+    assert "no/such/folder is not a folder" in capsys.readouterr().err
 
 
 def test_questions_have_what_was_seen_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +205,7 @@ def test_a_program_that_names_its_broker_is_told_of(orders: Path, capsys: pytest
         program.read_text(encoding="utf-8").replace('os.environ["BOOTSTRAP_SERVERS"]', '"localhost:9092"'), "utf-8"
     )
     assert main(["init", str(orders), *WORDS]) == 0
-    assert "consumer.py names localhost:9092: let it take the brokers from the environment" in capsys.readouterr().err
+    assert "consumer.py names the broker localhost:9092: let it take the address from the environment" in capsys.readouterr().err
 
 
 def test_a_variable_of_its_own_is_given_the_brokers(orders: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_compose_file_that_is_none(tmp_path: Path, text: str) -> None:
     """One line."""
     file = tmp_path / "compose.yml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(DeclarationError, match="is no docker-compose file") as told:
+    with pytest.raises(DeclarationError, match="is not a docker-compose file") as told:
         read_compose(file)
     assert "object" not in str(told.value)  # Python's own words mean nothing to a user
 

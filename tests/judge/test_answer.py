@@ -92,19 +92,23 @@ GIVEN = TOLD | {"forward": True, "said": 0}
     ("need", "rows", "says"),
     [
         (NEED, (HIT, TOLD), None),
-        (NEED, (), "0 requests were to be refused by REQUEST_TIMED_OUT, not 1"),
-        (Answered("REQUEST_TIMED_OUT", times=2), (HIT, TOLD), "1 requests were to be refused by REQUEST_TIMED_OUT, not 2"),
-        (NEED, (HIT,), "its client was not told so"),
-        (NEED, (HIT, TOLD | {"error": "NOT_ENOUGH_REPLICAS"}), "its client was not told so"),
-        (NEED, (HIT, TOLD | {"corr": 8}), "its client was not told so"),
+        (NEED, (), "the wire's rule met 0 requests to refuse with REQUEST_TIMED_OUT, and 1 were planned"),
+        (
+            Answered("REQUEST_TIMED_OUT", times=2),
+            (HIT, TOLD),
+            "the wire's rule met 1 requests to refuse with REQUEST_TIMED_OUT, and 2 were planned",
+        ),
+        (NEED, (HIT,), "the wire did not answer a request with REQUEST_TIMED_OUT"),
+        (NEED, (HIT, TOLD | {"error": "NOT_ENOUGH_REPLICAS"}), "the wire did not answer a request with REQUEST_TIMED_OUT"),
+        (NEED, (HIT, TOLD | {"corr": 8}), "the wire did not answer a request with REQUEST_TIMED_OUT"),
         (NEED, (HIT, TOLD | {"reached": False}), "did not reach the client"),
-        (NEED, (HIT, TOLD, SAID), "was refused by REQUEST_TIMED_OUT, and the broker had got it"),
+        (NEED, (HIT, TOLD, SAID), "refused a request with REQUEST_TIMED_OUT, but the broker got it all the same"),
         (NEED, (HIT, TOLD, SAID | {"conn": 4}), None),
-        (NEED, (HIT, GIVEN, SAID), "its client was not told so"),
+        (NEED, (HIT, GIVEN, SAID), "the wire did not answer a request with REQUEST_TIMED_OUT"),
         (DONE, (HIT, GIVEN, SAID), None),
-        (DONE, (HIT, GIVEN), "as if it was done, and the broker never had it"),
-        (DONE, (HIT, GIVEN | {"said": 6}, SAID), "as if it was done, and the broker had refused it"),
-        (DONE, (HIT, GIVEN | {"said": None}, SAID), "as if it was done, and nobody has read what the broker said"),
+        (DONE, (HIT, GIVEN), "but the broker never answered it"),
+        (DONE, (HIT, GIVEN | {"said": 6}, SAID), "but the broker refused it as well"),
+        (DONE, (HIT, GIVEN | {"said": None}, SAID), "but could not read the broker's own answer to it"),
     ],
 )
 def test_a_refusal_must_have_been_given_and_have_been_true(need: Answered, rows: tuple[Row, ...], says: str | None) -> None:
@@ -150,7 +154,7 @@ def test_the_frame_that_it_waits_for_may_be_lost() -> None:
     assert steps(Hold(COMMITS, FETCHED, lost=True), COMMITS, FETCHED) == [
         "fired", "applied", "resolve OffsetCommit release", "resolve Fetch discard", "healed",
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="no frame that could be lost"):
+    with pytest.raises(ValueError, match="lost needs a frame in until"):
         Hold(COMMITS, Until.SETTLED, lost=True)
 
 
@@ -172,7 +176,7 @@ def test_where_the_other_never_comes_it_has_not_healed() -> None:
 
 def test_nobody_waits_for_what_cannot_come() -> None:
     """With a frame in hand."""
-    with pytest.raises(ValueError, match="nobody can wait until gave-up"):
+    with pytest.raises(ValueError, match="a held frame cannot wait for gave-up"):
         Hold(COMMITS, Until.GAVE_UP)
 
 
@@ -183,14 +187,14 @@ FAULT = {"t": 1, "event": "rule", "rule": "fault"}
     ("rows", "says"),
     [
         ((FAULT | {"phase": "held"}, FAULT | {"phase": "released"}), None),
-        ((FAULT | {"phase": "held"},), "waited for the end of the world, which never came"),
-        ((FAULT | {"phase": "held"}, FAULT | {"phase": "discarded"}), "waited for the end of the world, which never came"),
+        ((FAULT | {"phase": "held"},), "waited for the end of the world, which did not happen"),
+        ((FAULT | {"phase": "held"}, FAULT | {"phase": "discarded"}), "waited for the end of the world, which did not happen"),
         ((FAULT | {"phase": "discarded", "because": "its connection is gone"},), "the end of the world: its connection is gone"),
-        ((FAULT | {"phase": "released", "rule": "until"},), "which never came"),
+        ((FAULT | {"phase": "released", "rule": "until"},), "which did not happen"),
         ((FAULT | {"phase": "held", "silence_s": 2.0}, FAULT | {"phase": "released", "t": 1_999_999_999}), None),
         (
             (FAULT | {"phase": "held", "silence_s": 2.0}, FAULT | {"phase": "released", "t": 2_500_000_001}),
-            "waited 2.5 s for the end of the world, and its peer hangs up after 2 s of silence",
+            "waited 2.5 s for the end of the world; its receiver disconnects after 2 s of silence",
         ),
     ],
 )

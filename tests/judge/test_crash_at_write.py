@@ -33,5 +33,5 @@ def test_its_evidence_is_the_write_that_was_armed() -> None:
 
 def test_without_a_dry_run_there_is_nothing_to_arm() -> None:
     """A name without a write is for choosing, and never runs."""
-    with pytest.raises(ValueError, match="nobody has seen yet which durable writes the consumer makes"):
+    with pytest.raises(ValueError, match="no dry run has shown yet which durable writes the consumer makes"):
         played(CrashAtWrite(Role.CONSUMER))

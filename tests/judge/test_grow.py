@@ -82,8 +82,8 @@ def test_a_target_that_was_found_in_a_new_partition_is_protected() -> None:
 @pytest.mark.parametrize(
     ("story", "partitions", "because"),
     [
-        (run(), 2, "the topic was to get partitions, and got none"),
-        (grown(1 - NEW), 1, f"{TARGET} was to go into a partition that was added, and stands in t/{NEW}"),
+        (run(), 2, "no partition was added to the topic"),
+        (grown(1 - NEW), 1, f"{TARGET} is not in an added partition, but in t/{NEW}"),
     ],
     ids=["not grown", "elsewhere"],
 )
@@ -98,7 +98,7 @@ def test_a_topic_that_grew_before_anybody_read_it_is_void() -> None:
     story = grown()
     before(story, first(story, "fetched"), first(story, "added"))
     found = judged(story, **GROWS).verdict
-    assert (found.kind, found.reason) == (Kind.VOID, "the topic got partitions before anybody had read of it")
+    assert (found.kind, found.reason) == (Kind.VOID, "the partitions were added before anybody had read from the topic")
 
 
 def test_who_never_reads_the_new_ones_is_convicted_of_being_stuck() -> None:

@@ -41,5 +41,5 @@ def test_only_a_request_can_be_late_and_only_for_its_own_sender() -> None:
     """A response belongs to its connection."""
     with pytest.raises(ValueError, match="only a request"):
         Late(replace(AT, direction=Direction.RESPONSE), INTO)
-    with pytest.raises(ValueError, match="its own sender"):
+    with pytest.raises(ValueError, match="into must be a frame of the producer"):
         Late(AT, replace(INTO, role=Role.CONSUMER))

@@ -13,12 +13,12 @@ Row = dict[str, Any]
 ENOUGH: dict[Effect, tuple[float, Row, Row, str]] = {
     Effect.LATE: (0.8, {"longest_s": 0.8}, {"longest_s": 0.79}, "no request waited 0.8 s"),
     Effect.SILENT: (0, {"sent": 9, "answers": 0}, {"sent": 9, "answers": 1}, "1 requests were answered"),
-    Effect.CUT: (3, {"lost": 3}, {"lost": 2, "left": 9}, "2 connections were ended from the far side, not 3"),
+    Effect.CUT: (3, {"lost": 3}, {"lost": 2, "left": 9}, "2 connections were ended from the broker's side, not 3"),
     Effect.SLOW: (1000, {"answers": 2, "rate": 999.0}, {"answers": 2, "rate": 1001.0}, "answered at 1001 bytes a second"),
     Effect.SLICED: (2, {"answers": 4, "reads": 8}, {"answers": 4, "reads": 7}, "4 answers came in 7 pieces"),
 }
 NOTHING: dict[Effect, str] = {
-    Effect.SILENT: "nothing was sent into it",
+    Effect.SILENT: "nothing was sent",
     Effect.SLOW: "no request was answered",
     Effect.SLICED: "no request was answered",
 }
@@ -31,13 +31,13 @@ def window(role: str = "producer", **counts: object) -> list[Row]:
 
 @pytest.mark.parametrize("effect", Effect)
 def test_an_effect_shows_or_does_not(effect: Effect) -> None:
-    """Just enough is enough; a little less changed nothing, and the reason has the number."""
+    """Just enough is enough; a little less without effect, and the reason has the number."""
     limit, enough, short, reason = ENOUGH[effect]
     need = NetworkBad(("producer",), effect, limit)
     assert trouble(need, window(**enough)) is None
     said = trouble(need, window(**short))
     assert said is not None
-    assert "changed nothing" in said
+    assert "without effect" in said
     assert reason in said
 
 
@@ -53,7 +53,7 @@ def test_it_must_have_been_put_on_and_taken_off_as_often_as_declared() -> None:
     once = window(lost=1)
     assert trouble(need, once) == "the network was made cut for the producer 1 times, not 2"
     assert trouble(need, [*once, *window(lost=1)]) is None
-    assert "changed nothing" in str(trouble(need, [*once, *window(lost=0)]))
+    assert "without effect" in str(trouble(need, [*once, *window(lost=0)]))
     assert trouble(need, [*once, *window(lost=1)[:1]]) == "the network was never mended for the producer"
 
 

@@ -33,7 +33,7 @@ def test_the_broker_is_told_before_it_gets_the_message() -> None:
 
 def test_only_what_is_on_its_way_to_a_broker_can_be_refused() -> None:
     """An answer cannot."""
-    with pytest.raises(ValueError, match="on its way"):
+    with pytest.raises(ValueError, match="at must be a request"):
         Refuse(OnWire(Role.PRODUCER, Act.SENT, Direction.RESPONSE))
 
 

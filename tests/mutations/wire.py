@@ -94,7 +94,7 @@ def what_is_discarded_arrives() -> None:
 @mutation(
     {
         SAID.format("a_refused_request_never_arrives_and_its_connection_goes_on"): "x07answer",
-        cell("produce-refused+not-enough-replicas/at-least-once"): "and the broker had got it|was kept from the broker",
+        cell("produce-refused+not-enough-replicas/at-least-once"): "but the broker got it all the same|was kept from the broker",
     }
 )
 def what_is_refused_goes_on() -> None:

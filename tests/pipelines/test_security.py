@@ -139,7 +139,7 @@ def serve(listener: socket.socket, folder: Path, *, identity: bool = False, bare
 
 
 @pytest.mark.parametrize(("how", "said"), [
-    ({}, None), ({"identity": True}, "mTLS identity"), ({"bare": True}, "speaks no TLS there"),
+    ({}, None), ({"identity": True}, "mTLS identity"), ({"bare": True}, "does not use TLS on this port"),
     ({"other": True}, "certificate is not trusted: "),
 ])  # fmt: skip
 def test_a_broker_is_asked_before_anything_is_started(

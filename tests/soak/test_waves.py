@@ -139,7 +139,7 @@ def test_a_line_that_no_soak_writes(tmp_path: Path, change: dict[str, object]) -
 def test_a_declaration_says_what_is_soaked(capsys: pytest.CaptureFixture[str], words: tuple[str, str]) -> None:
     """An option that says otherwise is refused, and not passed over."""
     assert main(["soak", "pipeline.toml", *words]) == 2
-    told = f"lostack: {words[0]} is for pipelines of lostack's own: pipeline.toml says it itself; leave it out\n"
+    told = f"lostack: {words[0]} is only for lostack's own pipelines: leave it out; pipeline.toml itself decides that\n"
     assert capsys.readouterr().err == told
 
 

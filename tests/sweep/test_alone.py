@@ -62,7 +62,7 @@ def test_they_are_made_again_one_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_
     one = swept(monkeypatch, tmp_path, played)
     assert [plan.jobs for plan in played.plans] == [3, 1]
     assert [cell.brief for cell in played.plans[0].cells] == [False, True, True, True]  # type: ignore[attr-defined]
-    assert one.alone == f"of the runs without a fault side by side one was {kind}"
+    assert one.alone == f"when runs without a fault ran side by side, one was {kind}"
     assert [file.name for file in (tmp_path / "aside").iterdir()] == ["run-1"]
     assert Asked.load(tmp_path).jobs == 1
 

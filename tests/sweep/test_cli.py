@@ -48,11 +48,11 @@ def _fault(cell: Cell) -> object:
     [
         (("sweep",), "name a declaration"), (("sweep", "x.toml", "--only", "plain"), "name a declaration"),
         (("sweep", "x.toml"), "cannot read x.toml"), (("sweep", "--only", "plane"), "did you mean plain"),
-        (("sweep", "--only", "plain", "--shard", "3/2"), "--shard 3/2"), (("sweep", "--resume", "nowhere"), "is no sweep"),
+        (("sweep", "--only", "plain", "--shard", "3/2"), "--shard 3/2"), (("sweep", "--resume", "nowhere"), "not the folder of"),
         (("sweep", "--system", "memory", "--only", "plain", "--act", "kil-broker"), "did you mean kill-broker"),
         ((*PLAIN, "--shard", "1/²"), "--shard 1/²"), ((*PLAIN, "--minutes", "nan"), "--minutes"),
-        ((*PLAIN, "--minutes", "-1"), "--minutes"), ((*PLAIN, "--keep", "/dev/null"), "no folder"),
-        (("sweep", "--resume", "nowhere", "--only", "plain"), "name no other"),
+        ((*PLAIN, "--minutes", "-1"), "--minutes"), ((*PLAIN, "--keep", "/dev/null"), "this is not a folder"),
+        (("sweep", "--resume", "nowhere", "--only", "plain"), "leave out the declaration and --only"),
         (("sweep", "--only", "plain", "--client", "jav"), "no client is called jav"),
         (("run", "--scenario", "x.toml"), "cannot read x.toml"), (("run", "--scenario", "x", "--only", "plain"), "not both"),
         (("export", "x.toml"), "not in the folder found"),
@@ -132,7 +132,7 @@ def test_a_sweep_without_points_says_why(
     """Of what has no wire, and of what cannot be there: void, never a success."""
     memory = ("sweep", "--only", "plain/at-least-once", "--system", "memory", "--reports", str(tmp_path), *arguments)
     assert main(memory) == ExitCode.VOID
-    assert "nothing to sweep: nothing of the system memory runs through a wire" in capsys.readouterr().err
+    assert "nothing to sweep: the system memory sends nothing through the wire" in capsys.readouterr().err
 
     def made(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
         del keep
@@ -141,4 +141,4 @@ def test_a_sweep_without_points_says_why(
 
     monkeypatch.setattr(pipelines, "sweep_of", made)
     assert main((*memory, "--act", "terminate")) == ExitCode.VOID
-    assert "nothing to sweep: at no step may happen what was asked for (--act terminate)" in capsys.readouterr().err
+    assert "nothing to sweep: the acts of --act terminate are possible at no step" in capsys.readouterr().err

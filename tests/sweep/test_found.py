@@ -63,8 +63,8 @@ def test_a_durable_write_is_said_by_its_call(tmp_path: Path) -> None:
     text = file.read_text()
     for wrong, because in (
         (text.replace("pwrite64", "scribble"), "no durable write is called scribble"),
-        (text.replace('"Fetch"', '"Fetch", occurrence = 2'), "durable writes count from"),
-        (text.replace('"after"', '"beside"'), "beside"), (text.replace('act = "kill"', 'act = "lose"'), "at a durable write"),
+        (text.replace('"Fetch"', '"Fetch", occurrence = 2'), "since must be a frame"),
+        (text.replace('"after"', '"beside"'), "beside"), (text.replace('act = "kill"', 'act = "lose"'), "act lose is not"),
     ):  # fmt: skip
         file.write_text(wrong)
         with pytest.raises(UsageError, match=because):
@@ -97,10 +97,10 @@ def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("was", "becomes", "because"),
     [
-        ("position = 5", "position = 50", "there is no record 50 of 24"), ('act = "late-next-kill"', 'act = "x"', "nothing that"),
+        ("position = 5", "position = 50", "position 50 is outside"), ('act = "late-next-kill"', 'act = "x"', "the act x is not"),
         ('api = "EndTxn"', 'api = "EndTx"', "no step is called EndTx"), ("records = 24", 'records = "2"', "records cannot hold"),
-        ("seed = 3", "sed = 3", "it says sed"), ("schema = 1", "schema = 2", "newer"), ("schema = 1", "schema =", "no TOML"),
-        ("occurrence = 2", 'occurrence = "2"', "occurrence cannot"), ('pipeline = "plain/exactly-once"', "", "one of pipeline"),
+        ("seed = 3", "sed = 3", "field sed"), ("schema = 1", "schema = 2", "newer"), ("schema = 1", "schema =", "valid TOML"),
+        ("occurrence = 2", 'occurrence = "2"', "occurrence cannot"), ('pipeline = "plain/exactly-once"', "", "either pipe"),
         ('role = "producer", api = "EndTxn"', 'api = "EndTxn"', "role"), ("offset = 1", "ofset = 1", "ofset"),
     ],
 )  # fmt: skip
@@ -119,10 +119,10 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(was: str, becomes: str, b
 def test_what_can_be_left_out() -> None:
     """The second fault, records, partitions, the death of the sender: one at a time."""
     found = dict(smaller(LATE, partitions=3))
-    assert list(found) == ["one fault", "12 records", "one partition", "nobody killed"]
+    assert list(found) == ["one fault", "12 records", "one partition", "no process killed"]
     assert found["one fault"].then is None
     assert (found["12 records"].records, found["one partition"].partitions) == (12, 1)
-    assert found["nobody killed"].fault.act == LATE_NEXT
+    assert found["no process killed"].fault.act == LATE_NEXT
     assert "12 records" not in dict(smaller(replace(LATE, position=11), partitions=3))
     assert dict(smaller(replace(LATE, then=None, records=12, fault=Happening(LOSE, END)), partitions=1)) == {}
 

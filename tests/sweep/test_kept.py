@@ -42,7 +42,7 @@ def test_a_kept_finding_is_a_case(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, env=env)
     assert "1 failed, 1 passed" in ran.stdout
-    assert "wrong.lostack.toml is no scenario: nothing that happens to this frame is called explode" in ran.stdout
+    assert "wrong.lostack.toml is not a valid scenario: the act explode is not possible at this frame" in ran.stdout
     assert "Traceback" not in ran.stdout
 
 

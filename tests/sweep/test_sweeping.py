@@ -234,7 +234,7 @@ def test_what_is_broken_without_a_fault_is_not_swept(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_sweep(tmp_path: Path) -> None:
     """Told in one line."""
-    with pytest.raises(UsageError, match="no sweep"):
+    with pytest.raises(UsageError, match="not the folder of a sweep"):
         Asked.load(tmp_path)
     (tmp_path / SWEEP_FILE).write_text('{"schema": 99}')
     with pytest.raises(UsageError, match="newer"):
@@ -253,7 +253,7 @@ def test_which_pipelines_are_meant() -> None:
     assert [each.producer.in_step for each in settings] == [False, True]
     with pytest.raises(UnknownNameError, match="did you mean late-commit"):
         swept(["plain/exactly-once"], asked(system="", like="late-comit"))
-    with pytest.raises(SelectionError, match="no pipeline is meant by 'plane'"):
+    with pytest.raises(SelectionError, match="no pipeline matches 'plane'"):
         swept(["plane"], asked())
 
 

@@ -39,7 +39,7 @@ def test_json_and_page(tmp_path: Path) -> None:
     one.dry_run(progress)
     planned = one.plan()
     said = [*plan_lines(one, planned, 60.0)]
-    assert any("stand in all three runs" in line for line in said)
+    assert any("have the same name in all three runs" in line for line in said)
     one.run(planned, progress)
     outcomes = one.outcomes(planned)
     shrink_all(one, outcomes, planned.usual, progress, until=0.0)
@@ -82,7 +82,7 @@ def test_parts_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not any("PARTIAL" in line for line in told.lines)
     assert any("PARTIAL" not in line and "finding 1" in line for line in told.lines)
     other = sweep(tmp_path / "other", acts=("lose",), seed=2)
-    with pytest.raises(UsageError, match="no part of the sweep"):
+    with pytest.raises(UsageError, match="not a part of the sweep"):
         report_of([parts[0].directory, other.directory])
 
 

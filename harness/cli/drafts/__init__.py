@@ -1,1 +1,1 @@
-"""A first declaration for programs that are there already: what they show of themselves, and what is written of it."""
+"""Drafting a first declaration for existing programs: what their sources and compose files show, and its text."""

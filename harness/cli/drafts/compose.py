@@ -23,13 +23,13 @@ SERVERS = {
     "mongo": "mongod --port {port}", "redis": "redis-server --port {port}", "schema-registry": "",
     "elasticsearch": "", "minio": "",
 }  # fmt: skip
-"""Servers, by what is in the names of their images, and the command by which each listens at another port, where there is one."""
+"""Servers, by a part of their images' names, and the command that starts each on a given port (empty: none is known)."""
 _PORT = re.compile(r"(\d+)(?:/tcp)?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """One service. ``kind``: broker, beside (nothing of the pipeline), server, or program. ``port``: the one it listens on."""
+    """One service. ``kind``: broker, server, program, or beside (no part of the pipeline). ``port``: the port it listens on."""
 
     name: str
     kind: str
@@ -52,9 +52,11 @@ def read_compose(file: Path) -> tuple[Composed, ...]:
     except OSError as error:
         raise DeclarationError(f"cannot read {file}: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
-        raise DeclarationError(f"{file} is no docker-compose file: it has no table of services, or a service is none") from error
+        raise DeclarationError(f"{file} is not a docker-compose file: services, or one of them, is not a table") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise DeclarationError(f"{file} is no docker-compose file with services: {' '.join(str(error).split())[:120]}") from error
+        raise DeclarationError(
+            f"{file} is not a docker-compose file with services: {' '.join(str(error).split())[:120]}"
+        ) from error
 
 
 def _service(name: str, told: Mapping[str, Any], project: str) -> Composed:
@@ -98,9 +100,9 @@ def _environment(told: Any) -> dict[str, str]:
 
 
 def pointed(environment: Mapping[str, str], services: tuple[Composed, ...]) -> dict[str, str]:
-    """Return variables with the addresses of brokers and servers as places: ``{bootstrap}``, ``{db.port}``.
+    """Return variables in which addresses of brokers and servers are placeholders: ``{bootstrap}``, ``{db.port}``.
 
-    A container of a stage is on the network of this machine, where no compose name leads anywhere.
+    The container of a stage uses this machine's network, where the service names of compose do not resolve.
     """
     return {name: _pointed(value, services) for name, value in environment.items()}
 
@@ -114,7 +116,7 @@ def _pointed(value: str, services: tuple[Composed, ...]) -> str:
 
 
 def command_at_port(service: Composed) -> str:
-    """Return the command by which a server listens at the port that it is given; its own where nothing is known of it."""
+    """Return the command that starts a server on a port that lostack chooses; the service's own command if none is known."""
     known = next((command for name, command in SERVERS.items() if name in f"{service.image} {service.name}"), "")
     return known.replace("{port}", f"{{{safe(service.name)}.port}}") or shlex.join(service.command)
 

@@ -1,4 +1,4 @@
-"""What the source of a program shows of it: topics, where it reads from, where it writes to. A guess, that its owner sees."""
+"""What a program's source shows: topics, input and output. These are guesses, which the user can correct in the draft."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST = 400_000
-"""Bytes of a file that are looked at."""
+"""How many bytes of a file are read."""
 SUFFIXES = frozenset({".py", ".java", ".kt", ".js", ".ts", ".go", ".rs", ".sh", ".rb", ".scala"})
 _TOPIC = (
     r"""subscribe\(\s*(?:List\.of\(|Arrays\.asList\(|\[)?\s*["']([\w.-]+)["']""",
@@ -27,15 +27,15 @@ _INSERT = r"""INSERT\s+(?:OR\s+\w+\s+)?INTO\s+["'`]?(\w+)"""
 _STDIN = (r"\bsys\.stdin\b", r"\bSystem\.in\b", r"\bos\.Stdin\b", r"\bprocess\.stdin\b", r"\binput\(\)")
 _SQLITE = (r"\bsqlite3\b", r"jdbc:sqlite", r"better-sqlite3")
 GIVEN = frozenset({"BOOTSTRAP_SERVERS", "KAFKA_BOOTSTRAP_SERVERS"})
-"""Variables that every stage is given."""
+"""Environment variables that every stage gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a program's sources show. ``variables``: those that it takes the brokers from; ``fixed``: an address that it names.
+    """What a program's sources show. ``variables``: the environment variables from which it takes the brokers' address.
 
-    ``table``: the first table that it makes or fills in, and its first column, if that is to be seen. ``fields``: of the CSV
-    rows, or JSON objects, that it reads.
+    ``fixed``: a broker's address that it names itself. ``table`` and ``column``: the first table that it creates or fills, and
+    that table's first column, if the source shows it. ``fields``: the fields of the CSV rows or JSON objects that it reads.
     """
 
     files: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class Shown:
 
 
 def look_at(words: Sequence[str], folder: Path) -> Shown:
-    """Return what the files that a command names show: sources below a folder, none of which has to be there.
+    """Return what the source files below ``folder`` show that a command names, directly or by a shell script.
 
-    And those that a script of the shell names, which is but the way to them.
+    Files that do not exist are left out.
     """
     files = _sources(words, folder)
     for script in [file for file in files if file.suffix == ".sh"]:

@@ -1,4 +1,4 @@
-"""The text of a first declaration: every line that is there is meant, what else there is stands below."""
+"""The text of a first declaration: it has the fields that are needed, and a comment that names the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTION = "OWNER/lostack@v0"
 
 @dataclass(frozen=True, slots=True)
 class DraftStage:
-    """A stage as it will be written. ``note``: what whoever reads it should know."""
+    """A stage as it is written into the draft. ``note``: a comment for the reader."""
 
     role: str
     command: str = ""
@@ -41,7 +41,7 @@ class DraftServer:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """All that a declaration says."""
+    """The fields of a first declaration."""
 
     claims: str
     topics: Sequence[str]
@@ -55,7 +55,7 @@ class Draft:
     header: str = ""
     input_topic: str = ""
     pattern: str = ""
-    """Of ``[id]``: where the input carries no token of lostack's."""
+    """The pattern of ``[id]``, if the input has no token of lostack's; else empty."""
 
     def toml(self) -> str:
         """Return the declaration."""
@@ -67,7 +67,7 @@ class Draft:
         yield "#                        Do it:                   lostack check pipeline.toml"
         yield ""
         yield f"claims = {_text(self.claims)}  # {' | '.join(Semantic)}: what the pipeline promises for every record"
-        yield f"topics = {json.dumps(list(self.topics))}  # made anew for every run; the first is the one between the stages"
+        yield f"topics = {json.dumps(list(self.topics))}  # created for every run; the first is the one between the stages"
         if self.system != "kafka":
             yield f"system = {_text(self.system)}"
         if self.python:
