@@ -66,11 +66,11 @@ class Course:
         return load_of(self.history, self.plan.target, self.fired_at, self.firing.hits)
 
     def misfire(self) -> str | None:
-        """Say how the trigger was not hit as declared: not at all, elsewhere, or too often."""
+        """Say that the trigger was not hit, was hit elsewhere than declared, or too often."""
         return self.firing.misfire()
 
     def unrest(self) -> str | None:
-        """Say what can still move after a completed drain. A copy on its way would be a duplicate to come."""
+        """Say what can still move after a completed drain: a copy on its way would later be a duplicate."""
         return self._rest.unrest()
 
     def instrument(self) -> str | None:
@@ -90,7 +90,7 @@ class Course:
         return next((reason for check in checks if (reason := check())), None)
 
     def drained(self) -> bool:
-        """Say whether a drain has completed that can be trusted. What is missing is then lost, and not late."""
+        """Say whether the drain completed and everything is at rest. Records that are missing then are lost, not late."""
         return self.drain is not None and self.drain.get("phase") == "completed" and self.unrest() is None
 
     def stuck(self) -> str | None:
@@ -125,7 +125,7 @@ class Course:
         return f"an authority was asked before the drain had ended ({early['event']})" if early else None
 
     def unhealthy_after(self) -> str | None:
-        """Name the process that ended by itself after the fault without being meant to."""
+        """Name a process that ended by itself after the fault although the fault should not end it."""
         if self.plan.refused_by_client or self.drain is None:
             return None
         for event in self.history.of(kinds.NODE):

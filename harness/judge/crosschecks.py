@@ -36,7 +36,7 @@ MS = 1_000_000
 
 
 def contradiction(plan: Plan, history: History) -> str | None:
-    """Say what contradicts what, or ``None``."""
+    """Say which two statements of the history contradict each other, or return ``None``."""
     told = _Told(plan, history)
     checks = (*_CHECKS, *(_SINCE_SEALED if plan.sealed else ()))
     return next((why for check in checks if (why := check(told))), None) or queuechecks.contradiction(plan, history)

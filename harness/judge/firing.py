@@ -96,7 +96,7 @@ class Firing:
         return next((e["t"] for e in self.history.of(kinds.FAULT) if e.get("phase") == "healed"), None)
 
     def victims(self) -> str | None:
-        """Say how the processes that died, were paused or got SIGTERM are not those that should have."""
+        """Name a process that should have died, paused or got SIGTERM and did not, or the other way round."""
         if self.fired_at is None:
             return None
         lives = self.lives

@@ -25,11 +25,11 @@ class Course(Protocol):
 
     @property
     def plan(self) -> Plan:
-        """What was to happen."""
+        """The plan of the cell."""
 
     @property
     def history(self) -> History:
-        """What was seen."""
+        """The history of the cell."""
 
     @property
     def fired_at(self) -> int | None:
@@ -51,7 +51,7 @@ class Proof(Protocol):
     """Its name in a saved plan."""
 
     def trouble(self, course: Course) -> str | None:
-        """Say what the history does not show, or ``None``. Asked only where the trigger was hit."""
+        """Say what the history does not prove, or return ``None``. It is called only if the trigger was hit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _COUNTS = {Waiting.READY: "ready", Waiting.IN_FLIGHT: "in_flight", Waiting.SCHED
 
 
 def contradiction(plan: Plan, history: History) -> str | None:
-    """Say what contradicts what, or ``None``."""
+    """Say which two statements about queues contradict each other, or return ``None``."""
     told = _Told(plan, history)
     return next((why for check in _CHECKS if (why := check(told))), None)
 

@@ -19,7 +19,7 @@ IMAGES: Final = (PROGRAMS_IMAGE, JAVA_IMAGE)
 
 
 class Containable(Protocol):
-    """What is run by other means in a container than in a process of this machine."""
+    """A program that is started differently in a container than as a process of this machine."""
 
     def contained(self) -> Self:
         """Return the same for a container."""

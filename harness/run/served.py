@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Running:
-    """What of a broker is another when it has been restarted. Copies of a broker have it in common."""
+    """The parts of a broker that change at a restart. All copies of a broker object share them."""
 
     wire: RunningWire | None = None
     node: Node | None = None

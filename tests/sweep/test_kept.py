@@ -71,7 +71,7 @@ def test_a_folder_for_a_bug_report(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "| producer | Produce request |" in told
     assert "**fault: hit**" in told
     assert str(tmp_path) not in told
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         export(file_of(one, finding), tmp_path / "bug")
     with pytest.raises(UsageError, match="not in the folder found"):
         export(tmp_path / "bug" / files[-1].name, tmp_path / "other")
