@@ -304,7 +304,7 @@ _PARTS = (
         "delivery-lost+last-part+put-off", "delivery-lost", Drop(MESSAGE),
         "Control: the same, and every second of the first eight messages is not acknowledged yet. They come again first. The "
         "library still has the parts of the target from the connection before: one unfinished message more than its consumer may "
-        "keep. So it gives the target up and acknowledges its parts, as it does by default. The broker has the last part alone "
+        "keep. So it gives the target up and acknowledges its parts, as it is told to. The broker has the last part alone "
         "then, gives it to nobody, and nothing behind it (apache/pulsar#26395).",
         dict.fromkeys((ALO, EOS), Predicted(left=AtLeast(), control=True)), recipes=_PUT_OFF,
     ),
