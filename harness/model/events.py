@@ -131,7 +131,8 @@ FRAME: Final = "frame"
 """``conn, role, node, client, dir, api, version, corr, size``: the header of one frame. Where the wire has read the frame also
 ``records``, the records that it is about (no field: none), and of an answer ``error``, its error code (0: none).
 ``answered``: false where a request asks for no answer, or its frame alone does not say that it does (no field: it does).
-``software``: the name that the client's library gives itself, in the request that says it."""
+``software``: the name that the client's library gives itself, in the request that says it. ``named_member``: true where a member
+joins its group by a name of its own, that outlives its process."""
 SENT: Final = "sent"
 """``record, topic, partition, request, producer_id, producer_epoch, sequence, transactional, transactional_id, attempt``: in a
 request that was forwarded."""
@@ -183,8 +184,8 @@ the request as well, and ``said`` is the error code of its own answer, which the
 ``held`` has ``silence_s`` where the peer hangs up after that many seconds.
 """
 CONN: Final = "conn"
-"""``phase, conn, role, node, client``: phase is open (with ``peer``, the client's port), close, refused or opaque (bytes that
-are no frames)."""
+"""``phase, conn, role, node, client``: phase is open (with ``peer``, the client's port, and ``protocol``, what is spoken), close,
+refused or opaque (bytes that are no frames)."""
 UNDECODABLE: Final = "undecodable"
 """``api, version, because``: the wire needed to look into a frame and could not. Voids the cell."""
 

@@ -42,7 +42,7 @@ from harness.model.writes import CALLS, WRITES, Side
 from harness.model.writes import Point as Write
 from harness.saved import write_whole
 from harness.sweep.cells import with_fault
-from harness.sweep.points import Happening, step_names
+from harness.sweep.points import Happening, protocol_of, shared, step_named
 from harness.wire.rules import Direction, RuleError
 
 if TYPE_CHECKING:
@@ -183,11 +183,13 @@ def _trigger(plain: Mapping[str, Any]) -> Trigger | AtWrite:
 
 
 def _on_wire(plain: Mapping[str, Any]) -> OnWire:
-    name = step_names().get(plain["api"])
+    name = step_named(plain.get("protocol", ""), plain["api"])
+    if name is None and "protocol" not in plain and shared(plain["api"]):
+        raise ValueError(f"several protocols have a step called {plain['api']}; say which as its protocol")
     if name is None:
         raise ValueError(f"no step is called {plain['api']}")
     since = None if "since" not in plain else _on_wire(plain["since"])
-    rest = {key: value for key, value in plain.items() if key not in {"api", "since", "role", "direction"}}
+    rest = {key: value for key, value in plain.items() if key not in {"api", "protocol", "since", "role", "direction"}}
     if wrong := next((bad for key, value in rest.items() if (bad := misfit(value, int, key))), None):
         raise ValueError(wrong)
     return OnWire(Role(plain["role"]), name, Direction(plain["direction"]), since=since, **rest)
@@ -203,6 +205,7 @@ def _inline(at: Trigger | AtWrite) -> str:
     if isinstance(at, InProgram):
         return f"{{role = {json.dumps(str(at.role))}, failpoint = {json.dumps(at.name)}}}"
     words = [f"role = {json.dumps(str(at.role))}", f"api = {json.dumps(at.api.label)}", f'direction = "{at.direction}"']
+    words += [f"protocol = {json.dumps(protocol_of(at.api))}"] if shared(at.api.label) else []
     words += [f"offset = {at.offset}"] if at.offset else []
     words += [f"occurrence = {at.occurrence}"] if at.occurrence != 1 else []
     if at.since is not None:

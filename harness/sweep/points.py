@@ -35,6 +35,8 @@ KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL = "kill", "kill-broker"
 HOLD, PAUSE, TERMINATE, REFUSE, REFUSE_DONE = "hold", "pause", "terminate", "refuse", "refuse-done"
 ACTS = (KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL, HOLD, PAUSE, TERMINATE, REFUSE, REFUSE_DONE)
 """All that may happen; of a refusal its error follows."""
+FENCED_MEMBER = "FENCED_INSTANCE_ID"
+"""What only a member that names itself is told: somebody else has come by its name."""
 READERS = (Role.CONSUMER, Role.PROCESSOR)
 """Whose answers nobody else waits for: they can be held until all else is done."""
 
@@ -96,6 +98,8 @@ class Point:
     place: int
     because: str
     second: tuple[Step, Happening] | None = None
+    illegal: str | None = None
+    """Why nothing of the kind can happen there, though it can at other steps of its name."""
 
     @property
     def act(self) -> str:
@@ -141,16 +145,33 @@ class Can:
 
 
 @functools.cache
-def known_steps() -> Mapping[tuple[str, str], Known]:
-    """Return what the protocols know of their steps, by label and direction."""
-    return {key: step for where in listed().values() for key, step in load(where).steps.items()}
+def step_names() -> Mapping[str, Mapping[str, StepName]]:
+    """Return the steps that a rule can name, of each protocol by their labels: the enumeration that has all of its steps."""
+    labels = {name: {label for label, _ in load(where).steps} for name, where in listed().items()}
+    kinds = [{each.label: each for each in kind} for kind in StepName.__subclasses__()]  # they come with the protocols
+    return {name: next((kind for kind in kinds if kind.keys() >= of), {}) for name, of in labels.items()}
 
 
-@functools.cache
-def step_names() -> Mapping[str, StepName]:
-    """Return the steps that a rule can name, by their labels."""
-    known_steps()  # the enumerations come with the protocols
-    return {each.label: each for kind in StepName.__subclasses__() for each in kind}
+def step_named(protocol: str, label: str) -> StepName | None:
+    """Return the step that a rule can name, or ``None``. Without a protocol: that of the only one that has such a step."""
+    of = [names[label] for name, names in step_names().items() if label in names and protocol in (name, "")]
+    return of[0] if len(of) == 1 else None
+
+
+def shared(label: str) -> bool:
+    """Say whether several protocols have a step that is called so."""
+    return sum(label in names for names in step_names().values()) > 1
+
+
+def protocol_of(name: StepName) -> str:
+    """Return whose step it is."""
+    return next(protocol for protocol, names in step_names().items() if names.get(name.label) is name)
+
+
+def _known(step: Step, direction: Direction) -> Known:
+    """Return what the protocol of a step knows of it, in one direction."""
+    name = step_named(step.protocol, step.api)
+    return PLAIN if name is None else load(listed()[protocol_of(name)]).steps.get((step.api, direction), PLAIN)
 
 
 def trigger(step: Step) -> OnWire:
@@ -160,7 +181,9 @@ def trigger(step: Step) -> OnWire:
         KeyError: no rule can name the step.
     """
     since = None if step.anchor is None else trigger(step.anchor)
-    return OnWire(Role(step.role), step_names()[step.api], Direction(step.direction), occurrence=step.ordinal, since=since)
+    if (name := step_named(step.protocol, step.api)) is None:
+        raise KeyError(step.api)
+    return OnWire(Role(step.role), name, Direction(step.direction), occurrence=step.ordinal, since=since)
 
 
 def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
@@ -174,7 +197,14 @@ def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
             reconnects=can.reconnects,
         )  # fmt: skip
         for happens, because in (*happenings(step, frame, trigger(step), can), *after.happenings(step)):
-            yield Point(step, happens, place, because)
+            yield Point(step, happens, place, because, illegal=_illegal(step, happens, frame))
+
+
+def _illegal(step: Step, happens: Happening, passed: Passed) -> str | None:
+    """Say why no broker does this to this process, or ``None``."""
+    if happens.act.endswith(FENCED_MEMBER) and not passed.named_member:
+        return f"not legal: the {step.role} has joined its group without a group.instance.id, and {FENCED_MEMBER} is about that"
+    return None
 
 
 def in_programs(steps: Steps, can: Can) -> Iterator[Point]:
@@ -216,7 +246,7 @@ def at_writes(steps: Steps, can: Can) -> Iterator[Point]:
 
 def nameable(step: Step) -> bool:
     """Say whether a rule can find a step."""
-    name = step_names().get(step.api)
+    name = step_named(step.protocol, step.api)
     return name is not None and (step.record is None or "record" in name.selects(Direction(step.direction)))
 
 
@@ -232,7 +262,7 @@ def words(step: Step) -> str:
 def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tuple[Happening, str]]:
     """Yield what may happen at a step by itself, with a sentence each. ``passed``: its frame in the run that it is found in."""
     asks, frame, whom = step.direction == REQUEST, words(step), f"the {step.role}"
-    known = known_steps().get((step.api, str(step.direction)), PLAIN)
+    known = _known(step, Direction(step.direction))
     if step.role != Role.BROKER:
         held = f"{frame} never arrives, and {whom} that sends it" if asks else f"{whom}, before it reads {frame},"
         yield Happening(KILL, at), f"{_begin(held)} is killed."
@@ -255,7 +285,7 @@ def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tup
 
 def _asked(step: Step) -> Known:
     """Return what is known of the request that a step answers."""
-    return known_steps().get((step.api, str(REQUEST)), PLAIN)
+    return _known(step, REQUEST)
 
 
 def _begin(text: str) -> str:
@@ -280,7 +310,7 @@ class _After:
 
         And to a producer's last answer about a record: a reader may be given the record before that arrives.
         """
-        known = known_steps().get((step.api, str(step.direction)), PLAIN)
+        known = _known(step, Direction(step.direction))
         if step.direction == RESPONSE and (given := self._given(step)) is not None:
             told = f"{_begin(words(step))} is on its way until the {given.role} is given the record; then it arrives."
             yield Happening(HOLD, trigger(step), given), told
@@ -344,5 +374,5 @@ class _After:
                 continue
             offset = record.position - self.here.position
             if offset > 0 if beyond else offset == 0:
-                at = OnWire(Role(step.role), step_names()[step.api], RESPONSE, offset=offset, occurrence=step.ordinal)
+                at = replace(trigger(step), offset=offset)
                 yield record, at

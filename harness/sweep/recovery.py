@@ -97,7 +97,7 @@ def _steps(
             if lives and not frame.line.get("error") and not frame.line.get("records"):
                 counts[role, api, way] += 1
                 new = f"{role} {api}" not in usual
-                name = Step(role, api, way, counts[role, api, way], anchor=point.step) if new else None
+                name = Step(role, api, way, counts[role, api, way], anchor=point.step, protocol=frame.protocol) if new else None
         if name is not None:
             yield name, frame
 

@@ -8,7 +8,7 @@ the beginning of a run stand elsewhere in the next one. What has the same name i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
@@ -41,6 +41,8 @@ class Step:
     ordinal: int
     record: str | None = None
     anchor: Step | None = None
+    protocol: str = ""
+    """What its connection speaks: protocols share names, as SEND and ACK. Nothing: the history does not say."""
 
     def __str__(self) -> str:
         """What it is called in a plan and in a report.
@@ -82,6 +84,9 @@ class Passed:
     line: Event
     process: str
     names: tuple[Step, ...]
+    protocol: str = ""
+    named_member: bool = False
+    """Its process has joined a group by a name of its own."""
 
     @property
     def kind(self) -> tuple[str, str, Direction]:
@@ -136,15 +141,19 @@ def process_of(line: Event, key: str) -> str:
 def trace(history: History, key: str) -> Trace:
     """Return the frames of a run that are about records, each with its names. ``key``: the cell's."""
     seen: Counter[tuple[str, str, str, str]] = Counter()
+    spoken = {line["conn"]: str(line["protocol"]) for line in history.of(kinds.CONN) if "protocol" in line}
     frames = []
+    named: set[str] = set()
     for line in history.of(kinds.FRAME):
-        names = []
+        process = process_of(line, key)
+        named |= {process} if line.get("named_member") else set()
+        names, protocol = [], spoken.get(line["conn"], "")
         if not _refused(line):
             for record in line.get("records", ()):
                 kind = line["role"], line["api"], line["dir"], record
                 seen[kind] += 1
-                names.append(Step(line["role"], line["api"], Direction(line["dir"]), seen[kind], record))
-        frames.append(Passed(line, process_of(line, key), tuple(names)))
+                names.append(Step(line["role"], line["api"], Direction(line["dir"]), seen[kind], record, protocol=protocol))
+        frames.append(Passed(line, process, tuple(names), protocol, process in named))
     return Trace(tuple(frames))
 
 
@@ -158,11 +167,11 @@ def anchored(found: Trace, stable: frozenset[Step]) -> Trace:
         anchor = anchors.get(frame.process)
         if not frame.line.get("records") and anchor is not None and not _refused(frame.line):
             since[frame.process][frame.kind] += 1
-            names = (Step(*frame.kind, since[frame.process][frame.kind], anchor=anchor),)
+            names = (Step(*frame.kind, since[frame.process][frame.kind], anchor=anchor, protocol=frame.protocol),)
         if near := next((name for name in frame.names if name in stable), None):
             anchors[frame.process] = near
             since[frame.process].clear()
-        frames.append(Passed(frame.line, frame.process, names))
+        frames.append(replace(frame, names=names))
     return Trace(tuple(frames))
 
 

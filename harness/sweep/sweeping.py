@@ -292,7 +292,7 @@ class Sweep:
     def _applicable(self, found: Iterable[Point]) -> tuple[list[Point], tuple[tuple[Point, str], ...]]:
         able, unable = [], []
         for point in found:
-            because = registry.inapplicable(self.cell(point))
+            because = point.illegal or registry.inapplicable(self.cell(point))
             if because is None:
                 able.append(point)
             else:

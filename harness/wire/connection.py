@@ -146,7 +146,7 @@ class Connection:
         before, self.cell = self.cell, self._hub.cell_of(client, self.route)
         self._hub.freeze_newcomer(self)
         if self.cell is not None and self.cell is not before:
-            self.cell.write("conn", phase="open", peer=self.peer, **self.fields())
+            self.cell.write("conn", phase="open", peer=self.peer, protocol=self.protocol.name, **self.fields())
             self._tell_early(self.cell)
         self._announced = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kafka.protocol.consumer.group import JoinGroupRequest
 
 from harness.protocols.kafka.session import Kafka
 from harness.protocols.kafka.steps import Api
@@ -38,3 +39,29 @@ def test_a_library_is_known_by_what_it_calls_itself(version: int, body: bytes, w
     assert isinstance(found, Frame)
     assert found.size == len(data)
     assert found.facts.get("software") == want
+
+
+@pytest.mark.parametrize("name", ["", "me"])
+@pytest.mark.parametrize("version", range(10))
+def test_a_member_is_known_to_name_itself(version: int, name: str) -> None:
+    """JoinGroup, as kafka-python writes it in every version: only where it has a group.instance.id, which is since version 5."""
+    asked = JoinGroupRequest(
+        version=version, group_id="billing", session_timeout_ms=1000, rebalance_timeout_ms=1000, member_id="m-1",
+        group_instance_id=name or None, protocol_type="consumer", protocols=[], reason=None,
+    )  # fmt: skip
+    body = asked.encode(version=version) if version < 6 else b"\0" + asked.encode(version=version)
+    found = Kafka().session(1, limit=1 << 20).feed(Direction.REQUEST, request(Api.JOIN_GROUP, 1, "c", body, version))
+    assert isinstance(found, Frame)
+    assert found.facts.get("named_member", False) is (bool(name) and version >= 5)
+
+
+@pytest.mark.parametrize(("body", "named"), [
+    (b"\0" + compact("billing") + compact("m-1") + b"\0\0\0\1" + compact("me"), True),
+    (b"\0" + compact("billing") + compact("m-1") + b"\0\0\0\1" + b"\0", False),
+    (b"\0\xff\xff\xff\xff\xff\xff", False),
+])  # fmt: skip
+def test_a_member_by_heart_beats_is_known_to_name_itself(body: bytes, named: bool) -> None:
+    """The newer protocol of groups has no JoinGroup; bytes that are no message pass."""
+    found = Kafka().session(1, limit=1 << 20).feed(Direction.REQUEST, request(Api.CONSUMER_GROUP_HEARTBEAT, 1, "c", body, 0))
+    assert isinstance(found, Frame)
+    assert found.facts.get("named_member", False) is named

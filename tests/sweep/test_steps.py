@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from harness.faults import CrashAtWrite
 from harness.faults.network import Until
+from harness.model.failures import UsageError
 from harness.model.history import History, parse_history
+from harness.protocols.pulsar.steps import Command as Pulsar
+from harness.protocols.stomp.steps import Command as Stomp
+from harness.sweep.found import Found
 from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import failpoints_of, swept
 from harness.sweep.points import HOLD, LATE_NEXT, LATE_NEXT_KILL, Can, at_writes, in_programs, points, tried, trigger
@@ -23,6 +27,7 @@ from tests.sweep.stepping import asked
 
 if TYPE_CHECKING:
     from harness.model.cell import Load
+    from harness.wire.rules import StepName
 
 SAVED = Path(__file__).with_name("dry.tar.xz")
 """What the wire wrote in three runs of the plain pipeline without a fault, under each semantic: Kafka, kafka-python, seed 1."""
@@ -178,9 +183,10 @@ def test_who_sends_nothing_again_is_late_for_nothing() -> None:
     assert ("consumer", "late") in late(Can(resends=False))
 
 
-def played(frames: list[tuple[str, str, int, bool]], load: Load) -> Steps:
+def played(frames: list[tuple[str, str, int, bool]], load: Load, protocol: str = "") -> Steps:
     """Return the steps of a producer's frames, each by API, direction, at which record of a load, and whether it is answered."""
-    lines = [
+    lines: list[dict[str, object]] = [{"event": "conn", "t": 0, "by": "wire", "phase": "open", "conn": 1, "protocol": protocol}]
+    lines += [
         frame(at, api, way, (load.records[one].id,)) | ({} if answered or way == "response" else {"answered": False})
         for at, (api, way, one, answered) in enumerate(frames, 1)
     ]
@@ -199,12 +205,48 @@ def acts_of(steps: Steps, load: Load, can: Can) -> dict[str, set[str]]:
 def test_what_asks_for_no_answer_is_not_refused() -> None:
     """Its own frame says whether it does: of an ACK that asks for a receipt, and of one that does not, only the first is."""
     load = swept(["queue/at-least-once"], asked(system="activemq", records=24))[0].load()
-    for api in ("SEND", "ACK", "MESSAGE", "TRANSFER"):  # STOMP, OpenWire, AMQP
-        acts = [acts_of(played([(api, "request", 1, answered)], load), load, Can()) for answered in (True, False)]
+    for protocol, api in (("stomp", "SEND"), ("stomp", "ACK"), ("openwire", "MESSAGE"), ("amqp", "TRANSFER")):
+        acts = [acts_of(played([(api, "request", 1, answered)], load, protocol), load, Can()) for answered in (True, False)]
         assert acts[0].get(api, set()) - acts[1].get(api, set()) == (
             {"refuse-refused"} if api in {"SEND", "ACK", "MESSAGE"} else set()
         )
         assert not any(act.startswith("refuse") for act in acts[1].get(api, set()))
+
+
+@pytest.mark.parametrize(("protocol", "command", "refused"), [
+    ("stomp", Stomp.SEND, {"refuse-refused"}),
+    ("pulsar", Pulsar.SEND, {"refuse-NotAllowedError", "refuse-PersistenceError", "refuse-done-PersistenceError"}),
+])  # fmt: skip
+def test_a_step_is_that_of_the_protocol_that_is_spoken(
+    protocol: str, command: StepName, refused: set[str], tmp_path: Path
+) -> None:  # fmt: skip
+    """STOMP and Pulsar both have a SEND: its rule, its acts, and its file are of the one that its connection speaks."""
+    load = swept(["queue/at-least-once"], asked(system="activemq", records=24))[0].load()
+    steps = played([("SEND", "request", 1, True)], load, protocol)
+    [(step, _)] = steps.found
+    assert trigger(step).api is command
+    assert {act for act in acts_of(steps, load, Can())["SEND"] if act.startswith("refuse")} == refused
+    [cell, *_] = points(steps, load, Can())
+    found = Found("one", "It is so.", 1, 24, 2, cell.happens, pipeline="queue/at-least-once", system="activemq")
+    read = Found.load(found.save(tmp_path / "one.toml"))
+    assert read.fault == cell.happens
+    assert read.fault.at.api is command
+    (tmp_path / "two.toml").write_text(found.text(tmp_path).replace(f', protocol = "{protocol}"', ""))
+    with pytest.raises(UsageError, match="several protocols have a step called SEND"):
+        Found.load(tmp_path / "two.toml")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
+    """FENCED_INSTANCE_ID is about a group.instance.id: to a member without one no broker says it, and the point says why."""
+    load = swept(["plain/at-least-once"], asked(system="", records=24))[0].load()
+    join = frame(1, "JoinGroup", "request") | ({"named_member": True} if named else {})
+    commit = [frame(at, "OffsetCommit", way, (load.records[1].id,)) for at, way in enumerate(("request", "response"), 2)]
+    steps = steps_of([(History((join, *commit)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
+    refusals = {point.act: point.illegal for point in points(steps, load, Can()) if point.act.startswith("refuse")}
+    assert "without a group.instance.id" in (refusals["refuse-FENCED_INSTANCE_ID"] or "") or named
+    assert {act for act, illegal in refusals.items() if illegal} == (set() if named else {"refuse-FENCED_INSTANCE_ID"})
+    assert len(refusals) > 5
 
 
 def test_who_loses_its_connection_for_good_is_late_for_nothing() -> None:
@@ -214,7 +256,8 @@ def test_who_loses_its_connection_for_good_is_late_for_nothing() -> None:
     kafka = [("Produce", way, one, True) for one in (1, 2) for way in ("request", "response")]
 
     def late(frames: list[tuple[str, str, int, bool]], *, reconnects: bool) -> set[str]:
-        acts = acts_of(played(frames, load), load, Can(resends=False, reconnects=reconnects))
+        protocol = "stomp" if frames is stomp else "kafka"
+        acts = acts_of(played(frames, load, protocol), load, Can(resends=False, reconnects=reconnects))
         return {act for each in acts.values() for act in each if act.startswith("late")}
 
     assert late(stomp, reconnects=False) == set()

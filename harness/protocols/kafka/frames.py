@@ -31,6 +31,9 @@ ACKS_PREFIX_BYTES = 2 * MAX_CLIENT_BYTES + 4096
 
 ACKS_USUALLY_WITHIN_BYTES = 256
 """Behind the client id; more only where a transactional id is long."""
+FIRST_NAMED_MEMBER = 5
+"""From this version of JoinGroup on a member can name itself."""
+FLEXIBLE_JOIN = 6
 FIRST_NAMED_SOFTWARE = 3
 """The first version of ApiVersions in which a library says its name and version."""
 
@@ -146,6 +149,32 @@ def software(payload: bytes | bytearray | memoryview, head: RequestHead) -> str 
     except (IndexError, UnicodeDecodeError):
         return None
     return " ".join(filter(None, words)) or None
+
+
+def names_itself(payload: bytes | bytearray | memoryview, head: RequestHead, *, joins: bool) -> bool:
+    """Say whether a member of a group has a name of its own, that outlives its process (``group.instance.id``).
+
+    ``joins``: it is a JoinGroup; else a ConsumerGroupHeartbeat.
+    """
+    if joins and head.version < FIRST_NAMED_MEMBER:
+        return False
+    compact = not joins or head.version >= FLEXIBLE_JOIN
+    try:
+        at = _skip_tags(payload, head.head_bytes) if compact else head.head_bytes
+        _, at = _text(payload, at, compact=compact)  # the group
+        at += 8 if joins else 0  # its time-outs
+        _, at = _text(payload, at, compact=compact)  # the member's id
+        at += 0 if joins else 4  # its epoch
+        size, _ = _text(payload, at, compact=compact)
+    except IndexError:
+        return False
+    return size > 0
+
+
+def _text(data: bytes | bytearray | memoryview, at: int, *, compact: bool) -> tuple[int, int]:
+    """Return how long a text is at this place (null: -1), and where it ends."""
+    size, at = varint(data, at) if compact else (int.from_bytes(data[at : at + 2], "big", signed=True) + 1, at + 2)
+    return size - 1, at + max(size - 1, 0)
 
 
 def varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:

@@ -29,8 +29,9 @@ AT: Final = frames.LENGTH_BYTES
 _ERROR_ENDS: Final = AT + frames.MIN_RESPONSE_BYTES + 2
 """Of an answer that begins with it."""
 _LOGIN: Final = frozenset(api.number for api in LOGIN)
-_READ_HERE: Final = _LOGIN | {Api.API_VERSIONS.number}
-"""Requests that name the user or the client library. They are read whole for every cell."""
+_JOINS: Final = frozenset({Api.JOIN_GROUP.number, Api.CONSUMER_GROUP_HEARTBEAT.number})
+_READ_HERE: Final = _LOGIN | _JOINS | {Api.API_VERSIONS.number}
+"""Requests that name the user, the client library or the group's member. They are read whole for every cell."""
 
 
 @dataclass(slots=True, eq=False)
@@ -116,7 +117,7 @@ class KafkaSession:
             return Need(end)
         head = frames.request_head(data[AT:end], size)
         self._client = self._client or "" if head.client is None else head.client
-        unanswered = False
+        unanswered = itself = False
         because = named = None
         if head.api == Api.PRODUCE.number:
             acks = _acks(data, head)
@@ -129,9 +130,10 @@ class KafkaSession:
             request = bytes(data[AT : AT + size])
             named = frames.software(request, head) if head.api == Api.API_VERSIONS.number else None
             because = self._logs_in(request, head) if head.api in _LOGIN else None
+            itself = head.api in _JOINS and frames.names_itself(request, head, joins=head.api == Api.JOIN_GROUP.number)
         frame = self._frame(Direction.REQUEST, step_of(head.api), size, head.version, head.corr,
                             id=None if unanswered else head.corr, because=because)  # fmt: skip
-        frame.facts |= {"software": named} if named else {}
+        frame.facts |= ({"software": named} if named else {}) | ({"named_member": True} if itself else {})
         return frame
 
     def _logs_in(self, request: bytes, head: frames.RequestHead) -> str | None:
