@@ -305,8 +305,11 @@ _PARTS = (
         "Control: the same, and every second of the first eight messages is not acknowledged yet. They come again first. The "
         "library still has the parts of the target from the connection before: one unfinished message more than its consumer may "
         "keep. So it gives the target up and acknowledges its parts, as it is told to. The broker has the last part alone "
-        "then, gives it to nobody, and nothing behind it (apache/pulsar#26395).",
-        dict.fromkeys((ALO, EOS), Predicted(left=AtLeast(), control=True)), recipes=_PUT_OFF,
+        "then, gives it to nobody, and nothing behind it (apache/pulsar#26395). What the consumer has in hand comes twice.",
+        {
+            ALO: Predicted(left=AtLeast(), duplicated=AtMost(IN_HAND), control=True),
+            EOS: Predicted(left=AtLeast(), control=True),
+        }, recipes=_PUT_OFF,
     ),
 )  # fmt: skip
 
