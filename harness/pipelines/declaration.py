@@ -110,8 +110,7 @@ class Stage(Program):
     name: str = ""
     """Its name. Needed if several stages have one role. Each stage has its own address of the brokers. By default its role."""
     position: str = "group"
-    """Where a consuming stage keeps its position: ``group`` (Kafka's consumer group) or ``elsewhere``. With ``elsewhere``
-    lostack cannot tell what the stage has skipped from what it has yet to read."""
+    """``group``: the position is in Kafka's consumer group. ``elsewhere``: skipped and unread records cannot be told apart."""
     failpoints: tuple[str, ...] = ()
     """Names that the program passes to ``failpoint(name, id)``. At each of them it is killed while it works on the target."""
     refusals: tuple[str, ...] = ()
@@ -269,8 +268,7 @@ class Pipeline:
     expects: tuple[str, ...] = ()
     """The anomalies that the pipeline shows even without a fault: ``lost`` or ``duplicated``, if its claim permits them."""
     python: str = ""
-    """The project's own interpreter. It is the value of ``{python}``, and commands of stages are looked for beside it first. By
-    default lostack's own interpreter, and commands are looked for on the ``PATH``."""
+    """The project's interpreter: ``{python}``; commands are looked for beside it first. By default lostack's, and the ``PATH``."""
     directory: Path = field(default_factory=Path.cwd)
     """The folder in which its commands run: the declaration's folder."""
     file: str = ""
