@@ -268,7 +268,7 @@ class Pipeline:
     expects: tuple[str, ...] = ()
     """The anomalies that the pipeline shows even without a fault: ``lost`` or ``duplicated``, if its claim permits them."""
     python: str = ""
-    """The project's interpreter: ``{python}``; commands are looked for beside it first. By default lostack's, and the ``PATH``."""
+    """The project's interpreter: ``{python}``; commands are looked for beside it first. Default: lostack's, and ``PATH``."""
     directory: Path = field(default_factory=Path.cwd)
     """The folder in which its commands run: the declaration's folder."""
     file: str = ""

@@ -265,4 +265,4 @@ def render(past: Sequence[Past], damaged: Sequence[int] = ()) -> str:
 
 def _told(one: Past) -> str:
     seconds = f", {one.seconds:.0f} s" if one.seconds is not None else ""
-    return f"{len(one.cells)} cell{'' if len(one.cells) == 1 else 's'}, {one.red} not green{seconds}{'' if one.complete else ', PARTIAL'}"
+    return f"{counted(len(one.cells), 'cell')}, {one.red} not green{seconds}{'' if one.complete else ', PARTIAL'}"

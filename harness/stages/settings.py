@@ -123,7 +123,7 @@ class ProducerSettings:
         if (self.aborts_first or self.fresh or self.own_id) and not self.transactional:
             raise SettingsError("aborts_first, fresh and own_id need a transactional producer")
         if self.named and not self.transactional:
-            raise SettingsError("named needs a transactional producer: elsewhere idempotence makes messages carry their records' ids")
+            raise SettingsError("named needs a transactional producer: without transactions, set idempotence instead")
         if self.resend and self.acks == 0:
             raise SettingsError("with acks=0 the program cannot know that it must send a record again: do not set resend")
         if min(self.unit, self.in_flight, self.unit if self.catches_up is None else self.catches_up) < 1:

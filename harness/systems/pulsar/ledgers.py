@@ -120,7 +120,7 @@ def only(subscriptions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | 
 
 
 def joined(entries: Iterable[Entry]) -> Iterator[tuple[Entry, ...]]:
-    """Yield each message as its chunks, in order: one that is not chunked alone, a chunked one at its last chunk, as consumers join them.
+    """Yield each message as its chunks. A chunked message comes at its last chunk, joined as consumers join chunks.
 
     A first chunk starts the message again, a repeated chunk is skipped, and after a gap the other chunks are dropped.
     """
