@@ -14,7 +14,7 @@ from urllib.parse import quote
 from harness.report.as_html import render_template
 from harness.report.breaks import HISTORY_FILE, append_history
 from harness.report.index import TREND
-from harness.report.summary import GREEN, SIGNS, WORST, Outcome
+from harness.report.summary import GREEN, SIGNS, WORST, Outcome, counted
 from harness.saved import SWEEP_FILE, write_whole
 
 if TYPE_CHECKING:
