@@ -51,7 +51,8 @@ def class_of(point: Point, phase: str) -> Class:
     if point.second is None:
         step, act = point.step, point.act
     else:
-        step, act = point.second[0], f"{point.step.role} {point.act}, then {point.second[1].act}"
+        one = point.step
+        step, act = point.second[0], f"{one.role} {point.act} at {one.api} {one.direction}, then {point.second[1].act}"
     return Class(step.role, step.api, str(step.direction), act, phase)
 
 

@@ -2,7 +2,7 @@
 
 The second fault goes only on steps that the dry runs do not have: requests about a record that come once more, and requests that
 nobody makes without a fault. And on the first step of each kind that a killed program's successor takes with a record, whatever
-its name is. Recoveries that are made of the same requests, after the same act, are one.
+its name is. Recoveries that are made of the same requests, after the same act at the same kind of step, are one.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ def base_of(act: str) -> str:
 
 
 def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Return the first of each kind of recovery: the same act, to the same role, and the same requests behind it."""
-    found: dict[tuple[str, str, tuple[str, ...]], Outcome] = {}
+    """Return the first of each kind of recovery: the same act, at the same kind of step, and the same requests behind it.
+
+    What a program has to recover depends on where it died: the requests by which it does so may be the same.
+    """
+    found: dict[tuple[tuple[str, str, str], str, tuple[str, ...]], Outcome] = {}
     for one in sorted(outcomes, key=lambda one: one.point.place):
         if one.proved and one.point.second is None and one.point.step.direction not in {FAILPOINT, WRITE}:
-            found.setdefault((one.point.step.role, base_of(one.point.act), one.signature.recovery), one)
+            found.setdefault((one.point.step.kind, base_of(one.point.act), one.signature.recovery), one)
     return tuple(found.values())
 
 

@@ -81,6 +81,26 @@ def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
     assert not outcomes.unproved
 
 
+@pytest.mark.parametrize("way", ["request", "response"])
+def test_where_the_first_fault_stood_makes_another_recovery(way: str, tmp_path: Path) -> None:
+    """The requests of a recovery may be the same, whatever there is to recover: each kind of step has one of its own."""
+
+    def wrong(cell: Cell) -> Plant:
+        fault = cell.scenario.fault
+        both = isinstance(fault, Twice) and fault.first.at.api == "Produce" and str(fault.first.at.direction) == way
+        return Plant(lose=1) if both and fault.second.at.api == "InitProducerId" else RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    assert not one.outcomes(planned).findings()
+    deeper = one.deeper(planned)
+    one.run(deeper, progress)
+    [finding] = one.outcomes(deeper).findings()
+    assert {(point.point.step.api, str(point.point.step.direction)) for point in finding.points} == {("Produce", way)}
+
+
 @pytest.mark.parametrize("foreign", [False, True])
 def test_what_a_successor_does_first_is_a_step_of_the_recovery(foreign: bool, tmp_path: Path) -> None:
     """Its name is one of the dry runs, too; but only there it is done by somebody who has begun anew, on other connections."""
