@@ -1,8 +1,8 @@
 """The comparison with random kills: the same pipeline, load and judge, and a process of it killed at a time drawn at random.
 
 ``python -m tests.bench.random_kills SWEEP --runs 100``: SWEEP is the folder of a sweep that was run. What it was asked for is run
-again so often, each with one random kill of one of its programs within the time that a run without a fault took; hits of both are
-told per 100 runs. What is killed when it has done its work already is a run without a hit: that is what random means.
+again so often, each with one random kill of one of its programs between the first and the last move of a record in runs without a
+fault; hits of both are told per 100 runs. What is killed when it has done its work already is a run without a hit.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ NAME = "random"
 FOUND = frozenset({Kind.BROKEN, Kind.STUCK})
 """What is a hit."""
 RESULT = "random.json"
+MOVES = kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.FETCHED
+"""What shows that a record moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +74,28 @@ class KillAtRandom:
         controls.say("healed")
 
 
-def drawn(roles: Sequence[Role], within_s: float, runs: int, seed: int) -> list[KillAtRandom]:
-    """Return so many kills, each of any role at any time within so many seconds."""
+def drawn(roles: Sequence[Role], within_s: tuple[float, float], runs: int, seed: int) -> list[KillAtRandom]:
+    """Return so many kills, each of any role at any time between two."""
     dice = random.Random(f"{NAME} {seed}")
-    return [KillAtRandom(dice.choice(roles), round(dice.uniform(0, within_s), 3)) for _ in range(runs)]
+    return [KillAtRandom(dice.choice(roles), round(dice.uniform(*within_s), 3)) for _ in range(runs)]
 
 
-def window(dry: Iterable[CellResult]) -> tuple[list[Role], float]:
-    """Return which programs runs without a fault have on the wire, and how long (median seconds) they had work."""
+def window(dry: Iterable[CellResult]) -> tuple[list[Role], tuple[float, float]]:
+    """Return which programs runs without a fault have on the wire, and between which seconds of the load records moved (medians).
+
+    A fault proves something only where other records move before and behind it.
+    """
     roles: dict[Role, None] = {}
-    took = []
+    began, ended = [], []
     for result in dry:
         history = read_history(result.directory / HISTORY)
         roles |= {Role(frame["role"]): None for frame in history.of(kinds.FRAME) if frame["role"] != Role.BROKER}
         marks = {event["phase"]: event["t"] for event in history.of(kinds.CELL)}
-        took.append((marks["drained"] - marks["loaded"]) / 1e9)
-    return [role for role in roles if role in {Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR}], statistics.median(took)
+        moves = [(event["t"] - marks["loaded"]) / 1e9 for event in history.of(*MOVES)]
+        began.append(min(moves))
+        ended.append(max(moves))
+    within_s = max(0.0, statistics.median(began)), max(0.0, statistics.median(ended))
+    return [role for role in roles if role in {Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR}], within_s
 
 
 def cells_of(sweep: Sweep, kills: Sequence[KillAtRandom]) -> list[Cell]:
@@ -124,7 +132,8 @@ def measure(sweep: Sweep, runs: int, progress: Progress) -> dict[str, Any]:
     found = hits(ran)
     return {
         "what": sweep.asked.what, "like": sweep.asked.like, "client": sweep.base.client, "seed": sweep.asked.seed,
-        "random": {"runs": len(ran), "hits": sum(found.values()), "findings": len(found), "within s": round(within_s, 2),
+        "random": {"runs": len(ran), "hits": sum(found.values()), "findings": len(found),
+                   "within s": [round(one, 2) for one in within_s],
                    "void": sum(one.verdict.kind is Kind.VOID for one in ran), "found": found},
         "sweep": swept(sweep.directory) if (sweep.directory / RESULT_FILE).exists() else None,
     }  # fmt: skip

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from harness.model.history import HISTORY
 from harness.model.scenario import Role
 from harness.systems.memory.plants import Plant
-from tests.bench.random_kills import RESULT_FILE, KillAtRandom, drawn, line_of, measure, swept
+from tests.bench.random_kills import RESULT_FILE, KillAtRandom, drawn, line_of, measure, swept, window
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:
@@ -20,11 +22,21 @@ ROLES = (Role.PRODUCER, Role.CONSUMER)
 
 def test_they_are_drawn() -> None:
     """All programs, over all the time; another seed draws others."""
-    kills = drawn(ROLES, 8.0, 200, seed=1)
-    assert kills == drawn(ROLES, 8.0, 200, seed=1) != drawn(ROLES, 8.0, 200, seed=2)
+    kills = drawn(ROLES, (1.0, 9.0), 200, seed=1)
+    assert kills == drawn(ROLES, (1.0, 9.0), 200, seed=1) != drawn(ROLES, (1.0, 9.0), 200, seed=2)
     assert {kill.role for kill in kills} == set(ROLES)
-    quarters = [sum(2 * at <= kill.after_s < 2 * at + 2 for kill in kills) for at in range(4)]
+    quarters = [sum(2 * at <= kill.after_s - 1 < 2 * at + 2 for kill in kills) for at in range(4)]
     assert min(quarters) > 25
+
+
+def test_they_fall_where_records_move(tmp_path: Path) -> None:
+    """Not while a cell begins, and not while it only rests: such a kill proves nothing."""
+    rows = [("cell", 5, {"phase": "loaded"}), ("sent", 6, {}), ("frame", 7, {"role": "producer"}), ("fetched", 9, {}),
+            ("cell", 25, {"phase": "drained"})]  # fmt: skip
+    (tmp_path / HISTORY).mkdir()
+    lines = [json.dumps({"event": kind, "t": at * 10**9, "w": 0, "cell": "c", "by": "wire", **more}) for kind, at, more in rows]
+    (tmp_path / HISTORY / "wire.jsonl").write_text("\n".join(lines) + "\n")
+    assert window([SimpleNamespace(directory=tmp_path)]) == ([Role.PRODUCER], (1.0, 4.0))  # type: ignore[list-item]
 
 
 def test_hits_are_told_per_hundred_runs(tmp_path: Path) -> None:
@@ -50,7 +62,7 @@ def test_what_a_random_kill_breaks_is_a_hit(tmp_path: Path) -> None:
     told = measure(one, 6, progress)
     kills = [name for name in progress.ran if name.startswith("random-")]
     assert len(kills) == told["random"]["runs"] == 6
-    drew = drawn(ROLES, told["random"]["within s"], 6, seed=1)
+    drew = drawn(ROLES, tuple(told["random"]["within s"]), 6, seed=1)
     assert told["random"]["hits"] == sum(kill.role is Role.PRODUCER for kill in drew) in range(1, 6)
     assert told["random"]["findings"] == 1
     assert measure(one, 7, progress)["random"]["runs"] == 7
