@@ -347,11 +347,11 @@ def test_events_of_a_run_without_cells(cell: Path, capsys: pytest.CaptureFixture
     directory = cell.parents[1]
     shutil.rmtree(cell)
     assert main(["events", str(directory)]) == 2
-    assert "has no cell: it was ended before one was run" in capsys.readouterr().err
+    assert "has no cell: it ended before its first cell" in capsys.readouterr().err
 
 
 def test_a_pattern_that_means_no_cell_is_blamed(cell: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And not the record."""
     for words in (["report", "--record", "k1-1"], ["events"]):
         assert main([words[0], str(cell.parents[1]), *words[1:], "--only", "nope"]) == 2
-        assert "is meant by 'nope'" in capsys.readouterr().err
+        assert "matches 'nope'" in capsys.readouterr().err

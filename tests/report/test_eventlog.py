@@ -81,7 +81,7 @@ def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "commit-lost" not in out
     assert f"producer → broker-1  ApiVersions v4 request  connection 1, correlation 0, 51 bytes ({LIBRARY})" in out
     assert main(["events", str(run.directory), "--only", "nothing-like-it"]) == 2
-    assert "no cell of 20261121-120000 is meant by 'nothing-like-it'" in capsys.readouterr().err
+    assert "no cell of 20261121-120000 matches 'nothing-like-it'" in capsys.readouterr().err
     assert main(["events", str(run.directory), "--record", "nobody"]) == 2
     assert "none of 3 cells has a record 'nobody'" in capsys.readouterr().err
 

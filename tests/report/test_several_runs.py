@@ -186,5 +186,5 @@ def test_following_a_record_is_a_command(tmp_path: Path, capsys: pytest.CaptureF
     assert main(words) == 0
     assert found.plan.target in capsys.readouterr().out
     assert main([*words, "--only", "*/nothing/*"]) == 2
-    assert "no cell of one is meant by '*/nothing/*'" in capsys.readouterr().err
+    assert "no cell of one matches '*/nothing/*'" in capsys.readouterr().err
     assert json.loads((run.directory / "run.json").read_text(encoding="utf-8"))["id"] == "one"
