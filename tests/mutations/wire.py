@@ -113,7 +113,7 @@ def what_is_refused_goes_on() -> None:
 @mutation(
     {
         SAID.format("a_forwarded_request_is_done_and_its_answer_swallowed"): "at the broker",
-        cell("produce-refused+request-timed-out+done/at-least-once"): "its client was not told so",
+        cell("produce-refused+request-timed-out+done/at-least-once"): "did not reach the client",
     }
 )
 def what_is_forwarded_is_not() -> None:
@@ -152,7 +152,7 @@ def what_was_before_counts() -> None:
 @mutation(
     {
         ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): "assert ",
-        cell("ack-held-until-consumed/at-least-once"): "was held waited for",
+        cell("ack-held-until-consumed/at-least-once"): "the held frame waited for",
     }
 )
 def what_is_held_stays() -> None:
