@@ -23,7 +23,7 @@ DEFAULT_RECORDS = 24
 LEAST_RECORDS = 12
 MOST_RECORDS = 100_000
 MOST_PARTITIONS = 1000
-"""The most partitions of a topic: an embedded broker makes so many within seconds, and a run has a few dozen records."""
+"""The most partitions of a topic. An embedded broker creates so many within seconds, and a run has only a few dozen records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """The stable, readable id, by which every command selects the cell."""
+        """The stable, readable id by which commands select the cell."""
         return f"{self.system}/{self.client}/{self.pipeline}/{self.scenario.id}/{self.semantic}/{self.runtime}/s{self.seed}"
 
     @property
@@ -55,7 +55,7 @@ class Cell:
         return dataclasses.asdict(self.settings)  # type: ignore[call-overload, no-any-return]  # it is a dataclass
 
     def logs(self) -> dict[str, int]:
-        """Return how many partitions each log has that is read at the end, by its hop. Queues are left out."""
+        """Return how many partitions each log has that the observer reads at the end, by its hop. Queues are left out."""
         return dict(self.settings.logs(self.scenario.pipeline))
 
     @property
@@ -87,14 +87,14 @@ class Cell:
 
     @property
     def still_s(self) -> float | None:
-        """After how many seconds without progress its drain counts as stuck; None: only at the drain's deadline."""
+        """After how many seconds without progress the cell's drain counts as stuck; None: only at the drain's deadline."""
         return None
 
     def stood(self, still_s: float, *, moved: bool) -> None:
-        """Take note of one silence in the drain: it lasted ``still_s`` seconds, and ended by progress (``moved``) or time-out."""
+        """Learn from one silence in the drain: it lasted ``still_s`` seconds, and ended by progress (``moved``) or time-out."""
 
     def load(self) -> Load:
-        """Return the records and the target; everything in it is drawn from the seed."""
+        """Return the records and the target, all drawn from the seed."""
         load = make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.unit)
         pace = self.scenario.pace_ms
         return dataclasses.replace(load, jitter_ms=(pace, pace)) if pace else load
@@ -141,7 +141,7 @@ class Load:
 
 
 def middle_of(count: int) -> tuple[int, int]:
-    """Return how many records come before the middle third, and how many up to its end.
+    """Return how many records come before the middle third, and how many come before its end.
 
     >>> middle_of(24), middle_of(2)
     ((8, 16), (1, 2))
@@ -153,8 +153,8 @@ def middle_of(count: int) -> tuple[int, int]:
 def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
     """Draw a load: keys, filler sizes, jitter and the target all depend on the seed.
 
-    The target is in the middle third, and its key comes again after its unit: so later records in the target's partition show
-    where a restarted consumer resumed.
+    The target is in the middle third, and a record after its unit has the same key. So later records in the target's partition
+    show where a restarted consumer resumed.
     """
     number = int.from_bytes(hashlib.sha256(f"{seed}/{salt}".encode()).digest()[:8], "big")
     dice = random.Random(number)
@@ -178,7 +178,7 @@ def expand(
     client: str = "kafka-python",
     runtime: str = "process",
 ) -> Iterator[Cell]:
-    """Yield a cell for each combination, including those that do not apply (their expectation has the reason)."""
+    """Yield a cell for each combination, including those to which the scenario does not apply (the expectation says why)."""
     wanted = tuple(semantics)
     for seed in seeds:
         for scenario in scenarios:

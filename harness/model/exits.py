@@ -1,4 +1,4 @@
-"""What a command ends with."""
+"""The exit codes of the commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """The exit codes of a command. A broken promise beats a void run."""
+    """The exit codes of the commands. If a run has broken and void cells, the command ends with BROKEN."""
 
     KEPT = 0
     BROKEN = 1

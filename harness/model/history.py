@@ -4,11 +4,11 @@ One line is one event::
 
     {"line": <its number>, "t": <monotonic ns>, "w": <wall ns>, "cell": "...", "by": "<writer>", "event": "<kind>", ...}
 
-A writer numbers its lines from 1, so that a line taken out of the middle is missed (one without numbers is not).
-Lines are written, one or those of one moment, by a single ``write(2)`` on an ``O_APPEND`` descriptor that belongs to one writer
-alone, so a SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped, where the writer is a program
-that may be killed; a file of the runner or the wire, which nobody kills, ends with a whole line. A line damaged anywhere else or
-missing means that the file was tampered with or shared. Both are reported as damage (which voids the cell).
+A writer numbers its lines from 1, so the reader notices if a line is missing in the middle (in lines without numbers it cannot).
+A writer appends one line, or all lines of one moment, by a single ``write(2)`` on an ``O_APPEND`` descriptor that it alone has.
+So a SIGKILL can only cut the *last* line of a file. If the writer is a program that may be killed, the reader expects a cut last
+line and drops it. Nobody kills the runner or the wire, so their files end with a whole line. Any other damaged or missing line
+means that somebody changed the file, or that two writers shared it. The reader reports this as damage, which voids the cell.
 """
 
 from __future__ import annotations
@@ -31,33 +31,35 @@ SUFFIX = ".jsonl"
 HISTORY = "history"
 """The folder of a history, in the folder of its cell."""
 LOGS = "logs"
-"""Beside it: what the processes of the cell printed."""
+"""The folder, beside the history, of what the processes of the cell printed."""
 LASTING = frozenset({"runner", "wire"})
-"""Writers that live until a cell has ended: a file of theirs that ends inside a line was cut later, or its disk was full."""
+"""Writers that live until a cell has ended. If a file of theirs ends inside a line, it was cut later, or the disk was full."""
 CLOSED = -1
-"""No descriptor: a number that no other file can have."""
+"""The descriptor of a closed writer: a number that no open file can have."""
 
 Event: TypeAlias = dict[str, Any]
 """One decoded history line. The kinds and their fields are listed in :mod:`harness.model.events`."""
 
 
 class HistoryError(Exception):
-    """A history cannot be written (disk full, read-only folder) or a directory holds none."""
+    """A history cannot be written (disk full, read-only folder), or a folder has no history."""
 
 
 def in_plain_json(line: object) -> bytes:
-    """Return a line as JSON, by the standard library alone."""
+    """Return a line as JSON, made by the standard library."""
     return json.dumps(line, separators=(",", ":")).encode()
 
 
 class HistoryWriter:
     """Appends events to one file. Safe to use from several threads of one process.
 
-    Raises :class:`HistoryError` when the line cannot be written whole, so that a full disk never passes silently.
+    Raises:
+        HistoryError: the file cannot be opened. The methods raise it if a line cannot be written whole, so that a full disk
+            never passes silently.
     """
 
     def __init__(self, path: Path, *, cell: str, by: str, encode: Callable[[object], bytes] = in_plain_json) -> None:
-        """``encode`` makes JSON of a line; a fast one is worth it for who writes a line for each record."""
+        """``encode`` turns a line into JSON. A fast encoder pays for a writer that writes a line for each record."""
         self._encode = encode
         self.path = path
         self.cell = cell
@@ -80,7 +82,7 @@ class HistoryWriter:
         self.write_all(((event, fields),))
 
     def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Append events of one moment, each a kind and its fields, by one ``write(2)``.
+        """Append events, each a kind and its fields, with the same time, by one ``write(2)``.
 
         Raises:
             HistoryError: the lines could not be written whole.
@@ -118,25 +120,25 @@ class HistoryWriter:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All events of one cell, ordered by monotonic time, and what could not be read."""
+    """All events of one cell, ordered by monotonic time, and the lines that could not be read."""
 
     events: tuple[Event, ...]
     cut_lines: tuple[str, ...] = field(default=())
     """Files of programs whose last line was cut by a crash (normal)."""
     damage: tuple[str, ...] = field(default=())
-    """``file:line`` of lines damaged elsewhere, told twice, missing before it, of another cell, or cut though nobody kills their
-    writer (never normal)."""
+    """``file:line`` of each line that is damaged, written twice, of another cell, or follows a gap; and of a cut last line of a
+    writer that nobody kills. None of these is normal."""
 
     def of(self, *kinds: str) -> Iterator[Event]:
-        """Events of the given kinds, in order of time."""
+        """Return the events of the given kinds, in order of time."""
         return (event for event in self.events if event["event"] in kinds)
 
 
 def read_history(directory: Path, cell: str | None = None) -> History:
     """Read every ``*.jsonl`` below ``directory``.
 
-    A line told twice (a copied file: no two writes share a time) counts once, one of another cell than ``cell`` not at all;
-    both are damage.
+    A line that stands there twice (a copied file: no two writes share a time) counts once. A line of another cell than ``cell``
+    does not count. Both are damage.
 
     Raises:
         HistoryError: there is no history in the folder.
@@ -149,7 +151,7 @@ def read_history(directory: Path, cell: str | None = None) -> History:
 
 
 def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -> History:
-    """Return what files say about ``cell`` (``None``: whichever), given as (name, content) in the order of their paths."""
+    """Return the history in ``files``, each (name, content), ordered by path. ``cell``: the cell's id; ``None``: any cell."""
     lines = Lines(cell)
     events: list[Event] = []
     cut: list[str] = []
@@ -169,7 +171,7 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
 
 @dataclass(slots=True)
 class Mark:
-    """How far a file has been read: how many of its lines, and which number the last of them told (null: that is not known)."""
+    """How far a file has been read: how many lines, and the number in the last of them (null: unknown)."""
 
     name: str
     lines: int = 0
@@ -177,19 +179,19 @@ class Mark:
 
 
 class Lines:
-    """Tells events from damage, in the lines of the files of one folder, wherever and however often these are read on.
+    """Tells events from damage in the lines of the files of one folder, also while these files grow.
 
-    ``cell``: of which cell they must be (``None``: whichever).
+    ``cell``: the cell of which all lines must be (``None``: any cell).
     """
 
     def __init__(self, cell: str | None = None) -> None:
         self.damage: list[str] = []
-        """As :attr:`History.damage` has it."""
+        """The damage so far, in the form of :attr:`History.damage`."""
         self._cell = cell
         self._known: set[bytes] = set()
 
     def events(self, lines: Iterable[bytes], at: Mark) -> Iterator[Event]:
-        """Yield the events of whole lines, the next ones of a file, and move on in it."""
+        """Yield the events in ``lines``, the next whole lines of a file, and move its mark ``at`` behind them."""
         for line in lines:
             at.lines += 1
             if line and (event := self._event(line, at)) is not None:

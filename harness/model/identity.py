@@ -1,4 +1,4 @@
-"""Where a foreign record carries its id: how the wire, the log and the sink recognise a record that is none of our format."""
+"""Where a foreign record carries its id: how wire, log and sink recognise a record that is not in lostack's format."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ ANYWHERE = "anywhere"
 """In the value, else in the key, else in a header."""
 HEADER = "header:"
 REGISTRY = "registry"
-"""The kind of schemas that a registry has."""
+"""The kind of schema that a schema registry keeps."""
 
 
 class IdentityError(ValueError):
-    """A place or a pattern that can find nothing; one line."""
+    """A place or a pattern with which no id can be found. The message is one line."""
 
 
 class UnreadValueError(CellFailure):
-    """A value cannot be read now, and nobody can tell whose record it is; one line that says why."""
+    """A value cannot be read now, so its record's id is unknown. The message, one line, says why."""
 
 
 READERS: dict[str, Callable[[ValueSchema], Callable[[bytes], str | None]]] = {}
-"""What reads values that are no text, by the kind of schema: :mod:`harness.values` puts it here."""
+"""By the kind of schema: a function that makes the reader of such values. :mod:`harness.values` fills it."""
 WHY_UNREAD: dict[str, Callable[[ValueSchema, bytes], str | None]] = {}
-"""What says why a value cannot be read, likewise, of the kinds that can."""
+"""By the kind of schema: a function that says why a value cannot be read. Not every kind has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSchema:
-    """The schema of values that are no text.
+    """The schema of values that are not plain text.
 
-    ``kind``: avro, protobuf, or registry, whose ``text`` is its URL; ``message``: which one of several, by its full name;
-    ``cell``: in whose run a registry is asked, for the next one's may have other schemas by the same ids; ``username``: who
-    logs in to it; ``password_from``: where :func:`harness.values.secret.read_secret` finds the password.
+    ``kind``: ``avro``, ``protobuf`` or ``registry``. ``text``: the schema itself; of a registry, its URL. ``message``: the full
+    name of the message type, if the schema has several. ``cell``: the cell that asks the registry; in another cell the same ids
+    may mean other schemas. ``username``: the user who logs in to the registry. ``password_from``: where
+    :func:`harness.values.secret.read_secret` finds the password.
     """
 
     kind: str
@@ -56,13 +57,13 @@ class Identity:
     """Where a record's id is found."""
 
     pattern: str = r"[\s\S]+"
-    """A regular expression. Its first group, or all of it, is the id."""
+    """A regular expression. The id is what its group matches; without a group, what all of it matches."""
     where: str = ANYWHERE
     """``anywhere`` (in the value, else in the key, else in a header), ``value``, ``key`` or ``header:NAME``."""
     json: str = ""
-    """A dotted path into a JSON value. It is looked up first, and ``pattern`` is applied to what it finds."""
+    """A dotted path into a JSON text. ``pattern`` is then applied to what stands there."""
     schema: ValueSchema | None = None
-    """The schema of values that are no text, or who has it. They are looked into as JSON."""
+    """The schema of values that are not plain text, or the registry that has it. Such values are first turned into JSON."""
 
     def __post_init__(self) -> None:
         if self.where not in (ANYWHERE, "value", "key") and not self.where.startswith(HEADER):
@@ -75,10 +76,10 @@ class Identity:
             raise IdentityError(f"{self.pattern!r} has {compiled.groups} groups: the id is the first one; make the others (?:…)")
 
     def find(self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()) -> str | None:
-        """Return the id of a record in a log, or ``None`` where it carries none.
+        """Return the id of a record in a log, or ``None`` if it carries none.
 
         Raises:
-            UnreadValueError: a registry has the schema of its value, and does not answer.
+            UnreadValueError: the schema of its value is in a registry, which does not answer.
         """
         texts = self._places(key, value, headers)
         return next((found for text in texts if (found := self.in_text(text)) is not None), None)
@@ -86,7 +87,7 @@ class Identity:
     def find_every(
         self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
     ) -> tuple[str, ...]:
-        """Return every id of a record in a log: all that stand where :meth:`find` finds the first."""
+        """Return every id of a record in a log: all ids in the text (value, key or header) in which :meth:`find` finds one."""
         return next((found for text in self._places(key, value, headers) if (found := self.every(text))), ())
 
     def _places(
@@ -100,18 +101,18 @@ class Identity:
         yield from (_text(data) for name, data in headers if self.where in (ANYWHERE, HEADER + name))
 
     def _of_value(self, value: bytes | None) -> str | None:
-        """Return a value as text: where it has a schema, as JSON, or ``None`` where it is none of it."""
+        """Return a value as text. With a schema: as JSON, or ``None`` if the value does not have that schema."""
         if self.schema is None or value is None:
             return _text(value)
         return _reader(self.schema)(bytes(value))
 
     def why_unread(self, value: bytes | None) -> str | None:
-        """Say why a value cannot be read by the schema that it names itself, or return ``None``."""
+        """Say why a value cannot be read with the schema whose id it contains, or return ``None``."""
         told = WHY_UNREAD.get(self.schema.kind) if self.schema else None
         return told(self.schema, bytes(value)) if told and self.schema and value is not None else None
 
     def check_schema(self) -> None:
-        """Raise what its reader says where values cannot be read by its schema."""
+        """Raise an error of the schema's reader if the schema itself is wrong."""
         if self.schema is not None:
             _reader(self.schema)
 
@@ -127,7 +128,7 @@ class Identity:
         return None if match is None else match.group(match.re.groups)
 
     def every(self, text: str | None) -> tuple[str, ...]:
-        r"""Return every id that is in a text, each once; the first is that of :meth:`in_text`.
+        r"""Return every id in a text, each once. The first is the id that :meth:`in_text` returns.
 
         >>> Identity(r"k-\d+").every("k-1, k-2 and k-1 again")
         ('k-1', 'k-2')
@@ -142,7 +143,7 @@ class Identity:
 
     @staticmethod
     def from_json(plain: Mapping[str, Any]) -> Identity:
-        """Build one from :meth:`to_json`."""
+        """Build an identity from what :meth:`to_json` returned."""
         schema = plain.get("schema")
         return Identity(**{**plain, "schema": None if schema is None else ValueSchema(**schema)})
 
@@ -162,7 +163,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _at_path(text: str, path: str) -> str | None:
-    """Return what stands at a dotted path of a JSON text, as text; ``None`` where there is nothing.
+    """Return the value at a dotted path of a JSON text, as text; ``None`` if there is no value.
 
     >>> _at_path('{"order": {"id": 17}}', "order.id")
     '17'

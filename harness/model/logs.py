@@ -1,4 +1,4 @@
-"""What a program printed, in few lines."""
+"""The last lines of a program's output, for messages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import itertools
 from typing import Final
 
 NOTICE: Final = "Picked up JAVA_TOOL_OPTIONS: "
-"""How the line begins that a JVM prints about the options it was given; no program of the user's has said it."""
+"""The beginning of a line that every JVM prints about its options. It is not part of the user's program's output."""
 TAIL: Final = 5
-"""Lines of a program's output that are shown where it fails."""
+"""How many lines of its output are shown if a program fails."""
 
 
 def last_lines(text: str) -> list[str]:
-    r"""Return the last lines of a log; what it says again and again is shown once, with how often.
+    r"""Return the last lines of a log, without empty ones. A line that is repeated is shown once, with the number of times.
 
     >>> last_lines("starting\n\nboom\nboom\nboom")
     ['starting', 'boom (3 times)']

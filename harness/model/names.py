@@ -1,4 +1,4 @@
-"""Names of which there are more than are known here: an engine adds its own."""
+"""Names that work like members of an enum, but engines can add their own."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import ClassVar, Self
 
 
 class Name(str):
-    """A name. Equal ones of a class are one object, so that they may be compared by ``is``, as members of an enum are."""
+    """A name. Equal names of a class are one object, so they can be compared by ``is``, like members of an enum."""
 
     __slots__ = ()
     _known: ClassVar[dict[type, dict[str, Name]]] = {}
 
     def __new__(cls, name: str) -> Self:
-        """Return the name; the one there is already, where there is one."""
+        """Return the object of this name; make it if there is none yet."""
         known = Name._known.setdefault(cls, {})
         if name not in known:
             known.setdefault(str(name), super().__new__(cls, name))
         found = known[name]
         if not isinstance(found, cls):
-            raise TypeError(f"{name} is a name of another kind")
+            raise TypeError(f"{name} is already a {type(found).__name__}, not a {cls.__name__}")
         return found

@@ -1,6 +1,6 @@
-"""Plans of before, as they are written today: one adapter, through which everything that was saved is read.
+"""Turns plans of earlier versions into today's form. Every saved plan is read through it.
 
-(Histories of before are read through :func:`harness.model.places.placed`.)
+(Histories of earlier versions are read through :func:`harness.model.places.placed`.)
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 _OF_A_CLUSTER: Final = frozenset({"leader", "follower", "controller", "coordinator"})
-"""Roles that a node had by what the cluster said of it."""
+"""Roles of a broker that the cluster itself assigns."""
 
 
 def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``cell.json`` says, proofs by their names. Until version 2 the evidence had a field for each."""
+    """Return the content of ``cell.json`` with proofs by name. Up to version 2 the evidence had a field for each proof."""
     if "proofs" in data:
         return data
     evidence = dict(data["evidence"])

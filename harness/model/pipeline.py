@@ -1,4 +1,4 @@
-"""What a scenario is run on: a pipeline of one system, with the settings that make up each semantic there."""
+"""The pipeline that a scenario runs on: of one system, with the settings that implement each semantic there."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ if TYPE_CHECKING:
 
 
 class SettingsError(ValueError):
-    """Settings that contradict each other; the message says which."""
+    """Settings contradict each other. The message says which."""
 
 
 class Settings(Protocol):
-    """All that a semantic consists of, on one system: a dataclass, of which nothing else is known to the core."""
+    """The settings that implement a semantic on one system: a dataclass. The core knows nothing else of it."""
 
     @property
     def unit(self) -> int:
-        """Records per send, or per transaction, where there is one."""
+        """How many records go into one transaction; without transactions, into one send."""
 
     @property
     def patience_s(self) -> float:
-        """How long a sender may try before it gives a record up."""
+        """After how many seconds the producer gives up sending a record."""
 
     def logs(self, pipeline: Pipeline) -> Mapping[str, int]:
-        """Return how many partitions each log has that is read at the end, by its hop. A queue is none."""
+        """Return how many partitions each log has that the observer reads at the end, by its hop. Queues are left out."""
 
     def check(self, pipeline: Pipeline, *, clustered: bool) -> None:
-        """Raise SettingsError where they cannot be on a pipeline, or without a cluster."""
+        """Raise SettingsError if these settings are not possible on a pipeline, or without a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The shape of a pipeline, whatever its semantic."""
+    """The shape of a pipeline, which all its semantics share."""
 
     name: str
     system: str
-    """The system that it is of, by its name."""
+    """The name of its system."""
     recipes: Mapping[Semantic, Settings] = field(default_factory=dict, compare=False, repr=False)
-    """The settings of each semantic, where a scenario has no others."""
+    """The settings of each semantic. A scenario may have other settings."""
     to_topic: bool = False
     """Whether its results land in a topic."""
     on_server: bool = False
     """Whether its results land in a database server."""
     shares_death: bool = False
-    """Whether cells of it can share one death of a broker."""
+    """Whether several of its cells can run on one broker that is killed once for all of them."""
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the pipeline's name."""
         return self.name

@@ -1,10 +1,10 @@
-"""Where copies are: the place of a copy, what a copy that stays waits for, and why one is taken away.
+"""Where copies are: the place of a copy, what a stored copy waits for, and why a broker removes a copy.
 
-A *place* is the broker's own name for one copy, as a text: nobody but the broker's observer looks into it. In a log it is
-partition, leader epoch and offset; in a queue the broker's message number, or where the message stands in the journal. It is
-never a message id that a program has made: a record that is sent again has that again, and is a second copy.
+A *place* is the broker's own name for one copy, as a text. Only the broker's observer interprets it. In a log it is partition,
+leader epoch and offset; in a queue the broker's message number, or the message's position in the journal. It is never a message
+id that a program has made: if the program sends the record again, the second copy has the same message id, but another place.
 
-What a copy *waits* for, the observer of its system decides, when the system is at rest.
+When the system is at rest, its observer decides what each copy *waits* for.
 """
 
 from __future__ import annotations
@@ -18,51 +18,51 @@ if TYPE_CHECKING:
     Event = dict[str, Any]
 
 NOWHERE: Final = -1
-"""An offset that is none."""
+"""Stands for a missing offset or epoch."""
 LOG_NUMBERS: Final = dict.fromkeys(("partition", "epoch", "offset", "stable", "start", "end", "last_data"), int)
-"""The fields of lines about a log that say where. No rule of counting reads them, and who does may rely on what they are."""
+"""The fields that give positions in a log, each an ``int``. No counting rule reads them; whoever does may rely on the type."""
 
 
 class Waiting(StrEnum):
     """What a copy waits for."""
 
     READY = "ready"
-    """To be given to a consumer."""
+    """The copy waits to be given to a consumer."""
     IN_FLIGHT = "in-flight"
-    """For the acknowledgement of a consumer that has it."""
+    """The copy waits for the acknowledgement of the consumer that has it."""
     SCHEDULED = "scheduled"
-    """For its time."""
+    """The copy waits for the time at which it is to be delivered."""
     OPEN = "open"
-    """For the end of the transaction that it was sent in."""
+    """The copy waits for the end of the transaction in which it was sent."""
     PREPARED = "prepared"
-    """For the second phase of such a transaction."""
+    """The copy waits for the second phase (commit or rollback) of a prepared transaction."""
 
 
 MOVABLE: Final = frozenset({Waiting.READY, Waiting.IN_FLIGHT, Waiting.SCHEDULED})
-"""What a consumer may yet be given."""
+"""A consumer may still be given a copy that waits for one of these."""
 UNDECIDED: Final = frozenset({Waiting.OPEN, Waiting.PREPARED})
-"""What hangs on a transaction."""
+"""Whether a copy that waits for one of these becomes visible depends on a transaction."""
 
 
 class Removal(StrEnum):
     """Why a broker has taken a copy away."""
 
     ACK = "ack"
-    """It was acknowledged. That alone does not mean that a consumer was given it."""
+    """The copy was acknowledged. That alone does not mean that a consumer was given it."""
     EXPIRY = "expiry"
     DEAD_LETTER = "dead-letter"
     RETENTION = "retention"
     COMPACTION = "compaction"
     REJECT = "reject"
     LIMIT = "limit"
-    """It was delivered too often, or its queue was full."""
+    """The copy was delivered too often, or its queue was full."""
     DUPLICATE = "duplicate"
-    """The broker had another copy of it."""
+    """The broker had another copy of the record."""
     PURGE = "purge"
 
 
 def in_log(partition: int | None, epoch: int | None, offset: int | None) -> str | None:
-    """Return the place of a copy in a log; ``None`` where it has none.
+    """Return the place of a copy in a log; ``None`` without a partition or an offset.
 
     >>> in_log(2, 0, 17)
     '2:0:17'
@@ -74,7 +74,7 @@ def in_log(partition: int | None, epoch: int | None, offset: int | None) -> str 
 
 
 def log_fields(partition: int, epoch: int, offset: int) -> dict[str, Any]:
-    """Return the fields of a line about a copy in a log that say where it stands.
+    """Return the fields that give a copy's position in a log, for a history line about it.
 
     >>> log_fields(2, 0, 17)
     {'place': '2:0:17', 'partition': 2, 'epoch': 0, 'offset': 17}
@@ -83,15 +83,15 @@ def log_fields(partition: int, epoch: int, offset: int) -> dict[str, Any]:
 
 
 def of_log(event: Event) -> bool:
-    """Say whether an event is about somewhere in a log: one about a queue, or a source, names no partition."""
+    """Say whether an event is about a position in a log. Events about a queue or a source name no partition."""
     return event.get("partition") is not None
 
 
 def waits_in_log(*, visible: bool, offset: int, stable: int | None, saved: int | None) -> Waiting | None:
-    """Return what a copy in a log waits for.
+    """Return what a copy in a log waits for; ``None``: nothing.
 
-    ``visible``: a reader of committed records sees it. ``stable``: the last stable offset of its log, ``None`` where unknown.
-    ``saved``: the position saved by the log's reader, ``None`` where nobody reads it; without any position it is -1.
+    ``visible``: a reader of committed records sees the copy. ``stable``: the last stable offset of its log, ``None`` if unknown.
+    ``saved``: the position saved by the log's reader, -1 if the reader has saved none; ``None`` if the log has no reader.
 
     >>> waits_in_log(visible=True, offset=7, stable=9, saved=7)
     <Waiting.READY: 'ready'>
@@ -105,11 +105,11 @@ def waits_in_log(*, visible: bool, offset: int, stable: int | None, saved: int |
 
 
 def placed(events: Iterable[Event]) -> list[Event]:
-    """Return events as they are written today, whatever wrote them.
+    """Return events of any version in today's form.
 
-    Earlier histories say ``deleted`` where today's say ``removed``, and name no places: they are all of logs, of which a copy's
-    place follows from its offset, and what it waits for from the last stable offset and the saved position. Of Classic's queues
-    they say ``queue://`` where the wire read AMQP, and the broker does not.
+    Earlier histories have ``deleted`` instead of ``removed``, and no places. They are all about logs, so a copy's place follows
+    from its offset, and what the copy waits for follows from the last stable offset and the saved position. They also have the
+    prefix ``queue://`` in the names of Classic's queues, as AMQP clients write them; the broker's own names have none.
     """
     events = [e | {"topic": e["topic"][len(_QUEUE) :]} if str(e.get("topic")).startswith(_QUEUE) else e for e in events]
     if all("place" in event for event in events if event["event"] in _PLACED):

@@ -1,8 +1,8 @@
 """The plan: what the judge must know of a cell. Saved as ``cell.json`` beside the history, so a run can be judged again.
 
-It is sealed: a checksum over what it says stands in it, and in the history's first line. Whoever changes the plan of a cell that
-was run, by an editor or by a mistake, gets no verdict by it. (A seal is no signature: it keeps nobody out who makes it anew in
-both places.)
+A plan is sealed: a checksum over its content stands in it, and in the history's first line. If somebody changes the plan after
+the run, by an editor or by mistake, the judge gives no verdict. (A seal is not a signature: it does not stop somebody who
+computes it anew in both places.)
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 
 PLAN_FILE = "cell.json"
 SCHEMA = 3
-"""Version of ``cell.json``; what says no version is of 1.
+"""Version of ``cell.json``; a file without a version is of version 1.
 
-Since 2 it is sealed, and says how many partitions each log has. Since 3 it says by their names what its fault must prove.
+Since version 2 it is sealed, and has the number of partitions of each log. Since version 3 it lists by name the proofs that its
+fault must show.
 """
 SEALED = 2
-"""The first version that is sealed. Whoever wrote such a plan also wrote down all that the cross-checks need."""
+"""The first version with a seal. Histories since then also have all lines that the cross-checks need."""
 SEAL = "seal"
 FORBIDDEN = "forbidden"
-"""What is said of a count of which theory predicts nothing, and that the semantic promises to be zero."""
+"""The prediction that is shown if the scenario predicts no count, but the semantic forbids any."""
 
 
 class PlanError(Exception):
@@ -43,10 +44,10 @@ class PlanError(Exception):
 
 
 class EditedPlanError(PlanError):
-    """A plan is not what was sealed. It is given back to be shown; nothing is judged by it."""
+    """A plan was changed after it was sealed. ``plan``: the changed plan, to be shown; the judge must not use it."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(f"{PLAN_FILE} was changed after the cell was begun: its seal is not that of what it says")
+        super().__init__(f"{PLAN_FILE} was changed after the cell began: its seal does not match its content")
         self.plan = plan
 
 
@@ -84,19 +85,20 @@ class Plan:
     also: tuple[Anomaly, ...] = ()
     pace_ms: int = 0
     logs: dict[str, int] = field(default_factory=dict)
-    """How many partitions each log had that is read at the end, by its :class:`~harness.model.states.Hop`."""
+    """How many partitions each log has that the observer reads at the end, by its :class:`~harness.model.states.Hop`."""
     dead_letters: bool = False
-    """Whether dead letters are a part of the pipeline: what was set aside is not lost then."""
+    """Whether dead letters are a part of the pipeline. If so, records that were set aside are not lost."""
     ordered: bool = False
-    """Whether it is claimed that the records of a key are recorded in their order: then *reordered* breaks a promise."""
+    """Whether the pipeline claims to record the records of a key in their order. If so, *reordered* breaks a promise."""
     schema: int = SCHEMA
     read_seal: str | None = field(default=None, compare=False)
-    """The seal that it was read with. A later lostack, whose plans say more, still knows by it which plan this is."""
+    """The seal in the file that the plan was read from. A later lostack, whose plans have more fields, compares by it."""
 
     def predicted(self, what: Anomaly) -> str:
-        """Return in a few words what is predicted of losses, or of duplicates.
+        """Return in a few words the prediction for ``what``, lost or duplicated.
 
-        What theory leaves open the promise may forbid: of a pipeline of the user's own nothing else is predicted.
+        If the scenario permits any count but the semantic forbids it, that is ``forbidden``. Of users' own pipelines lostack
+        predicts nothing else.
         """
         prediction = self.lost if what is Anomaly.LOST else self.duplicated
         open_ = isinstance(prediction, Permitted) and not self.control
@@ -104,19 +106,19 @@ class Plan:
 
     @property
     def stands(self) -> bool:
-        """Whether the drain must never end."""
+        """Whether the pipeline must stand still: its drain must never complete."""
         return self.stops is not None or self.left.must_show()
 
     @property
     def sealed(self) -> bool:
-        """Whether the plan, and what was written down with it, is of a version that has a seal."""
+        """Whether the plan, and so its history, is of a version with a seal."""
         return self.schema >= SEALED
 
     @property
     def forgets(self) -> bool:
-        """Whether the fault, or the settings, may take copies out of a log that somebody has read already.
+        """Whether the fault, or the settings, may remove copies from a log that somebody has read already.
 
-        Unflushed ones when the power goes, all when a volume goes, and what an unclean leader does not have.
+        A power loss removes unflushed copies, a lost volume all, and an unclean leader those that it does not have.
         """
         topic = self.settings.get("topic")
         unclean = isinstance(topic, dict) and topic.get("unclean") is True
@@ -124,7 +126,7 @@ class Plan:
 
     @property
     def seal(self) -> str | None:
-        """The checksum over what the plan says, however it is spelled; ``None`` for one of a version without a seal."""
+        """The checksum over the plan's content, which does not depend on layout; ``None`` for a version without a seal."""
         return self.read_seal or (seal_of(self._plain()) if self.sealed else None)
 
     def to_json(self) -> str:
@@ -147,7 +149,7 @@ class Plan:
         """Read a plan back.
 
         Raises:
-            ValueError: the text is none; likewise KeyError and TypeError.
+            ValueError: the text is not a plan; likewise KeyError and TypeError.
             EditedPlanError: the plan was changed after it was sealed.
             PlanError: the plan is of a later version.
         """
@@ -186,7 +188,7 @@ class Plan:
         """Read ``cell.json`` of a saved cell.
 
         Raises:
-            PlanError: the file cannot be read, or is no plan.
+            PlanError: the file cannot be read, or is not a plan.
             EditedPlanError: the plan was changed after it was sealed.
         """
         file = directory / PLAN_FILE
@@ -199,11 +201,11 @@ class Plan:
         except OSError as error:
             raise PlanError(f"cannot read {file}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise PlanError(f"{file} is no cell of this version of lostack: {why_damaged(error)}") from error
+            raise PlanError(f"{file} is not a plan that this version of lostack can read: {why_damaged(error)}") from error
 
 
 def seal_of(plain: Mapping[str, Any]) -> str:
-    """Return the checksum over what a plan says: neither the order nor the spelling of its parts matters.
+    """Return the checksum over a plan's content. Neither the order nor the layout of its fields matters.
 
     >>> seal_of({"a": [1], "b": 2}) == seal_of({"b": 2, "a": (1,)}) != seal_of({"a": [1], "b": 3})
     True
@@ -212,9 +214,9 @@ def seal_of(plain: Mapping[str, Any]) -> str:
 
 
 def sealed_anew(text: str) -> str:
-    """Return a plan's text with the seal that it deserves; as it is where its version has none.
+    """Return a plan's text with a new seal over its content; unchanged if its version has no seal.
 
-    For who makes a copy in which folders have other names: the copy is as good as the plan was.
+    For a copy of a plan in which folders have other names: the copy must be as valid as the plan was.
     """
     data = json.loads(text)
     if data.get("schema", 1) < SEALED:
@@ -237,7 +239,7 @@ def _prediction_from_json(data: dict[str, Any]) -> Prediction:
 
 
 def plan_of(cell: Cell) -> Plan:
-    """Return the plan of a cell that applies.
+    """Return the plan of a cell to which its scenario applies.
 
     Raises:
         ValueError: the cell does not apply.
@@ -286,7 +288,7 @@ def plan_of(cell: Cell) -> Plan:
 
 
 def proofs_to_json(proofs: Iterable[Any]) -> dict[str, dict[str, Any]]:
-    """Return what a plan saves of proofs: by their names, their fields as plain JSON.
+    """Return proofs as a plan saves them: by name, each proof's fields as plain JSON.
 
     Raises:
         ValueError: two proofs have the same name.

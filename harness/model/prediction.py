@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Select(Name):
-    """A set of records, named relative to the target record of the fault. An engine that knows more of them names them itself."""
+    """A set of records, named relative to the target record of the fault. An engine can add selections of its own."""
 
     __slots__ = ()
     TARGET: ClassVar[Select]
@@ -29,15 +29,15 @@ class Select(Name):
     BATCH: ClassVar[Select]
     """All records of the engine's batch that first held the target."""
     THROUGH_BATCH: ClassVar[Select]
-    """Those of that batch and of all batches before it."""
+    """All records of the batch that first held the target, and of all batches before it."""
     BATCH_BEFORE_TARGET: ClassVar[Select]
-    """Those of that batch that are worked on before the target."""
+    """The records of that batch that the engine processes before the target."""
     BATCH_FROM_TARGET: ClassVar[Select]
-    """The target and those of that batch that are worked on after it."""
+    """The target, and the records of that batch that the engine processes after it."""
     ADDED: ClassVar[Select]
-    """The records that stand in partitions that the topic got while the pipeline ran."""
+    """The records in partitions that were added to the topic while the pipeline ran."""
     UNREPLICATED: ClassVar[Select]
-    """The records that were sent and that no follower was seen to fetch."""
+    """The records that were sent, but that no follower fetched as far as the wire has seen."""
 
 
 Select.TARGET = Select("target")
@@ -55,7 +55,7 @@ Select.UNREPLICATED = Select("unreplicated")
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Theory says: none."""
+    """Theory predicts no record."""
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
@@ -72,7 +72,7 @@ class Zero:
 
 @dataclass(frozen=True, slots=True)
 class Exactly:
-    """Theory says: exactly these records."""
+    """Theory predicts exactly these records."""
 
     select: Select = Select.TARGET
 
@@ -94,7 +94,7 @@ class Exactly:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """Theory says: these records, and perhaps more: any, or only those of ``most``."""
+    """Theory predicts these records, and permits more: only those of ``most``, or any if ``most`` is null."""
 
     select: Select = Select.TARGET
     most: Select | None = None
@@ -117,7 +117,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Theory says: at least ``count`` records, and cannot say which: any, or only of ``most``."""
+    """Theory predicts at least ``count`` records, but not which: only those of ``most``, or any if ``most`` is null."""
 
     count: int = 1
     most: Select | None = None
@@ -139,7 +139,7 @@ class Some:
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """Theory allows these records, all of them, some or none, and no other."""
+    """Theory permits all, some or none of these records, and no other record."""
 
     select: Select
 
@@ -148,7 +148,7 @@ class AtMost:
         return f"at most {self.select}"
 
     def must_show(self) -> bool:
-        """Whether a count of zero means that the fault had no effect."""
+        """Say whether a count of zero means that the fault had no effect."""
         return False
 
     def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
@@ -159,7 +159,7 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """Theory allows any number, none included."""
+    """Theory permits any number of records, also none."""
 
     def text(self) -> str:
         """Return the prediction as it is shown."""
@@ -190,7 +190,7 @@ Prediction: TypeAlias = Zero | Exactly | AtLeast | AtMost | Some | Permitted
 
 
 def examples(records: Collection[str], most: int = 4) -> str:
-    """Name a few records, and how many more there are.
+    """Return the names of at most ``most`` records, and how many more there are.
 
     >>> examples({"a-2", "a-10", "a-1"}, most=2)
     'a-1, a-2 and 1 more'

@@ -4,8 +4,8 @@ A payload is one ASCII line, then filler::
 
     lostack <cell key> <record id> <position> <crc32 of everything but this word, hex>\n<filler>
 
-The cell key keeps two cells on one broker apart, the position is the record's place in its source (from 1), and the
-checksum covers header and filler, so that any damage, truncation or mix-up makes the payload unreadable: a phantom.
+The cell key tells apart the records of two cells on one broker. The position is the record's place in its source (from 1). The
+checksum covers header and filler, so a payload that is damaged, truncated or mixed up is recognised: it is a phantom.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 _MAGIC = b"lostack"
 _BEGINS = _MAGIC + b" "
 _WORDS = 5
-"""Of the format above."""
+"""How many words the first line has."""
 ATTEMPT_HEADER = "lostack-attempt"
 """Message header that names the attempt which produced a copy: ``<incarnation>.<transaction>.<attempt>``."""
 ORIGIN_HEADER = "lostack-origin"
@@ -48,7 +48,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What a payload says of itself. ``intact`` is false where the checksum does not fit."""
+    """The header of a decoded payload. ``intact`` is false if the checksum does not match."""
 
     cell_key: str
     record: str
@@ -57,7 +57,7 @@ class Payload:
 
 
 def decode(value: bytes | None) -> Payload | None:
-    """Read a payload; ``None`` where it is none of ours at all.
+    """Decode a payload; return ``None`` if it is not in lostack's format.
 
     >>> decode(Record("a-1", "a", 1, "xyz").encode("c0ffee"))
     Payload(cell_key='c0ffee', record='a-1', position=1, intact=True)
@@ -82,7 +82,7 @@ def decode(value: bytes | None) -> Payload | None:
 
 
 def decode_id(value: bytes | None) -> str | None:
-    """Return the record id in a payload of ours, damaged or not, else ``None``: as :func:`decode` has it, without a checksum."""
+    """Return the record id in a payload, intact or not; ``None`` if it is not in lostack's format. Checks no checksum."""
     if not value or not value.startswith(_BEGINS):
         return None
     words = value.partition(b"\n")[0].split(b" ")

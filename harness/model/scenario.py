@@ -1,4 +1,4 @@
-"""The scenario: what is crashed where, and what theory says about it. Declarations only."""
+"""The scenario: which fault strikes where, and what theory predicts for each semantic. Declarations only."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ T = TypeVar("T")
 
 
 class Role(Name):
-    """What a node does. An engine whose nodes do other things names them itself: ``Role("task-manager")``."""
+    """What a node does. An engine with other kinds of nodes adds roles of its own: ``Role("task-manager")``."""
 
     __slots__ = ()
     PRODUCER: ClassVar[Role]
     CONSUMER: ClassVar[Role]
     PROCESSOR: ClassVar[Role]
     BROKER: ClassVar[Role]
-    """The one broker; on the wire: a broker that talks to another."""
+    """The one broker; on the wire: a broker that talks to another broker."""
     LEADER: ClassVar[Role]
-    """The broker of a cluster that leads the target's partition; which that is, is asked when the fault fires."""
+    """The broker of a cluster that leads the target's partition when the fault fires."""
     FOLLOWER: ClassVar[Role]
-    """A broker that follows it."""
+    """A broker of a cluster that follows that leader."""
     CONTROLLER: ClassVar[Role]
     """The node that leads the quorum of controllers."""
     COORDINATOR: ClassVar[Role]
-    """The broker of a cluster that coordinates the transactions: the leader of their log."""
+    """The broker of a cluster that coordinates transactions: the leader of the transaction log."""
     DATABASE: ClassVar[Role]
     """The server that keeps the results."""
     DRIVER: ClassVar[Role]
     """The JVM that plans and drives the batches of a streaming query."""
     EXECUTOR: ClassVar[Role]
-    """The JVM that runs the tasks of a batch, where that is not the driver's own."""
+    """The JVM that runs the tasks of a batch, if it is not the driver."""
 
 
 Role.PRODUCER = Role("producer")
@@ -65,7 +65,7 @@ Role.EXECUTOR = Role("executor")
 ROLES_OF_OURS = frozenset(str(value) for value in vars(Role).values() if isinstance(value, Role))
 """The names of the roles above."""
 PARTS = frozenset({Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR})
-"""Roles that a broker of a cluster has for a while: the history must say that it had them."""
+"""Roles that a broker of a cluster has for a while: the history must show that the crashed broker had its role."""
 BROKERS = PARTS | {Role.BROKER}
 
 
@@ -74,34 +74,34 @@ class Evidence:
     """What the history must show for the fault to have fired as declared.
 
     ``trigger``: ``rule`` (the wire), ``failpoint`` (a program), ``durable`` (the kernel's tracer) or ``none`` (no fault).
-    ``killed`` and ``paused`` name the roles whose processes must have died by SIGKILL or been stopped after it. ``at_target`` is
-    false for faults that are not placed at the target record. ``proofs`` say what else the history must show.
+    ``killed`` and ``paused`` name the roles whose processes must have died by SIGKILL, or been stopped, after the trigger fired.
+    ``at_target`` is false for faults that are not placed at the target record. ``proofs`` say what else the history must show.
     """
 
     trigger: str
     killed: tuple[Role, ...] = ()
     paused: tuple[Role, ...] = ()
     ended: tuple[Role, ...] = ()
-    """The roles whose node must have ended by itself after it, with an error: nobody killed it."""
+    """The roles whose node must have ended by itself, with an error, after the trigger fired: nobody killed it."""
     told: tuple[Role, ...] = ()
-    """The roles whose processes must have been told to end (SIGTERM) after it."""
+    """The roles whose processes must have been told to end (SIGTERM) after the trigger fired."""
     forgotten: bool = False
-    """Something that was stored may be gone: a power loss, a lost volume, retention."""
+    """Stored records may be gone: a power loss, a lost volume, retention."""
     at_target: bool = True
     approached: bool = False
-    """The trigger names no record: it counts from when a program had the target in hand at a failpoint, or was given it."""
+    """The trigger names no record. It counts from the moment at which a program got the target, or had it at a failpoint."""
     write: str = ""
     """The :class:`~harness.model.writes.Point` at which a thread must have been held, as text."""
     proofs: tuple[Any, ...] = ()
-    """Each a :class:`~harness.judge.proof.Proof`, of a kind of its own. A plan saves them by their names."""
+    """Further :class:`~harness.judge.proof.Proof` objects, at most one of each class. A plan saves them by their names."""
 
     def proof(self, kind: type[T]) -> T | None:
-        """Return the proof of a kind, where it is declared."""
+        """Return the declared proof of a class; ``None``: there is none."""
         return next((proof for proof in self.proofs if isinstance(proof, kind)), None)
 
 
 class Fault(Protocol):
-    """What is done at a failure point. Implementations stand in :mod:`harness.faults`."""
+    """What is done at a failure point. Its implementations are in :mod:`harness.faults`."""
 
     @property
     def id(self) -> str:
@@ -115,8 +115,8 @@ class Fault(Protocol):
 class Predicted:
     """Theory's answer for one semantic.
 
-    ``sign`` is what must be seen where zero is predicted although a fault fired. ``control`` marks a cell that *must*
-    be convicted of exactly what is predicted.
+    ``sign``: what the history must show of the protection if zero is predicted although a fault fired. ``control`` marks a cell
+    that *must* be broken exactly as predicted.
     """
 
     lost: Prediction = field(default_factory=Zero)
@@ -124,27 +124,27 @@ class Predicted:
     sign: Sign | None = None
     control: bool = False
     stops: str | None = None
-    """The control is convicted of being stuck: its program must end by itself, and name this error, rather than go on."""
+    """The control must be stuck: its program must end by itself, with this error, and not go on."""
     left: Prediction = field(default_factory=Zero)
-    """The control is convicted of being stuck: it stands still, and these records are left, or no reader sees them."""
+    """The control must be stuck: the pipeline must stand still, with these records left, or visible to no reader."""
     also: tuple[Anomaly, ...] = ()
-    """What a control must show besides: phantom, resurrected or torn."""
+    """Further anomalies that a control must show: phantom, resurrected or torn."""
     settings: Settings | None = None
-    """Other settings than the semantic's recipe."""
+    """The settings, if they are other than the semantic's recipe."""
 
     def __post_init__(self) -> None:
         if self.stands and not self.control:
-            raise ValueError("a cell that must stop is a control: nothing else may be stuck and green")
+            raise ValueError("a cell that must stop must be a control: set control=True")
 
     @property
     def stands(self) -> bool:
-        """Whether the drain must never end."""
+        """Whether the pipeline must stand still: its drain must never complete."""
         return self.stops is not None or self.left.must_show()
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedByClient:
-    """The client itself must refuse these settings; nothing may be sent."""
+    """The client itself must refuse these settings, and send nothing."""
 
     settings: Settings
     because: str
@@ -152,7 +152,7 @@ class RefusedByClient:
 
 @dataclass(frozen=True, slots=True)
 class NotApplicable:
-    """The trigger cannot exist under this semantic, for this reason."""
+    """The scenario does not apply under this semantic, for this reason."""
 
     because: str
 
@@ -161,33 +161,33 @@ Expectation: TypeAlias = Predicted | RefusedByClient | NotApplicable
 
 
 class Deployment(StrEnum):
-    """What a scenario needs under it."""
+    """The brokers that a scenario needs."""
 
     SHARED = "shared"
-    """The broker lives through the cell, which may therefore share it with others."""
+    """One broker. The cell does not kill it, so other cells may share it."""
     OWN = "own"
-    """The broker dies in the cell, which has it to itself, or with those that it dies for too."""
+    """One broker for this cell alone, because the cell kills it. (Cells that share one death of it share the broker.)"""
     SMALL = "small"
-    """A broker for one cell, and what it keeps is on a small disk, which may be full: a container's."""
+    """One broker for this cell alone, in a container, with its data on a small disk that the cell can fill."""
     CLUSTER = "cluster"
     """Three brokers, for one cell at a time."""
     APART = "apart"
-    """The same, and their controller is a process of its own."""
+    """Three brokers and a controller in a process of its own, for one cell at a time."""
     TLS = "tls"
     """As shared, and clients speak TLS."""
     SASL = "sasl"
-    """As shared, and clients log in, in the clear, by a password (PLAIN)."""
+    """As shared, and clients log in with a password, unencrypted (PLAIN)."""
     SASL_TLS = "sasl-tls"
     """As shared, and clients speak TLS and log in by SCRAM."""
 
     @property
     def shared(self) -> bool:
-        """Whether the broker lives through its cells."""
+        """Whether several cells may share the broker."""
         return self is Deployment.SHARED or self.security is not None
 
     @property
     def security(self) -> Security | None:
-        """How clients come to the broker; null: anyhow, in the clear."""
+        """How clients must connect to the broker; null: unencrypted, without a login."""
         return {
             Deployment.TLS: Security(tls=True), Deployment.SASL: Security(mechanism=Mechanism.PLAIN),
             Deployment.SASL_TLS: Security(tls=True, mechanism=Mechanism.SCRAM_SHA_512),
@@ -208,14 +208,14 @@ SECURED = tuple(need for need in Deployment if need.security)
 
 
 class Suite(StrEnum):
-    """How often a scenario is run. Each suite has those before it."""
+    """A set of scenarios to run. Each suite contains those before it."""
 
     CORE = "core"
-    """The main job, in minutes: every failure point of the plain pipeline, and one of each kind with Spark."""
+    """The main job, a few minutes long: every failure point of the plain pipeline, and one of each kind with Spark."""
     DAY = "day"
-    """What every change is tested with."""
+    """The scenarios that test every change."""
     NIGHT = "night"
-    """What is long or rare."""
+    """Also the scenarios that take long, or are about rare cases."""
 
     def has(self, scenario: Scenario) -> bool:
         """Say whether a scenario belongs to this suite."""
@@ -241,35 +241,36 @@ class Scenario:
     group: str = "plain"
     consumer_starts_after_fault: bool = False
     source_goes_on: bool = False
-    """A streaming query starts when its source stands at the target, not when it is exhausted: there are records to come."""
+    """Whether a streaming query starts when its source is at the target, so that more records follow; else it starts when the
+    source is exhausted."""
     suite: Suite = Suite.DAY
-    """The smallest suite that it belongs to; by its name it runs always."""
+    """The smallest suite that the scenario belongs to. Selected by name, it always runs."""
     together: bool = False
-    """Its semantics may share one death of the broker: each is held at its own failure point until all of them are."""
+    """Whether its semantics may share one death of the broker: each cell is held at its failure point until all of them are."""
     pace_ms: int = 0
-    """The source gives one record every so many ms, whatever the seed; 0: as fast as it goes, but for the seed's jitter."""
+    """The source gives one record every so many ms, whatever the seed; 0: as fast as possible, with the seed's jitter."""
     dead_letters: bool = False
-    """Whether dead letters are a part of the pipeline: what was set aside is not lost then."""
+    """Whether dead letters are a part of the pipeline. If so, records that were set aside are not lost."""
     only_in_containers: str | None = None
-    """Why it does not apply to processes; null where it does."""
+    """Why the scenario does not apply to processes; null: it does."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
-    """What theory says of one client where that differs: ``{client: {semantic: expectation}}``.
+    """The expectations of single clients, if they differ: ``{client: {semantic: expectation}}``.
 
-    A client is a name, or a name with versions (``java<4``), which means only those that are pinned to one; the first that
-    fits counts.
+    A client is a name, or a name with versions (``java<4``). A name with versions fits only clients that are pinned to a version.
+    The first entry that fits counts.
     """
     by_system: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
-    """The same of one version of a system (``kafka<4.3``). What is said of a client comes first."""
+    """The expectations of single versions of a system (``kafka<4.3``), likewise. ``by_client`` takes precedence."""
 
     def __post_init__(self) -> None:
         if self.together and (self.deployment is not Deployment.OWN or not self.pipeline.shares_death):
-            raise SettingsError(f"{self.id}: cells share a death only of a broker of their own, and not on {self.pipeline}")
+            raise SettingsError(f"{self.id}: together=True needs Deployment.OWN and a pipeline with shares_death=True")
         declared = [("", semantic, expectation) for semantic, expectation in self.expect.items()]
         by_version = (*self.by_client.items(), *self.by_system.items())
         declared += [(whose, *each) for whose, own in by_version for each in own.items()]
         for whose, semantic, expectation in declared:
             if semantic not in self.expect:
-                raise SettingsError(f"{self.id}, {semantic}: {whose} cannot differ from what nobody else is expected to do")
+                raise SettingsError(f"{self.id}, {semantic}: {whose} has an expectation, and expect has none: declare one there")
             if isinstance(expectation, NotApplicable):
                 continue
             try:
@@ -278,7 +279,7 @@ class Scenario:
                 raise SettingsError(f"{self.id}, {semantic}: {error}") from error
 
     def expectation(self, semantic: Semantic, client: str = "", system: str = "") -> Expectation:
-        """Return what theory says under a semantic, with a client and a system (``name``, or ``name==version``)."""
+        """Return the expectation under a semantic, with a client and a system (``name``, or ``name==version``)."""
         for whose, by_version in ((client, self.by_client), (system, self.by_system)):
             for meant, own in by_version.items():
                 if semantic in own and _means(meant, whose):
@@ -295,7 +296,7 @@ class Scenario:
 
 
 def _means(meant: str, whose: str) -> bool:
-    """Whether a client or a system is meant by a name, or by a name with versions.
+    """Say whether ``meant``, a name or a name with versions, means ``whose``, a client or a system.
 
     >>> _means("java", "java==3.9.1"), _means("java<4", "java==3.9.1"), _means("java<4", "java")
     (True, True, False)

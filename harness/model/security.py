@@ -1,4 +1,4 @@
-"""How clients come to a broker: encrypted or not, and by what they prove who they are."""
+"""How clients connect to a broker: whether the connection is encrypted, and how they log in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Mechanism(StrEnum):
-    """By what a client shows that it knows a password, in the words of SASL."""
+    """The SASL mechanism by which a client logs in with a password."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -16,14 +16,14 @@ class Mechanism(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """``tls``: what passes is encrypted. ``mechanism``: who comes logs in; null: anybody may come."""
+    """``tls``: connections are encrypted. ``mechanism``: how clients log in; null: they need no login."""
 
     tls: bool = False
     mechanism: Mechanism | None = None
 
     @property
     def protocol(self) -> str:
-        """The name that it has in the settings of clients (``security.protocol``).
+        """The value of the clients' setting ``security.protocol``.
 
         >>> Security(tls=True, mechanism=Mechanism.PLAIN).protocol, Security().protocol
         ('SASL_SSL', 'PLAINTEXT')

@@ -34,7 +34,7 @@ PROMISES: dict[Semantic, frozenset[Anomaly]] = {
     Semantic.AT_LEAST_ONCE: _ALWAYS | {Anomaly.LOST},
     Semantic.EXACTLY_ONCE: _ALWAYS | {Anomaly.LOST, Anomaly.DUPLICATED},
 }
-"""What each semantic forbids. What is not forbidden is counted all the same."""
+"""The anomalies that each semantic forbids. The others are counted too."""
 
 
 def forbids(semantic: Semantic, anomaly: Anomaly) -> bool:

@@ -6,13 +6,13 @@ from typing import Self
 
 
 class Sign(str):
-    """What must be seen in a cell that predicts zero: its name, by which a plan saves it, and ``words`` about "this record"."""
+    """The name of what a cell's history must show if it predicts zero. ``words``: what a record with this sign proves."""
 
     __slots__ = ("words",)
     words: str
 
     def __new__(cls, name: str, words: str = "") -> Self:
-        """Name a sign, and say what it means that a record shows it."""
+        """Make a sign from its name and its words."""
         sign = super().__new__(cls, name)
         sign.words = words
         return sign

@@ -1,4 +1,4 @@
-"""Where a record is at rest, and where a lost one was last seen: the words of an account."""
+"""Where a record is when the pipeline is at rest, and where a lost record was last seen: the words of an account."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from enum import StrEnum
 
 
 class Hop(StrEnum):
-    """Which log of a pipeline."""
+    """The place of a log or queue in its pipeline."""
 
     TOPIC = "topic"
-    """Between producer and consumer."""
+    """The log or queue between producer and consumer."""
     SINK = "sink"
-    """A log that is the sink."""
+    """The log or queue that is the sink."""
     CURSOR = "cursor"
     """A topic that keeps the source's cursor."""
     ASIDE = "aside"
-    """Where a broker, or a client's library, puts what it has given up: dead letters."""
+    """Dead letters: the log or queue for records that a broker, or a client's library, has given up."""
 
 
 class State(StrEnum):
-    """Where an offered record is at rest: the first that matches."""
+    """Where an offered record is when the pipeline is at rest: the first state that matches."""
 
     RECORDED = "recorded"
     STALLED = "stalled"
     LEFT_IN_TOPIC = "left in topic"
     LEFT_IN_SOURCE = "left in source"
     SET_ASIDE = "set aside"
-    """Nothing is left of it but dead letters."""
+    """All that is left of the record is dead letters."""
     LOST = "lost"
 
 
@@ -38,17 +38,17 @@ class LastHop(StrEnum):
     ACKED = "acked, not stored"
     DELETED = "stored, deleted by retention"
     COMPACTED = "stored, compacted away"
-    """A later one of its key stands for it."""
+    """The broker kept a later record of the same key."""
     PURGED = "stored, purged"
     DUPLICATE = "taken for a duplicate, no other copy there"
     GIVEN_UP = "acknowledged before delivery, never delivered"
     EXPIRED = "stored, expired"
     LIMIT = "stored, removed at a limit"
-    """It was delivered too often, or its queue was full."""
+    """The record was delivered too often, or its queue was full."""
     REJECTED = "delivered, rejected"
     DEAD_LETTER = "taken to the dead letters, not there"
     MOVED = "moved, not there"
-    """To a place where nobody has found it, and from where nobody has taken it away."""
+    """The record was moved to a place where the observer did not find it, and from which nobody has removed it."""
     ABORTED = "only in aborted transactions"
     SKIPPED = "stored, skipped"
     DELIVERED = "delivered, not recorded"

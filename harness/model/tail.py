@@ -1,7 +1,8 @@
-"""A history that is still being written, read on: the one way to learn what wire, programs and runner have said so far.
+"""Reads a history while it is being written: the one way to learn what wire, programs and runner have written so far.
 
-What a history says is there as soon as the ``write(2)`` of its writer has returned, and a poll with nothing new costs a look at
-the folder, however much is in it. So who waits for something waits for its line, with :func:`~harness.model.waiting.wait_until`.
+A line can be read as soon as the ``write(2)`` of its writer has returned. A poll that finds nothing new only lists the folder and
+its files' sizes, however large the files are. So to wait for something is to wait for its line, with
+:func:`~harness.model.waiting.wait_until`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class HistoryChangedError(Exception):
-    """What was read of a history is there no more, or cannot be read: its cell proves nothing, whatever the others do."""
+    """Lines of a history that were read before are gone, or a file cannot be read: its cell proves nothing. Other cells go on."""
 
 
 @dataclass(slots=True)
@@ -41,11 +42,11 @@ class _Read:
 
 
 class Tail:
-    """Reads on in every ``*.jsonl`` below a folder, which need not be there yet. For one reader: another has a tail of its own.
+    """Reads the new lines in every ``*.jsonl`` below a folder, which need not exist yet. Each reader needs a tail of its own.
 
-    Each byte is read once. What is an event and what is damage is decided as :func:`~harness.model.history.read_history` does,
-    so that all that was handed out in the end is what that finds; but for a last line without its newline, which is kept back: it
-    may not be whole yet. (Of a writer that was killed inside it, it never will be.)
+    A tail reads each byte once. It tells events from damage as :func:`~harness.model.history.read_history` does, so in the end
+    both have found the same events. Only a last line without its newline is kept back, because it may not be whole yet. (If the
+    writer was killed inside that line, it never will be.)
     """
 
     def __init__(self, directory: Path) -> None:
@@ -56,19 +57,18 @@ class Tail:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """``file:line`` of lines that are not handed out, or not without doubt, so far; see :attr:`History.damage`."""
+        """``file:line`` of all damage so far, as :attr:`~harness.model.history.History.damage` has it."""
         return tuple(self._lines.damage)
 
     def read(self) -> list[Event]:
-        """Return what was written since the last call, in the order of its times.
+        """Return the events written since the last call, in order of time.
 
-        Lines of one time are in the order of their files' paths. What comes in a later call may be older than what came in an
-        earlier one, where it is another writer's: nothing is kept back for the sake of an order.
+        Events of the same time are in the order of their files' paths. A later call may return an event of one writer that is
+        older than events of other writers which an earlier call returned: no event is kept back to keep the order.
 
         Raises:
-            HistoryChangedError: a file that was read is gone, shorter, or another one (told by its inode; where that is the
-                same, by the numbers of its lines). From then on it is raised each time, for what was returned before is no
-                longer true.
+            HistoryChangedError: a file that was read before is gone, is shorter now, or is another file (it has another inode).
+                Each further call raises it too, because events that were returned before are no longer true.
         """
         if self._broken is not None:
             raise HistoryChangedError(self._broken)
@@ -152,7 +152,7 @@ def _bytes(fd: int, offset: int, end: int) -> bytes:
 
 
 class SoFar:
-    """All that the history in a folder says so far. Each question reads on first. Safe to use from several threads."""
+    """All events of the history in a folder so far. Each method first reads what is new. Safe to use from several threads."""
 
     def __init__(self, directory: Path) -> None:
         self._tail = Tail(directory)
@@ -162,7 +162,7 @@ class SoFar:
         self._lines: Counter[str] = Counter()
 
     def events(self, since: int = 0) -> list[Event]:
-        """Return everything but the first ``since`` events, in the order in which they were read (see :meth:`Tail.read`)."""
+        """Return all events after the first ``since``, in the order in which they were read (see :meth:`Tail.read`)."""
         with self._lock:
             self._read_on()
             return self._events[since:]
@@ -174,7 +174,7 @@ class SoFar:
             return sorted(chain.from_iterable(self._kinds[kind] for kind in kinds), key=lambda event: event["t"])
 
     def finder(self, kind: str, wanted: Callable[[Event], bool]) -> Callable[[], list[Event]]:
-        """Return a function that returns the ``wanted`` events of a kind so far. Each event is looked at once."""
+        """Return a function that returns the events so far of a kind for which ``wanted`` is true. Each event is tested once."""
         found: list[Event] = []
         seen = 0
 

@@ -1,4 +1,4 @@
-"""Whether data read from a file has the types that its dataclass declares."""
+"""Checks whether data read from a file has the types that its dataclass declares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 def misfit(value: Any, hint: Any, name: str = "") -> str | None:
-    """Say where ``value`` is not what ``hint`` declares, or ``None``. A whole number is a float; a truth value is no number.
+    """Say where ``value`` does not have the type ``hint``, or return ``None``.
+
+    ``name`` is the field's name in the message. An int is accepted as a float; a bool is not accepted as a number.
 
     >>> misfit((1, "two"), tuple[int, ...], "seeds")
     'seeds cannot hold "two"'

@@ -1,4 +1,4 @@
-"""The one bounded wait. Nothing in the project sleeps for a fixed time in the hope that something has happened."""
+"""The one way to wait, with a time limit. No code in the project sleeps for a fixed time in the hope that something happens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLL_S = 0.01
 
 
 class WaitTimeoutError(Exception):
-    """The condition did not become true in time; the message says which, and how long was waited."""
+    """The condition did not become true in time. The message names it, and says how many seconds the wait took."""
 
     def __init__(self, because: str, within_s: float) -> None:
         super().__init__(f"waited {within_s:g} s for {because}")
@@ -26,7 +26,7 @@ class WaitTimeoutError(Exception):
 
 
 class WaitCancelledError(Exception):
-    """Somebody else ended what the wait was part of."""
+    """Another thread cancelled the work that the wait was part of."""
 
 
 _cancel: ContextVar[Event | None] = ContextVar("cancel", default=None)
@@ -34,7 +34,7 @@ _cancel: ContextVar[Event | None] = ContextVar("cancel", default=None)
 
 @contextmanager
 def cancellable(event: Event) -> Iterator[None]:
-    """Let ``event`` end every wait of this thread in the block by :class:`WaitCancelledError`."""
+    """Within the block, end every wait of this thread with :class:`WaitCancelledError` when ``event`` is set."""
     token = _cancel.set(event)
     try:
         yield
@@ -46,8 +46,8 @@ def wait_until(condition: Callable[[], T | None], *, within_s: float, because: s
     """Call ``condition`` until it returns something true, and return that. ``because`` names what is waited for.
 
     Raises:
-        WaitTimeoutError: ``within_s`` seconds have passed.
-        WaitCancelledError: the wait was cancelled by another thread.
+        WaitTimeoutError: ``condition`` did not return something true within ``within_s`` seconds.
+        WaitCancelledError: another thread cancelled the wait.
     """
     deadline = time.monotonic() + within_s
     cancel = _cancel.get()

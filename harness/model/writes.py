@@ -1,13 +1,13 @@
-"""Durable writes: the calls, the points beside them at which a program can die, and which of these are tried on a stage.
+"""Durable writes: the system calls, the points before and after them at which a program can die, and which points are tried.
 
-A program that is killed leaves what it has asked the kernel for, flushed or not. So both sides of a call that flushes
-(:data:`FLUSHES`) are the same crash, and one is tried: what is written is there, and the program does not know. A call that
-changes what there is (:data:`CHANGES`) makes a state of its own, and both sides are tried.
+If a program is killed, the kernel keeps all that the program has written, flushed or not. So a crash before a call that flushes
+(:data:`FLUSHES`) leaves the same files as a crash after it, and only one is tried: the data is there, and the program does not
+know. A call that changes files (:data:`CHANGES`) makes a new state of its own, so both sides are tried.
 
-A unit of work may be several writes that look alike: a row in one transaction, its position in the next. A crash between the two
-shows at every second such call only. So consecutive occurrences are tried, from the first one behind the target record: as many
-as a record takes, and two where that is one, for a batch takes no more than a record does. Which of them is whose nobody has to
-know. More than :data:`MOST` points are thinned out evenly, those beside changes last.
+A unit of work may be several writes that look alike: a row in one transaction, its position in the next. Only every second such
+call is between the two. So consecutive occurrences are tried, from the first one after the target record: as many as one record
+takes, and at least two. (A batch takes no more than a record does.) lostack need not know which call belongs to which record. If
+there are more than :data:`MOST` points, they are thinned out evenly; points beside changes are kept longest.
 """
 
 from __future__ import annotations
@@ -24,28 +24,30 @@ T = TypeVar("T")
 
 FLUSHES: Final = ("fsync", "fdatasync", "msync", "sync", "syncfs")
 CHANGES: Final = ("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "truncate", "ftruncate")
-"""A journal is ended by unlinking, truncating or renaming it; a mail appears in its folder by a link."""
+"""Calls that change which files exist, or their sizes. A journal ends by unlink, truncate or rename; a mail appears by a link."""
 CALLS: Final = FLUSHES + CHANGES
 WRITES: Final = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
-"""Calls that put something into a file, where it is one: the same go to sockets and pipes."""
+"""Calls that write into a file. The same calls also write to sockets and pipes, which do not count."""
 MOST: Final = 6
 """How many points of one stage are tried."""
 LEAST: Final = 2
-"""How many occurrences of a call are tried at least, where there are so many."""
+"""How many occurrences of a call are tried at least, if the program makes so many."""
 
 
 class Side(StrEnum):
     """Where in a call a thread is held."""
 
     BEFORE = "before"
-    """The kernel has done nothing of it yet, and never will."""
+    """The kernel has not begun the call, and never will if the program is killed now."""
     AFTER = "after"
-    """It is done, and the program does not know."""
+    """The kernel has done the call, and the program does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place to die at: the ``occurrence``-th such call of a thread; of :data:`WRITES` only those into ``files`` count.
+    """A point at which a program can die: one side of a thread's ``occurrence``-th such call.
+
+    Of :data:`WRITES` only the calls that write into ``files`` count.
 
     >>> str(Point("unlink", 2, Side.AFTER))
     'after unlink 2'
@@ -61,9 +63,9 @@ class Point:
 
 
 def chosen(made: Mapping[str, Sequence[int]], records: int) -> tuple[Point, ...]:
-    """Return the points that are tried, of what a stage was seen to write while ``records`` came to it, the target first.
+    """Return the points that are tried on a stage, from its writes in a run without a fault.
 
-    ``made``: how often each of its threads has made each call.
+    ``made``: how often each of its threads made each call. ``records``: how many records came to it meanwhile, the target first.
 
     >>> two_transactions = {"fdatasync": [160], "unlink": [40]}
     >>> [str(point) for point in chosen(two_transactions, 20)]
@@ -81,9 +83,10 @@ def chosen(made: Mapping[str, Sequence[int]], records: int) -> tuple[Point, ...]
 
 
 def _tried(made: Mapping[str, Sequence[int]], call: str, records: int) -> range:
-    """Return the occurrences of a call that are tried: those of a unit of work which another run will have, too.
+    """Return the occurrences of a call that are tried: those of one unit of work that another run will have too.
 
-    That is so where two threads got there, or one twice as far: what came once, at some end, may not come again in time.
+    An occurrence will come again if two threads made so many calls, or one thread twice as many. A call that was made only once,
+    near the end, may not come again in time.
     """
     counts = made.get(call, ())
     unit = max(LEAST, round(sum(counts) / max(records, 1)))
@@ -92,7 +95,7 @@ def _tried(made: Mapping[str, Sequence[int]], call: str, records: int) -> range:
 
 
 def _thinned(found: Sequence[T], most: int) -> Sequence[T]:
-    """Return at most so many of them, evenly, and of neighbours now the one, now the other."""
+    """Return at most ``most`` of the points, evenly spread, alternating between the two sides of a call."""
     if len(found) <= most or not most:
         return found[:most]
     apart = 2 if len(found) >= 2 * most else 1

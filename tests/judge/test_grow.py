@@ -127,5 +127,5 @@ def test_a_control_that_leaves_something_else_is_red() -> None:
 
 def test_nobody_else_may_leave_records_and_be_green() -> None:
     """Left for ever is stuck: only a control predicts it."""
-    with pytest.raises(ValueError, match="is a control"):
+    with pytest.raises(ValueError, match="must be a control"):
         Predicted(left=Exactly(Select.ADDED))

@@ -73,7 +73,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "no consumer": (lambda: replace(AT_LEAST_ONCE.consumer, count=0), "must be at least 1"),
     "a death shared of what everybody shares": (
         lambda: scenario(together=True),
-        "s: cells share a death only of a broker of their own",
+        "s: together=True needs Deployment.OWN and a pipeline with shares_death=True",
     ),
     "offsets in a transaction into a database": (
         lambda: scenario(expect={Semantic.EXACTLY_ONCE: Predicted(settings=EXACTLY_ONCE_IN_TRANSACTION)}),

@@ -1060,7 +1060,7 @@ def test_a_control_that_stops_and_has_lost_something_else_is_red() -> None:
 
 def test_a_cell_that_must_stop_is_a_control() -> None:
     """Nothing else may be stuck and green."""
-    with pytest.raises(ValueError, match="is a control"):
+    with pytest.raises(ValueError, match="must be a control"):
         Predicted(stops="OutOfRange")
 
 

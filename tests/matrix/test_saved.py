@@ -236,7 +236,7 @@ def test_a_plan_that_was_changed_judges_nothing(cell: Path, changes: dict[str, A
     rewrite(cell, **changes)
     for found in (judge_cell(cell), *load_run(cell.parent.parent).results):
         assert found.verdict.kind is Kind.VOID
-        assert found.verdict.reason == "cell.json was changed after the cell was begun: its seal is not that of what it says"
+        assert found.verdict.reason == "cell.json was changed after the cell began: its seal does not match its content"
         assert not found.verdict.green
 
 
@@ -322,7 +322,7 @@ def test_a_run_without_one_of_its_cells_is_not_whole(fresh: SavedRun, tmp_path: 
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    (b"{}", "it has no '"), (b"[]", "it does not have the form of one"), (b'"\xff"', "it is no UTF-8 from byte 1 on"),
+    (b"{}", "it has no '"), (b"[]", "it does not have the expected form"), (b'"\xff"', "it is not UTF-8 from byte 1 on"),
     (b"[" * 100_000, "it is nested too deeply"), (b"", "Expecting value: line 1 column 1"),
 ])  # fmt: skip
 @pytest.mark.parametrize("command", ["judge", "report", "events"])

@@ -115,7 +115,7 @@ def test_every_run_adds_one_line_to_the_history(tmp_path: Path) -> None:
     (b"known = 7", r"write \[\[known\]\], once for each known break"),
     (b"known = [7]", r"write \[\[known\]\], once for each"),
     (b'[known]\ncell = "x"', r"write \[\[known\]\], once for each"),
-    (b"\xff", "is no baseline: it is no UTF-8 from byte 0 on"),
+    (b"\xff", "is no baseline: it is not UTF-8 from byte 0 on"),
 ])  # fmt: skip
 def test_what_is_no_baseline_is_told_in_plain_words(tmp_path: Path, text: bytes, said: str) -> None:
     """With what to write."""
