@@ -137,7 +137,7 @@ FRAME: Final = "frame"
 ``records``, the records in it (no field: none), and of an answer ``error``, its error code (0: none).
 ``answered``: false if the request asks for no answer, or if the frame alone does not show that it asks for one (no field: true).
 ``software``: the name that the client's library gives itself; only of the request that contains this name.
-``named_member``: true if a member joins its group by a name that outlives its process (``group.instance.id``)."""
+``named_member``: true if a member joins its group under a name of its own (a static member), which outlives its process."""
 SENT: Final = "sent"
 """``record, topic, partition, request, producer_id, producer_epoch, sequence, transactional, transactional_id, attempt``: the
 wire forwarded a request with this record."""
