@@ -1,11 +1,11 @@
-"""The account: what a history says was offered, stored, recorded, lost and duplicated. It decides nothing.
+"""The account: counts of what was offered, stored, recorded, lost and duplicated, from a history. It decides nothing.
 
 The rules read one cell, in one pass per question, over plain rows: a cell has some hundreds of events, and is judged while others
 run. Many cells are given to :func:`account` one by one (:mod:`harness.audit.accounts`).
 
-The key of every comparison is an id, never a place, for a log that was truncated uses its places again. Copies are told apart by
-their places (:mod:`harness.model.places`). What a copy waits for was decided by its observer: the rules know neither logs nor
-queues.
+The key of every comparison is a record's id, never a place, because a truncated log uses its places again. Two copies of one
+record differ by their places (:mod:`harness.model.places`). The observer has already decided what a copy waits for, so the rules
+need to know neither logs nor queues.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A wrong total: how many of its records, at least, are lost, still on their way, or counted again."""
+    """A wrong total, and how many of its records, at least, are lost, still under way, or counted more than once.
+
+    ``key``: the key of the summed records; empty for the total of all records. ``alone``: the one record that would explain the
+    difference, if there is one.
+    """
 
     key: str
     expected: int
@@ -44,7 +48,7 @@ class Total:
 
     @property
     def name(self) -> str:
-        """How it is called."""
+        """The words for this total in messages."""
         return f"the total of {self.key}" if self.key else "the total"
 
 
@@ -53,7 +57,7 @@ COLUMNS = {
     "stored": "bool", "recordings": "int64", "absorbed": "int64", "aside": "int64", "duplicated": "int64",
     "stored_twice": "int64", "delivered_twice": "int64", "state": "object", "last_hop": "object",
 }  # fmt: skip
-"""What is told of each record, and its type in a table of pandas'."""
+"""The columns of a record's row, and their types in a pandas table."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,11 @@ class Account:
     reordered: tuple[str, ...] = ()
     """Ids of records that were first recorded after a later record of their key."""
     totals: tuple[Total, ...] = ()
-    """Wrong totals that do not tell which of their records are missing or counted again."""
+    """Wrong totals: they do not show which of their records are missing or counted more than once."""
 
     @cached_property
     def records(self) -> pd.DataFrame:
-        """The rows as a table of pandas'. Nothing here needs it: it takes half a second to import."""
+        """The rows as a pandas table. pandas is imported only on first use, because that takes half a second."""
         import pandas as pd  # noqa: PLC0415
 
         return pd.DataFrame({
@@ -84,12 +88,12 @@ class Account:
 
     @property
     def short(self) -> frozenset[str]:
-        """Names of the totals that have missed records which cannot be named."""
+        """Names of the totals that miss records; which records is unknown."""
         return frozenset(total.name for total in self.totals if total.lost)
 
     @property
     def over(self) -> frozenset[str]:
-        """Names of the totals that have counted records again which cannot be named."""
+        """Names of the totals that count records more than once; which records is unknown."""
         return frozenset(total.name for total in self.totals if total.extra)
 
     @property
@@ -99,7 +103,7 @@ class Account:
 
     @property
     def set_aside(self) -> frozenset[str]:
-        """Ids of records of which only dead letters are left."""
+        """Ids of records whose only remaining copies are dead letters."""
         return self._in(State.SET_ASIDE)
 
     @property
@@ -109,7 +113,7 @@ class Account:
 
     @property
     def stalled(self) -> frozenset[str]:
-        """Ids of records behind an open transaction, where readers do not see them."""
+        """Ids of records that readers do not see because an open transaction is before them."""
         return self._in(State.STALLED)
 
     @property

@@ -1,4 +1,4 @@
-"""What a pipeline may claim beside its semantic: an order, an invariant, and totals in the place of records."""
+"""What a pipeline may claim besides its semantic: an order per key, invariants, and totals instead of single records."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def broken_order(plan: Plan, found: Account) -> str | None:
-    """Say which records broke a claim of order, or ``None``: of each key, by their first recordings."""
+    """Say which records broke a claimed order per key, or return ``None``. The order is that of first recordings."""
     if not plan.ordered or not found.reordered:
         return None
     return (
-        f"an order per key is claimed: {len(found.reordered)} reordered ({examples(found.reordered)}: first recorded behind a "
+        f"an order per key is claimed: {len(found.reordered)} reordered ({examples(found.reordered)}: first recorded after a "
         "later record of the same key)"
     )
 
 
 def broken_invariants(history: History) -> str | None:
-    """Say which invariants do not hold at rest, or ``None``."""
+    """Say which invariants do not hold at rest, or return ``None``."""
     broken = [event for event in history.of(kinds.INVARIANT) if not event["holds"]]
     if not broken:
         return None
@@ -34,7 +34,7 @@ def broken_invariants(history: History) -> str | None:
 
 
 def wrong_totals(found: Account, *, high: bool) -> Iterator[str]:
-    """Yield what totals say that are too high, or too low, and do not tell by which of their records."""
+    """Yield a sentence about each total that is too high (``high``), or about each that is too low."""
     for total in found.totals:
         count = total.extra if high else total.lost
         if not count:

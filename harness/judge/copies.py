@@ -1,4 +1,4 @@
-"""The copies of a cell: which places are one copy, which copies are gone, and where they were last seen."""
+"""The copies of a cell: which places belong to one copy, which copies are gone, and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _Row: TypeAlias = "dict[str, Any]"
 
 MOVED: Final = "moved"
-"""Why a copy is gone that was moved to a place about which there is no other line."""
+"""The reason for a missing copy that was moved to a place about which the history has no other event."""
 _UNREAD: Final = frozenset({Removal.RETENTION, Removal.COMPACTION, Removal.PURGE, Removal.DUPLICATE})
 """Removals that do not mean that the copy was read."""
 _HOPS: Final = (
@@ -23,11 +23,11 @@ _HOPS: Final = (
     (Removal.PURGE, LastHop.PURGED), (Removal.COMPACTION, LastHop.COMPACTED), (Removal.RETENTION, LastHop.DELETED),
     (Removal.DUPLICATE, LastHop.DUPLICATE),
 )  # fmt: skip
-"""The last hop of a record that was never delivered, by why its copy was removed; the farthest first."""
+"""The last hop of a record that was never delivered, by the reason why its copy was removed; the farthest hop first."""
 
 
 class Copies:
-    """The copies of one cell, by their places. Every line is a row of the account, with all of its fields."""
+    """The copies of one cell, by their places. It is made from rows with all their fields (:mod:`harness.judge.rows`)."""
 
     def __init__(self, stored: Collection[_Row], removed: Collection[_Row], moved: Collection[_Row]) -> None:
         self._same: dict[str, str] = {}
@@ -37,11 +37,11 @@ class Copies:
         self._gone = {_spot(row) for row in (*removed, *moved) if row["place"] not in (None, row["to"])}
         here = {_spot(row) for row in stored}
         self.untold = {row["record"] for row in removed if _spot(row) not in here}
-        """Records of which a copy is known by nothing but its removal."""
+        """Records with a copy that only its removal mentions."""
         self.unseen = self.untold - {row["record"] for row in removed if _spot(row) not in here and row["visible"]}
-        """Those of them of which nobody could see it: it was in a log, in a transaction that was aborted."""
+        """Those of ``untold`` whose copy no reader could see: it was in a log, in an aborted transaction."""
         self.why: dict[str, set[str]] = defaultdict(set)
-        """Why each record's copies were taken away."""
+        """By record: the reasons why its copies were removed."""
         told = {row["place"] for row in (*stored, *removed, *moved)} - {None}
         for row in removed:
             self.why[row["record"]].add(row["why"])
@@ -62,7 +62,7 @@ class Copies:
         return place
 
     def gone(self, copy: _Row) -> bool:
-        """Say whether a copy was taken away from where it stood, or moved."""
+        """Say whether a copy was removed from its place, or moved to another one."""
         return _spot(copy) in self._gone
 
     def of(self, place: str | None) -> str | None:
@@ -82,10 +82,10 @@ def _spot(row: _Row) -> tuple[str | None, str | None]:
 
 
 def removed(why: Collection[str], *, taken: bool, arrived: bool) -> LastHop:
-    """Return the last hop of a record whose every copy is gone, for these reasons.
+    """Return the last hop of a record whose copies have all been removed, for these reasons.
 
-    ``taken``: a program says that it was given the record. ``arrived``: the wire saw it arrive. A record that a dead client had
-    prefetched, and that then expired or was purged, was not delivered. One that arrived and was acknowledged was.
+    ``taken``: a program reported that it was given the record. ``arrived``: the wire saw it arrive. A record that a dead client
+    had prefetched, and that then expired or was purged, was not delivered. One that arrived and was acknowledged was.
 
     >>> str(removed({Removal.ACK}, taken=False, arrived=True))
     'delivered, not recorded'

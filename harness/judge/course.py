@@ -1,6 +1,6 @@
-"""The course of a run: whether the fault fired, where and at what, who died of it, and whether the run was drained.
+"""The course of a run: whether the fault fired, where and at which record, which processes it ended, and whether the drain ended.
 
-All of it is read from the history. A run can be unsound in two ways: see :mod:`harness.judge.verdict`.
+The judge reads all of this from the history. A run can be unsound in two ways: see :mod:`harness.judge.verdict`.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Course:
         return self.firing.misfire()
 
     def unrest(self) -> str | None:
-        """Say what can still move after a completed drain: a copy on its way would later be a duplicate."""
+        """Say what can still move after a completed drain: a copy that is still under way may later become a duplicate."""
         return self._rest.unrest()
 
     def instrument(self) -> str | None:
-        """Say why the instrument was unsound, or ``None``. If it was, nothing is judged."""
+        """Say why the instrument was unsound, or return ``None``. A run with an unsound instrument is void."""
         checks = (
             self._unknown_proof, self._unknown_sign, self._failed_early, self._unreadable, self._strangers, self._survivors,
             self._cut_short, self._source_trouble, self._asked_too_early, lambda: crosscheck(self.plan, self.history),
@@ -82,7 +82,7 @@ class Course:
         return next((reason for check in checks if (reason := check())), None)
 
     def experiment(self) -> str | None:
-        """Say why the experiment was unsound, or ``None``. What was seen still counts."""
+        """Say why the experiment was unsound, or return ``None``. Forbidden anomalies that were seen still count."""
         checks = (
             self._failure, self._refusal, self.misfire, self.firing.victims, self._unproved, self._healed, self._unhealthy_before,
             self._load,
@@ -90,16 +90,16 @@ class Course:
         return next((reason for check in checks if (reason := check())), None)
 
     def drained(self) -> bool:
-        """Say whether the drain completed and everything is at rest. Records that are missing then are lost, not late."""
+        """Say whether the drain completed and nothing moves any more. A record that is missing then is lost, not late."""
         return self.drain is not None and self.drain.get("phase") == "completed" and self.unrest() is None
 
     def stuck(self) -> str | None:
-        """Say which stage stopped, where the drain failed."""
+        """Say which stage stopped, if the drain failed; otherwise return ``None``."""
         if self.drain and self.drain.get("phase") == "failed":
             ended = "".join(f"; {e['by']} had ended: {kinds.last_words(e.get('because'))}" for e in self._gave_up())
             gone = (e for e in self.history.of(kinds.NODE) if e.get("phase") == "gone" and not self.firing.drained_before(e))
             ended += "".join(f"; process {e['pid']} ({e['command']}) of the {e['node']} had ended by itself" for e in gone)
-            how = "it cannot go on" if self.drain.get("at_once") else "no progress until the deadline"
+            how = "the pipeline cannot go on" if self.drain.get("at_once") else "no progress until the deadline"
             return f"{how}: {self.drain.get('stage')}: {self.drain.get('because')}{ended}"
         return None
 
@@ -111,11 +111,15 @@ class Course:
     def goes_on(self) -> str | None:
         """Say that a program which must stop went on, or stopped without the error that it must name."""
         if not self.stuck():
-            return "it was to stop, and went on"
+            return "the pipeline had to stop after this fault, but it went on"
         if self.plan.stops is None:
             return None
         why = self.plan.stops
-        return None if any(why in str(e.get("because")) for e in self._gave_up()) else f"it stopped, and no program said {why}"
+        return (
+            None
+            if any(why in str(e.get("because")) for e in self._gave_up())
+            else f"the pipeline stopped, but no program ended with the error {why}"
+        )
 
     def _asked_too_early(self) -> str | None:
         if self.plan.refused_by_client:
@@ -166,10 +170,10 @@ class Course:
         found = next(self.history.of(kinds.STRANGER), None)
         if found is None:
             return None
-        who = f"process {found['pid']} ({found['command']})" if found["pid"] else "a process that is not to be seen"
+        who = f"process {found['pid']} ({found['command']})" if found["pid"] else "a process that lostack cannot identify"
         return (
-            f"{who} is connected on the {found['role']}'s route and is none of its processes: end it, or, if another stage's, "
-            "give it the address of its own"
+            f"{who} is connected through the {found['role']}'s route, but does not belong to the {found['role']}: "
+            "end that process, or, if it belongs to another stage, give it the address of that stage's route"
         )
 
     def _survivors(self) -> str | None:
@@ -177,8 +181,10 @@ class Course:
         for event in self.history.of(kinds.NODE):
             if event.get("left") and not self.firing.drained_before(event):
                 pid, how, command = event["left"][0]
-                why = "and nobody can tell whether it is its own" if how == "stray" else "though it is its own"
-                return f"process {pid} ({command}) outlived the {event.get('node')}, {why}"
+                why = (
+                    "and it is unknown whether it belongs to that node" if how == "stray" else "although it belongs to that node"
+                )
+                return f"process {pid} ({command}) was still alive after {event.get('node')} had ended, {why}"
         return None
 
     def _source_trouble(self) -> str | None:
@@ -193,18 +199,18 @@ class Course:
         sent = next(self.history.of(kinds.SENT, kinds.STORED, kinds.RECORDED), None)
         if not refusals:
             return "the client was expected to refuse these settings and did not"
-        return "the client refused the settings, and yet something was sent" if sent else None
+        return "the client refused the settings, but something was sent all the same" if sent else None
 
     def _unknown_proof(self) -> str | None:
         """Name a proof that the plan asks for and that is not known."""
         unknown = [name for name in self.plan.proofs if name not in self._knowledge.proofs]
-        return f"nobody knows how to prove what the fault must have done: {', '.join(unknown)}" if unknown else None
+        return f"the plan asks for a proof of the fault that lostack does not know: {', '.join(unknown)}" if unknown else None
 
     def _unknown_sign(self) -> str | None:
         """Name a sign that the plan asks for and that is not known."""
         sign = self.plan.sign
         known = sign is None or self._signs.named(sign) is not None
-        return None if known else f"nobody knows how the sign is seen that the protection must show: {sign}"
+        return None if known else f"the plan asks for a sign of protection that lostack does not know: {sign}"
 
     def _unproved(self) -> str | None:
         """Say which of the fault's declared proofs the history does not show."""

@@ -1,8 +1,9 @@
-"""Cross-checks between authorities. If one contradicts another, the instrument has not seen everything.
+"""Cross-checks between authorities: if one contradicts another, the instrument has not seen everything.
 
-Each authority is asked for what it alone knows, but whatever is downstream was upstream once. A result that names its place in
-the log has a copy there. An observer that has read a log has read every offset of it. A position lies inside its log. These
-checks judge the instrument, never the system: an observer that misses half a partition can make a system look better or worse.
+Each authority is asked for what it alone knows. But every record that is downstream was upstream before. A result that
+names its place in the log has a copy there. An observer that has read a log has read every offset of it. A position lies inside
+its log. These checks judge the instrument, never the system: an observer that misses half a partition can make a system look
+better or worse.
 
 A check applies to every history whose plan is of its version or later (:data:`~harness.model.plan.SEALED`). Every check looks at
 each line once.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Log = tuple[str, int]
 """Topic and partition."""
 INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
-"""Requests that may end a transaction, and those that carry records, as frames are called."""
+"""Names of the requests that may end a transaction, and of those that carry records."""
 KEPT_BACK = frozenset({"dropped", "discarded"})
 """Phases of a rule that mean that the frame was not forwarded."""
 MS = 1_000_000
@@ -53,11 +54,11 @@ class _Told:
         }  # fmt: skip
         self.stored: dict[tuple[str, str, int], list[Event]] = defaultdict(list)
         self.held: dict[tuple[int, int], Event] = {}
-        """By partition and offset: what stands in the topic between producer and consumer, or stood there until retention."""
+        """By partition and offset: copies in the topic between producer and consumer, and those that retention has removed."""
         self.known: set[str] = set()
-        """The records of which that topic, or queue, has, or had, a copy."""
+        """The records of which that topic or queue has, or had, a copy."""
         self.queued: list[Event] = []
-        """What stands, or stood, in queues between producer and consumer: about its places, see :mod:`queuechecks`."""
+        """Copies that are, or were, in queues between producer and consumer. For their places see :mod:`queuechecks`."""
         for copy in history.of(kinds.REMOVED, kinds.STORED, kinds.MOVED):
             if not of_log(copy):
                 if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
@@ -75,16 +76,16 @@ class _Told:
         given = (e for e in history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets and of_log(e))
         own = {None, *self.mine}  # a program's own word names no topic
         self.read = {(e["partition"], e["offset"], e["record"]) for e in given if e.get("topic") in own}
-        """Partition, offset and record of what readers were given, where a log may have forgotten it since."""
+        """Partition, offset and record of what readers were given, if the log may have lost its copy since."""
         self.offered = {e["record"]: e["position"] for e in history.of(kinds.OFFERED)}
         self.added = Counter(topic for topic, _ in {(e["topic"], e["partition"]) for e in history.of(kinds.ADDED)})
 
     def of(self, hop: Hop) -> dict[Log, Event]:
-        """The logs of a hop."""
+        """Return the logs of a hop, by topic and partition."""
         return {(topic, partition): log for (at, topic, partition), log in self.logs.items() if at == hop}
 
     def partitions(self, hop: str, topic: str) -> int:
-        """How many partitions a topic was created with, or has been given."""
+        """Return how many partitions a topic has: those with which it was created, and those added since."""
         return self.plan.logs[hop] + self.added[topic]
 
 
@@ -93,23 +94,23 @@ def _stranger(told: _Told) -> str | None:
     unknown = Counter(e["event"] for e in told.history.events if e["event"] not in kinds.KINDS)
     if not unknown:
         return None
-    return f"the history has lines of a kind that nobody knows: {', '.join(sorted(unknown)[:3])}"
+    return f"the history has events of kinds that lostack does not know: {', '.join(sorted(unknown)[:3])}"
 
 
 def _other_plan(told: _Told) -> str | None:
     """A plan whose seal is not the one that the cell was begun with."""
     begun = next((e for e in told.history.of(kinds.CELL) if e.get("phase") == "begun"), None)
     seal = begun.get("seal") if begun else None
-    return None if seal is None or seal == told.plan.seal else "the plan is not the one that the cell was begun with"
+    return None if seal is None or seal == told.plan.seal else "the plan is not the one with which the cell began"
 
 
 def _no_source(told: _Told) -> str | None:
     """The source's cursor is unknown, or past its end."""
     position = max((e["position"] for e in told.history.of(kinds.CURSOR)), default=None)
     if position is None:
-        return "nobody asked the source for its cursor"
+        return "the history does not say where the source's cursor is"
     last = max(told.offered.values(), default=0)
-    return f"the source's cursor is said to be at {position}, and its last record is {last}" if position > last + 1 else None
+    return f"the history has the source's cursor at {position}, but the last record at {last}" if position > last + 1 else None
 
 
 def _copied_twice(told: _Told) -> str | None:
@@ -117,7 +118,7 @@ def _copied_twice(told: _Told) -> str | None:
     for (_, topic, partition), copies in told.stored.items():
         at, count = Counter(copy["offset"] for copy in copies).most_common(1)[0]
         if count > 1:
-            return f"{topic}/{partition} is said to hold {count} copies at offset {at}"
+            return f"the history has {count} copies in {topic}/{partition} at offset {at}: a log holds one copy at an offset"
     return None
 
 
@@ -126,7 +127,7 @@ def _misplaced(told: _Told) -> str | None:
     for event in told.history.of(kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED):
         offset = event.get("offset")
         if offset is not None and event.get("place") != (at := in_log(event.get("partition"), event.get("epoch"), offset)):
-            return f"a line says of {event['record']} that it is {event['event']} at {event.get('place')}, and at {at}"
+            return f"an event about {event['record']} ({event['event']}) names two places: {event.get('place')} and {at}"
     return None
 
 
@@ -142,7 +143,8 @@ def _waits_otherwise(told: _Told) -> str | None:
             )
             if copy.get("waiting") != waits:
                 at = f"{topic}/{partition} at {copy['offset']}"
-                return f"the copy of {copy['record']} in {at} is said to wait for {copy.get('waiting')}; by its log, for {waits}"
+                said = f"the history says that the copy of {copy['record']} in {at} waits for {copy.get('waiting') or 'nothing'}"
+                return f"{said}, but by its log it waits for {waits or 'nothing'}"
     return None
 
 
@@ -188,7 +190,7 @@ def _kept_back(told: _Told) -> str | None:
     queued = not of_log(arrived)
     where = arrived["place"] if queued else f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
     has = "queue" if queued else "log"
-    return f"{arrived['record']} was kept from the broker and not sent again, and the {has} has it: {where}"
+    return f"{arrived['record']} was kept from the broker and not sent again, but the {has} has it: {where}"
 
 
 def _both_ways(told: _Told) -> str | None:
@@ -198,7 +200,11 @@ def _both_ways(told: _Told) -> str | None:
         if e.get("phase") in KEPT_BACK and e.get("dir") == "request"
     }  # fmt: skip
     sent = next((e for e in told.history.of(kinds.SENT) if e["request"] in kept), None)
-    return None if sent is None else f"the wire says of {sent['record']} that its request was dropped, and that it was sent"
+    return (
+        None
+        if sent is None
+        else f"the wire reports that it dropped the request with {sent['record']}, but also that it forwarded the request"
+    )
 
 
 def _speechless(told: _Told) -> str | None:
@@ -211,7 +217,7 @@ def _speechless(told: _Told) -> str | None:
         return None
     apis = "Produce" if count[PRODUCE] else ", ".join(sorted(count)[:4])
     number = count[PRODUCE] or count.total()
-    return f"the wire saw {number} {apis} requests of the producer, and says of none what it carried"
+    return f"the wire saw {number} {apis} requests of the producer, but reports of none which records it carried"
 
 
 def _not_given(told: _Told) -> str | None:
@@ -219,7 +225,7 @@ def _not_given(told: _Told) -> str | None:
     fetched = [e for e in told.history.of(kinds.FETCHED) if e["topic"] in told.mine]
     kept = {e["record"] for e in fetched if e["reached"] is False} - {e["record"] for e in fetched if e["reached"] is not False}
     found = next((e["record"] for e in told.history.of(kinds.RECORDED) if e["record"] in kept and e.get("intact")), None)
-    return None if found is None else f"{found} is recorded, and the wire says that no answer with it has reached a reader"
+    return None if found is None else f"{found} is recorded, but the wire reports that no answer with it reached a reader"
 
 
 def _saved_unasked(told: _Told) -> str | None:
@@ -230,7 +236,7 @@ def _saved_unasked(told: _Told) -> str | None:
     for saved in told.history.of(kinds.POSITION):
         if saved.get("where") == "group" and (saved["partition"], saved["offset"]) in kept:
             at = f"{saved['offset']} of partition {saved['partition']}"
-            return f"the position {at} is saved, and the wire says that no request to save it has reached the broker"
+            return f"the position {at} is saved, but the wire reports that no request to save it reached the broker"
     return None
 
 
@@ -242,7 +248,7 @@ def _nowhere(told: _Told) -> str | None:
     acked = (e["record"] for e in told.history.of(kinds.ACKED) if e.get("hop") != Hop.SINK)
     lost = next((record for record in acked if record in recorded and record not in told.known), None)
     between = "log" if told.logs else "queue"
-    return None if lost is None else f"{lost} was acknowledged and is recorded, and the {between} has no copy of it"
+    return None if lost is None else f"{lost} was acknowledged and is recorded, but the {between} has no copy of it"
 
 
 def _ahead(told: _Told) -> str | None:
@@ -254,7 +260,7 @@ def _ahead(told: _Told) -> str | None:
         end = ends.get(saved["partition"])
         if end is not None and saved["offset"] > end:
             ends_at = "was never read past" if told.plan.forgets else "ends at"
-            return f"the saved position of partition {saved['partition']} is {saved['offset']}, and its log {ends_at} {end}"
+            return f"the saved position of partition {saved['partition']} is {saved['offset']}, but its log {ends_at} {end}"
     return None
 
 
@@ -268,12 +274,12 @@ def _unread(told: _Told) -> str | None:
         size = told.partitions(hop, topic)
         read = {partition for at, _, partition in told.logs if at == hop}
         if wrong := sorted(read ^ set(range(size))):
-            return f"{topic} has {size} partitions, and {topic}/{wrong[0]} was {'' if wrong[0] in read else 'not '}read"
+            return f"{topic} has {size} partitions, but {topic}/{wrong[0]} was {'' if wrong[0] in read else 'not '}read"
         if hop == Hop.TOPIC:
             saved = {e["partition"] for e in told.history.of(kinds.POSITION)}
             if wrong := sorted(saved ^ set(range(size))):
-                asked = "a position is saved in" if wrong[0] in saved else "nobody asked for the position saved in"
-                return f"{asked} {topic}/{wrong[0]}, of {size} partitions"
+                which = "a" if wrong[0] in saved else "no"
+                return f"{topic} has {size} partitions, but the history has {which} saved position of {topic}/{wrong[0]}"
     return None
 
 
@@ -281,18 +287,18 @@ def _outside(told: _Told) -> str | None:
     """A copy outside the ends of its log, or a log whose last copy is not the last one that was read."""
     for place, copies in told.stored.items():
         if place not in told.logs:
-            return f"{place[1]}/{place[2]} holds copies, and its ends were not asked for"
+            return f"{place[1]}/{place[2]} holds copies, but the history does not say where this log begins and ends"
         log = told.logs[place]
         for copy in copies:
             if not log["start"] <= copy["offset"] < log["end"]:
-                return f"{place[1]}/{place[2]} has a copy at {copy['offset']}, and goes from {log['start']} to {log['end']}"
+                return f"{place[1]}/{place[2]} has a copy at {copy['offset']}, but goes from {log['start']} to {log['end']}"
     for (hop, topic, partition), log in told.logs.items():
         if not log["stable"] <= log["end"]:
-            return f"the last stable offset of {topic}/{partition} is {log['stable']}, and its end {log['end']}"
+            return f"the last stable offset of {topic}/{partition} is {log['stable']}, past its end {log['end']}"
         last = max((e["offset"] for e in told.stored.get((hop, topic, partition), ()) if e["visible"]), default=-1)
         if hop != Hop.CURSOR and last != log["last_data"]:
-            said = f"the last visible copy of {topic}/{partition} is said to be at {log['last_data']}"
-            return f"{said}, and the last one that was read is at {last}"
+            said = f"the history has the last visible copy of {topic}/{partition} at {log['last_data']}"
+            return f"{said}, but the last one that was read is at {last}"
     return None
 
 
@@ -303,7 +309,7 @@ def _gaps(told: _Told) -> str | None:
     for (hop, topic, partition), log in told.logs.items():
         count, size = len(told.stored.get((hop, topic, partition), ())), log["end"] - log["start"]
         if hop != Hop.CURSOR and count != size:
-            return f"{topic}/{partition} goes from {log['start']} to {log['end']}, and {count} copies of it were read"
+            return f"{topic}/{partition} goes from {log['start']} to {log['end']}, but {count} copies were read from it"
     return None
 
 
@@ -353,8 +359,8 @@ def _open(told: _Told) -> str | None:
             if log is not None and log["t"] < answer.ends and log["stable"] > answer.offset:
                 topic, partition = answer.log
                 return (
-                    f"nobody has ended the transaction of {name} with a record at {answer.offset} of {topic}/{partition}, "
-                    f"and the last stable offset is said to be {log['stable']}"
+                    f"no request has ended the transaction of {name} with a record at {answer.offset} of {topic}/{partition}, "
+                    f"but the history has {log['stable']} as the last stable offset"
                 )
     return None
 

@@ -1,4 +1,4 @@
-"""The firing of a fault: whether its trigger was hit, where and at what, and who died or was paused."""
+"""The firing of a fault: whether its trigger was hit, where and at which record, and which processes were killed or paused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRIGGERS = {kinds.RULE: "rule", kinds.FAILPOINT: "failpoint", kinds.DURABLE: "du
 
 
 class Firing:
-    """What the history proves of the trigger and its victims."""
+    """What the history proves about the trigger and its victims."""
 
     def __init__(self, plan: Plan, history: History, drain: Event | None) -> None:
         self.plan = plan
@@ -33,7 +33,7 @@ class Firing:
         A rule that only holds another process may be hit before."""
 
     def misfire(self) -> str | None:
-        """Say how the trigger was not hit as declared: not at all, elsewhere, or too often."""
+        """Say how the trigger's hits differ from the declaration: none, at another place, or too many; or return ``None``."""
         evidence = self.plan.evidence
         if self.plan.refused_by_client or evidence.trigger == "none":
             return None
@@ -42,7 +42,7 @@ class Firing:
         kind = {"rule": kinds.RULE, "failpoint": kinds.FAILPOINT, "durable": kinds.DURABLE}[evidence.trigger]
         hits = [e for e in self.hits if e["event"] == kind]
         if not hits:
-            return f"the fault is said to have fired, but no {TRIGGERS[kind]} was hit"
+            return f"the history says that the fault fired, but no {TRIGGERS[kind]} was hit"
         if evidence.at_target and not any(_names(hit, self.plan.target) for hit in (self.hits if evidence.approached else hits)):
             return f"the fault fired at another record than its target {self.plan.target}"
         return self._hit_otherwise(hits)
@@ -53,7 +53,7 @@ class Firing:
             return other
         for kind, most in self._most_hits().items():
             if (count := sum(e["event"] == kind for e in self.hits)) > most:
-                return f"the {TRIGGERS[kind]} was to be hit at most {most} times, and was hit {count} times"
+                return f"the {TRIGGERS[kind]} may be hit at most {most} times, but was hit {count} times"
         return None
 
     def _at_another_write(self, hits: list[Event]) -> str | None:
@@ -61,7 +61,7 @@ class Firing:
         need = self.plan.evidence
         for hit in hits:
             if hit["event"] == kinds.DURABLE and (_write(hit) != need.write or hit.get("role") not in need.killed):
-                return f"the {hit.get('role')} was held {_write(hit)}, and not the {need.killed[0]} {need.write}"
+                return f"the {hit.get('role')} was held {_write(hit)}, instead of the {need.killed[0]} {need.write}"
         return None
 
     def _most_hits(self) -> dict[str, int]:
@@ -81,13 +81,13 @@ class Firing:
 
     @property
     def lives(self) -> list[Event]:
-        """What became of processes from when the trigger was hit until the drain had ended."""
+        """Events of processes between the hit of the trigger and the end of the drain."""
         since = self.fired_at
         return [e for e in self.history.of(kinds.NODE) if since is not None and e["t"] >= since and not self.drained_before(e)]
 
     @property
     def killed(self) -> list[Event]:
-        """The processes that were killed by SIGKILL meanwhile."""
+        """Events of the processes that were killed by SIGKILL between the hit and the end of the drain."""
         return [e for e in self.lives if e.get("phase") == "exited" and e.get("signal") == SIGKILL and not e.get("asked")]
 
     @property
@@ -96,7 +96,7 @@ class Firing:
         return next((e["t"] for e in self.history.of(kinds.FAULT) if e.get("phase") == "healed"), None)
 
     def victims(self) -> str | None:
-        """Name a process that should have died, paused or got SIGTERM and did not, or the other way round."""
+        """Name a process that the fault had to kill, pause or end and did not, or one that it hit by mistake."""
         if self.fired_at is None:
             return None
         lives = self.lives
@@ -114,19 +114,19 @@ class Firing:
         return f"{asleep[0]} was paused and never woke up" if asleep else None
 
     def _lived_on(self) -> str | None:
-        """Say who was to end by itself, and did not."""
+        """Name the role whose process had to end by itself and did not."""
         alive = [role for role in self.plan.evidence.ended if not self.meant(role)]
         return f"the fault fired, but the {alive[0]} did not end by itself" if alive else None
 
     def meant(self, role: object) -> list[Event]:
-        """Return the one end of a role by itself, with an error, that the fault was to bring about."""
+        """Return the one event in which a process of this role ended by itself with an error, as the fault requires."""
         if role not in self.plan.evidence.ended or self.fired_at is None:
             return []
         ends = (e for e in self.history.of(kinds.NODE) if e.get("phase") == "exited" and e.get("role") == role)
         return [e for e in ends if e["t"] >= (self.fired_at or 0) and e.get("status") and not e.get("asked")][:1]
 
     def _other_than(self, seen: list[Event], wanted: tuple[Role, ...], what: str) -> str | None:
-        """Say how those who were killed (or paused) are not those who were to be: who, how often, and the one that was hit."""
+        """Say how the processes that were killed (or paused) differ from the declared ones, or return ``None``."""
         roles = Counter(e.get("role") for e in seen)
         if missing := sorted(set(wanted) - set(roles)):
             return f"the fault fired, but the {missing[0]} was not {what}"
@@ -136,7 +136,7 @@ class Firing:
             return f"the {again[0]} was {what} {roles[again[0]]} times"
         at = self._hit_process()
         if at and at[0] in wanted and not any(_is_process(e, at) for e in seen):
-            return f"the fault was hit in {at[1]}, and another {at[0]} was {what}"
+            return f"the trigger was hit in {at[1]}, but another {at[0]} was {what}"
         return None
 
     def _hit_process(self) -> tuple[str, str, int | None] | None:
@@ -155,7 +155,7 @@ class Firing:
         return next((e["pid"] for e in self.history.of(kinds.OWNER) if e["conn"] in conns), None)
 
     def drained_before(self, event: Event) -> bool:
-        """Processes ended by the harness after the drain are no victims."""
+        """Say whether an event came after the drain. A process that the harness ends after the drain is no victim."""
         return self.drain is not None and self.drain.get("phase") != "begun" and event["t"] > self.drain["t"]
 
 

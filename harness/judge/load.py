@@ -1,18 +1,17 @@
-"""What counts as load: which records, other than the target, moved before the fault struck, and which after it.
+"""The load around a fault: whether records other than the target moved before the fault struck, and after it.
 
 A fault that strikes an idle pipeline proves nothing. A record moves when a program takes it from the source, when it is sent, and
-when it is delivered. The target's own moves do not count, nor, behind the fault, does a move that a record had made before it:
-what the fault strikes comes again by itself, together with what was under way beside it.
+when it is delivered. The target's own moves do not count. After the fault, a move that a record had already made before it does
+not count either: the struck record comes again by itself, together with the records that were under way beside it.
 
-Our own programs write down what they are given, and send in units that the settings fix. A program of somebody else's writes
-nothing down, and nobody but its client decides how many records go into one request. Three things count for it that do not count
-for ours:
+lostack's own programs write down what they are given, and send in units that the settings fix. A user's program writes nothing
+down, and its client alone decides how many records go into one request. For a user's program three more things count:
 
-- what the wire saw it being given;
+- records that the program was given, as the wire saw it;
 - before the fault: the records beside the target in the request that was struck. A client that sends a whole file at once sends
   nothing before its first request, and those records were on their way when the fault struck;
-- after the fault: a position that it saves behind a record, or the acknowledgement of one, for the first time. A client that was
-  given everything before the fault works on, and asks for nothing more.
+- after the fault: a position that the program saves behind a record for the first time, or its first acknowledgement of a record.
+  A client that was given everything before the fault works on, and asks for nothing more.
 """
 
 from __future__ import annotations
@@ -28,12 +27,15 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 LEDGERS = (kinds.TAKEN, kinds.DELIVERED, kinds.BATCH)
-"""What only our own programs write down."""
+"""Events that only lostack's own programs write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Whether there was load around a fault. ``beside``: all that there was before it, if that was in the struck request."""
+    """Whether there was load before and after a fault.
+
+    ``beside``: the records in the struck request beside the target, if there was no other load before the fault.
+    """
 
     before: bool
     after: bool
@@ -41,7 +43,7 @@ class Load:
 
 
 def load_of(history: History, target: str, fired_at: int, hits: Sequence[Event]) -> Load:
-    """Return the load around a fault. ``fired_at``: when it struck; ``hits``: the hits of its triggers."""
+    """Return the load around a fault. ``fired_at``: when it struck (monotonic ns); ``hits``: the events of its triggers."""
     told = any(True for _ in history.of(kinds.DELIVERED, kinds.BATCH))
     seen = () if told else (kinds.FETCHED,)
     moves = [

@@ -1,7 +1,7 @@
 """How readers moved: offsets with different records, positions that went back, and how long the pipeline stood still.
 
-No promise forbids any of this by itself. A reader that went back delivers twice, and one that skips loses; that is counted
-elsewhere. This module tells how it came about.
+No promise forbids any of this by itself. A reader that goes back may deliver a record twice, and one that skips may lose one; the
+account counts those. This module shows how they came about.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Movement:
     """How readers moved in one cell.
 
     ``inconsistent_offsets``: offsets at which readers, or the logs of replicas, had more than one record.
-    ``backward_polls``: deliveries below one that the same reader had been given since it was assigned the partition.
-    ``skipped``: visible records of the log that such a reader was not given although it was given later ones.
+    ``backward_polls``: deliveries at a lower offset than an earlier one of the same reader, since it was assigned the partition.
+    ``skipped``: visible records of the log that a reader was not given although it was given earlier and later ones.
     ``moved_again_s``: seconds from the fault, or from the first death that it caused, until a record was delivered that was sent
-    after that; null where none was.
-    ``held_back_s``: how many seconds, at least, an open transaction kept readers from the records behind it; null where none did.
+    after that; null if no such record was delivered.
+    ``held_back_s``: how many seconds, at least, an open transaction kept readers from the records behind it; null if none did.
     """
 
     inconsistent_offsets: int = 0
@@ -38,7 +38,7 @@ class Movement:
     held_back_s: float | None = None
 
     def row(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the fields as plain data."""
         return asdict(self)
 
 

@@ -1,6 +1,6 @@
-"""What the judge learns from faults and systems: proofs, signs and selections.
+"""What faults and systems add to the judge: proofs, signs and selections.
 
-The judge knows no engine. The proofs of a fault say what the history must show besides its trigger and its victims. A plan
+The judge itself knows no engine. The proofs of a fault say what the history must show besides its trigger and its victims. A plan
 saves a proof's name and fields, and :class:`Knowledge` turns them into the proof again.
 """
 
@@ -41,7 +41,7 @@ class Course(Protocol):
 
     @property
     def killed(self) -> list[Event]:
-        """The processes that were killed by SIGKILL as part of it."""
+        """The processes that were killed by SIGKILL as part of the fault."""
 
 
 class Proof(Protocol):
@@ -51,12 +51,12 @@ class Proof(Protocol):
     """Its name in a saved plan."""
 
     def trouble(self, course: Course) -> str | None:
-        """Say what the history does not prove, or return ``None``. It is called only if the trigger was hit."""
+        """Say what the history does not prove, or return ``None``. The judge asks only if the trigger was hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What faults and systems can read from their histories, so that the judge needs to know none of them.
+    """What faults and systems can read from histories, so that the judge need not know any of them.
 
     ``proofs``: by name, a function that makes a proof from its saved fields. ``selections``: functions of a history and a target
     that return the sets of records which a prediction may name. ``signs``: functions of a history that return the records that

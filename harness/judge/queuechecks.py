@@ -1,6 +1,6 @@
-"""Cross-checks of queues. A queue has no ends to compare with, but its broker counts, and every copy has one place.
+"""Cross-checks of queues: a queue has no first and last offset, but its broker counts messages, and every copy has one place.
 
-:mod:`harness.judge.crosschecks` calls them. Each looks at each line once. Copies in logs are not theirs.
+:mod:`harness.judge.crosschecks` calls these checks. Each check looks at each line once, and skips copies in logs.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def _uncounted(told: _Told) -> str | None:
     """A queue, or a pipeline of queues, whose broker was not asked for its count."""
     is_queue = told.plan.sealed and Hop.TOPIC not in told.plan.logs
     if is_queue and not any(count["hop"] == Hop.TOPIC for count in told.counted.values()):
-        return "nobody asked the broker how many messages wait in its queue"
+        return "the history lacks the broker's own count of the messages in its queue"
     queues = {str(copy.get("queue")) for copy in told.copies if copy.get("waiting") in MOVABLE}
     if missing := sorted(queues - told.counted.keys()):
-        return f"messages wait in {missing[0]}, and nobody asked the broker how many"
+        return f"messages wait in {missing[0]}, but the history lacks the broker's own count of them"
     return None
 
 
@@ -61,7 +61,7 @@ def _elsewhere(told: _Told) -> str | None:
     named = {str(e["topic"]) for e in told.history.of(kinds.FETCHED) if e["record"] in offered}
     if not queues or not named or named & set(queues):
         return None
-    return f"the wire saw deliveries of {min(named)}, and the broker was asked how many messages wait in {queues[0]}"
+    return f"the wire saw deliveries from {min(named)}, but the broker counted the messages of {queues[0]}"
 
 
 def _miscounted(told: _Told) -> str | None:
@@ -79,7 +79,7 @@ def _miscounted(told: _Told) -> str | None:
         there = {Waiting.READY: seen[queue, Waiting.READY] - held, Waiting.IN_FLIGHT: seen[queue, Waiting.IN_FLIGHT] + held}
         for waiting, field in _COUNTS.items():
             if (found := there.get(waiting, seen[queue, waiting])) != count[field]:
-                return f"the broker counts {count[field]} messages {waiting} in {queue}, and {found} were seen there"
+                return f"the broker counts {count[field]} messages {waiting} in {queue}, but the observer saw {found} there"
     return None
 
 
@@ -87,7 +87,7 @@ def _copied_twice(told: _Told) -> str | None:
     """Two copies at one place, which is the broker's own name for one copy."""
     for place, count in Counter(copy["place"] for copy in told.copies).items():
         if count > 1:
-            return f"{count} copies are said to be at {place}"
+            return f"the history has {count} copies at {place}: a place holds one copy"
     return None
 
 
@@ -97,7 +97,7 @@ def _parted(told: _Told) -> str | None:
     for at, way in ((0, "from"), (1, "to")):
         for place, count in Counter(move[at] for move in moves).items():
             if count > 1:
-                return f"{count} copies are said to have been moved {way} {place}"
+                return f"the history has {count} moves {way} {place}: a copy moves {way} a place once"
     return None
 
 
@@ -106,13 +106,13 @@ def _waits_and_does_not(told: _Told) -> str | None:
     gone = {line["place"]: line["event"] for line in (*told.removed, *told.moved)}
     for copy in told.copies:
         waiting, place = copy.get("waiting"), copy["place"]
-        what = f"the copy of {copy['record']} at {place} is said to wait ({waiting})"
+        what = f"the history says that the copy of {copy['record']} at {place} waits ({waiting})"
         if waiting is not None and place in gone:
-            return f"{what}, and to have been {gone[place]}"
+            return f"{what}, but also that it was {gone[place]}"
         if waiting in UNDECIDED and copy["visible"]:
-            return f"{what}, and to be committed"
+            return f"{what}, but also that it is committed"
         if waiting in MOVABLE and not copy["visible"]:
-            return f"{what}, and not to be committed"
+            return f"{what}, but also that it is not committed"
     return None
 
 

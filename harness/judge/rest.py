@@ -1,4 +1,4 @@
-"""Whether a pipeline is at rest after a completed drain. Whatever can still move would be a duplicate to come."""
+"""Whether a pipeline is at rest after a completed drain: a copy that can still move may later become a duplicate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Rest:
         self._found = found
 
     def unrest(self) -> str | None:
-        """Say what can still move after a completed drain. A copy on its way would be a duplicate to come."""
+        """Say what can still move after a completed drain, or return ``None``. Such a copy may later become a duplicate."""
         if self.plan.refused_by_client or self.drain is None:
             return None
         checks = (self._left_behind, self._source_goes_on, self._log_goes_on, self._queue_goes_on, self._sink_goes_on)
@@ -34,21 +34,21 @@ class Rest:
 
     def _left_behind(self) -> str | None:
         rest = self._found.counts["left"] + self._found.counts["stalled"]
-        return f"the drain is said to have completed, and {rest} records are left behind" if rest else None
+        return f"the drain completed, but {rest} records are left behind" if rest else None
 
     def _source_goes_on(self) -> str | None:
         position = max((e["position"] for e in self.history.of(kinds.CURSOR)), default=None)
         last = max((e["position"] for e in self.history.of(kinds.OFFERED)), default=0)
         if position is None or position > last:
             return None
-        return f"the drain is said to have completed, and the source's cursor is at {position} of {last}"
+        return f"the drain completed, but the source's cursor is at {position} of {last}"
 
     def _log_goes_on(self) -> str | None:
         """Say what can still move in a log: an open transaction, a visible copy not yet passed, ends never asked for.
 
         If a reader was seen to leave a tail uncommitted, a copy that it was given and has recorded is not on its way.
         """
-        said = "the drain is said to have completed, and"
+        said = "the drain completed, but"
         logs = {_log_of(e): e for e in self.history.of(kinds.LOG)}
         saved = {e["partition"]: e["offset"] for e in self.history.of(kinds.POSITION)}
         tail = self._tail()
@@ -60,11 +60,12 @@ class Rest:
                 continue  # it stands in a queue
             name, offset = _log_of(copy), copy["offset"]
             if name not in logs:
-                return f"{name} holds copies, and its ends were not asked for"
+                return f"{name} holds copies, but the history does not say where this log begins and ends"
             if (name, offset) in tail:
                 continue
             if copy["hop"] == "topic" and copy["visible"] and offset >= saved.get(copy["partition"], -1):
-                return f"{said} {name} has a record at {offset}: the saved position is {saved.get(copy['partition'], 'none')}"
+                position = saved.get(copy["partition"], "none")
+                return f"{said} {name} has an unread record at {offset}: the saved position is {position}"
         return self._replica_goes_on({(log["topic"], log["partition"]): int(log["end"]) for log in logs.values()})
 
     def _tail(self) -> set[tuple[str, int]]:
@@ -81,7 +82,7 @@ class Rest:
             waiting = copy.get("waiting")
             if copy.get("offset") is None and (waiting in UNDECIDED or (copy["hop"] == Hop.TOPIC and waiting in MOVABLE)):
                 what = f"a copy of {copy['record']}" if copy["record"] else "a message"
-                return f"the drain is said to have completed, and {what} at {copy['place']} waits: {waiting}"
+                return f"the drain completed, but {what} at {copy['place']} waits: {waiting}"
         return None
 
     def _replica_goes_on(self, ends: Mapping[tuple[str, int], int]) -> str | None:
@@ -90,7 +91,7 @@ class Rest:
             end = ends.get((copy["topic"], copy["partition"]))
             if end is not None and copy["offset"] >= end:
                 where = f"{copy['topic']}/{copy['partition']} at {copy['offset']}"
-                return f"the drain is said to have completed, and {copy['node']} has a record of {where}: the log ends at {end}"
+                return f"the drain completed, but {copy['node']} has a record of {where}: the log ends at {end}"
         return None
 
     def _sink_goes_on(self) -> str | None:

@@ -1,6 +1,6 @@
-"""The rows of one cell: the events that the rules of counting read, by kind, with every field present.
+"""The rows of one cell: the events that the counting rules read, by kind, with every field present.
 
-The rules know places only: no number of a log is among the fields.
+The rules use places only: the numbers of a log are not among the fields.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ READ = frozenset({
 
 
 class Rows:
-    """The rows of one cell, in order of time, and those that are about offered records.
+    """The rows of one cell in order of time, and selections of those about offered records.
 
     ``offered``: by record, its line. ``stored``: every copy of an offered record that a broker has, or is known to have had;
     ``in_topic``: those between producer and consumer. ``results``: every row of the sink that is of an offered record. ``aside``:
-    how many copies of each record are dead letters. Raises ``TypeError`` where a field holds what it cannot.
+    how many copies of each record are dead letters.
+
+    Raises:
+        TypeError: a field has a value of a wrong type.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -71,7 +74,7 @@ class Rows:
         return (row for name in names for row in self._of.get(name, ()))
 
     def near(self, *names: str) -> Iterator[Row]:
-        """Return the rows of these kinds, without those about a log that is the sink, which is another hop of the same record."""
+        """Return the rows of these kinds that are not about the sink. If the sink is a log, it has sends of its own."""
         return (row for row in self.of(*names) if row["hop"] != Hop.SINK and (not self._sinks or row["topic"] not in self._sinks))
 
     def knows(self, row: Row) -> bool:
@@ -79,7 +82,7 @@ class Rows:
         return bool(row["intact"]) and row["record"] in self.offered
 
     def unknown(self, *, near: bool) -> set[str]:
-        """Records with an attempt whose outcome the program does not know. ``near``: without a log that is the sink."""
+        """Return the records with an attempt of unknown outcome. ``near``: leave out a sink that is a log."""
         rows_of = self.near if near else self.of
         told = list(rows_of(kinds.ACKED, kinds.REFUSED))
         records, attempts = ids(told), attempts_of(told)
@@ -106,12 +109,12 @@ def _said(event: Event, fields: Mapping[str, type]) -> Row:
     said = {name: value for name, value in event.items() if name in fields and value is not None}
     for name, value in said.items():
         if type(value) is not fields[name]:
-            raise TypeError(f"{name} of an event {event['event']} cannot be {value!r:.60}")
+            raise TypeError(f"the field {name} of an event {event['event']} has a value of a wrong type: {value!r:.60}")
     return said
 
 
 def transaction_of(row: Row) -> str | None:
-    """Return the transaction of a row: its own field, or the first two words of its attempt; ``None`` where it has none.
+    """Return the transaction of a row: its own field, or the first two words of its attempt; ``None`` if it has neither.
 
     >>> transaction_of({"transaction": None, "attempt": "producer-1.3.12"})
     'producer-1.3'
@@ -122,12 +125,12 @@ def transaction_of(row: Row) -> str | None:
 
 
 def attempt_of(row: Row) -> tuple[str, str] | None:
-    """Return the key of an attempt; ``None`` where it has no name, or no record."""
+    """Return the key of a row's attempt (record, attempt), or ``None`` if the row lacks one of the two."""
     return None if row["attempt"] is None or row["record"] is None else (row["record"], row["attempt"])
 
 
 def attempts_of(rows: Iterable[Row]) -> set[tuple[str, str] | None]:
-    """Return the attempts that rows are about."""
+    """Return the keys of the attempts that these rows are about."""
     return {attempt_of(row) for row in rows} - {None}
 
 
@@ -137,10 +140,10 @@ def undecided(copy: Row) -> bool:
 
 
 def ids(rows: Iterable[Row]) -> set[str]:
-    """Return the records that rows are about."""
+    """Return the ids of the records that these rows are about."""
     return {row["record"] for row in rows}
 
 
 def counted(rows: Iterable[Row]) -> Counter[str]:
-    """For each record, how many rows are about it."""
+    """Return how many of these rows are about each record."""
     return Counter(row["record"] for row in rows)

@@ -1,7 +1,7 @@
 """Signs that a protection worked. Without one, a count of zero proves nothing.
 
-Here are the signs that any messaging system can show. What only one system, service or fault can show stands with it, and reaches
-the judge by :class:`~harness.judge.proof.Knowledge`, which may also add records to the signs defined here.
+This module has the signs that any messaging system can show. A sign that only one system, service or fault can show is defined
+with that one. It reaches the judge through :class:`~harness.judge.proof.Knowledge`, which may also add records to the signs here.
 """
 
 from __future__ import annotations
@@ -28,32 +28,33 @@ REPEATED_REQUEST: Final = Sign(
 )
 TAKEN_AGAIN: Final = Sign("taken-again", "a restarted program took this record from the source again")
 SENT_ANEW: Final = Sign(
-    "sent-anew", "one and the same program sent this record again as a new attempt, for its client had given up"
+    "sent-anew", "one and the same program sent this record again as a new attempt, because its client had given up"
 )
 ABORTED: Final = Sign("aborted", "a transaction with this record was aborted or fenced")
 DELIVERED_AGAIN: Final = Sign("delivered-again", "this record was delivered, or fetched, more than once")
 ABSORBED: Final = Sign("absorbed", "a second copy of this record reached the sink and was not recorded")
-NOT_RESENT: Final = Sign("not-resent", "nobody knew the fate of this record, and it was not sent a second time")
+NOT_RESENT: Final = Sign("not-resent", "no program knew the fate of this record, and none sent it a second time")
 RESUMED_PAST: Final = Sign("resumed-past", "a restarted program went on from a position past this record")
 """A program resumed past the record in the source. A system adds records past other positions, as those in a log."""
 ENDED_AGAIN: Final = Sign("ended-again", "the client asked for the end of this record's transaction again")
 END_REFUSED: Final = Sign("end-refused", "the broker refused a request to end this record's transaction")
-"""The end of a transaction was refused: it came late, or from a fenced producer."""
+"""The request came late, or from a fenced producer."""
 NOT_GIVEN_AGAIN: Final = Sign(
-    "not-given-again", "the acknowledgement of this record was taken, its consumer never learnt so, and nobody was given it again"
+    "not-given-again",
+    "the broker accepted this record's acknowledgement, its consumer never learnt so, and no consumer was given the record again",
 )
 """A broker that forgets acknowledged messages did not give the record again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """Which records show which sign. A sign that was looked for and that no record shows is there, too, without records."""
+    """Which records show which sign. A sign that no record shows has an empty set."""
 
     seen: Mapping[Sign, AbstractSet[str]] = field(default_factory=dict)
 
     @classmethod
     def merged(cls, told: Iterable[Mapping[Sign, AbstractSet[str]]]) -> Self:
-        """Return the signs of several sources as one."""
+        """Return one object with the signs of several sources."""
         seen: dict[Sign, AbstractSet[str]] = {}
         for each in told:
             for sign, records in each.items():
@@ -65,7 +66,7 @@ class Signs:
         return frozenset(sign for sign, records in self.seen.items() if record in records)
 
     def named(self, name: str) -> Sign | None:
-        """Return the sign of a name; ``None`` where it is not known."""
+        """Return the sign of this name, or ``None`` if there is none."""
         return next((sign for sign in self.seen if sign == name), None)
 
 

@@ -1,4 +1,4 @@
-"""The outcome of transactions: which are in doubt, which are visible although they were aborted, which only in part."""
+"""The outcome of transactions: which are in doubt, which are visible although aborted, and which are visible only in part."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from harness.judge.rows import Rows
 
 LIBRARY: Final = "library"
-"""The value of ``told_by`` where the client's library, and not the broker, told the program an outcome."""
+"""The value of ``told_by`` if the client's library, and not the broker, told the program the outcome."""
 
 
 def outcomes(rows: Rows) -> dict[str, str | None]:
-    """Return the last outcome that the program was told of each transaction, other than "begun"."""
+    """Return the last outcome of each transaction that the program was told; "begun" only if it was told no other."""
     told = list(rows.of(kinds.TRANSACTION))
     begun = [row for row in told if row["outcome"] == "begun"]
     rest = (row for row in told if row["outcome"] != "begun")
@@ -24,7 +24,7 @@ def outcomes(rows: Rows) -> dict[str, str | None]:
 
 
 def in_doubt(rows: Rows) -> set[str]:
-    """Return the transactions whose outcome the broker did not tell the program; its library's word does not count."""
+    """Return the transactions whose outcome the program does not know from the broker. What its library says does not count."""
     by = {row["transaction"]: row["told_by"] for row in rows.of(kinds.TRANSACTION) if row["outcome"] != "begun"}
     return {
         name for name, outcome in outcomes(rows).items()
@@ -33,7 +33,7 @@ def in_doubt(rows: Rows) -> set[str]:
 
 
 def resurrected(rows: Rows) -> int:
-    """Count copies a read-committed reader sees although they were aborted, or refused with no earlier unknown attempt."""
+    """Count the copies that a read-committed reader sees although aborted, or refused with no earlier unknown attempt."""
     undone = {name for name, outcome in outcomes(rows).items() if outcome == "aborted"} - in_doubt(rows)
     doubts: dict[str, int] = {}
     for row in rows.of(kinds.UNKNOWN):

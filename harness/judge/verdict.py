@@ -1,4 +1,4 @@
-"""The verdict: what an account means for a promise. The order of the rules is section 3 of the design.
+"""The verdict: what an account means for a promise. The rules apply in a fixed order; the first that matches decides.
 
 A run can be unsound in two ways. If the *instrument* was unsound, it has not seen everything, and nothing is judged. If the
 *experiment* was unsound, everything was seen, but it proves nothing about its fault. A forbidden anomaly is then still a broken
@@ -43,7 +43,7 @@ UNSURE = ("patience", "learnt")
 LONG_S = 1.0
 """The shortest silence that the verdict mentions, if something came after it. In seconds."""
 UNCLEAN = "unclean"
-"""How the reason begins if a run without a fault shows an anomaly that its claim permits and the declaration does not expect."""
+"""First word of the reason if a run without a fault shows an anomaly that its claim permits and nobody declared."""
 
 
 class Kind(StrEnum):
@@ -86,7 +86,7 @@ class Verdict:
 
     @property
     def label(self) -> str:
-        """The word that people are shown: ``convicted`` for a control that was broken as predicted."""
+        """The word that reports show: ``convicted`` for a control that was broken as predicted."""
         if not self.control:
             return str(self.kind)
         if self.green:
@@ -104,11 +104,11 @@ class Judgement:
     account: Account
     verdict: Verdict
     signs: Signs = field(default_factory=Signs)
-    """What was seen of protections."""
+    """Which records show which signs of protection."""
     movement: Movement = field(default_factory=Movement)
-    """What is told beside the counts."""
+    """How readers moved. It decides nothing."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What systems tell besides, by name, as plain data; a name is missing where there is nothing to tell."""
+    """Further facts that systems report, by name, as plain data. A name is missing if the history has nothing for it."""
 
 
 def merge(verdicts: list[Kind]) -> Kind:
@@ -298,7 +298,7 @@ def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, froz
 def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]) -> str | None:
     """Say how the records seen contradict a prediction; so does a set that the history does not have."""
     if {getattr(prediction, name, None) for name in SELECTS} - {None, *select}:
-        return f"predicted {prediction.text()}, and nothing says which records those are"
+        return f"predicted {prediction.text()}, but the history does not say which records these are"
     return prediction.contradiction(seen, select)
 
 
@@ -308,7 +308,7 @@ def _losses(found: Account) -> str:
     said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
     said += wrong_totals(found, high=False)
     if found.set_aside:
-        said.append(f"{len(found.set_aside)} set aside ({examples(found.set_aside)}: nothing is left but dead letters)")
+        said.append(f"{len(found.set_aside)} set aside ({examples(found.set_aside)}: only dead letters are left)")
     return "; ".join(said)
 
 
@@ -366,7 +366,7 @@ def _circumstances(plan: Plan, course: Course) -> Iterator[str]:
     """Say under which circumstances a promise was kept."""
     if course.load and course.load.beside:
         with_it = "1 record" if len(course.load.beside) == 1 else f"{len(course.load.beside)} records"
-        yield f"nothing had been sent before: the load is what was in one request with {plan.target}, {with_it}"
+        yield f"nothing was sent before the fault: the load is {with_it} in one request with {plan.target}"
     if course.drain is not None and course.drain.get("tail"):
         yield "no position is saved behind the last records: the next start reads them again"
     yield from _rested(course.drain)
@@ -416,7 +416,7 @@ def _held_back(history: History) -> Iterator[str]:
     """Say which readers were kept waiting by an open transaction."""
     for event in history.of(kinds.HELD_BACK):
         yield (
-            f"for {event['seconds']:.0f} s, at least, readers of {event['log']} with isolation.level=read_committed were given "
+            f"for at least {event['seconds']:.0f} s, readers of {event['log']} with isolation.level=read_committed were given "
             "nothing behind a transaction that was left open (transaction.timeout.ms ends it)"
         )
 

@@ -398,7 +398,7 @@ GOLDEN: dict[str, Golden] = {
     "void-not-refused": Golden(nothing, "void", "the client was expected to refuse these settings and did not",
                                plan={"refused_by_client": True, "sign": None}),
     "void-refused-and-sent": Golden(
-        all_of(client_refuses, something_sent), "void", "and yet something was sent",
+        all_of(client_refuses, something_sent), "void", "but something was sent all the same",
         {"acked": -6, "stored": -6, "recorded": -6, "unknown": 1, "left": 6, "left_in_source": 6}, fired=0,
         plan={"refused_by_client": True, "sign": None},
     ),

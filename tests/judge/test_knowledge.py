@@ -77,7 +77,7 @@ def test_a_fault_whose_proof_nobody_knows_is_void() -> None:
     """Before all else: what it must have done cannot be seen, so nothing is judged."""
     found = judged(run(), proofs={"time-stood-still": {}}).verdict
     assert found.kind is Kind.VOID
-    assert found.reason == "nobody knows how to prove what the fault must have done: time-stood-still"
+    assert found.reason == "the plan asks for a proof of the fault that lostack does not know: time-stood-still"
 
 
 def test_a_proof_that_fails_voids_and_one_that_holds_does_not() -> None:
@@ -110,7 +110,7 @@ def test_a_selection_is_what_a_prediction_may_name() -> None:
     story = run()
     duplicate(story, TARGET)
     asked = plan(duplicated=Exactly(Select.BATCH), sign=None)
-    assert "which records those are" in judge(asked, history_of(story), Knowledge()).verdict.reason
+    assert "which records these are" in judge(asked, history_of(story), Knowledge()).verdict.reason
     assert judge(asked, history_of(story), mine).verdict.kind is Kind.KEPT
 
 
@@ -131,7 +131,7 @@ def test_a_sign_that_nobody_knows_is_void() -> None:
     """As one that is misspelt: before all else, for it cannot be seen, whatever there was."""
     found = judge(plan(sign="replicated"), history_of(run()), Knowledge()).verdict
     assert found.kind is Kind.VOID
-    assert found.reason == "nobody knows how the sign is seen that the protection must show: replicated"
+    assert found.reason == "the plan asks for a sign of protection that lostack does not know: replicated"
     assert "no replicated for" in judged(run(), sign="replicated").verdict.reason
 
 

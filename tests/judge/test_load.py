@@ -78,7 +78,7 @@ def test_records_beside_the_target_in_the_first_request_are_load() -> None:
     everything_at_once(story)
     found = verdict_of(story)
     assert found.kind is Kind.KEPT, found
-    told = f"nothing had been sent before: the load is what was in one request with {TARGET}, 5 records"
+    told = f"nothing was sent before the fault: the load is 5 records in one request with {TARGET}"
     assert told in found.reason
 
 

@@ -53,7 +53,7 @@ def test_what_waits_after_a_drain_is_a_duplicate_to_come(record: str | None, wai
     found = judged(story).verdict
     what = f"a copy of {record}" if record else "a message"
     assert found.kind is Kind.VOID
-    assert found.reason == f"the drain is said to have completed, and {what} at {QUEUE}:13 waits: {waiting}"
+    assert found.reason == f"the drain completed, but {what} at {QUEUE}:13 waits: {waiting}"
 
 
 def test_dead_letters_may_stay() -> None:
@@ -75,7 +75,7 @@ def test_what_is_only_set_aside_is_lost_unless_it_is_part_of_the_pipeline(semant
     part = judged(story, semantic=semantic, dead_letters=True, **ANYTHING).verdict
     forbidden = semantic is not Semantic.AT_MOST_ONCE
     assert (found.kind, part.kind) == (Kind.BROKEN if forbidden else Kind.KEPT, Kind.KEPT)
-    assert all(f"1 set aside ({LAST}: nothing is left but dead letters)" in each.reason for each in (found, part))
+    assert all(f"1 set aside ({LAST}: only dead letters are left)" in each.reason for each in (found, part))
 
 
 def test_a_queue_has_no_log_that_goes_on() -> None:

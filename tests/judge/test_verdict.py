@@ -194,7 +194,7 @@ def test_readers_that_were_held_back_are_told() -> None:
     before(story, first(story, "drain", phase="completed"), held)
     check(
         Kind.KEPT,
-        "; for 61 s, at least, readers of in/0 with isolation.level=read_committed were given nothing",
+        "; for at least 61 s, readers of in/0 with isolation.level=read_committed were given nothing",
         judged(story).verdict,
     )
 
@@ -501,7 +501,7 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
                         "5 of 6 records were offered"),
     "not refused": (nothing, {"refused_by_client": True}, "expected to refuse these settings and did not"),
     "refused and sent": (lambda s: s.tell("stopped", "producer-1", kind="settings", because="x"),
-                         {"refused_by_client": True}, "refused the settings, and yet something was sent"),
+                         {"refused_by_client": True}, "refused the settings, but something was sent all the same"),
     "not fired": (SPOILT["did not fire"], {}, "the fault did not fire"),
     "armed only": (lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] != "armed"), {},
                    "the fault did not fire"),
@@ -519,21 +519,21 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "nobody was to die": (nothing, {"evidence": Evidence("rule")}, "the wrong process was killed: the producer"),
     "what the rule looked for is not what the frame held": (
         lambda s: first(s, "rule").update(records=[RECORDS[0]]), {}, "at another record than its target k1-3"),
-    "two hits": (second_hit, {}, "the rule was to be hit at most 1 times, and was hit 2 times"),
+    "two hits": (second_hit, {}, "the rule may be hit at most 1 times, but was hit 2 times"),
     "a rule and a failpoint": (lambda s: s.tell("failpoint", "failpoint", name="x", record=TARGET, hit=1, pid=101), {},
-                               "the failpoint was to be hit at most 0 times"),
+                               "the failpoint may be hit at most 0 times"),
     "killed twice": (second_death, {}, "the producer was killed 2 times"),
-    "another of its role": (lambda s: hit_in(s, "producer-2"), {}, "hit in producer-2, and another producer was killed"),
+    "another of its role": (lambda s: hit_in(s, "producer-2"), {}, "hit in producer-2, but another producer was killed"),
     "another process at the failpoint": (lambda s: by_failpoint(s, 999), BY_FAILPOINT, "another producer was killed"),
     "no write": (lambda s: first(s, "rule").update(rule="given"), AT_WRITE, "no durable write was hit"),
     "at a write that does not fire": (lambda s: (at_write(s), SPOILT["did not fire"](s)), AT_WRITE, "the fault did not fire"),
     "another call": (lambda s: at_write(s, call="rename"), AT_WRITE,
-                     "the producer was held after rename 2, and not the producer after unlink 2"),
-    "another number": (lambda s: at_write(s, occurrence=1), AT_WRITE, "was held after unlink 1, and not"),
-    "the other side": (lambda s: at_write(s, side="before"), AT_WRITE, "was held before unlink 2, and not"),
-    "a write of another stage": (lambda s: at_write(s, role="consumer"), AT_WRITE, "the consumer was held after unlink 2, and"),
-    "two writes": (lambda s: (at_write(s), at_write(s)), AT_WRITE, "durable write was to be hit at most 1 times, and was hit 2"),
-    "a write and a rule": (at_write, BY_RULE, "the durable write was to be hit at most 0 times"),
+                     "the producer was held after rename 2, instead of the producer after unlink 2"),
+    "another number": (lambda s: at_write(s, occurrence=1), AT_WRITE, "was held after unlink 1, instead of"),
+    "the other side": (lambda s: at_write(s, side="before"), AT_WRITE, "was held before unlink 2, instead of"),
+    "a write of another stage": (lambda s: at_write(s, role="consumer"), AT_WRITE, "consumer was held after unlink 2, instead"),
+    "two writes": (lambda s: (at_write(s), at_write(s)), AT_WRITE, "durable write may be hit at most 1 times, but was hit 2"),
+    "a write and a rule": (at_write, BY_RULE, "the durable write may be hit at most 0 times"),
     "a write behind another record": (lambda s: (at_write(s), target_elsewhere(s)), AT_WRITE, "another record than its target"),
     "a write that counts from nowhere": (lambda s: (at_write(s), without(s, lambda r: r["event"] == "rule")), AT_WRITE,
                                          "another record than its target k1-3"),
@@ -586,14 +586,14 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "no drain": (SPOILT["cut short"], {}, "cut short before the drain had ended"),
     "drain begun": (lambda s: cut_short(s, "begun"), {}, "cut short"),
     "a stranger": (lambda s: s.tell("stranger", "runner", conn=7, role="consumer", pid=99, command="old.py"), {},
-                   r"process 99 \(old.py\) is connected on the consumer's route and is none of its processes"),
+                   r"process 99 \(old.py\) is connected through the consumer's route, but does not belong to the consumer"),
     "a stranger that is not to be seen": (
         lambda s: s.tell("stranger", "runner", conn=7, role="consumer", pid=0, command=""), {},
-        "a process that is not to be seen is connected on the consumer's route"),
+        "a process that lostack cannot identify is connected through the consumer's route"),
     "a survivor": (lambda s: first(s, "node", phase="exited").update(left=[[99, "token", "worker.py"]]), {},
-                   r"process 99 \(worker.py\) outlived the producer, though it is its own"),
+                   r"process 99 \(worker.py\) was still alive after producer had ended, although it belongs to that node"),
     "a stray": (lambda s: first(s, "node", phase="exited").update(left=[[99, "stray", "worker.py"]]), {},
-                r"process 99 \(worker.py\) outlived the producer, and nobody can tell whether it is its own"),
+                r"process 99 \(worker.py\) was still alive after producer had ended, and it is unknown whether it belongs to"),
     "no loss": (nothing, {"semantic": AMO, "lost": Exactly()},
                 "without effect: lost predicted exactly target, saw none"),
     "no batch": (nothing, {"duplicated": Exactly(Select.BATCH)}, "without effect: duplicated predicted exactly batch, saw none"),
@@ -672,9 +672,9 @@ def test_what_holds_back_the_load_is_no_hit_of_the_fault() -> None:
         check(Kind.KEPT, "", found)
         assert found.fired == 1
         second_hit(story)
-        check(Kind.VOID, "the rule was to be hit at most 1 times, and was hit 2 times", judged(story).verdict)
+        check(Kind.VOID, "the rule may be hit at most 1 times, but was hit 2 times", judged(story).verdict)
         without(story, lambda row: row["event"] == "rule" and row.get("rule") != wave)  # noqa: B023 - used at once
-        check(Kind.VOID, "the fault is said to have fired, but no rule was hit", judged(story).verdict)
+        check(Kind.VOID, "the history says that the fault fired, but no rule was hit", judged(story).verdict)
         story = run()
         target_elsewhere(story)
         story.tell("rule", "wire", rule=wave, phase="hit", record=TARGET, records=[TARGET])["t"] = at
@@ -692,7 +692,7 @@ def test_hits_of_one_kind_do_not_make_room_for_another() -> None:
             story.tell("failpoint", "failpoint", name="before-send", record=TARGET, hit=1 + again, pid=101)["t"] = (
                 hit["t"] + again
             )
-        reason = "" if times == 1 else "the failpoint was to be hit at most 1 times, and was hit 2 times"
+        reason = "" if times == 1 else "the failpoint may be hit at most 1 times, but was hit 2 times"
         check(kind, reason, judged(story, **BY_FAILPOINT).verdict)
 
 
@@ -816,7 +816,8 @@ def test_a_process_of_the_stage_may_be_held_at_the_write() -> None:
 ASTRAY: dict[str, tuple[Callable[[Story], object], str]] = {
     "failed": (SPOILT["failed"], "the run failed: KeyError: 'x'"),
     "not fired": (SPOILT["did not fire"], "the fault did not fire"),
-    "no hit": (lambda s: without(s, lambda r: r["event"] == "rule"), "the fault is said to have fired, but no rule was hit"),
+    "no hit": (
+        lambda s: without(s, lambda r: r["event"] == "rule"), "the history says that the fault fired, but no rule was hit"),
     "another victim": (other_victim, "the wrong process was killed: the consumer"),
     "victim alive": (lambda s: without(s, lambda r: r.get("signal") == 9), "the fault fired, but the producer was not killed"),
     "never healed": (lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] == "healed"),
@@ -881,7 +882,7 @@ def test_nothing_is_lost_while_a_drain_is_not_believed(disturb: str) -> None:
     story = run()
     plant(story, Anomaly.LOST)
     (leave_in_topic if disturb == "left behind" else UNREST[disturb][0])(story)
-    check(Kind.VOID, "the drain is said to have completed", judged(story).verdict)
+    check(Kind.VOID, "the drain completed, but", judged(story).verdict)
 
 
 # --- stuck --------------------------------------------------------------------------------------------------
@@ -921,7 +922,7 @@ def test_who_does_not_come_back_is_stuck() -> None:
     hung(story, waiting=False)
     before(story, first(story, "drain"), exit_of(story, "consumer", 2, status=1))
     first(story, "drain", phase="failed").update(because="the consumer ended; it last said: locked", at_once=True)
-    check(Kind.STUCK, "^it cannot go on: consumer: the consumer ended; it last said: locked$", judged(story).verdict)
+    check(Kind.STUCK, "^the pipeline cannot go on: consumer: the consumer ended; it last said: locked$", judged(story).verdict)
 
 
 def test_a_stuck_pipeline_names_the_process_that_was_gone() -> None:
@@ -1179,8 +1180,8 @@ def not_shown_yet(story: Story) -> None:
 
 UNREST: dict[str, tuple[Callable[[Story], object], str]] = {
     "stalled copy": (second_copy_stalled, "t/0 has an open transaction: last stable offset 3, end 4"),
-    "unread copy": (second_copy_unread, "t/0 has a record at 3: the saved position is 3"),
-    "position unknown": (lambda s: without(s, lambda r: r["event"] == "position"), "nobody asked for the position saved in t/0"),
+    "unread copy": (second_copy_unread, "t/0 has an unread record at 3: the saved position is 3"),
+    "position unknown": (lambda s: without(s, lambda r: r["event"] == "position"), "the history has no saved position of t/0"),
     "ends unknown": (lambda s: without(s, lambda r: r["event"] == "log"), "the topic was not read"),
     "not shown yet": (not_shown_yet, "broker-2 has a record of t/0 at 3: the log ends at 3"),
     "source": (another_to_send, "the source's cursor is at 6 of 6"),
@@ -1217,10 +1218,10 @@ def test_a_tail_that_is_recorded_is_not_on_its_way() -> None:
     last = RECORDS[-1]
     for tail, disturb, kind, reason in (
         (True, nothing, Kind.KEPT, "no position is saved behind the last records: the next start reads them again"),
-        (False, nothing, Kind.VOID, "t/0 has a record at 2: the saved position is 2"),
+        (False, nothing, Kind.VOID, "t/0 has an unread record at 2: the saved position is 2"),
         (True, lambda s: lose(s, last, "recorded"), Kind.VOID, "1 records are left behind"),
-        (True, lambda s: lose(s, last, "fetched"), Kind.VOID, "t/0 has a record at 2"),
-        (True, second_copy_unread, Kind.VOID, "t/0 has a record at 3"),
+        (True, lambda s: lose(s, last, "fetched"), Kind.VOID, "t/0 has an unread record at 2"),
+        (True, second_copy_unread, Kind.VOID, "t/0 has an unread record at 3"),
         (True, lambda s: lose(s, RECORDS[3], "recorded", "delivered"), Kind.BROKEN, f"1 lost .{RECORDS[3]} delivered"),
     ):
         story = run()

@@ -214,7 +214,7 @@ def test_a_field_of_another_type_is_void(cell: Path, field: str, value: object) 
     file.write_text("".join(f"{json.dumps(event)}\n" for event in events))
     verdict = judge_cell(cell).verdict
     assert verdict.kind is Kind.VOID
-    assert f"{field} of an event stored cannot be" in verdict.reason
+    assert f"{field} of an event stored has a value of a wrong type" in verdict.reason
 
 
 # --- the plan ----------------------------------------------------------------------------------------------------
@@ -244,14 +244,14 @@ def test_a_plan_that_was_sealed_anew_is_not_the_one_of_the_cell(cell: Path) -> N
     """The history's first line has the seal of the plan that the cell was begun with."""
     plan = replace(Plan.load(cell), because="Another reason.")
     (cell / PLAN_FILE).write_text(plan.to_json())
-    assert judge_cell(cell).verdict.reason == "the plan is not the one that the cell was begun with"
+    assert judge_cell(cell).verdict.reason == "the plan is not the one with which the cell began"
 
 
 def test_a_sealed_plan_does_not_pass_for_an_old_one(cell: Path) -> None:
     """Without its version and its seal it is taken for one of before there were seals; its history knows better."""
     rewrite(cell, schema=None, seal=None, logs=None)
     assert Plan.load(cell).schema == 1
-    assert judge_cell(cell).verdict.reason == "the plan is not the one that the cell was begun with"
+    assert judge_cell(cell).verdict.reason == "the plan is not the one with which the cell began"
 
 
 def test_an_old_plan_is_judged_as_it_is(cell: Path) -> None:

@@ -38,7 +38,7 @@ IN = "tests/wire/test_contents.py::test_{}"
 @mutation(
     {
         ON.format("a_dropped_request_never_arrives_and_the_connection_ends[drop]"): "at the broker",
-        cell("request-lost/at-most-once"): "was kept from the broker and not sent again, and the log has it",
+        cell("request-lost/at-most-once"): "was kept from the broker and not sent again, but the log has it",
         cell("delivery-lost/at-least-once"): "no answer with it has reached a reader",
     }
 )

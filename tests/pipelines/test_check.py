@@ -455,7 +455,7 @@ BAD_RUNS = {
     "too large": ("orders", "producer.py", LARGE, LARGE.replace('"all")', '"all", max_request_size=10**7)').replace(
                       "encode()", 'encode() + b" " * 1_200_000'), Kind.STUCK, "is too large for orders: the broker refuses it"),
     "no group": ("orders", "consumer.py", 'group_id="billing",', "group_id=None,", Kind.STUCK,
-                 "it cannot go on: position: no consumer group has saved a position in orders"),
+                 "the pipeline cannot go on: position: no consumer group has saved a position in orders"),
     "never settles": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = "date +%N"', Kind.VOID,
                       "quiet_s asks for 1 s without a change, and there were none in 12 s (drain_s), without any fault"),
 }  # fmt: skip
@@ -571,7 +571,7 @@ def test_who_does_not_come_back_is_stuck(system: DeclaredSystem, tmp_path: Path)
     found = check(system, tmp_path, PROGRAMS / "lock-file" / "pipeline.toml", "commit-lost")["commit-lost"]
     assert found.verdict.kind is Kind.STUCK, found.verdict.reason
     assert found.verdict.fired == 1
-    assert "it cannot go on: consumer: the consumer ended with status 1" in found.verdict.reason
+    assert "the pipeline cannot go on: consumer: the consumer ended with status 1" in found.verdict.reason
     assert "orders.db.lock is there: another consumer is at work" in found.verdict.reason
 
 
@@ -589,7 +589,7 @@ def test_one_process_of_several_that_ends_without_a_fault_proves_nothing(system:
     (tmp_path / "pipeline.toml").write_text('name = "one-ends"\n' + told, encoding="utf-8")
     found = check(system, tmp_path / "reports", tmp_path / "pipeline.toml")["none"]
     assert found.verdict.kind is Kind.STUCK, found.verdict.reason
-    assert "it cannot go on: consumer: the consumer has lost one of its processes: " in found.verdict.reason
+    assert "the pipeline cannot go on: consumer: the consumer has lost one of its processes: " in found.verdict.reason
     assert "it last said: no licence for more" in found.verdict.reason
     assert any(e["phase"] == "gone" for e in read_history(found.directory / HISTORY).of("node"))
 
