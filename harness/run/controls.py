@@ -118,7 +118,7 @@ class WireControls:
             self._arm_failpoint(trigger, Stop(act))  # type: ignore[arg-type]  # a program stops; a rule is the wire's
             return
         if isinstance(act, Stop):
-            raise TypeError(f"{act} is how a program stops, and {trigger} is on the wire")
+            raise TypeError(f"{act} stops a program, but the trigger {trigger} is on the wire")
         rule = self.nodes.rule(trigger, act)
         if trigger.since is None:
             record = self.load.records[self.load.target.position - 1 + trigger.offset].id

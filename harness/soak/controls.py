@@ -1,4 +1,4 @@
-"""The controls of a stream, as a fault of the registry sees them: its triggers count the frames of one partition."""
+"""The controls that a stream gives to a fault: its triggers count the frames of one partition."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 FIRE_S: Final = 60.0
 CARRIES_RECORDS: Final = {(Api.PRODUCE, Direction.REQUEST), (Api.FETCH, Direction.RESPONSE)}
-"""Frames that have records, or have none: those are passed over by their size."""
+"""Frames that may carry records. Those that carry none are recognised by their size, and not counted."""
 LEAST_RECORDS: Final = 10
 
 
 @dataclass
 class StreamControls:
-    """The controls of one fault. Implements :class:`harness.controls.Controls`."""
+    """The controls of one fault in a stream. Implements :class:`harness.controls.Controls`."""
 
     drawn: Drawn
     cell: str
@@ -50,14 +50,18 @@ class StreamControls:
     broker: Callable[[], Target]
     record_bytes: int
     goes_on: Callable[[], bool]
-    """Whether there are records to come."""
+    """Says whether some source has records left."""
     load: Load = field(init=False)
-    """No record is the target of a fault: frames are counted."""
+    """Not set: a fault in a stream counts frames and has no target record."""
     _rules: list[str] = field(default_factory=list)
     _armed: list[str] = field(default_factory=list)
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
-        """Arm a trigger: it counts frames, or passes, of the fault's partition from now on."""
+        """Arm a trigger: from now on it counts frames, or passes of a failpoint, of the fault's partition.
+
+        Raises:
+            TypeError: the trigger is on the wire, and the act stops a program.
+        """
         if isinstance(trigger, InProgram):
             place, stop = self.stages[trigger.role].stage.place, Stop(act)  # type: ignore[arg-type]  # a program stops
             history = self.directory / HISTORY / f"failpoint{SUFFIX}"
@@ -66,7 +70,7 @@ class StreamControls:
             self._armed.append(trigger.name)
             return
         if isinstance(act, Stop):
-            raise TypeError(f"{act} is how a program stops, and {trigger} is on the wire")
+            raise TypeError(f"{act} stops a program, but the trigger {trigger} is on the wire")
         least = LEAST_RECORDS * self.record_bytes if (trigger.api, trigger.direction) in CARRIES_RECORDS else None
         client = f"{{key}}.{self.stages[trigger.role].name}"
         self.wire.arm(self.cell, replace(act, role=str(trigger.role), client=client, occurrence=self.drawn.hit, least=least,
@@ -74,7 +78,7 @@ class StreamControls:
         self._rules.append(act.id)
 
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
-        """Wait until the trigger fires, while there are records to come, and at most FIRE_S.
+        """Wait until the trigger fires: at most FIRE_S seconds, and only while some source has records left.
 
         Raises:
             NotFiredError: the trigger did not fire.
@@ -99,7 +103,7 @@ class StreamControls:
         return None
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Release or discard what is held. Return whether it arrived."""
+        """Release or discard a held frame. Return whether it arrived."""
         return hold is not None and self.wire.resolve(hold, how).reached
 
     def target(self, role: Role, node: str | None = None) -> Target:
@@ -112,7 +116,7 @@ class StreamControls:
         self.history.write(kinds.FAULT, phase=phase, fault=self.drawn.scenario.fault.id, **fields)
 
     def settle(self) -> None:
-        """Do nothing: the stream does not rest.
+        """Refuse: a stream does not rest.
 
         Raises:
             NotImplementedError: always.
@@ -120,7 +124,7 @@ class StreamControls:
         raise NotImplementedError("a stream does not rest")
 
     def await_exhausted(self) -> None:
-        """Do nothing: the stream goes on.
+        """Refuse: a stream goes on.
 
         Raises:
             NotImplementedError: always.
@@ -128,7 +132,7 @@ class StreamControls:
         raise NotImplementedError("a stream goes on")
 
     def disarm(self) -> None:
-        """Disarm what has not fired, and discard what is still held."""
+        """Disarm the triggers that have not fired, and discard the frames that are still held."""
         for name in self._armed:
             failpoint.disarm(self.failpoints, name)
         for held in self.wire.holds():
@@ -138,7 +142,7 @@ class StreamControls:
             self.wire.disarm(self.cell, self._rules.pop())
 
     def ability(self, kind: type[A]) -> A:
-        """Refuse: a stream has none.
+        """Refuse: a stream has no abilities.
 
         Raises:
             LookupError: always.

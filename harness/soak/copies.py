@@ -1,4 +1,4 @@
-"""How often each position of a partition is recorded, in pages: only those that are not as they should be take memory."""
+"""Counts of how often each position of a partition is recorded, in pages. Pages recorded exactly once take no memory."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     Counted = tuple[int, int, int]
 
 LIVE: Final = 64
-"""Pages of a partition that lie uncompressed: 8 MiB."""
+"""Pages of a partition that are kept uncompressed: 8 MiB."""
 
 
 class Copies:
-    """Counts of one partition's positions from ``begin`` to before ``end``."""
+    """The counts of one partition's positions, from ``begin`` to before ``end``."""
 
     def __init__(self, begin: int, end: int) -> None:
         self.begin, self.end = begin, end
         self.once = 0
         """How many positions are recorded."""
         self.outside = 0
-        """Copies of positions that were never offered."""
+        """How many copies have a position that was never offered."""
         self._live: dict[int, Page] = {}
         self._cold: dict[int, bytes] = {}
         self._whole: set[int] = set()
-        """Pages of which each position is recorded once."""
+        """Numbers of the pages in which every position is recorded once."""
 
     def add(self, first: int, count: int) -> None:
-        """Count one copy of each position of a run."""
+        """Count one copy of each of ``count`` positions, from ``first`` on."""
         low, high = max(first, self.begin), min(first + count, self.end)
         self.outside += count - max(0, high - low)
         while low < high:
@@ -51,7 +51,7 @@ class Copies:
     def anomalies(self, low: int, high: int) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
         """Return the positions of ``[low, high)`` that have no copy, and those that have more than one.
 
-        As runs: first position, how many; of copies besides, how many more than one each has.
+        Both as runs: first position and number of positions; runs of the second list also have the number of extra copies.
         """
         lost: list[tuple[int, int]] = []
         more: list[tuple[int, int, int]] = []
@@ -64,7 +64,7 @@ class Copies:
         return lost, more
 
     def _parts(self, low: int, high: int) -> Iterator[tuple[int, Page]]:
-        """Yield the counts of a stretch, page by page, but for pages that are as they should be."""
+        """Yield the counts from ``low`` to before ``high``, page by page, without the pages in which every count is one."""
         while low < high:
             number, at = low >> PAGE_BITS, low & (PAGE - 1)
             many = min(PAGE - at, high - low)
@@ -97,14 +97,14 @@ class Copies:
 
 
 def _runs(copies: Page) -> Iterator[tuple[int, int, int]]:
-    """Yield the runs of equal counts: where each begins, how long it is, the count."""
+    """Yield the runs of equal counts: start, length, count."""
     starts = np.flatnonzero(np.concatenate([[True], copies[1:] != copies[:-1]])) if len(copies) else np.zeros(0, dtype=np.int64)
     counts = np.diff(np.append(starts, len(copies)))
     yield from zip(starts.tolist(), counts.tolist(), copies[starts].tolist(), strict=True)
 
 
 def beyond(now: Iterable[Counted], then: Iterable[Counted]) -> list[Counted]:
-    """Return the copies of ``now`` that ``then`` had not, as runs: first position, how many, how many copies each.
+    """Return the copies in ``now`` that are not in ``then``, as runs: first position, number of positions, copies of each.
 
     >>> beyond([(0, 10, 2), (20, 1, 1)], [(0, 5, 2), (5, 5, 1)])
     [(5, 5, 1), (20, 1, 1)]
@@ -124,7 +124,7 @@ def beyond(now: Iterable[Counted], then: Iterable[Counted]) -> list[Counted]:
 
 
 def _join(found: list[Any], run: tuple[int, ...]) -> None:
-    """Append a run, or let the last one be longer where the two are neighbours of one count."""
+    """Append a run, or lengthen the last run if the new one follows it with the same count."""
     if found and found[-1][0] + found[-1][1] == run[0] and found[-1][2:] == run[2:]:
         found[-1] = (found[-1][0], found[-1][1] + run[1], *run[2:])
     else:

@@ -1,4 +1,4 @@
-"""Which faults a stream can have, and which is the next one: drawn from the seed and its number alone."""
+"""The faults that a stream can have, and the drawing of the next one from the seed and its number alone."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from harness.model.semantics import Semantic
 
 STEPS: Final = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN})
-"""Where a fault can strike on the wire: frames that each partition has of its own."""
+"""Frames at which a fault can strike on the wire: each partition has frames of its own of these kinds."""
 PLACES: Final = frozenset({"before-send", "before-processing", "before-recording", "before-commit"})
-"""Where one can strike inside the bulk programs."""
+"""Failpoints at which a fault can strike inside the bulk programs."""
 MOST_HITS: Final = 20
 VICTIMS: Final = frozenset({Role.PRODUCER, Role.CONSUMER, Role.BROKER})
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A fault, and where it strikes: at the ``hit``-th frame, or pass of a failpoint, of a partition, from its arming on."""
+    """A fault, and where it strikes: at the ``hit``-th frame (or pass of a failpoint) of a partition after it was armed."""
 
     number: int
     scenario: Scenario
@@ -39,14 +39,14 @@ class Drawn:
 
 
 def drawn(scenarios: tuple[Scenario, ...], seed: int, number: int, partitions: int, most: int = MOST_HITS) -> Drawn:
-    """Draw a fault."""
+    """Draw the fault of a number: its scenario, partition and hit (at most ``most``, and at most MOST_HITS)."""
     dice = random.Random(f"{seed}/{number}")
     scenario, partition = dice.choice(scenarios), dice.randrange(partitions)
     return Drawn(number, scenario, partition, 1 + int(dice.random() * max(1, min(most, MOST_HITS))))
 
 
 def streamable(scenarios: Iterable[Scenario], semantic: Semantic) -> tuple[Scenario, ...]:
-    """Return the scenarios of the plain pipeline whose fault can strike a stream under a semantic, and is no control."""
+    """Return the scenarios of the plain pipeline whose fault can strike a stream under a semantic. Controls are left out."""
     return tuple(one for one in scenarios if _fits(one, semantic))
 
 

@@ -1,4 +1,4 @@
-"""What came of a stream: a line of ``soak.jsonl`` for each fault, the verdict on the whole, and what people are shown."""
+"""The results of a stream: a line of ``soak.jsonl`` for each fault, the verdict on the whole, and the lines for a terminal."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMED: Final = 5
-"""Runs of positions on a line for people."""
+"""How many runs of positions a line for a terminal names."""
 Run = list[int]
-"""Partition, first position, how many positions; of duplicates also how many copies each has besides."""
+"""Partition, first position, number of positions; a run of duplicates also has the number of extra copies of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """What came of one fault. ``windows``: of each partition, its first position and the one behind its last."""
+    """The result of one fault. ``windows``: for each partition, the first position and the position after the last one."""
 
     number: int
     scenario: str
@@ -40,16 +40,16 @@ class Struck:
 
     @property
     def green(self) -> bool:
-        """Whether it ended as it should."""
+        """Whether the promise was kept."""
         return self.verdict == Kind.KEPT
 
 
 @dataclass
 class Streamed:
-    """What came of a stream so far.
+    """The results of a stream so far.
 
-    ``outside``: once the stream has ended, what was lost and duplicated in no window, and which copies were added to a window
-    after it was judged (``late``).
+    ``outside``: once the stream has ended, the records lost or duplicated outside every window, and the copies that were added to
+    a window after it was judged (``late``).
     """
 
     faults: list[Struck] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Streamed:
 
     @property
     def kind(self) -> Kind:
-        """The verdict on the whole: the worst of all faults, and of what is outside of their windows."""
+        """The verdict on the whole: the worst of those on all faults, and on the records outside their windows."""
         kinds = [Kind(one.verdict) for one in self.faults]
         if self.stuck:
             kinds.append(Kind.STUCK)
@@ -74,19 +74,19 @@ class Streamed:
         return merge(kinds)
 
     def total(self, name: str) -> int:
-        """Return a count over all windows, and outside of them."""
+        """Return a count over all windows and the records outside them."""
         return sum(one.counts[name] for one in self.faults) + (self.outside["counts"][name] if self.outside else 0)
 
 
 def fault_line(one: Struck) -> str:
-    """Say what came of one fault."""
+    """Return the line about one fault: verdict, window, lost and duplicated positions, seconds."""
     where = ", ".join(f"{partition}:{low:,}-{high - 1:,}" for partition, (low, high) in enumerate(one.windows))
     ids = "".join(f"; {word} {_named(runs)}" for word, runs in (("lost", one.lost), ("duplicated", one.duplicated)) if runs)
     return f"fault {one.number}, {one.scenario}: {one.verdict}, {one.reason}; window {where}{ids}; {one.seconds:.1f} s"
 
 
 def progress_line(found: Streamed, recorded: int, records: int, seconds: float, new: int) -> str:
-    """Say how far it is: records, faults, rate, time left."""
+    """Return the line about progress: records, faults, rate, time left."""
     rate = new / seconds if seconds > 0 else 0.0
     minutes, rest = divmod(int((records - recorded) / rate) if rate else 0, 60)
     done = f"{recorded:,} of {records:,} records ({100 * recorded // records} %), {counted(len(found.faults), 'fault')}"
@@ -94,7 +94,7 @@ def progress_line(found: Streamed, recorded: int, records: int, seconds: float, 
 
 
 def as_lines(found: Streamed, records: int, folder: Path) -> list[str]:
-    """Return what a terminal shows at the end: what is not as it should be, the totals, the verdict."""
+    """Return the lines that a terminal shows at the end: each finding, the totals, the verdict."""
     lines: list[str] = []
     for one in found.faults:
         if not one.green or one.lost or one.duplicated:
@@ -103,11 +103,11 @@ def as_lines(found: Streamed, records: int, folder: Path) -> list[str]:
     if found.outside is not None:
         for word in ("lost", "duplicated"):
             if found.outside[word]:
-                lines += [f"in no fault's window: {word} {_named(found.outside[word])}"]
+                lines += [f"outside every fault's window: {word} {_named(found.outside[word])}"]
         if found.outside.get("late"):
-            lines += [f"after its window was judged: duplicated {_named(found.outside['late'])}"]
+            lines += [f"after the window was judged: duplicated {_named(found.outside['late'])}"]
         if found.outside["counts"]["phantom"]:
-            lines.append(f"in no fault's window: {found.outside['counts']['phantom']:,} phantom")
+            lines.append(f"outside every fault's window: {found.outside['counts']['phantom']:,} phantom")
     if found.stuck:
         lines.append(f"stuck: {found.stuck}")
     totals = {name: found.total(name) for name in ("lost", "duplicated", "phantom", "absorbed")}
@@ -127,7 +127,7 @@ def _named(runs: list[Run]) -> str:
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:
-    """Read the lines there are; a last line that was cut is none.
+    """Read the lines of a file. A last line that a crash cut off is removed from the file.
 
     Raises:
         SoakError: a line before the last one is damaged.
@@ -140,14 +140,14 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
     try:
         found = [json.loads(line) for line in lines]
     except ValueError as error:
-        raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
+        raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
     if not all(isinstance(line, dict) for line in found):
-        raise SoakError(f"{file} is damaged; begin another soak")
+        raise SoakError(f"{file} is damaged: a line is no JSON object; start a new soak, without --resume")
     return found
 
 
 def append_line(file: Path, line: dict[str, Any]) -> None:
-    """Append a line, so that it is there after any crash."""
+    """Append a line and write it through to the disk, so that a crash does not lose it."""
     with file.open("ab", buffering=0) as opened:
         opened.write(json.dumps(line).encode() + b"\n")
         os.fsync(opened.fileno())

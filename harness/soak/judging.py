@@ -1,4 +1,4 @@
-"""The verdict on one fault of a stream: what its history proves, and what was lost and duplicated in its window."""
+"""The verdict on one fault of a stream, from its history and from the records lost and duplicated in its window."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was seen of a fault: marks of its partition when it was armed and when it had struck, and what its window has."""
+    """Everything known about a fault: its history, and the counts of its window."""
 
     drawn: Drawn
     semantic: Semantic
     history: History
     unheard: bool
-    """Whether the partition's producer did not hear of something that it had sent, and left it at that."""
+    """Whether the partition's producer got no answer to something that it had sent, and did not send it again."""
     lost: int
     duplicated: int
     absorbed: int
     phantom: int
     unit: int
-    """How many records a producer takes at once."""
+    """How many records a producer takes from the source at once."""
 
 
 def judge(seen: Window) -> tuple[Kind, str]:
@@ -123,27 +123,27 @@ def _hits(seen: Window) -> list[Event]:
 
 
 def _deaths(fault: object, node: str, hit: Event, killed: Sequence[Event]) -> Iterator[str]:
-    """Yield what is wrong with who has died: each victim once, by SIGKILL, behind the hit, and nobody else."""
+    """Yield what is wrong with the deaths: each victim must die once, by SIGKILL, after the hit, and no other program may."""
     victims: tuple[Role, ...] = fault.victims if isinstance(fault, Kill) else ()
     partition = node.rpartition("-")[2]
     names = {str(role): (f"{role}-{partition}" if role is not Role.BROKER else "broker-1") for role in victims}
     for role, name in names.items():
         of = [e for e in killed if e["node"] == name]
         if not of:
-            yield f"{name} was to be killed, and was not"
+            yield f"the fault had to kill {name}, and did not"
         elif of[0]["signal"] != signal.SIGKILL:
             yield f"{name} did not die by SIGKILL: it ended with status {of[0]['status']}"
         elif of[0]["t"] < hit["t"]:
             yield f"{name} was dead before the fault fired"
         elif hit["event"] == kinds.FAILPOINT and role == node.rpartition("-")[0] and hit["pid"] != of[0]["pid"]:
-            yield f"the failpoint was hit by process {hit['pid']}, and {of[0]['pid']} has died"
+            yield f"process {hit['pid']} hit the failpoint, but process {of[0]['pid']} died"
     others = [e for e in killed if e["node"] not in names.values() and e["status"] != 0]
     if others:
-        yield f"{others[0]['node']} has died, which nobody was to kill"
+        yield f"{others[0]['node']} died, although the fault does not kill it"
 
 
 def _became(fault: object, history: History) -> Iterator[str]:
-    """Yield what is wrong with what became of the frame that was hit."""
+    """Say that the frame at which the fault struck was not lost as the fault requires."""
     phases = {e["phase"] for e in history.of(kinds.RULE) if e["rule"] == "fault"}
     wanted = {"dropped", "cut"} if isinstance(fault, Drop) else {"discarded"}
     if missing := wanted - phases:
@@ -151,11 +151,11 @@ def _became(fault: object, history: History) -> Iterator[str]:
 
 
 def _missing_sign(seen: Window, sign: object) -> str | None:
-    """Return what is not seen of a protection; ``None``: it is.
+    """Say which sign of protection is missing, or return ``None`` if it was seen.
 
-    Where a frame with records was discarded and none of them is missing, they were sent again; where its answer was, and no
-    record is there twice, a transaction that was aborted or the broker took care of that, or the client did not send again: then
-    its producer heard nothing of it, or died and went on behind it.
+    If a frame with records was discarded and none of its records is missing, the client sent them again. If an answer was
+    discarded and no record is there twice, then a transaction was aborted, or the broker absorbed the second copy, or the
+    client did not send again: its producer got no answer, or died and resumed past the records.
     """
     partition, history = seen.drawn.partition, seen.history
     arrived_all_the_same = getattr(seen.drawn.scenario.fault.at, "direction", None) is Direction.REQUEST and not seen.lost  # type: ignore[attr-defined]
@@ -178,7 +178,7 @@ def _missing_sign(seen: Window, sign: object) -> str | None:
 
 
 def _sent_again(seen: Window) -> bool:
-    """Whether what the client asked next of this kind was the same request over another connection.
+    """Whether the client's next request of this kind was the same one over another connection.
 
     A producer has one request in flight, and asks for the end of a transaction before it begins the next one.
     """
@@ -196,10 +196,10 @@ def _sent_again(seen: Window) -> bool:
 
 
 def _fetched_again(seen: Window) -> bool:
-    """Whether a dropped answer to a Fetch had records, and none of them is missing."""
+    """Whether a dropped answer to a Fetch had records, and none of these is missing."""
     hits = _hits(seen)
     return isinstance(seen.drawn.scenario.fault, Drop) and bool(hits) and not seen.lost and hits[0]["size"] > LEAST_FETCH
 
 
 LEAST_FETCH: Final = 500
-"""Bytes of an answer to a Fetch that has records for sure: an empty one has some hundred."""
+"""Size from which an answer to a Fetch certainly has records, in bytes: an empty answer has some hundred bytes."""

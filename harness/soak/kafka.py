@@ -1,4 +1,4 @@
-"""A stream on Kafka: a producer and a consumer for each partition, one broker, all through the wire."""
+"""A stream on Kafka: one broker, and a producer and a consumer for each partition, connected through the wire."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ READY_S: Final = 120.0
 
 @dataclass
 class _Struck:
-    """The fault on its way."""
+    """The fault that is under way, and its history."""
 
     cell: str
     history: HistoryWriter
@@ -42,7 +42,7 @@ class _Struck:
 
 
 class KafkaFlow:
-    """Implements :class:`harness.soak.stream.Flow`."""
+    """The flow of a stream through Kafka. Implements :class:`harness.soak.stream.Flow`."""
 
     def __init__(self, asked: Stream, system: KafkaSystem) -> None:
         self._asked = asked
@@ -57,7 +57,7 @@ class KafkaFlow:
     # -- Flow ---------------------------------------------------------------------------------------------------------
 
     def begin(self, folder: Path, begins: Sequence[int]) -> None:
-        """Start a broker with its wire, the consumers, the producers."""
+        """Start a broker with its wire, then the consumers, then the producers."""
         self._folder = folder
         for name in ("kafka", "logs"):
             (folder / name).mkdir()
@@ -80,7 +80,7 @@ class KafkaFlow:
         self._struck = None
 
     def strike(self, fault: Drawn, folder: Path) -> None:
-        """Arm a fault, let it happen, heal it."""
+        """Arm a fault, wait until it has struck, heal it."""
         cell = f"fault-{fault.number}"
         so_far = SoFar(folder / HISTORY)
         history = HistoryWriter(folder / HISTORY / "runner.jsonl", cell=cell, by="runner")
@@ -103,7 +103,7 @@ class KafkaFlow:
         controls.disarm()
 
     def over(self) -> None:
-        """Write no more of the fault; what everybody has read is deleted from the topic."""
+        """Close the fault's history, and delete from the topic the records that the consumers have read."""
         if self._struck is None:
             return
         for stage in self._all():
@@ -116,15 +116,15 @@ class KafkaFlow:
         transport.observer.delete(TOPIC, {partition: offset - 1 for partition, offset in read.items()})  # the last is a cursor
 
     def results(self, partition: int, table: str, row: int) -> Iterable[tuple[int, int, int]]:
-        """Yield the runs that a partition's sink has behind a row."""
+        """Yield the runs in a partition's sink after a row."""
         return self._results[partition].since(table, row)
 
     def strange(self) -> int:
-        """Return how many values were none of ours, or damaged."""
+        """Return how many values in the sinks were no records of this stream, or were damaged."""
         return sum(results.strange() for results in self._results)
 
     def trouble(self) -> str | None:
-        """Say which program has ended though it should not have."""
+        """Say which program has ended although it should run, or return ``None``."""
         self._running().check()
         for stage in self._all():
             end = stage.node.exit if stage.node is not None else None
@@ -133,7 +133,7 @@ class KafkaFlow:
         return None
 
     def close(self) -> None:
-        """End everything; what the broker kept is removed."""
+        """End all processes, and remove the broker's files."""
         if self._deployed is not None:
             self._deployed.close()
             self._deployed = None

@@ -1,12 +1,12 @@
-"""A stream: records flow at full speed, and one fault after the other strikes them. Each is judged as soon as its window is past.
+"""A stream: records flow at full speed while one fault after another strikes. Each fault is judged as soon as its window is past.
 
-The window of a fault is, for each partition, the positions from the last one that was through when it was armed, to the last one
-that was taken from the source when it was healed and records flowed again. What is lost or duplicated in it is the fault's.
-Outside of every window nothing may be, nor may a copy be added to a window that was judged. Faults strike one after the other,
-and their windows do not overlap.
+The window of a fault is a range of positions in each partition. It begins after the last record that was finished when the fault
+was armed. It ends with the last record that had been taken from the source when the fault was healed and records flowed again.
+Records lost or duplicated in the window count for that fault. Outside all windows no record may be lost or duplicated, and no
+copy may be added to a window after it was judged. Windows do not overlap.
 
-``soak.jsonl`` has a line for each beginning (a *leg*), each fault that was armed, each that was judged, and the end. A soak that
-was ended goes on with another leg, behind the last window that was judged: what is recorded beyond that is counted anew.
+``soak.jsonl`` has a line for each start (a *leg*), each armed fault, each judged fault, and the end. A soak that was interrupted
+continues with another leg, after the last judged window: records beyond that window are counted anew.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ RECORD_BYTES: Final = 100
 POLL_S: Final = 0.05
 SAY_S: Final = 2.0
 STILL_S: Final = 120.0
-"""How long nothing may be taken or done before the stream counts as stuck."""
+"""How many seconds no record may be taken or finished before the stream counts as stuck."""
 JOIN_S: Final = 30.0
 FEWEST_HITS: Final = 2
-"""A fault strikes, at the latest, when one in so many of the units that are left is through."""
+"""A fault strikes at the latest when one in so many of the remaining units is finished."""
 FEWEST_LEFT: Final = 16
-"""Units that must be left of each partition for another fault: it must not strike the end, and records flow while it is armed."""
+"""Units that each partition must have left for another fault, because records flow while the fault waits for its hit."""
 FIRST_AT: Final = 0.2
-"""The first fault comes when this share of the records is through, if not before."""
+"""The first fault is armed when this share of the records is finished, or earlier."""
 
 FEWEST_UNITS: Final = 40
-"""Units of a partition, where there are few records; a unit has at least LEAST_UNIT."""
+"""Units of a partition if there are few records; a unit has at least LEAST_UNIT records."""
 LEAST_UNIT: Final = 50
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What is streamed, and where it is saved."""
+    """What a stream runs (records, faults, seed), and the folder in which it is saved."""
 
     folder: Path
     scenarios: tuple[Scenario, ...]
@@ -77,7 +77,7 @@ class Stream:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What must be the same where it goes on."""
+        """The settings that must be the same when the stream continues."""
         return {
             "kind": "stream", "faults": [one.id for one in self.scenarios], "semantic": self.semantic, "records": self.records,
             "faults_per_minute": self.faults_per_minute, "seed": self.seed, "unit": self.unit, "partitions": self.partitions,
@@ -86,42 +86,42 @@ class Stream:
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """How many records each partition has."""
+        """How many records each partition has, by partition."""
         each, more = divmod(self.records, self.partitions)
         return tuple(each + (partition < more) for partition in range(self.partitions))
 
     def draw(self, number: int, left: int) -> Drawn:
-        """Return the fault of a number; ``left``: how many units its partition has at least."""
+        """Return the fault of a number. ``left``: how many units its partition still has, at least."""
         return drawn(self.scenarios, self.seed, number, self.partitions, min(MOST_HITS, left // FEWEST_HITS))
 
 
 class Flow(Protocol):
-    """What a stream runs on. ``marks`` and the results are in the folder that it was begun with."""
+    """The system that a stream runs on. ``marks`` and the results are in the folder given to ``begin``."""
 
     def begin(self, folder: Path, begins: Sequence[int]) -> None:
-        """Let records flow, of each partition from a position on."""
+        """Start the flow of records. ``begins``: the first position of each partition."""
 
     def strike(self, fault: Drawn, folder: Path) -> None:
-        """Arm a fault, let it happen, heal it. Its history is written below ``folder``. Returns where it never fires."""
+        """Arm a fault, wait until it has struck (or cannot any more), heal it. Its history is written below ``folder``."""
 
     def over(self) -> None:
-        """Write no more of the fault: its window is past."""
+        """Close the history of the fault, whose window is past."""
 
     def results(self, partition: int, table: str, row: int) -> Iterable[tuple[int, int, int]]:
-        """Yield the runs that were ``recorded`` or ``absorbed`` in this leg, behind a row: row, first position, how many."""
+        """Yield the runs ``recorded`` or ``absorbed`` (``table``) in this leg after a row: row, first position, number."""
 
     def strange(self) -> int:
-        """Return how many values of this leg were no records, or damaged."""
+        """Return how many values of this leg were no records of the stream, or were damaged."""
 
     def trouble(self) -> str | None:
-        """Say which program has ended though it should not have; only asked between faults."""
+        """Say which program has ended although it should run, or return ``None``. The stream asks only between faults."""
 
     def close(self) -> None:
-        """End everything. Safe to call twice."""
+        """End all processes. Safe to call twice."""
 
 
 class Progress(Protocol):
-    """Who is told how far it is."""
+    """Shows the progress of a stream."""
 
     def say(self, text: str) -> None:
         """Show a line."""
@@ -129,7 +129,7 @@ class Progress(Protocol):
 
 @dataclass
 class _Open:
-    """A fault on its way: how far all was when it was armed; then what was taken when it was healed, and when it was past."""
+    """A fault under way: the marks when it was armed, when it was healed, and when its window was past."""
 
     fault: Drawn
     folder: Path
@@ -138,16 +138,16 @@ class _Open:
     thread: threading.Thread
     failed: list[BaseException]
     before: int
-    """Absorbed so far, of all partitions."""
+    """How many copies all partitions had absorbed when the fault was armed."""
     strange: int
     unheard: int
-    """How far the struck partition's producer had gone on without an answer."""
+    """The position to which the struck partition's producer had gone on without an answer."""
     healed: list[int] | None = None
     highs: list[int] | None = None
 
 
 class Streaming:
-    """One leg of a stream."""
+    """One leg of a stream: it runs the flow, arms faults and judges them."""
 
     def __init__(self, asked: Stream, flow: Flow, progress: Progress, clock: Callable[[], float] = time.monotonic,
                  poll_s: float = POLL_S) -> None:  # fmt: skip
@@ -175,7 +175,7 @@ class Streaming:
     # -- the run ----------------------------------------------------------------------------------------------------
 
     def run(self) -> Streamed:
-        """Stream until all records are through and judged, or Ctrl-C. Goes on where the folder has a stream.
+        """Stream until all records are finished and judged, or until Ctrl-C. A stream in the folder is continued.
 
         Raises:
             SoakError: the folder has another soak, or a damaged one.
@@ -211,10 +211,10 @@ class Streaming:
         return found
 
     def _resume(self) -> bool:
-        """Read what there is of it; true where it has ended already.
+        """Read the stream's file; return whether the stream has ended already.
 
         Raises:
-            SoakError: a line is none that a stream writes.
+            SoakError: a stream does not write such a line.
         """
         for line in read_lines(self._file):
             if {"leg", "begins"} == set(line):
@@ -226,18 +226,23 @@ class Streaming:
             elif {"counts", "lost", "duplicated"} <= set(line):
                 self.found.outside = line
             else:
-                raise SoakError(f"{self._file} is damaged: {json.dumps(line)[:80]} is no line of a stream; begin another soak")
+                why = f"{json.dumps(line)[:80]} is no line of a stream"
+                raise SoakError(f"{self._file} is damaged: {why}; start a new soak, without --resume")
         self._before_leg = len(self.found.faults)
         return self.found.outside is not None
 
     def _begin_leg(self) -> None:
-        """Let records flow, from behind the last window that was judged."""
+        """Start the flow after the last window that was judged.
+
+        Raises:
+            SoakError: the files of an earlier leg are damaged.
+        """
         asked, number = self._asked, len(self._legs)
         self._copies = [Copies(0, end) for end in asked.ends]
         try:
             begins = self._behind() if number else [0] * asked.partitions
         except (OSError, ValueError, struct.error, sqlite3.DatabaseError) as error:
-            raise SoakError(f"{asked.folder / LEGS} is damaged: {error}; begin another soak") from error
+            raise SoakError(f"{asked.folder / LEGS} is damaged: {error}; start a new soak, without --resume") from error
         folder = asked.folder / LEGS / str(number)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -247,9 +252,9 @@ class Streaming:
         self._flow.begin(folder, begins)
 
     def _behind(self) -> list[int]:
-        """Count the results of all legs so far, of each up to where the next one begins; return where this one does.
+        """Count the results of all earlier legs, each up to the start of the next one; return the first positions of this leg.
 
-        That is what the last one had through, but not behind a fault that was armed and is not judged.
+        A leg starts after the last finished record, but not after the start of a window that was not judged.
         """
         folders = [self._asked.folder / LEGS / str(leg["leg"]) for leg in self._legs]
         with Marks(folders[-1] / MARKS) as marks:
@@ -273,7 +278,7 @@ class Streaming:
         return begins
 
     def _pump(self) -> None:
-        """Count what has been recorded since."""
+        """Count the results that have been recorded since the last call."""
         for partition, rows in enumerate(self._rows):
             for row, first, count in self._flow.results(partition, "recorded", rows["recorded"]):
                 self._copies[partition].add(first, count)
@@ -287,7 +292,7 @@ class Streaming:
         return [self._marks.read(partition) for partition in range(self._asked.partitions)]
 
     def _ended(self) -> bool:
-        """Whether every partition's end was seen, and no fault is open."""
+        """Whether every partition has reached its end, and no fault is under way."""
         return self._open is None and all(mark.done > end for mark, end in zip(self._all_marks(), self._asked.ends, strict=True))
 
     def _recorded(self) -> int:
@@ -296,13 +301,13 @@ class Streaming:
     # -- faults -------------------------------------------------------------------------------------------------------
 
     def _step(self, since: float) -> None:
-        """Arm the next fault, or bring the open one further."""
+        """Arm the next fault, or continue with the one under way."""
         marks, now = self._all_marks(), self._clock()
         if self._moved[0] != marks:
             self._moved = (marks, now)
         if now - self._moved[1] > STILL_S:
-            behind = [f"partition {p}: {mark.taken} taken, {mark.done} through" for p, mark in enumerate(marks)]
-            self.found.stuck = f"nothing has moved for {STILL_S:.0f} s; {'; '.join(behind)}"
+            behind = [f"partition {p}: {mark.taken} taken, {mark.done} finished" for p, mark in enumerate(marks)]
+            self.found.stuck = f"no record has moved for {STILL_S:.0f} s; {'; '.join(behind)}"
         elif self._open is not None:
             self._follow(self._open, marks)
         elif (trouble := self._flow.trouble()) is not None:
@@ -340,7 +345,7 @@ class Streaming:
         thread.start()
 
     def _follow(self, fault: _Open, marks: list[Mark]) -> None:
-        """Wait for its end; then for what was under way; then judge."""
+        """Wait until the fault has ended, then until the records under way are finished; then judge it."""
         if fault.thread.is_alive():
             return
         if fault.failed:
@@ -387,7 +392,7 @@ class Streaming:
         self._progress.say(fault_line(struck))
 
     def _anomalies(self, windows: list[tuple[int, int]]) -> tuple[list[Run], list[Run]]:
-        """Return what was lost and duplicated in a window of each partition."""
+        """Return the runs of lost and of duplicated positions in a window of each partition."""
         lost: list[Run] = []
         more: list[Run] = []
         for partition, (low, high) in enumerate(windows):
@@ -397,7 +402,7 @@ class Streaming:
         return lost, more
 
     def _close(self) -> None:
-        """Judge what lies in no window, and copies that were added to a window after it was judged."""
+        """Judge the records outside all windows, and the copies that were added to a window after it was judged."""
         lost: list[Run] = []
         more: list[Run] = []
         late: list[Run] = []
@@ -430,7 +435,7 @@ class Streaming:
 
 
 def unit_of(records: int) -> int:
-    """Return how many records a unit has, so that there are enough units for faults.
+    """Return how many records a unit has, such that there are enough units for faults.
 
     >>> unit_of(4000), unit_of(10**7)
     (50, 20000)

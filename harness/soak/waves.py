@@ -1,9 +1,8 @@
-"""A soak: one fault after the other, each at a random exact point of a wave of records of its own, until all records are through.
+"""A soak in waves: each wave has its own records and one fault at a random exact point, until all records were offered.
 
-Each wave is a cell with topics and groups of its own, on one broker that stays. It is accounted for and judged when it ends, so
-that every loss and duplicate has the fault in whose wave it fell, and no more than a wave is ever in memory. What was found is
-appended to ``soak.jsonl``, a line per wave; a soak that was ended goes on behind the last of them. Histories of waves that ended
-as they should are removed.
+Each wave is a cell with topics and groups of its own, on one broker that stays up. It is judged when it ends. So every loss and
+duplicate belongs to the fault of its wave, and memory never holds more than one wave. Each wave appends one line to
+``soak.jsonl``; an interrupted soak continues after the last line. The histories of green waves are removed.
 """
 
 from __future__ import annotations
@@ -38,22 +37,22 @@ SOAK_FILE: Final = "soak.json"
 WAVES_FILE: Final = "soak.jsonl"
 RUNS: Final = "runs"
 ROUND: Final = 10
-"""Waves that are run without asking anew how great they should be."""
+"""How many waves are run before the number of records per wave is computed anew."""
 GROWTH: Final = 8
-"""How many times the records of the waves before a wave may have."""
+"""A wave has at most this many times the records of the waves before it."""
 SHOWN_IDS: Final = 200
 NAMED: Final = 10
-"""Ids on a line."""
+"""How many ids a line for a terminal names."""
 COUNTED: Final = ("offered", "recorded", "lost", "duplicated", "phantom", "resurrected", "torn")
 
 
 class SoakError(UsageError):
-    """A soak cannot be, or cannot go on, as it was asked for; one line that says what to do."""
+    """A soak cannot start or continue as asked; the message is one line that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """What came of one fault: the cell, the counts, the records it lost and duplicated (the first SHOWN_IDS), the verdict."""
+    """The result of one fault: cell, counts, lost and duplicated records (the first SHOWN_IDS of each), verdict."""
 
     number: int
     cell: str
@@ -68,12 +67,15 @@ class Wave:
     reason: str
     seconds: float
     saved: str | None
-    """Where its history is, of a wave that did not end as it should."""
+    """The folder of the wave's history, if the wave is not green."""
 
 
 @dataclass(frozen=True)
 class Soak:
-    """What is soaked, and where it is saved. ``cells``: one for each fault that may be drawn; seed and records are the wave's."""
+    """What a soak runs, and the folder in which it is saved.
+
+    ``cells``: one for each fault that may be drawn; each wave sets its own seed and number of records.
+    """
 
     folder: Path
     cells: tuple[Cell, ...]
@@ -84,13 +86,13 @@ class Soak:
     command: str
 
     def cell(self, number: int, records: int) -> Cell:
-        """Return the cell of a wave: the fault, and by its seed the record it hits, are drawn from the number."""
+        """Return the cell of a wave. The number decides the fault, and (by the cell's seed) the record that the fault hits."""
         drawn = random.Random(f"{self.seed}/{number}").choice(self.cells)
         return replace(drawn, seed=self.seed * 1_000_000 + number, records=records)
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What must be the same where it goes on."""
+        """The settings that must be the same when the soak continues."""
         return {
             "faults": sorted(cell.id.rpartition("/")[0] for cell in self.cells), "seed": self.seed,
             "faults_per_minute": self.faults_per_minute,
@@ -99,7 +101,7 @@ class Soak:
 
 @dataclass
 class Soaked:
-    """What came of a soak so far."""
+    """The results of a soak so far."""
 
     waves: list[Wave] = field(default_factory=list)
     interrupted: bool = False
@@ -111,13 +113,13 @@ class Soaked:
 
     @property
     def kind(self) -> Kind:
-        """The verdict on the whole: the worst of the waves; void where there is none."""
+        """The verdict on the whole: the worst of all waves, or void if there is no wave."""
         seen = {Kind(wave.verdict) for wave in self.waves}
         return next((kind for kind in WORST if kind in seen), Kind.VOID)
 
     @property
     def red(self) -> list[Wave]:
-        """Waves that did not end as they should."""
+        """The waves that are not green."""
         return [wave for wave in self.waves if not wave.green]
 
     def total(self, name: str) -> int:
@@ -126,10 +128,10 @@ class Soaked:
 
 
 def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.monotonic) -> Soaked:
-    """Run waves until all records were offered, or Ctrl-C. Goes on where the folder has a soak.
+    """Run waves until all records were offered, or until Ctrl-C. A soak in the folder is continued.
 
     Raises:
-        SoakError: the folder has a soak of something else.
+        SoakError: the folder has a soak with other settings, or a run ended before all its waves.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
     found = Soaked(read_waves(asked.folder / WAVES_FILE) if begun(asked.folder, asked.asked) else [])
@@ -157,14 +159,14 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
         found.interrupted = saved.info.interrupted
         _forget(saved.directory, [result for result in saved.results if result.verdict.green])
         if not found.interrupted and len(saved.results) < many:
-            raise SoakError(f"not every wave was run: look at {saved.directory}")
+            raise SoakError(f"a run ended before all its waves were run: see {saved.directory}")
     return found
 
 
 def wave_records(waves: Sequence[Wave], asked: Soak) -> int:
-    """Return how many records the next waves have, so that each takes what a fault may take.
+    """Return how many records the next waves have, such that the faults come at the asked rate.
 
-    What a wave takes beside its records is known from the least of them; what a record takes from the last ones.
+    The smallest waves show how many seconds a wave needs besides its records, the last waves how many a record needs.
     """
     left = max(asked.records - sum(wave.counts["offered"] for wave in waves), LEAST_RECORDS)
     if not waves:
@@ -180,18 +182,18 @@ def wave_records(waves: Sequence[Wave], asked: Soak) -> int:
 
 
 def progress_line(found: Soaked, asked: Soak, seconds: float, records: int) -> str:
-    """Say how far it is: records, faults, rate, time left, what was found."""
+    """Return the line about progress: records, faults, rate, time left, findings."""
     rate = records / seconds if seconds > 0 else 0.0
     left = (asked.records - found.records) / rate if rate else 0.0
     minutes, rest = divmod(int(max(left, 0)), 60)
     share = min(100, round(100 * found.records / asked.records))
     told = f"{found.total('lost')} lost, {found.total('duplicated')} duplicated"
     done = f"{found.records:,} of {asked.records:,} records ({share} %), {counted(len(found.waves), 'fault')}"
-    return f"{done}; {rate:,.0f} records/s, {minutes}:{rest:02} left; {told}, {len(found.red)} not as it should be"
+    return f"{done}; {rate:,.0f} records/s, {minutes}:{rest:02} left; {told}, {len(found.red)} not green"
 
 
 def as_lines(found: Soaked, asked: Soak) -> list[str]:
-    """Return what a terminal shows at the end: each wave with a finding, the totals, the verdict."""
+    """Return the lines that a terminal shows at the end: each wave with a finding, the totals, the verdict."""
     lines: list[str] = []
     for wave in found.waves:
         named = [_named(word, ids) for word, ids in (("lost", wave.lost), ("duplicated", wave.duplicated)) if ids]
@@ -211,7 +213,7 @@ def _named(word: str, ids: Sequence[str]) -> str:
 
 
 def read_waves(file: Path) -> list[Wave]:
-    """Read the waves there are; a last line that was cut is none.
+    """Read the waves of a file. A last line that a crash cut off is removed from the file.
 
     Raises:
         SoakError: a line before the last one is damaged.
@@ -225,19 +227,24 @@ def read_waves(file: Path) -> list[Wave]:
     try:
         return [_read_wave(line) for line in lines]
     except (ValueError, TypeError) as error:
-        raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
+        raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
 
 
 def _read_wave(line: bytes) -> Wave:
-    """Return the wave of a line. Raises ValueError or TypeError where no soak writes such a line."""
+    """Return the wave of a line.
+
+    Raises:
+        ValueError: the line is no JSON, or has an unknown verdict or too few counts.
+        TypeError: the line has not the fields of a wave.
+    """
     wave = Wave(**json.loads(line))
     if not set(COUNTED) <= set(wave.counts) or wave.verdict not in set(Kind):
-        raise ValueError(f"fault {wave.number} has a line that no soak writes")
+        raise ValueError(f"the line of fault {wave.number} has an unknown verdict or lacks counts")
     return wave
 
 
 def begun(folder: Path, asked: Mapping[str, Any]) -> bool:
-    """Begin a soak in its folder; true where it had begun before.
+    """Begin a soak in its folder; return whether it had begun before.
 
     Raises:
         SoakError: the folder has another soak, or a damaged one.
@@ -250,10 +257,11 @@ def begun(folder: Path, asked: Mapping[str, Any]) -> bool:
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
+        raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
     differs = [name for name, value in asked.items() if not isinstance(before, dict) or before.get(name) != value]
     if differs:
-        raise SoakError(f"{folder} is another soak: its {' and '.join(differs)} differ; begin another one")
+        names = ", ".join(differs)
+        raise SoakError(f"{folder} has a soak with other settings ({names}): give those, or start a new soak, without --resume")
     return True
 
 
@@ -275,7 +283,7 @@ def _append(file: Path, wave: Wave) -> None:
 
 
 def _forget(directory: Path, green: Sequence[CellResult]) -> None:
-    """Remove what is of no use any more; the folder of a run where nothing is left of it."""
+    """Remove the folders of green waves, and the folder of the run if no other wave is left in it."""
     for result in green:
         shutil.rmtree(result.directory)
     if any(path.is_dir() and any(path.iterdir()) for path in directory.glob("cells")):
@@ -287,24 +295,24 @@ def _forget(directory: Path, green: Sequence[CellResult]) -> None:
 
 
 class _Listening:
-    """Progress that somebody else hears, too: of each wave its line alone is shown."""
+    """Progress that also calls a function for each ended wave."""
 
     def __init__(self, progress: Progress, ended: Callable[[CellResult], None]) -> None:
         self._progress, self._ended = progress, ended
 
     def say(self, text: str) -> None:
-        """Hand it on."""
+        """Pass the line on."""
         self._progress.say(text)
 
     def planned(self, cells: Sequence[Cell]) -> None:
-        """Hand it on."""
+        """Pass the plan on."""
         self._progress.planned(cells)
 
     def began(self, cell: Cell) -> None:
-        """Hand it on."""
+        """Pass the start on."""
         self._progress.began(cell)
 
     def ended(self, result: CellResult) -> None:
-        """Hand it on, and let the other one hear it."""
+        """Pass the result on, and call the function."""
         self._progress.ended(result)
         self._ended(result)

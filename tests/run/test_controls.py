@@ -188,7 +188,7 @@ def test_a_rule_is_armed_at_its_record(controls: WireControls, wire: Wire, offse
 
 def test_a_program_stops_and_a_frame_does_not(controls: WireControls) -> None:
     """How a program stops is no rule."""
-    with pytest.raises(TypeError, match="is how a program stops"):
+    with pytest.raises(TypeError, match="stops a program, but the trigger"):
         controls.arm(AT, Stop.PAUSE)
 
 

@@ -97,7 +97,7 @@ def test_planted_losses_and_duplicates_are_named_with_their_fault(tmp_path: Path
     assert found.kind is Kind.BROKEN
     assert found.recorded == RECORDS - 8
     told = as_lines(found, RECORDS, tmp_path)
-    assert "in no fault's window: lost 0:0 (1 records)" in told
+    assert "outside every fault's window: lost 0:0 (1 records)" in told
     assert any(line.startswith("fault 1, ") and f"lost {partition}:{low:,}-{low + 6:,} (7 records)" in line for line in told)
 
 
@@ -130,7 +130,7 @@ def test_the_wrong_process_killed_is_void(tmp_path: Path) -> None:
     found = streamed(play)
     bad = [one for one in found.faults if not one.green]
     assert [(one.number, one.verdict) for one in bad] == [(2, Kind.VOID)]
-    assert bad[0].reason == f"consumer-{bad[0].partition} was to be killed, and was not"
+    assert bad[0].reason == f"the fault had to kill consumer-{bad[0].partition}, and did not"
 
 
 def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_copy_that_is_added_to_a_judged_window_is_found(
     assert found.outside["duplicated"] == []
     assert found.total("duplicated") == 3
     assert found.kind is kind
-    told = f"after its window was judged: duplicated 0:{low:,}-{low + 1:,}, 0:{high - 1:,} (3 records)"
+    told = f"after the window was judged: duplicated 0:{low:,}-{low + 1:,}, 0:{high - 1:,} (3 records)"
     assert told in as_lines(found, RECORDS, tmp_path)
 
 
@@ -204,7 +204,7 @@ def test_a_line_that_no_stream_writes(tmp_path: Path, line: str) -> None:
     streamed(Play(asked(tmp_path), ends_at=60_000))
     with (tmp_path / WAVES_FILE).open("a") as opened:
         opened.write(line + "\n")
-    with pytest.raises(SoakError, match=r"is damaged.*; begin another soak"):
+    with pytest.raises(SoakError, match=r"is damaged.*; start a new soak"):
         streamed(Play(asked(tmp_path)))
 
 
@@ -218,20 +218,20 @@ def test_a_damaged_leg(tmp_path: Path, name: str, content: bytes | None) -> None
         file.unlink()
     if content is not None:
         (tmp_path / LEGS / "0" / name).write_bytes(content)
-    with pytest.raises(SoakError, match=r"is damaged.*; begin another soak"):
+    with pytest.raises(SoakError, match=r"is damaged.*; start a new soak"):
         streamed(Play(asked(tmp_path)))
 
 
 def test_another_stream_does_not_go_on(tmp_path: Path) -> None:
     """Nor one whose lines are damaged, nor waves."""
     streamed(Play(asked(tmp_path, records=20_000)))
-    with pytest.raises(SoakError, match="is another soak: its seed differ"):
+    with pytest.raises(SoakError, match=r"has a soak with other settings \(seed\)"):
         streamed(Play(asked(tmp_path, records=20_000, seed=4)))
     (tmp_path / WAVES_FILE).write_text("{\n")
     with pytest.raises(SoakError, match="is damaged"):
         streamed(Play(asked(tmp_path, records=20_000)))
     (tmp_path / SOAK_FILE).write_text('{"seed": 3}')
-    with pytest.raises(SoakError, match="is another soak"):
+    with pytest.raises(SoakError, match="has a soak with other settings"):
         streamed(Play(asked(tmp_path, records=20_000)))
 
 
