@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.model.scenario import Role
 
@@ -112,6 +112,17 @@ class Target(Protocol):
         """Start the node again and wait until it is ready."""
 
 
+@runtime_checkable
+class Awaited(Target, Protocol):
+    """A node whose restart has two halves. In between somebody else can act on who begins again."""
+
+    def begin_again(self) -> None:
+        """Start it again; do not wait until it is ready."""
+
+    def await_back(self) -> None:
+        """Wait until it is ready."""
+
+
 class Controls(Protocol):
     """The running cell, as a fault sees it."""
 
@@ -156,4 +167,4 @@ class Controls(Protocol):
         """
 
 
-__all__ = ["AtWrite", "Controls", "Fired", "InProgram", "NotFiredError", "OnWire", "Role", "Stop", "Target", "Trigger"]
+__all__ = ["AtWrite", "Awaited", "Controls", "Fired", "InProgram", "NotFiredError", "OnWire", "Role", "Stop", "Target", "Trigger"]

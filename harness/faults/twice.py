@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from harness.abilities import needs_of
-from harness.controls import InProgram
+from harness.abilities import Termination, needs_of
+from harness.controls import Awaited, InProgram
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.controls import Controls, Fired, Target, Trigger
     from harness.model.cell import Load
     from harness.model.scenario import Evidence, Role
-    from harness.wire.rules import How, Rule
+    from harness.wire.rules import How
 
 A = TypeVar("A")
 BEHIND = "second-"
@@ -25,6 +27,7 @@ class Twice:
     """``first`` strikes; then ``second`` strikes during the recovery, at a step counted from the first one, or at a record.
 
     Both are on the wire. A second fault that is counted from a death is armed after the death, before the successor starts.
+    Nobody waits for a successor until the second fault has struck: it may hold what that one needs to become ready.
     """
 
     id: ClassVar[str] = "twice"
@@ -62,10 +65,13 @@ class Twice:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Inject both faults, one after the other."""
-        second = _Second(controls)
-        self.first.inject(_Part(controls, applied=(lambda: self.second.arm(second)) if self._waits else None))
+        """Inject both faults, one after the other; wait for the restarted nodes at the end."""
+        begun: dict[str, Awaited] = {}
+        second = _Second(controls, begun)
+        self.first.inject(_First(controls, begun, applied=(lambda: self.second.arm(second)) if self._waits else lambda: None))
         self.second.inject(second)
+        for successor in begun.values():
+            successor.await_back()
         controls.say("healed")
 
     @property
@@ -75,27 +81,24 @@ class Twice:
 
 
 class _Part:
-    """The controls as one of two faults sees them. Only ``Twice`` itself says ``armed`` and ``healed``, once for both."""
+    """The controls as one of two faults sees them. Only ``Twice`` itself says ``armed`` and ``healed``, once for both.
 
-    def __init__(self, controls: Controls, applied: Any = None) -> None:
+    ``begun``: the nodes that were started again after the first fault and are not yet ready, by name.
+    """
+
+    def __init__(self, controls: Controls, begun: dict[str, Awaited] | None = None) -> None:
         self._controls = controls
-        self._applied = applied
+        self._begun: dict[str, Awaited] = {} if begun is None else begun
         self.load: Load = controls.load
 
     def arm(self, trigger: Trigger, act: Any) -> None:
         """Arm a trigger."""
-        self._controls.arm(trigger, self._named(act))
-
-    def _named(self, act: Rule) -> Rule:
-        return act
+        self._controls.arm(trigger, act)
 
     def say(self, phase: str, **fields: Any) -> None:
-        """Pass on what one fault says; when its victims are dead, arm what must be armed before their successors start."""
-        if phase in {"armed", "healed"}:
-            return
-        self._controls.say(phase, **fields)
-        if phase == "applied" and self._applied is not None:
-            self._applied()
+        """Pass on what one fault says."""
+        if phase not in {"armed", "healed"}:
+            self._controls.say(phase, **fields)
 
     def await_fired(self, trigger: Trigger) -> Fired:
         """Wait for a trigger."""
@@ -107,7 +110,11 @@ class _Part:
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return a node."""
-        return self._controls.target(role, node)
+        return self.met(self._controls.target(role, node))
+
+    def met(self, node: Target) -> Target:
+        """Return a node as this fault sees it."""
+        return node
 
     def settle(self) -> None:
         """Wait until every acknowledged record is recorded."""
@@ -122,11 +129,65 @@ class _Part:
 
     def ability(self, kind: type[A]) -> A:
         """Return an ability."""
-        return self._controls.ability(kind)
+        found: Any = self._controls.ability(kind)
+        return _Stages(found, self) if kind is Termination else found  # type: ignore[return-value]  # an ability by itself
+
+
+class _First(_Part):
+    """Whom it starts again is not waited for. ``applied``: what is done when its victims are dead, before they start again."""
+
+    def __init__(self, controls: Controls, begun: dict[str, Awaited], applied: Callable[[], None]) -> None:
+        super().__init__(controls, begun)
+        self._applied = applied
+
+    def say(self, phase: str, **fields: Any) -> None:
+        """Pass it on; then arm what must be armed before the successors start."""
+        super().say(phase, **fields)
+        if phase == "applied":
+            self._applied()
+
+    def met(self, node: Target) -> Target:
+        """Return a node that is not waited for when it starts again, where that can be done later."""
+        return cast("Target", _Victim(node, self._begun)) if isinstance(node, Awaited) else node
 
 
 class _Second(_Part):
-    """The controls as the second fault sees them: its rules get ids of their own."""
+    """The controls as the second fault sees them: its rules get ids of their own, and it waits for the nodes that it acts on."""
 
-    def _named(self, act: Rule) -> Rule:
-        return dataclasses.replace(act, id=f"{BEHIND}{act.id}")
+    def arm(self, trigger: Trigger, act: Any) -> None:
+        """Arm a trigger."""
+        super().arm(trigger, dataclasses.replace(act, id=f"{BEHIND}{act.id}"))
+
+    def met(self, node: Target) -> Target:
+        """Return a node. From now on only the second fault waits for it."""
+        self._begun.pop(node.name, None)
+        return node
+
+
+@dataclass(frozen=True, slots=True)
+class _Victim:
+    """A node whose restart does not wait until it is ready. Everything else is passed on to the node."""
+
+    node: Awaited
+    begun: dict[str, Awaited]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is the node's own."""
+        return getattr(self.node, name)
+
+    def restart(self) -> None:
+        """Start the node again; do not wait until it is ready."""
+        self.begun[self.node.name] = self.node
+        self.node.begin_again()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """Implements :class:`harness.abilities.Termination`."""
+
+    found: Termination
+    part: _Part
+
+    def stage(self, role: Role, node: str | None = None) -> Any:
+        """Return the stage of a role, whole."""
+        return self.part.met(self.found.stage(role, node))

@@ -184,7 +184,15 @@ class StageNode:
 
     def restart(self) -> None:
         """Start the next incarnation and wait until it is ready."""
+        self.begin_again()
+        self.await_back()
+
+    def begin_again(self) -> None:
+        """Start the next incarnation; do not wait."""
         self.start()
+
+    def await_back(self) -> None:
+        """Wait until it is ready."""
         self.await_ready()
 
     def _alive(self) -> Node:

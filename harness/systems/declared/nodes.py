@@ -308,9 +308,17 @@ class CommandNode:
 
     def restart(self) -> None:
         """Start the stage again and wait until it is ready. If it does not become ready, :meth:`supervise` raises that error."""
+        self.begin_again()
+        self.await_back()
+
+    def begin_again(self) -> None:
+        """Start the stage again after its ``down_s``; do not wait until it is ready."""
         self.buried()
         wait_until(lambda: not self._is_down(), within_s=self.stage.down_s + GONE_S, because=f"the {self.name} to come back")
         self.start()
+
+    def await_back(self) -> None:
+        """Wait until it is ready. :meth:`supervise` tells that it does not come back."""
         try:
             self.await_ready()
         except StageError as error:

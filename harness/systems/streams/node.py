@@ -62,9 +62,9 @@ class InstanceNode(StageNode):
         if self.successors > 0 and self._ahead is None:
             self.stand_by()
 
-    def restart(self) -> None:
-        """Start the next incarnation and wait until it is ready; start a further standby if one is needed."""
-        super().restart()
+    def await_back(self) -> None:
+        """Wait until the instance is ready; start a further standby if one is needed."""
+        super().await_back()
         if self.successors > 0:
             self.stand_by()
 
