@@ -7,9 +7,10 @@ its name is. Recoveries that are made of the same requests, after the same act a
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.model.history import HISTORY, read_history
 from harness.model.plan import Plan
@@ -19,7 +20,7 @@ from harness.sweep.points import KILL, KILL_BROKER, LOSE, REFUSE, Point, happeni
 from harness.sweep.steps import FAILPOINT, WRITE, Step, trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness.controls import OnWire
     from harness.model.cell import Load
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from harness.sweep.points import Can
     from harness.sweep.steps import Passed
 
+Second: TypeAlias = "tuple[Point, str]"
+"""A point of a recovery, and the phase that its second step passes in."""
 ACTS = frozenset({KILL, KILL_BROKER, LOSE})
 """What a second fault may be."""
 
@@ -52,7 +55,7 @@ def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     return tuple(found.values())
 
 
-def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load: Load, can: Can) -> Iterator[tuple[Point, str]]:
+def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load: Load, can: Can) -> Iterator[Second]:
     """Yield the points of one fault's recovery, each with the phase that its second step passes in.
 
     ``known``: the names of the dry runs; ``usual``: the requests that these make, as ``role api``.
@@ -71,6 +74,21 @@ def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load:
             if happens.act in ACTS:
                 told = f"{first.point.because} Then: {because[:1].lower()}{because[1:]}"
                 yield replace(first.point, second=(step, happens), because=told), phase.get(name_of(frame.line), "")
+
+
+def in_turn(recoveries: Sequence[Sequence[Second]]) -> Iterator[Second]:
+    """Yield the points of several recoveries in the order that they are run: who is cut short has seen the beginning of each.
+
+    First the kills, for they leave a recovery half done, then what its program goes on from. Of either kind the first step of
+    every recovery, then the second of every one, and so on.
+    """
+    for kills in (True, False):
+        of_kind = [[one for one in each if _is_kill(one[0]) is kills] for each in recoveries]
+        yield from (one for turn in itertools.zip_longest(*of_kind) for one in turn if one is not None)
+
+
+def _is_kill(point: Point) -> bool:
+    return point.second is not None and point.second[1].act == KILL
 
 
 def _steps(

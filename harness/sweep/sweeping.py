@@ -40,7 +40,7 @@ from harness.sweep.classes import Why, chosen, class_of, grouped
 from harness.sweep.outcomes import Outcomes, outcome_of
 from harness.sweep.phases import has_load, name_of, phases
 from harness.sweep.points import Can, at_writes, in_programs, points, tried
-from harness.sweep.recovery import first_faults, seconds
+from harness.sweep.recovery import first_faults, in_turn, seconds
 from harness.sweep.signature import usual_requests
 from harness.sweep.steps import intersected, trace
 
@@ -315,9 +315,9 @@ class Sweep:
         known = frozenset(step for step, _ in planned.steps.found)
         can = self._can(planned.steps)
         found: dict[Class, list[Point]] = {}
-        for first in first_faults(self.outcomes(planned).all):
-            for point, phase in seconds(first, known, planned.usual, self.base.load(), can):
-                found.setdefault(class_of(point, phase), []).append(point)
+        firsts = first_faults(self.outcomes(planned).all)
+        for point, phase in in_turn([list(seconds(first, known, planned.usual, self.base.load(), can)) for first in firsts]):
+            found.setdefault(class_of(point, phase), []).append(point)
         classes = {each: tuple(inside) for each, inside in found.items()}
         both = planned.chosen + self._mine(chosen(classes, self.asked.seed))
         return dataclasses.replace(planned, classes=planned.classes | classes, chosen=both)

@@ -101,6 +101,22 @@ def test_where_the_first_fault_stood_makes_another_recovery(way: str, tmp_path: 
     assert {(point.point.step.api, str(point.point.step.direction)) for point in finding.points} == {("Produce", way)}
 
 
+def test_who_is_cut_short_has_seen_the_beginning_of_every_recovery(tmp_path: Path) -> None:
+    """The kills before what a program goes on from; and no recovery is done to its end before another has begun."""
+    one, progress = sweep(tmp_path / "one", acts=("kill",)), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    deeper = one.deeper(planned)
+    new = [point for point, _ in deeper.chosen if point.second is not None and not point.kills_broker]
+    acts = [point.second[1].act for point in new if point.second]
+    assert acts == sorted(acts, key=lambda act: act != "kill")
+    assert set(acts) == {"kill", "lose"}
+    recoveries = {point.step for point in new}
+    assert len(recoveries) > 1
+    assert {point.step for point in new[: len(recoveries)]} == recoveries
+
+
 @pytest.mark.parametrize("foreign", [False, True])
 def test_what_a_successor_does_first_is_a_step_of_the_recovery(foreign: bool, tmp_path: Path) -> None:
     """Its name is one of the dry runs, too; but only there it is done by somebody who has begun anew, on other connections."""
