@@ -1,4 +1,4 @@
-"""The audit: what was offered against what arrived, for data that one history cannot hold (10⁸ ids and more).
+"""The audit: it compares what was offered with what arrived, for data that one history cannot hold (10⁸ ids and more).
 
 The account of a cell (:mod:`harness.judge.accounting`) knows every hop of a few thousand records. The audit knows two
 sides only, each a set of rows with a key and a number: a numbered range, a Kafka topic, Parquet files, a database table.

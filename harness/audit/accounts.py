@@ -1,7 +1,7 @@
 """The account of many cells on Spark: the rules of :mod:`harness.judge.accounting`, by ``groupBy(cell).applyInPandas``.
 
-A shard is a cell, for every rule looks at a whole cell and at nothing beyond it. What one process says of a run, cell by
-cell, Spark says of the histories of a whole run or of many, in parallel, with the very same functions.
+A shard is a cell, because every rule looks at one whole cell. One process accounts for a run cell by cell; Spark accounts for the
+cells of many runs in parallel, with the same functions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CELL_FOLDER: Final = rf"^(?:file:)?/*(/.*)/(?:history/.*|{re.escape(PLAN_FILE)})$"
-"""A cell is the folder around ``history``, and what it was planned to be lies beside it."""
+"""A cell is the folder that has ``history``; its plan lies beside that."""
 TYPES: Final = {"b": "boolean", "i": "long", "u": "long", "f": "double", "O": "string"}
 
 
@@ -54,7 +54,7 @@ def records_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
 
 
 def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
-    """Read the files of histories whole: only so can a line cut by a crash be told from a damaged one."""
+    """Read each file of the histories whole, because only then a line cut by a crash differs from a damaged one."""
     wanted = f"{{*.jsonl,{PLAN_FILE}}}"
     reader = spark.read.format("binaryFile").option("pathGlobFilter", wanted).option("recursiveFileLookup", "true")
     files = reader.load([str(folder.absolute()) for folder in folders]).select("path", "content")
@@ -62,7 +62,7 @@ def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
 
 
 def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:
-    """Account for one cell: its folder, the account, and how many lines were cut and damaged."""
+    """Return the folder of one cell, its account, and how many lines of its history are cut and damaged."""
     named = files.assign(name=files["path"].str.rsplit("/", n=1).str[-1]).sort_values("path")
     plans = named.loc[named["name"] == PLAN_FILE, "content"]
     cell = json.loads(plans.iloc[0])["id"] if len(plans) else None

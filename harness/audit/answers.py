@@ -1,4 +1,4 @@
-"""Answers to fetches, read where they stand: some megabytes that nobody copies."""
+"""Answers to fetches, read in place: they have some megabytes, which would be slow to copy."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from harness.audit.batches import Octets
 
 HEAD: Final = struct.Struct(">ihii")
-"""Throttled for, error, session, count of topics."""
+"""Throttle time, error, session, number of topics."""
 PART: Final = struct.Struct(">ihqqqi")
-"""Partition, error, high watermark, last stable offset, start of the log, count of aborted transactions."""
+"""Partition, error, high watermark, last stable offset, start of the log, number of aborted transactions."""
 ABORTED: Final = struct.Struct(">qq")
 REST: Final = struct.Struct(">ii")
-"""The replica to read from rather, length of the records."""
+"""Preferred read replica, length of the records."""
 COUNT: Final = struct.Struct(">i")
 LENGTH: Final = struct.Struct(">h")
 
 
 class Fetched(NamedTuple):
-    """What a fetch of one partition brought: an error, or records, which stand in ``data`` from ``at`` to ``end``.
+    """The result of a fetch of one partition: an error, or records, which are in ``data`` from ``at`` to ``end``.
 
     ``aborted`` are (first offset, producer id) of aborted transactions.
     """
@@ -35,7 +35,7 @@ class Fetched(NamedTuple):
 
 
 def fetched_part(data: Octets, end: int) -> Fetched:
-    """Read the answer to a fetch of one partition that stands in a room up to ``end``.
+    """Read the answer to a fetch of one partition; ``data`` has it up to ``end``.
 
     >>> fetched_part(bytes(4) + HEAD.pack(0, 6, 0, 0), 18).error
     6
@@ -46,7 +46,7 @@ def fetched_part(data: Octets, end: int) -> Fetched:
     try:
         return _part(data, end)
     except struct.error:
-        raise ConnectionError("the broker gave an answer that is none") from None
+        raise ConnectionError("the broker gave an answer that cannot be read") from None
 
 
 def _part(data: Octets, end: int) -> Fetched:
@@ -68,5 +68,5 @@ def _part(data: Octets, end: int) -> Fetched:
     _, size = REST.unpack_from(data, at)
     at += REST.size
     if at + max(size, 0) > end:
-        raise ConnectionError("the broker gave an answer that is shorter than it says")
+        raise ConnectionError("the broker gave an answer that is shorter than its length field says")
     return Fetched(error, producers, data, at, at + max(size, 0))

@@ -1,4 +1,4 @@
-"""Arrow alone: without pandas, which it would import as soon as it is given a number, and which takes a second of CPU."""
+"""Arrow without pandas: Arrow would import pandas at its first number, which takes a second of CPU."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import pyarrow as pa
 
 
 class _Nowhere:
-    """Finds no pandas."""
+    """An import finder that hides pandas."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Say that there is none. Raises ImportError."""
+        """Refuse to find pandas; leave every other module to other finders.
+
+        Raises:
+            ImportError: the module is pandas.
+        """
         del path, target
         if name == "pandas":
             raise ImportError(name, name=name)
 
 
 def leave_pandas() -> None:
-    """Let Arrow look for pandas once, in vain. It looks again, and finds it, when it is asked for a frame of pandas'."""
+    """Let Arrow look for pandas once without finding it. Arrow looks again, and finds it, when it must make a pandas table."""
     if "pandas" in sys.modules:
         return
     nowhere: Any = _Nowhere()

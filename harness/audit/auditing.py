@@ -1,4 +1,4 @@
-"""One audit, from two SPECs to findings: here where this process can read both sides, on Spark otherwise."""
+"""One audit, from two SPECs to findings: in this process if it can read both sides, otherwise on Spark."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def audit(
     jars: Sequence[Path] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> Findings:
-    """Audit two SPECs.
+    """Audit two SPECs. ``engine``: auto, here or spark; ``say`` shows a line of progress.
 
     Raises:
-        SpecError: a SPEC cannot be read.
+        SpecError: a SPEC has a wrong form, what arrived is a range, or the engine is unknown.
         AuditError: a side cannot be read whole.
     """
     left, right = parse(offered), parse(arrived)
     if isinstance(right, NumberedRange):
-        raise SpecError("what arrived cannot be a range: it is a topic, Parquet or a table")
+        raise SpecError("what arrived cannot be a range: give a topic, Parquet files or a table")
     if engine not in ENGINES:
         raise SpecError(f"no engine named {engine!r}; there are: {', '.join(ENGINES)}")
     here = all(can_read(side) for side in (left, right))
     if engine == "here" and not here:
         raise AuditError(
-            "ranges, plain Parquet files, and topics without encryption or log-in are read without Spark, by plain patterns; "
-            "the rest is Spark's: --engine spark"
+            "only Spark can read these sides: without it lostack reads ranges, local Parquet files, and topics without "
+            "encryption or log-in, with plain patterns; use --engine spark"
         )
     if here and engine != "spark" and master is None:
         try:
@@ -50,11 +50,11 @@ def audit(
         except OutgrownError as error:
             if engine == "here":
                 raise
-            say(f"{str(error).removesuffix(f': {ELSEWHERE}')}; it goes on Spark")
+            say(f"{str(error).removesuffix(f': {ELSEWHERE}')}; the audit runs on Spark instead")
         except NotOursToReadError as error:
             if engine == "here":
                 raise AuditError(f"{error}: {ELSEWHERE}") from None
-            say(f"{error}; Spark's connector reads that")
+            say(f"{error}; Spark's connector reads this side instead")
     return _on_spark(left, right, master or "local[*]", jars, say)
 
 
@@ -65,7 +65,7 @@ def _on_spark(left: Side, right: Rows, master: str, jars: Sequence[Path], say: C
     sides = [side for side in (left, right) if isinstance(side, Rows)]
     for jar in jars:
         if not Path(jar).is_file():
-            raise AuditError(f"there is no jar {jar}")
+            raise AuditError(f"the jar {jar} does not exist")
     drivers = tuple(jars) or _drivers(sides, say)
     say(f"starting Spark ({master}) for {' and '.join(shown(side.text) for side in sides)}")
     with spark_session(master=master, say=say, jars=drivers) as spark:

@@ -1,7 +1,7 @@
-"""Record batches as a broker sends them, read column by column: where in the bytes each record's key and value stand.
+"""Record batches as a broker sends them, read column by column: where in the bytes each record's key and value are.
 
-Only the length of a record is read one by one; everything behind it is worked out for all records of a fetch at once.
-What no reader that reads committed may see is left out: control batches, and batches of aborted transactions.
+Only the lengths of records are read one by one; everything else is computed for all records of a fetch at once. Control batches
+and batches of aborted transactions are left out, because a read-committed reader does not see them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ PADDING: Final = bytes(64)
 
 
 class DamagedBatchError(Exception):
-    """The bytes of a batch are not what was stored: one line that says where."""
+    """The bytes of a batch are damaged; the message is one line that says where."""
 
 
 class _Batch(NamedTuple):
@@ -89,9 +89,9 @@ DECOMPRESS: Final[dict[int, Callable[[bytes], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one partition. ``data`` are their bytes; arrays have one item per record, positions are within ``data``.
+    """Records of one partition. ``data``: their bytes. Each array has one item per record; positions are within ``data``.
 
-    A length of -1 is a null. ``headers_at`` is where the count of the headers stands.
+    A length of -1 is a null. ``headers_at``: the position of the number of headers.
     """
 
     data: Octets
@@ -106,19 +106,19 @@ class Records:
         return len(self.offsets)
 
     def column(self, name: str) -> tuple[Ints, Ints]:
-        """Return where the ``key`` or the ``value`` of each record stands, and how long it is."""
+        """Return the positions and lengths of the ``key`` or the ``value`` of each record."""
         return (self.key_at, self.key_length) if name == "key" else (self.value_at, self.value_length)
 
     def value(self) -> pa.Array:
-        """Return the values, as text that may not be UTF-8."""
+        """Return the values, as texts that may not be UTF-8."""
         return slices(self.data, self.value_at, self.value_length)
 
     def key(self) -> pa.Array:
-        """Return the keys, as text that may not be UTF-8."""
+        """Return the keys, as texts that may not be UTF-8."""
         return slices(self.data, self.key_at, self.key_length)
 
     def header(self, name: str) -> pa.Array:
-        """Return the last header of that name, null where a record has none.
+        """Return the last header of this name of each record; null if a record has none.
 
         Raises:
             DamagedBatchError: the headers cannot be read.
@@ -143,7 +143,7 @@ class Records:
         return slices(self.data, found_at, found_length)
 
     def between(self, first: int, end: int) -> Records:
-        """Return the records with these offsets, ``end`` not among them."""
+        """Return the records with offsets from ``first`` to before ``end``."""
         if not len(self) or (self.offsets[0] >= first and self.offsets[-1] < end):
             return self
         good = (self.offsets >= first) & (self.offsets < end)
@@ -152,7 +152,7 @@ class Records:
 
 
 def slices(data: Octets, at: Ints, length: Ints) -> pa.Array:
-    """Return slices of ``data`` as text; null where a length is negative. The slices must ascend; nulls may lie anywhere."""
+    """Return slices of ``data`` as texts; a negative length gives null. The positions of the others must ascend."""
     there = length >= 0
     size = np.where(there, length, 0)
     if not there.all():
@@ -175,9 +175,9 @@ def slices(data: Octets, at: Ints, length: Ints) -> pa.Array:
 
 
 def next_offset(data: Octets, at: int = 0, stop: int | None = None) -> int | None:
-    """Return the offset behind the last whole batch of a fetch; None where there is no whole batch.
+    """Return the offset after the last complete batch of a fetch; ``None`` if there is no complete batch.
 
-    The fetch stands in ``data`` from ``at`` to ``stop``.
+    The fetch is in ``data`` from ``at`` to ``stop``.
     """
     stop, last = len(data) if stop is None else stop, None
     while at + HEADER.size <= stop:
@@ -193,9 +193,8 @@ def next_offset(data: Octets, at: int = 0, stop: int | None = None) -> int | Non
 def read(data: Octets, aborted: Iterable[tuple[int, int]], at: int = 0, stop: int | None = None) -> Records:
     """Read the visible records of one fetch; ``aborted`` are (first offset, producer id) of aborted transactions.
 
-    The fetch stands in ``data`` from ``at`` to ``stop``. Where there is room behind it, it is read where it stands, and what
-    is returned is true for as long as it stands there. A last batch that is not whole is left out: it comes with the next
-    fetch.
+    The fetch is in ``data`` from ``at`` to ``stop``. If there is room after it, it is read in place, and the result is valid only
+    as long as ``data`` is unchanged. An incomplete last batch is left out: it comes with the next fetch.
 
     Raises:
         DamagedBatchError: a checksum or a length is wrong.

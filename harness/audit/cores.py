@@ -1,4 +1,4 @@
-"""Work on every core: processes of this one's, forked, that do what they are told and are gone when it is."""
+"""Work on every core: forked processes, each doing one task at a time, that end with this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDS_WITHIN_S: Final = 10.0
 
 
 class Cores:
-    """As many processes as this one may use cores, each doing one task at a time."""
+    """Worker processes, one for each core that this process may use; each does one task at a time."""
 
     def __init__(self, count: int | None = None) -> None:
         context = multiprocessing.get_context("fork")
@@ -56,9 +56,9 @@ class Cores:
         self._workers = []
 
     def done(self, work: Callable[..., Iterable[Any]], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """Give what ``work(*task)`` gives for each task, with the task's number, in the order of the tasks.
+        """Yield the items of ``work(*task)`` for each task, with the task's number, in the order of the tasks.
 
-        Items of a task that comes later wait here meanwhile.
+        Items of a later task are kept in memory until its turn.
 
         Raises:
             AuditError: a process has died.
@@ -100,12 +100,12 @@ class Cores:
             process.join(ENDS_WITHIN_S)
             code = process.exitcode
             how = f"signal {-code}" if code is not None and code < 0 else f"code {code}"
-            raise AuditError(f"a process of the audit has died ({how}); where memory was short: --engine spark") from None
+            raise AuditError(f"a process of the audit died ({how}); if memory was short, use --engine spark") from None
         return word, item
 
 
 def _serve(orders: Connection, said: Connection, parent: int) -> None:
-    """Do one task after the other, until nobody gives any."""
+    """Do one task after another, until the orders end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:

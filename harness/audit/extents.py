@@ -1,7 +1,7 @@
-"""What there is to read of a topic: asked of the brokers first, without a JVM.
+"""The extent of a topic, from its brokers: the offsets to read, and the reasons why they may not be all. It needs no JVM.
 
-The offsets are fixed before the first pass, so that every pass reads the same; and what a read-committed reader cannot
-see, or what is gone, is said instead of being taken for lost.
+The offsets are fixed before the first pass, so that every pass reads the same records. Records that a read-committed reader
+cannot see, and records that were deleted, are reported as doubts and not counted as lost.
 """
 
 from __future__ import annotations
@@ -41,15 +41,18 @@ POLICY: Final = "cleanup.policy"
 FINAL: Final = {
     "TopicAuthorizationFailedError": "no permission to read it",
     "ClusterAuthorizationFailedError": "no permission to read it",
-    "InvalidTopicError": "that is no name of a topic",
+    "InvalidTopicError": "this is not a valid name of a topic",
     "UnknownTopicOrPartitionError": "there is no such topic",
 }
-"""What will be no different a moment later."""
+"""Errors that do not go away by themselves, and the words for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """From where to where a topic is read, per partition, and why that may not be everything."""
+    """The offsets to read of a topic, by partition, and why they may not be all (``doubts``).
+
+    ``starts``: the first offset; ``ends``: the offset after the last one.
+    """
 
     topic: str
     starts: Mapping[int, int]
@@ -58,21 +61,21 @@ class Extent:
 
     @property
     def starting(self) -> str:
-        """As Spark wants it: JSON."""
+        """The first offsets as JSON, for Spark's option ``startingOffsets``."""
         return json.dumps({self.topic: {str(p): at for p, at in self.starts.items()}})
 
     @property
     def ending(self) -> str:
-        """As Spark wants it: JSON."""
+        """The ends as JSON, for Spark's option ``endingOffsets``."""
         return json.dumps({self.topic: {str(p): at for p, at in self.ends.items()}})
 
 
 def extent_from(
     topic: str, starts: Mapping[int, int], stable: Mapping[int, int], ends: Mapping[int, int], *, compacted: bool
 ) -> Extent:
-    """Put an extent together, given per partition the first offset, the last stable one and the last one."""
+    """Return the extent, given for each partition the first offset, the last stable offset and the end of the log."""
     doubts = [
-        *(f"partition {p} of {topic} begins at offset {at}: what stood before is gone" for p, at in starts.items() if at > 0),
+        *(f"partition {p} of {topic} begins at offset {at}: earlier records were deleted" for p, at in starts.items() if at > 0),
         *(
             f"partition {p} of {topic} has {ends[p] - at} offsets behind an open transaction"
             for p, at in stable.items()
@@ -80,15 +83,15 @@ def extent_from(
         ),
     ]
     if compacted:
-        doubts.append(f"{topic} is compacted: copies may be gone")
+        doubts.append(f"{topic} is compacted: copies may have been removed")
     return Extent(topic, starts, stable, tuple(doubts))
 
 
 def extent_by_brokers(side: Rows) -> Extent:
-    """Ask the brokers themselves.
+    """Ask the brokers for the extent of a topic.
 
     Raises:
-        AuditError: no broker answers, or none may.
+        AuditError: no broker answers, or they do not permit it.
         NotOursToReadError: a broker is too old.
     """
     said = "no broker answers there"
@@ -111,7 +114,7 @@ def extent_by_brokers(side: Rows) -> Extent:
 
 
 class _NotYetError(Exception):
-    """A broker cannot say it now."""
+    """A broker cannot answer the question now."""
 
 
 def _extent(side: Rows) -> Extent:
@@ -124,7 +127,7 @@ def _extent(side: Rows) -> Extent:
     led: dict[tuple[str, int], list[int]] = {}
     for partition, leader in told.partitions:
         if leader not in told.brokers:
-            raise _NotYetError(f"nobody leads partition {partition}")
+            raise _NotYetError(f"partition {partition} has no leader")
         led.setdefault(told.brokers[leader], []).append(partition)
     starts, stable, ends = (
         _offsets(side, led, time=time, isolation=isolation)
@@ -140,11 +143,16 @@ def _any_broker(side: Rows) -> Link:
             return Link(host, port)
         except OSError as error:
             failed = error
-    raise failed or OSError("no broker is named")
+    raise failed or OSError("the SPEC names no broker")
 
 
 def _sound(side: Rows, code: int) -> None:
-    """Raise what an error means: AuditError for one that stays, _NotYetError for others."""
+    """Check the error code of an answer.
+
+    Raises:
+        AuditError: the error does not go away by itself.
+        _NotYetError: the error may go away.
+    """
     if not code:
         return
     from kafka import errors  # noqa: PLC0415 - a third of a second, for what is refused

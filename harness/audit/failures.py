@@ -1,4 +1,4 @@
-"""How an audit ends that cannot go on."""
+"""The errors of an audit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ ELSEWHERE: Final = "use --engine spark"
 
 
 class AuditError(EnvironmentFailure):
-    """A side cannot be read, or cannot be read here: one line that says which, why, and what helps."""
+    """A side cannot be read, or cannot be read here; the message is one line that says which, why, and what to do."""
 
 
 class OutgrownError(AuditError):
-    """A side is more than this machine holds."""
+    """A side is too large for this machine."""
 
 
 class NotOursToReadError(Exception):
-    """What is not read here, and the Java client reads: the audit is run again by Spark's own connector."""
+    """Something that only the Java client can read: the audit runs again with Spark's own connector."""

@@ -1,6 +1,6 @@
-"""One partition of a topic, fetch by fetch, straight from its leader: for listeners without encryption or log-in.
+"""Reads one partition of a topic directly from its leader, for listeners without encryption or log-in.
 
-The next fetch is asked for before the one at hand is read. Everything else (encryption, log-in, brokers before Kafka 2.3) is
+The next fetch is requested before the current one is read. Everything else (encryption, log-in, brokers before Kafka 2.3) is
 left to Spark's own connector.
 """
 
@@ -33,7 +33,7 @@ MOVED: Final = {
 
 
 class Stretch(NamedTuple):
-    """Offsets of one partition that are to be read, ``end`` not among them; ``servers`` are host:port, by commas."""
+    """The offsets of one partition to read, from ``first`` to before ``end``; ``servers`` are host:port, separated by commas."""
 
     servers: str
     topic: str
@@ -43,24 +43,24 @@ class Stretch(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """A partition cannot be read whole: one line that says which, and why."""
+    """A partition cannot be read completely; the message is one line that says which, and why."""
 
 
 class _Moved(Exception):  # noqa: N818 - no error: asked elsewhere
-    """The broker that was asked is not the one, or not any more."""
+    """The broker that was asked does not lead the partition, or does not any more."""
 
 
 def fetched(stretch: Stretch) -> Iterator[Records]:
-    """Read a stretch, committed, in order, some megabytes at a time. Records are true until the next ones are asked for.
+    """Yield the committed records of a stretch, in order, some megabytes at a time. Each item is valid until the next one.
 
     Raises:
-        UnreadableError: the stretch cannot be read whole.
+        UnreadableError: the stretch cannot be read completely.
         NotOursToReadError: the Java client should read it.
     """
     at = stretch.first
     deadline = time.monotonic() + PATIENCE_S
     while at < stretch.end:
-        why = "it gives nothing"
+        why = "its leader returns no records"
         try:
             with contextlib.closing(_leader(stretch)) as link:
                 for records, behind in _from_leader(link, stretch, at):
@@ -75,8 +75,12 @@ def fetched(stretch: Stretch) -> Iterator[Records]:
 
 
 def _await_answer(stretch: Stretch, at: int) -> None:
-    """Wait until a leader answers without refusing: an election is known here sooner than there. Raises UnreadableError."""
-    said = "nobody leads it"
+    """Wait until a leader answers without an error, as after an election.
+
+    Raises:
+        UnreadableError: no leader answered within PATIENCE_S seconds.
+    """
+    said = "it has no leader"
 
     def answers() -> bool:
         nonlocal said
@@ -100,7 +104,7 @@ def _given_up(stretch: Stretch, at: int, why: str) -> UnreadableError:
 
 
 def _part(link: Link, stretch: Stretch, at: int) -> Fetched:
-    """Return what a fetch brought of the partition; raise what its error means."""
+    """Return the result of a fetch, or raise the error that it reports."""
     part = fetched_part(*link.answer())
     if part.error:
         _refused(part.error, stretch, at)
@@ -108,7 +112,7 @@ def _part(link: Link, stretch: Stretch, at: int) -> Fetched:
 
 
 def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Records, int]]:
-    """Read on from an offset while this broker leads: records, and the offset behind them. Ends where nothing comes any more."""
+    """Yield records from an offset on, each with the offset after it, until this broker returns none for PATIENCE_S seconds."""
     link.send(_request(stretch, at))
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -133,7 +137,7 @@ def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Record
 
 
 def _refused(code: int, stretch: Stretch, at: int) -> None:
-    """Raise what an error of the broker means."""
+    """Raise the exception for an error of the broker."""
     from kafka import errors  # noqa: PLC0415 - a third of a second, for a fetch that is refused
 
     name = errors.for_code(code).__name__
@@ -149,7 +153,11 @@ def _request(stretch: Stretch, at: int) -> Request:
 
 
 def _leader(stretch: Stretch) -> Link:
-    """Connect to whoever leads the partition, as soon as somebody does. Raises UnreadableError after PATIENCE_S."""
+    """Connect to the leader of the partition, and wait for one if there is none.
+
+    Raises:
+        UnreadableError: there was no leader within PATIENCE_S seconds.
+    """
     said = "no broker answers"
 
     def connected() -> Link | None:
@@ -160,7 +168,7 @@ def _leader(stretch: Stretch) -> Link:
                     leader = _asked(link, stretch)
                 if leader is not None:
                     return Link(*leader)
-                said = "nobody leads it"
+                said = "it has no leader"
             except OSError as error:
                 said = str(error)
         return None
@@ -172,7 +180,7 @@ def _leader(stretch: Stretch) -> Link:
 
 
 def _asked(link: Link, stretch: Stretch) -> tuple[str, int] | None:
-    """Ask one broker who leads. Raises NotOursToReadError for a broker that is too old."""
+    """Ask one broker for the leader's host and port; ``None`` if there is no leader."""
     need(link, FETCH, METADATA)
     told = link.ask(metadata_request(stretch.topic), metadata)
     leaders = [leader for partition, leader in told.partitions if partition == stretch.partition]

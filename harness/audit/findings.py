@@ -1,4 +1,4 @@
-"""What two sides of an audit say about each other: counts, ranges of lost ids, examples, and the verdict."""
+"""The findings of an audit: counts, ranges of lost ids, examples, and the verdict."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from harness.judge.verdict import Kind
 
 RANGES: Final = 1000
-"""Ranges of lost ids that a report keeps; how many there are in all is counted."""
+"""How many ranges of lost ids a report keeps. All are counted."""
 SHOWN: Final = 20
-"""Ranges that a terminal shows."""
+"""How many ranges a terminal shows."""
 EXAMPLES: Final = 10
-"""Examples of each anomaly."""
+"""How many examples of each anomaly a report has."""
 UNREAD: Final = 3
-"""Rows without a readable id that a report shows."""
+"""How many rows without a readable id a report shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class PageFindings:
-    """What one page of both sides says. ``runs`` of lost numbers are the first RANGES and the last of ``lost_runs``.
+    """The findings of one page of both sides. ``runs``: the first RANGES runs of lost numbers and the last one, of ``lost_runs``.
 
     ``again`` and ``phantoms`` are (number, copies) of at most EXAMPLES ids; ``phantom_page`` has all phantoms of the page.
     """
@@ -65,7 +65,7 @@ NOTHING: Final = np.zeros(PAGE, dtype=np.uint32)
 
 
 def compare(key: str, page: int, offered: Copies | None, arrived: Copies | None) -> PageFindings:
-    """Compare the counts of one page, offered and arrived; None is a side that never saw the page."""
+    """Compare the counts of one page, offered and arrived. ``None``: this side has no id of the page."""
     left = NOTHING if offered is None else offered
     right = NOTHING if arrived is None else arrived
     is_offered, is_there = left > 0, right > 0
@@ -96,9 +96,9 @@ def compare(key: str, page: int, offered: Copies | None, arrived: Copies | None)
 
 
 def ranges(pages: Iterable[PageFindings]) -> tuple[tuple[Span, ...], int]:
-    """Join the runs of neighbouring pages. Returns the first RANGES, and how many there are in all.
+    """Join the runs of neighbouring pages; return the first RANGES ranges, and the number of all.
 
-    Give the pages in order of key and page.
+    The pages must be in order of key and page.
     """
     spans: list[Span] = []
     total = 0
@@ -121,7 +121,7 @@ def ranges(pages: Iterable[PageFindings]) -> tuple[tuple[Span, ...], int]:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One id with an anomaly, and where its copies stand (topic, partition, offset, or file), as far as that is known."""
+    """One id with an anomaly, and the known places of its copies (topic, partition and offset; or file and row)."""
 
     anomaly: Anomaly
     key: str
@@ -137,7 +137,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A row without a readable id: what stands there (quoted, escaped, shortened), why that is no id, and where it is."""
+    """A row without a readable id: its text (quoted, escaped, shortened), why that is no id, and its place."""
 
     text: str
     why: str
@@ -149,7 +149,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Rows of one side without a readable id: how many, up to how many its SPEC states, and the first of them."""
+    """The rows of one side without a readable id: how many, how many its SPEC permits (``stated``), and the first ones."""
 
     rows: int = 0
     stated: int = 0
@@ -158,12 +158,11 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What an audit found. Counts of rows and ids; ``None`` is "could not be told from what was given".
+    """The findings of an audit: counts of rows and ids. ``None``: the given data cannot show it.
 
-    ``damaged`` are those phantoms that are messages of lostack's with a wrong checksum: they have no number. Rows without a
-    readable id are in none of the counts, for nobody knows what they are. ``unseen`` are reasons why not every row that
-    arrived could be looked at (an open transaction, records deleted by retention), ``unknown`` why not everything that was
-    offered is known.
+    ``damaged`` are the phantoms that are lostack's own messages with a wrong checksum: they have no number. No count includes
+    rows without a readable id. ``unseen``: reasons why some rows that arrived could not be read (an open transaction, records
+    deleted by retention). ``unknown``: reasons why some of what was offered is not known.
     """
 
     offered: int
@@ -186,7 +185,7 @@ class Findings:
     unread_arrived: Unreadable = field(default_factory=Unreadable)
 
     def count(self, anomaly: Anomaly) -> int:
-        """Return how often an anomaly of an audit was seen."""
+        """Return the count of an anomaly; 0 for one that an audit does not look for."""
         return {Anomaly.LOST: self.lost, Anomaly.DUPLICATED: self.duplicated, Anomaly.PHANTOM: self.phantom}.get(anomaly, 0)
 
 
@@ -200,14 +199,14 @@ class Ruling:
 
 @dataclass
 class Gathering:
-    """Adds up pages."""
+    """Collects the findings of all pages."""
 
     pages: list[PageFindings] = field(default_factory=list)
     damaged: int = 0
     reordered: int = 0
 
     def findings(self, *, ordered: bool) -> Findings:
-        """Return what they say together, without examples and origins of copies."""
+        """Return the findings of all pages together, without examples and without the origins of copies."""
         pages = sorted(self.pages, key=lambda page: (page.key, page.page))
         spans, total = ranges(pages)
 
@@ -222,7 +221,7 @@ class Gathering:
         )  # fmt: skip
 
     def phantoms(self) -> dict[str, Ints]:
-        """Return the phantom numbers per key, ascending: they say nothing about the order of what was offered."""
+        """Return the phantom numbers by key, ascending. They are left out when the order of recording is checked."""
         found: dict[str, list[Ints]] = {}
         for page in sorted(self.pages, key=lambda page: (page.key, page.page)):
             if page.phantom_page:
@@ -240,12 +239,12 @@ class Gathering:
 
 
 def rule(found: Findings, semantic: Semantic) -> Ruling:
-    """Judge by the promise table; void where ids could not be read, nothing was offered, or not everything could be looked at.
+    """Judge the findings by the promise table.
 
-    More unreadable rows than stated say that the way of reading does not fit, so that nothing that was read by it convicts,
-    a duplicate neither; nor does a side with rows of which none could be read, however many were stated. Where only not
-    everything could be looked at, what was duplicated is certain all the same; so is a loss where all that arrived was seen,
-    and a phantom where all that was offered is known.
+    The verdict is void if a side has more unreadable rows than its SPEC permits, or if none of its rows can be read: then the
+    SPEC does not fit the data. It is void if nothing was offered. If only some rows could not be read, a duplicate is certain all
+    the same; a loss is certain if everything that arrived was read, and a phantom if everything that was offered is known. If no
+    forbidden anomaly is certain then, the verdict is void.
     """
     from harness.judge.verdict import Kind  # noqa: PLC0415 - the whole judge, for a word; most audits are not ruled
 
@@ -259,16 +258,16 @@ def rule(found: Findings, semantic: Semantic) -> Ruling:
         told = ", ".join(f"{found.count(anomaly)} {anomaly}" for anomaly in certain)
         return Ruling(Kind.BROKEN, f"{semantic} forbids what was found: {told}")
     if found.unseen or found.unknown:
-        return Ruling(Kind.VOID, f"not everything could be looked at: {'; '.join((*found.unknown, *found.unseen))}")
+        return Ruling(Kind.VOID, f"some records could not be read: {'; '.join((*found.unknown, *found.unseen))}")
     permitted = ", ".join(f"{found.count(anomaly)} {anomaly}" for anomaly in bad)
     aside = "".join(
-        f"; {side.rows} unreadable {word}, {side.stated} stated" for word, _, side in _sides(found) if side.rows
+        f"; {side.rows} unreadable {word}, {side.stated} permitted" for word, _, side in _sides(found) if side.rows
     )  # fmt: skip
     return Ruling(Kind.KEPT, f"{found.arrived} of {found.offered} arrived" + (f"; permitted: {permitted}" if bad else "") + aside)
 
 
 def _sides(found: Findings) -> tuple[tuple[str, int, Unreadable], ...]:
-    """Return of both sides: a word for its rows, how many of them were read, and the unreadable ones."""
+    """Return for each side the word for its rows, how many rows were read, and its unreadable rows."""
     return (
         ("offered", found.offered + found.offered_again, found.unread_offered),
         ("that arrived", found.arrived + found.duplicated + found.phantom, found.unread_arrived),
@@ -276,23 +275,23 @@ def _sides(found: Findings) -> tuple[tuple[str, int, Unreadable], ...]:
 
 
 def _nothing_read(found: Findings) -> str | None:
-    """Return why ids were not read so that anybody could be convicted by them, or None."""
+    """Say why the ids that were read prove nothing, or return ``None``."""
     many = [
         f"{side.rows} of {side.rows + read} rows {word} cannot be read as an id: {', '.join(map(str, side.first))}"
         for word, read, side in _sides(found) if side.rows > side.stated
     ]  # fmt: skip
     if many:
-        return f"{'; '.join(many)}; look at id=, key= and pattern=, or state how many there may be: unreadable=N"
+        return f"{'; '.join(many)}; correct id=, key= or pattern=, or permit N such rows: unreadable=N"
     for word, read, side in _sides(found):
         if side.rows and not read:
             return f"none of {side.rows} rows {word} could be read as an id: this proves nothing"
     if found.offered == 0:
-        return "nothing was offered, so that nothing could be lost: this proves nothing"
+        return "nothing was offered, so nothing could be lost: this proves nothing"
     return None
 
 
 def as_text(found: Findings, semantic: Semantic | None) -> str:
-    """Return what a terminal shows: one line per count, the lost ids as ranges, examples, the verdict."""
+    """Return the text for a terminal: one line per count, the lost ids as ranges, examples, the verdict."""
     twice = "" if found.stored_twice is None else f": {found.stored_twice} stored twice, {found.recorded_twice} recorded twice"
     lines = [
         f"offered     {found.offered}" + (f" (and {found.offered_again} offered again)" if found.offered_again else ""),
@@ -305,7 +304,7 @@ def as_text(found: Findings, semantic: Semantic | None) -> str:
     lines += [f"  {example}" for example in found.examples]
     for word, _, side in _sides(found):
         if side.rows:
-            lines.append(f"unreadable  {side.rows} {word} ({side.stated} stated)")
+            lines.append(f"unreadable  {side.rows} {word} ({side.stated} permitted)")
             lines += [f"  {one}" for one in side.first]
     lines += [f"! {doubt}" for doubt in (*found.unknown, *found.unseen)]
     if semantic is not None:

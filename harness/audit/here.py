@@ -1,4 +1,4 @@
-"""The audit on this machine, without Spark: numbered ranges, Parquet files, topics. Memory is bounded."""
+"""The audit in this process, without Spark: of numbered ranges, Parquet files and topics. Memory is bounded."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """A side whose rows can be read here, again and again."""
+    """A side whose rows this process can read several times."""
 
     doubts: tuple[str, ...]
-    """Why not everything could be looked at."""
+    """Reasons why some records could not be read."""
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Release what the reader holds."""
         ...
 
     def count(self, *, ordered: bool, phantoms: Mapping[str, Ints] | None = None) -> Counted:
-        """Count the rows; ``phantoms`` are left out of the order, where they are known."""
+        """Count the rows. ``ordered``: check their order, too; ``phantoms`` (by key) are left out of the order."""
         ...
 
     def unread(self, rows: int) -> Unreadable:
-        """Look for the first of so many rows without a usable id."""
+        """Return the first of ``rows`` rows without a usable id."""
         ...
 
     def examples(self, gathering: Gathering) -> tuple[Example, ...]:
-        """Look for the places of some duplicated and phantom ids, where there are any."""
+        """Return some duplicated and phantom ids with the places of their copies."""
         ...
 
     def with_origins(self, found: Findings, twice: list[tuple[str, Ints]]) -> Findings:
-        """Split the duplicates (per key, their numbers) by the log copies they were made from."""
+        """Split the duplicates into stored twice and recorded twice. ``twice``: by key, the duplicated numbers."""
         ...
 
 
@@ -62,12 +62,12 @@ def can_read(side: Side) -> bool:
 
 
 def audit_here(offered: Side, arrived: Rows) -> Findings:
-    """Compare two sides.
+    """Compare two sides in this process.
 
     Raises:
-        AuditError: one of them cannot be read whole.
-        OutgrownError: one is more than this process holds.
-        NotOursToReadError: a broker or its records are older than what is read here.
+        AuditError: a side cannot be read completely.
+        OutgrownError: a side is too large for this process.
+        NotOursToReadError: a broker, or the format of its records, is too old for this process.
     """
     with contextlib.ExitStack() as readers:
         right = _reader(arrived)
@@ -114,7 +114,7 @@ def _compared(offered: Side, left: Reader | None, arrived: Rows, right: Reader) 
 
 
 def _offered_pages(side: Side, reader: Reader | None) -> tuple[Iterator[tuple[str, int, Copies]], int]:
-    """Return the pages of what was offered, and how many rows have no usable id."""
+    """Return the pages of the offered side, and how many of its rows have no usable id."""
     if isinstance(side, NumberedRange):
         return range_pages(side), 0
     assert reader is not None  # noqa: S101 - rows have one

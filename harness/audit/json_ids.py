@@ -1,8 +1,7 @@
 """Ids in JSON: the texts that Spark's ``get_json_object`` finds at a path of names, for many values at once.
 
-Only what cannot be read otherwise is read here: values in which each name of the path stands once, and which are JSON to the
-letter. Of others the Java side reads more (a name twice, text behind the object, single quotes), by rules of its own: those
-values are left to it.
+This module reads only values that have one meaning: valid JSON in which each name of the path occurs once. Java reads other
+values by rules of its own (a name twice, text after the object, single quotes): those values are left to Spark.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ MINUS_ZERO: Final = re.compile(rb"-0(?![0-9.])")
 
 
 def json_reader(path: str) -> Callable[[pa.Array], pa.Array] | None:
-    """Return what finds the texts at a path (whole numbers, where all are that); None for a path that is more than names.
+    """Return a function that finds the texts at a path, or ``None`` for a path that has more than names.
 
-    For a value that it does not read it ends with NotOursToReadError.
+    It returns whole numbers if all values have one there. For a value that it cannot read it ends with NotOursToReadError.
 
     >>> json_reader("$.order.seq")(pa.array(['{"order":{"seq":7}}', '{"order":{"seq":"07"}}', "{}"])).to_pylist()
     ['7', '07', None]
@@ -46,7 +45,7 @@ def json_reader(path: str) -> Callable[[pa.Array], pa.Array] | None:
 
 
 class _Finder:
-    """Finds what stands at a path of names."""
+    """Finds the value at a path of names."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
@@ -86,7 +85,7 @@ class _Finder:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             text = None
         if text is None:
-            raise NotOursToReadError("a value that may be JSON to Java alone")
+            raise NotOursToReadError("a value is not valid JSON, but Java may read it")
         if text.startswith(b'"'):
             return str(json.loads(text))
         return None if text == b"null" else text.decode()

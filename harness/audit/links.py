@@ -1,4 +1,4 @@
-"""Connections to brokers whose listeners have neither encryption nor log-in, in versions that Kafka 2.3 and later speak."""
+"""Connections to Kafka brokers whose listeners have neither encryption nor log-in, in versions that Kafka 2.3 and later speak."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ROOM_BESIDE: Final = 1 << 16
 ROOM_BEHIND: Final = 64
 """Zeros behind each answer, so that who reads on there leaves nothing."""
 CORRELATION: Final = 4
-"""Bytes of an answer's header, in the versions that are spoken here."""
+"""Size of an answer's header in the versions used here, in bytes."""
 PATIENCE_S: Final = 30.0
-"""How long a partition may give nothing before it counts as not readable: longer than the election of a leader."""
+"""After how many seconds without records a partition counts as unreadable: longer than the election of a leader."""
 
 
 class Link:
@@ -35,7 +35,7 @@ class Link:
         self._number = bytearray(4)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._socket.close()
 
     def send(self, request: Request) -> None:
@@ -44,17 +44,17 @@ class Link:
         self._socket.sendall(request.framed(self._sent))
 
     def ask(self, request: Request, read: Callable[[Words], T]) -> T:
-        """Send a request and return what is read of its answer.
+        """Send a request and return its answer, as ``read`` reads it.
 
         Raises:
-            ConnectionError: the answer is none.
+            ConnectionError: the answer cannot be read.
         """
         self.send(request)
         room, end = self.answer()
         return read(Words(room, CORRELATION, end))
 
     def answer(self) -> tuple[bytearray, int]:
-        """Return the room with the answer to the oldest request, from CORRELATION on, and where it ends; till the next one."""
+        """Return a buffer with the answer to the oldest request (from CORRELATION on), and its end; valid until the next call."""
         self._fill(memoryview(self._number))
         size = int.from_bytes(self._number, "big")
         if size + ROOM_BEHIND > len(self._room):
@@ -73,14 +73,14 @@ class Link:
 
 
 def servers_of(servers: str) -> Iterator[tuple[str, int]]:
-    """Give host and port of each server of a list with commas."""
+    """Yield host and port of each server of a list separated by commas."""
     for server in servers.split(","):
         host, _, port = server.rpartition(":")
         yield host.strip("[]"), int(port)
 
 
 def need(link: Link, *spoken_here: Api) -> None:
-    """Ask a broker whether it speaks requests at these versions.
+    """Check that a broker speaks these requests in these versions.
 
     Raises:
         NotOursToReadError: the broker does not.

@@ -1,4 +1,4 @@
-"""Parquet files as a side of an audit in this process, in chunks, with bounded memory; and the pages of numbered ranges."""
+"""Parquet files as a side of an audit in this process, read in chunks with bounded memory; and the pages of numbered ranges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SORTED_IN_MEMORY: Final = 10_000_000
 
 
 class Counted(NamedTuple):
-    """What was counted of a side: encoded pages by key and page, and what is told beside them."""
+    """The counts of a side: encoded pages by key and page, and numbers of reordered, unreadable and damaged rows."""
 
     pages: dict[tuple[str, int], list[bytes]]
     reordered: int
@@ -43,7 +43,7 @@ class Counted(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Rows of a side. A null among the numbers is a row without a usable id."""
+    """Some rows of a side. A null among the numbers is a row without a usable id."""
 
     columns: Columns
     order: pa.Array | None
@@ -54,7 +54,7 @@ class Chunk(NamedTuple):
 
 
 def can_read_files(side: Rows) -> bool:
-    """Say whether a side is Parquet that this process can read by itself."""
+    """Say whether a side is Parquet that this process can read without Spark."""
     plain = not side.id.startswith(OURS) and reading_of(side) is not None
     return side.kind == "parquet" and "://" not in side.at and plain and not _has_sink_log(side)
 
@@ -65,7 +65,7 @@ def _has_sink_log(side: Rows) -> bool:
 
 
 class Files:
-    """Parquet files as a side that is read in this process."""
+    """Parquet files as a side that this process reads."""
 
     doubts: tuple[str, ...] = ()
 
@@ -73,30 +73,30 @@ class Files:
         self._side = side
 
     def close(self) -> None:
-        """Do nothing: no file is held."""
+        """Do nothing: no file is open."""
 
     def count(self, *, ordered: bool, phantoms: Mapping[str, Ints] | None = None) -> Counted:
-        """Count the rows; ``phantoms`` are left out of the order, where they are known."""
+        """Count the rows. ``ordered``: check their order, too; ``phantoms`` (by key) are left out of the order."""
         keys = Keys()
         tally, order, unreadable = _tally(self._side, keys, phantoms, ordered=ordered)
         pages = (((keys.names[code], page), data) for code, page, data in tally.pages())
         return Counted({where: [data] for where, data in pages}, order.reordered, unreadable)
 
     def unread(self, rows: int) -> Unreadable:
-        """Read the files again for the first of so many rows without a usable id."""
+        """Read the files again for the first of ``rows`` rows without a usable id."""
         return _unread(self._side, rows)
 
     def examples(self, gathering: Gathering) -> tuple[Example, ...]:
-        """Read the files again for the places of some duplicated and phantom ids, where there are any."""
+        """Read the files again for some duplicated and phantom ids with the places of their copies."""
         return _examples(gathering, self._side)
 
     def with_origins(self, found: Findings, twice: list[tuple[str, Ints]]) -> Findings:
-        """Split the duplicates by the log copies they were made from."""
+        """Split the duplicates into stored twice and recorded twice. ``twice``: by key, the duplicated numbers."""
         return _with_origins(found, self._side, twice)
 
 
 def range_pages(side: NumberedRange) -> Iterator[tuple[str, int, Copies]]:
-    """Give the pages of a numbered range: every id once."""
+    """Yield the pages of a numbered range, in which every id counts once."""
     full = np.ones(PAGE, dtype=np.uint32)
     partial: dict[tuple[str, int], Copies] = {}
     for span in side.spans:
@@ -125,12 +125,12 @@ def _tally(side: Rows, keys: Keys, phantoms: Mapping[str, Ints] | None, *, order
             fresh = tally.add_in_order(ids) & ~np.isin(ids, unknown)
             order.add(None if isinstance(codes, int) else codes[fresh], numbers[fresh])
         if tally.compressed_bytes > AT_REST_BYTES:
-            raise OutgrownError(f"{shown(side.text)}: too many ids for one process (or too far apart): {ELSEWHERE}")
+            raise OutgrownError(f"{shown(side.text)}: too many ids, or ids too far apart, for one process: {ELSEWHERE}")
     return tally, order, unreadable
 
 
 def usable(names: pa.Array | None, numbers: pa.Array, keys: Keys) -> tuple[Ints | int, Ints, Any]:
-    """Return codes and numbers of the rows with a usable id, and which rows these are."""
+    """Return the key codes and numbers of the rows with a usable id, and a flag per row that says whether it has one."""
     good = pc.is_valid(numbers).to_numpy(zero_copy_only=False)
     whole = bool(good.all())
     values = (numbers if whole else numbers.drop_null()).to_numpy(zero_copy_only=False)
@@ -150,7 +150,11 @@ def _places(side: Rows) -> list[Path]:
 
 
 def _files(side: Rows) -> list[Path]:
-    """Return the files of a side, in order of name. Raises AuditError where there is nothing of that name."""
+    """Return the files of a side, in order of name.
+
+    Raises:
+        AuditError: there is no such file, or a folder cannot be read.
+    """
     found: list[Path] = []
     for path in _places(side):
         try:
@@ -159,7 +163,7 @@ def _files(side: Rows) -> list[Path]:
             raise AuditError(f"cannot read {path}: {error.strerror}") from error
         found += [file for file in inside if file.is_file() and not _hidden(file, path)] if path.is_dir() else inside
     if not found:
-        raise AuditError(f"{shown(side.text)}: there is no file of that name, or in it")
+        raise AuditError(f"{shown(side.text)}: there is no such file, or the folder has none")
     return found
 
 
@@ -201,7 +205,7 @@ def _ids(side: Rows, ids: pa.Array, keys: pa.Array | None, file: Path) -> Column
     """Return keys and numbers; a number that is none, or out of range, is null."""
     reading = reading_of(side)
     if reading is None:
-        raise AuditError(f"{shown(side.text)}: the pattern is none of the plain ones that this process reads: {ELSEWHERE}")
+        raise AuditError(f"{shown(side.text)}: this process cannot read this pattern: {ELSEWHERE}")
     if isinstance(ids, pa.DictionaryArray):
         ids = ids.dictionary_decode()
     ids, keys = _text(ids), None if keys is None else _text(keys)
@@ -240,7 +244,7 @@ def _in_order(side: Rows) -> Iterator[Chunk]:
     for chunk in _chunks(side):
         rows += len(chunk.columns.numbers)
         if rows > SORTED_IN_MEMORY:
-            raise OutgrownError(f"{shown(side.text)}: over {SORTED_IN_MEMORY} rows that do not stand in their order: {ELSEWHERE}")
+            raise OutgrownError(f"{shown(side.text)}: more than {SORTED_IN_MEMORY} rows that are not in order: {ELSEWHERE}")
         keys, numbers, *_ = chunk.columns
         names = pa.nulls(len(numbers), pa.string()) if keys is None else pc.cast(keys, pa.string())
         parts.append(pa.table({"key": names, "number": numbers, "order": chunk.order}))
@@ -251,12 +255,16 @@ def _in_order(side: Rows) -> Iterator[Chunk]:
 
 
 def _stands_in_order(side: Rows) -> bool:
-    """Whether rows stand in the order of their order column. Raises AuditError where it has nulls: then nobody knows."""
+    """Whether the rows are in the order of their order column.
+
+    Raises:
+        AuditError: the order column has nulls.
+    """
     last: Any = None
     for chunk in _chunks(replace(side, key=None, partition=None, offset=None)):
         order = chunk.order
         if order is None or order.null_count:
-            raise AuditError(f"{chunk.file}: {side.order!r} has nulls, so that the order of recording is not known")
+            raise AuditError(f"{chunk.file}: the order column {side.order!r} has nulls, so the order of recording is not known")
         if not len(order):
             continue
         climbs = len(order) == 1 or pc.all(pc.less_equal(order[:-1], order[1:])).as_py()
@@ -284,7 +292,7 @@ def _with_origins(found: Findings, side: Rows, twice: list[tuple[str, Ints]]) ->
         hit = np.isin(ids, wanted)
         rows += int(hit.sum())
         if rows > SORTED_IN_MEMORY:
-            raise OutgrownError(f"{shown(side.text)}: over {SORTED_IN_MEMORY} copies of duplicated ids: {ELSEWHERE}")
+            raise OutgrownError(f"{shown(side.text)}: more than {SORTED_IN_MEMORY} copies of duplicated ids: {ELSEWHERE}")
         places = pa.table({"p": chunk.partition, "o": chunk.offset}).to_pandas()[good][hit]
         parts.append(places.assign(id=ids[hit]))
     import pandas as pd  # noqa: PLC0415 - half a second
@@ -327,7 +335,7 @@ def _examples(gathering: Gathering, side: Rows) -> tuple[Example, ...]:
 def examples_of(
     wanted: dict[tuple[str, int], tuple[Anomaly, int]], places: dict[tuple[str, int], list[str]], damaged: Sequence[str] = ()
 ) -> tuple[Example, ...]:
-    """Put examples together: duplicated, phantom, then damaged messages of lostack's."""
+    """Return the examples: duplicated and phantom ids, then lostack's own damaged messages."""
     named = [
         Example(anomaly, key, number, copies, tuple(sorted(places.get((key, number), []))[:10]))
         for (key, number), (anomaly, copies) in wanted.items()

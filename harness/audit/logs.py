@@ -1,7 +1,7 @@
-"""A topic as a side of an audit, fetched and counted by Spark's Python tasks themselves: no row passes through a JVM.
+"""A topic as a side of an audit on Spark: its Python tasks fetch and count the records, and no row passes through a JVM.
 
-One task reads one partition, in order. Beside what it counts it keeps which numbers stand in which fetch, so that the second
-look, for the places of duplicates and phantoms, fetches only where they may stand.
+One task reads one partition, in order. It also notes which numbers each fetch has. The second pass, which looks for the places of
+duplicates and phantoms, then reads only the fetches that may have them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LOOKING_TASKS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is to be read of a topic."""
+    """The stretches of a topic to read."""
 
     side: Rows
     stretches: tuple[Stretch, ...]

@@ -1,4 +1,4 @@
-"""What brokers are asked, and what they answer, byte by byte: five requests, in versions that Kafka 2.3 and later speak.
+"""The bytes of five Kafka requests and their answers, in versions that Kafka 2.3 and later speak.
 
 A client's library takes longer to import than a small topic takes to read. Answers to fetches are read in
 :mod:`~harness.audit.answers`.
@@ -24,7 +24,7 @@ NONE: Final = -1
 
 
 class Api(NamedTuple):
-    """A request as the protocol numbers it, in the version that is spoken here."""
+    """The key, version and name of a request."""
 
     key: int
     version: int
@@ -46,7 +46,7 @@ class Request(NamedTuple):
     body: bytes
 
     def framed(self, number: int) -> bytes:
-        """Return it as it is sent, with its length in front; ``number`` comes back with the answer."""
+        """Return the bytes to send, with their length in front. ``number``: the correlation id, which the answer repeats."""
         header = struct.pack(">hhi", self.api.key, self.api.version, number) + _text(CLIENT)
         return struct.pack(">i", len(header) + len(self.body)) + header + self.body
 
@@ -67,7 +67,7 @@ class Metadata(NamedTuple):
 
 
 class Offset(NamedTuple):
-    """What was said of one partition."""
+    """The offset of one partition in an answer, or its error."""
 
     partition: int
     error: int
@@ -75,7 +75,7 @@ class Offset(NamedTuple):
 
 
 class Words:
-    """An answer, read one value after the other."""
+    """Reads an answer, one value after another."""
 
     def __init__(self, data: bytes | bytearray | memoryview, at: int, end: int) -> None:
         self._data = memoryview(data)[:end]
@@ -90,7 +90,7 @@ class Words:
         try:
             values = struct.unpack_from(f">{form}", self._data, self._at)
         except struct.error:
-            raise ConnectionError("the broker gave an answer that is none") from None
+            raise ConnectionError("the broker gave an answer that cannot be read") from None
         self._at += struct.calcsize(f">{form}")
         return values
 
@@ -103,12 +103,12 @@ class Words:
         (length,) = self.taken("h")
         end = self._at + max(length, 0)
         if end > len(self._data):
-            raise ConnectionError("the broker gave an answer that is shorter than it says")
+            raise ConnectionError("the broker gave an answer that is shorter than its length field says")
         self._at, begin = end, self._at
         return bytes(self._data[begin:end]).decode(errors="replace")
 
     def each(self, read: Callable[[Words], T]) -> list[T]:
-        """Return the next values, of which there is a count first.
+        """Return the next values of an array, which begins with their number.
 
         Raises:
             ConnectionError: the answer ends before.
@@ -118,7 +118,7 @@ class Words:
 
 
 def versions_request() -> Request:
-    """Ask which requests a broker knows."""
+    """Return the request for the versions that a broker speaks."""
     return Request(API_VERSIONS, b"")
 
 
@@ -134,12 +134,12 @@ def versions(words: Words) -> dict[int, tuple[int, int]]:
 
 
 def metadata_request(topic: str) -> Request:
-    """Ask who leads the partitions of a topic; it is not created."""
+    """Return the request for the leaders of a topic's partitions. It does not create the topic."""
     return Request(METADATA, _listed([_text(topic)]) + struct.pack(">?", False))  # noqa: FBT003 - a byte
 
 
 def metadata(words: Words) -> Metadata:
-    """Read who leads.
+    """Read the brokers, and the leaders of the topic's partitions.
 
     Raises:
         ConnectionError: the answer ends before.
@@ -175,13 +175,13 @@ def _leader(words: Words) -> Leader:
 
 
 def offsets_request(topic: str, partitions: Iterable[int], *, time: int, isolation: int) -> Request:
-    """Ask for an offset of each partition: the first (time -2), or the one behind the last (-1) that an isolation shows."""
+    """Return the request for an offset of each partition: the first (``time`` -2), or the end for this isolation (-1)."""
     parts = _listed([struct.pack(">iq", partition, time) for partition in partitions])
     return Request(LIST_OFFSETS, struct.pack(">ib", NOBODY, isolation) + _listed([_text(topic) + parts]))
 
 
 def offsets(words: Words) -> list[Offset]:
-    """Read them.
+    """Read the offset of each partition.
 
     Raises:
         ConnectionError: the answer ends before.
@@ -196,13 +196,13 @@ def _offsets(words: Words) -> list[Offset]:
 
 
 def config_request(topic: str, name: str) -> Request:
-    """Ask for one setting of a topic."""
+    """Return the request for one setting of a topic."""
     resource = struct.pack(">b", TOPIC) + _text(topic) + _listed([_text(name)])
     return Request(DESCRIBE_CONFIGS, _listed([resource]) + struct.pack(">?", False))  # noqa: FBT003 - a byte
 
 
 def config_values(words: Words) -> list[str]:
-    """Read the values of the settings; none where they may not be read.
+    """Read the values of the settings; none if there is no permission to read them.
 
     Raises:
         ConnectionError: the answer ends before.
@@ -234,7 +234,7 @@ def _synonym(words: Words) -> None:
 
 
 def fetch_request(topic: str, partition: int, at: int, *, wait_ms: int, most_bytes: int) -> Request:
-    """Ask for committed records of one partition from an offset on, outside of any session."""
+    """Return the request for committed records of one partition from an offset on, without a fetch session."""
     part = struct.pack(">iiqqi", partition, NONE, at, NONE, most_bytes)
     session = struct.pack(">ii", 0, NONE)
     head = struct.pack(">iiiib", NOBODY, wait_ms, 1, most_bytes, COMMITTED)

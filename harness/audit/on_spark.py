@@ -1,8 +1,7 @@
-"""The audit on Spark: any side, in parallel, on any master. The counting is that of :mod:`harness.audit.pages`.
+"""The audit on Spark: any side, in parallel, on any master. It counts as :mod:`harness.audit.pages` does.
 
-Every task counts its rows into pages and gives compressed pages on; the pages of both sides come together by key and
-page and are compared where they meet, so that no task ever sees more than a page of a hot key. The driver adds up one
-line per page.
+Every task counts its rows into pages and passes on compressed pages. Spark brings the pages of both sides together by key and
+page and compares them there, so no task ever holds more than one page of a hot key. The driver adds up one line per page.
 """
 
 from __future__ import annotations
@@ -65,10 +64,10 @@ PICKED: Final = 10_000
 
 
 def audit_on_spark(spark: SparkSession, offered: Side, arrived: Rows) -> Findings:
-    """Compare two sides.
+    """Compare two sides on Spark.
 
     Raises:
-        AuditError: one of them cannot be read whole.
+        AuditError: a side cannot be read completely.
     """
     try:
         try:
@@ -78,7 +77,7 @@ def audit_on_spark(spark: SparkSession, offered: Side, arrived: Rows) -> Finding
                 raise
             return _audit(spark, offered, arrived, straight=False)
     except (PySparkException, Py4JError) as error:
-        raise AuditError(f"Spark could not read everything: {shown(said_in_a_task(error) or one_line(error))}") from error
+        raise AuditError(f"Spark could not read all records: {shown(said_in_a_task(error) or one_line(error))}") from error
 
 
 def _audit(spark: SparkSession, offered: Side, arrived: Rows, *, straight: bool) -> Findings:
@@ -211,7 +210,7 @@ def _met(key: str, page: int, parts: list[tuple[int, bytes, Beside]]) -> dict[st
 
 
 def from_here(at: str) -> str:
-    """Make a path absolute, for Spark's JVM stands elsewhere. What is no relative path stays as it is.
+    """Make a relative path absolute, because Spark's JVM has another working directory. Anything else stays as it is.
 
     >>> from_here("hdfs://host/out"), from_here("/data/*"), from_here("jdbc:sqlite::memory:"), from_here("jdbc:postgresql://h/d")
     ('hdfs://host/out', '/data/*', 'jdbc:sqlite::memory:', 'jdbc:postgresql://h/d')
@@ -224,10 +223,10 @@ def from_here(at: str) -> str:
 
 
 def rows_of(spark: SparkSession, side: Rows, extent: Extent | None = None) -> DataFrame:
-    """Read a side: ``number`` (null where there is none), and what there is of ``key, stream, recorded, p, o, place``.
+    """Return the rows of a side: ``number`` (or null), and those of ``key, stream, recorded, p, o, place`` that exist.
 
-    Of rows without a number ``source`` is the text as it stands, ``found`` what is said to be the id in it, and ``stands``
-    brings them in order. ``damaged`` are messages of lostack's that are that, where its payloads are read.
+    For a row without a number, ``source`` is its whole text, ``found`` the part of it that should be the id, and ``stands`` is
+    its place in the order. ``damaged`` marks lostack's own messages with a wrong checksum.
     """
     frame = _topic(spark, side, extent) if side.kind == "kafka" else {"parquet": _parquet, "jdbc": _table}[side.kind](spark, side)
     columns = {**_ids(frame, side), **_places(frame, side)}
@@ -253,7 +252,7 @@ def _table(spark: SparkSession, side: Rows) -> DataFrame:
     if side.readers > 1:
         low, high = reader.load().agg(f.min(side.id), f.max(side.id)).first() or (None, None)
         if not isinstance(low, int) or not isinstance(high, int):
-            raise AuditError(f"{shown(side.text)}: several readers need a column of whole numbers as id, with at least one row")
+            raise AuditError(f"{shown(side.text)}: readers= needs an id column of whole numbers, and at least one row")
         bounds = {"lowerBound": str(low), "upperBound": str(high + 1), "numPartitions": str(side.readers)}
         reader = reader.option("partitionColumn", side.id).options(**bounds)
     return reader.load()
@@ -270,7 +269,7 @@ def _column(frame: DataFrame, side: Rows, name: str) -> Column:
             return f.get_json_object(f.col("value").cast("string"), rest)
         if name in {"value", "key"}:
             return f.col(name).cast("string")
-        raise AuditError(f"{shown(side.text)}: {name!r} is none of value, key, header:NAME, json:PATH, {OURS}")
+        raise AuditError(f"{shown(side.text)}: {name!r} is no field of a message (value, key, header:NAME, json:PATH, {OURS})")
     if name not in frame.columns:
         raise AuditError(f"{shown(side.text)} has no column {name!r} (there are: {', '.join(frame.columns)})")
     return f.col(f"`{name}`")
@@ -334,7 +333,7 @@ def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
     """
     _, _, name = side.id.partition(":")
     if side.kind != "kafka" and not name:
-        raise AuditError(f"{shown(side.text)}: in which column? id={OURS}:COLUMN")
+        raise AuditError(f"{shown(side.text)}: the column is missing: id={OURS}:COLUMN")
     text = (f.col(f"`{name}`") if name else f.col("value")).cast("string")
     line = f.split(f.substring_index(text, "\n", 1), " ")
     words = [f.get(line, f.lit(at)) for at in range(5)]

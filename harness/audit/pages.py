@@ -1,8 +1,8 @@
-"""Copies of every id, counted in pages: 32,768 neighbouring numbers of one key, one byte each while they are counted.
+"""Counts of the copies of every id, in pages: 32,768 neighbouring numbers of one key, one byte each while counting.
 
 An id is a key and a number from 0 to 2⁴⁰ - 1. The two are packed into one int64 (the key's code above, the number below),
-so that a chunk of a million ids is one array, one sort and one scatter. What lies still is compressed: a page in which
-every id was seen once takes some 150 bytes, one of random copies some 10 kB.
+so that a chunk of a million ids is one array, one sort and one scatter. Pages that are not in use are compressed: a page in which
+every id was seen once takes some 150 bytes, one of random counts some 10 kB.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ CODEC: Final = "lz4"
 
 
 class PageOf(NamedTuple):
-    """Which page: ids ``number`` of ``key`` with ``number >> PAGE_BITS == page``."""
+    """The name of a page: it has the ids ``number`` of ``key`` with ``number >> PAGE_BITS == page``."""
 
     key: str
     page: int
 
 
 class TooManyKeysError(Exception):
-    """More different keys than the packing has room for."""
+    """There are more different keys than the packing has room for."""
 
 
 def encode(copies: np.ndarray[Any, Any]) -> bytes:
@@ -67,7 +67,7 @@ def _decoded(data: bytes) -> np.ndarray[Any, Any]:
 
 
 def merge(parts: list[bytes]) -> Copies | None:
-    """Add up what several tallies counted of one page; None where none of them has seen it."""
+    """Add up the counts of one page from several tallies; ``None`` if there are none."""
     if not parts:
         return None
     total = decode(parts[0])
@@ -77,7 +77,7 @@ def merge(parts: list[bytes]) -> Copies | None:
 
 
 class Keys:
-    """Gives each key a code, in the order of appearance."""
+    """Gives each key a code (0, 1, 2, ...), in the order of appearance."""
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
@@ -131,7 +131,7 @@ def packed(numbers: Mapping[str, Ints], keys: Keys) -> Ints:
 
 
 class Tally:
-    """Counts copies of ids. Memory: ``live_pages`` x 32 KiB, and what lies compressed."""
+    """Counts the copies of ids. Memory: ``live_pages`` x 32 KiB, and the compressed pages."""
 
     def __init__(self, live_pages: int = LIVE_PAGES) -> None:
         self.rows = 0
@@ -238,7 +238,7 @@ class Tally:
         self._live.clear()
 
     def pages(self) -> Iterator[tuple[int, int, bytes]]:
-        """Give every page as (key's code, page, encoded counts), and end the tally's life."""
+        """Yield every page as (key's code, page, encoded counts). The tally cannot be used any more."""
         self._cool()
         many: dict[int, dict[int, int]] = {}
         for one, count in self._many.items():
@@ -254,14 +254,14 @@ class Tally:
 
 
 class Order:
-    """Counts, per stream, first copies whose number is below one that came before. Feed it in order of arrival."""
+    """Counts, for each stream, the first copies whose number is below an earlier one. Give it the rows in order of arrival."""
 
     def __init__(self) -> None:
         self.reordered = 0
         self._highest: dict[int, int] = {}
 
     def add(self, streams: Ints | None, numbers: Ints) -> None:
-        """Look at the next first copies: the stream of each (None: one stream) and its number."""
+        """Add the next first copies: the stream of each (``None``: all are of one stream) and its number."""
         if not len(numbers):
             return
         if streams is None:

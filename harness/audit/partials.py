@@ -1,4 +1,4 @@
-"""What one task of an audit counts, and how it gives that on."""
+"""The counts of one task of an audit on Spark, and the rows in which it passes them on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIVE_PAGES: Final = 2048
 
 
 class Beside(NamedTuple):
-    """What is counted beside pages: records out of order, rows without a usable id, damaged messages of lostack's."""
+    """Counts beside the pages: records out of order, rows without a usable id, and lostack's own damaged messages."""
 
     reordered: int = 0
     unreadable: int = 0
@@ -40,7 +40,7 @@ Partial: TypeAlias = tuple[int, str, int, bytes, Beside]
 def count_rows(
     batches: Iterable[pa.RecordBatch], side: int, *, ordered: bool, phantoms: Mapping[str, Ints]
 ) -> Iterator[pa.RecordBatch]:
-    """Count what one task sees: rows of PARTIAL."""
+    """The counts of one task, returned as rows of PARTIAL."""
     for rows in counted_rows(batches, side, ordered=ordered, phantoms=phantoms):
         yield partial_rows(rows)
 

@@ -40,10 +40,10 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     memory_mb: int = 1024,
 ) -> Iterator[SparkSession]:
-    """Give a session on ``master`` (2.5 s on an idle machine); its JVM is gone when the block is left, however.
+    """Yield a session on ``master`` (start: 2.5 s on an idle machine); its JVM ends with the block, also after an error.
 
-    One session per process at a time: PySpark keeps its JVM in a global. ``jars`` come behind the driver's class path
-    and are sent to executors elsewhere.
+    A process can have one session at a time, because PySpark keeps its JVM in a global. ``jars`` are added to the driver's class
+    path and sent to the executors.
 
     Raises:
         EnvironmentFailure: Spark cannot be had, or the master is not there.

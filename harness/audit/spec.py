@@ -1,4 +1,4 @@
-r"""SPEC: what a side of an audit is, as it is typed.
+r"""SPECs: the texts by which a command line names the sides of an audit.
 
 ::
 
@@ -60,12 +60,12 @@ SECRETS: Final = re.compile(r"(?i)((?:password|secret|jaas\.config)=)[^&;#]*|(//
 
 
 class SpecError(UsageError):
-    """A SPEC is none; the message says why, and what one looks like."""
+    """A SPEC has a wrong form; the message says why, and what a right one looks like."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedRange:
-    """Numbers that were offered, per key."""
+    """The numbers that were offered, by key."""
 
     text: str
     spans: tuple[Span, ...]
@@ -73,11 +73,11 @@ class NumberedRange:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Something with rows. ``kind`` is kafka, parquet or jdbc; ``at`` is servers, path or URL.
+    """A topic, Parquet files or a table. ``kind``: kafka, parquet or jdbc; ``at``: servers, path or URL.
 
-    ``id`` and ``key`` say where the number and the key are; ``id`` is ``lostack`` (or ``lostack:COLUMN``) for payloads
-    of :mod:`harness.model.record`. ``unreadable`` is how many rows without a readable id may be there. ``more`` are settings
-    handed on to Spark's reader.
+    ``id`` and ``key`` name the fields of the number and the key; ``id`` is ``lostack`` (or ``lostack:COLUMN``) for payloads of
+    :mod:`harness.model.record`. ``unreadable``: how many rows without a readable id are permitted. ``more``: settings for Spark's
+    reader.
     """
 
     text: str
@@ -97,12 +97,12 @@ class Rows:
 
     @property
     def with_origin(self) -> bool:
-        """Whether rows say which log copy they were made from."""
+        """Whether each row names the log copy from which it was made."""
         return self.partition is not None and self.offset is not None
 
     @property
     def ordered(self) -> bool:
-        """Whether it is known in which order rows were recorded."""
+        """Whether the order in which rows were recorded is known."""
         return self.kind == "kafka" or self.order is not None
 
 
@@ -124,7 +124,9 @@ def parse(text: str) -> Side:
     if kind == "range":
         return _range(text, rest)
     if kind not in OPTIONS:
-        raise SpecError(f"{shown(text)!r} is no SPEC: it begins with range:, kafka:, parquet: or jdbc: (lostack audit --help)")
+        raise SpecError(
+            f"{shown(text)!r} is no SPEC: it must begin with range:, kafka:, parquet: or jdbc: (lostack audit --help)"
+        )
     at, _, tail = rest.partition("#")
     pairs = parse_qsl(tail.replace("+", "%2B"), keep_blank_values=True, strict_parsing=False)
     options = dict(pairs)
@@ -135,24 +137,24 @@ def parse(text: str) -> Side:
     if options.get("pattern"):
         _check_pattern(text, options["pattern"])
     if ("partition" in options) != ("offset" in options):
-        raise SpecError(f"{shown(text)!r}: partition and offset go together")
+        raise SpecError(f"{shown(text)!r}: give both partition= and offset=, or neither")
     given: dict[str, Any] = {name: options.get(name) or None for name in ("key", "pattern", "order", "partition", "offset")}
     given["unreadable"] = _number(text, options, "unreadable", 0, NUMBERS)
     if kind == "kafka":
         servers, slash, topic = at.rpartition("/")
         if not slash or not topic or not re.fullmatch(r"[^,/]+:\d+(,[^,/]+:\d+)*", servers):
-            raise SpecError(f"{shown(text)!r}: a topic is kafka:HOST:PORT/TOPIC")
+            raise SpecError(f"{shown(text)!r}: the form of a topic is kafka:HOST:PORT/TOPIC")
         return Rows(text, kind, servers, options.get("id", OURS), topic=topic, more=more, **given)
     if kind == "parquet":
         if not at:
-            raise SpecError(f"{shown(text)!r}: a path is missing: parquet:/data/out")
+            raise SpecError(f"{shown(text)!r}: the path is missing; example: parquet:/data/out")
         return Rows(text, kind, at, options.get("id", "id"), **given)
     return _table(text, at, options, given)
 
 
 def _table(text: str, at: str, options: Mapping[str, str], given: Mapping[str, Any]) -> Rows:
     if not options.get("table"):
-        raise SpecError(f"{shown(text)!r}: which table? jdbc:URL#table=results&id=seq")
+        raise SpecError(f"{shown(text)!r}: the table is missing; example: jdbc:URL#table=results&id=seq")
     readers = _number(text, options, "readers", 1, 1000)  # more connections serve nobody
     more = {name: options[name] for name in ("user", "password", "driver") if name in options}
     return Rows(text, "jdbc", f"jdbc:{at}", options.get("id", "id"), table=options["table"], readers=readers, more=more, **given)
@@ -162,7 +164,7 @@ def _number(text: str, options: Mapping[str, str], name: str, least: int, most: 
     """Return the number that an option is; the least one where it is not given."""
     given = options.get(name, str(least))
     if not re.fullmatch("[0-9]{1,18}", given) or not least <= int(given) <= most:
-        raise SpecError(f"{shown(text)!r}: {name} is a number from {least} to {most}")
+        raise SpecError(f"{shown(text)!r}: {name} must be a number from {least} to {most}")
     return int(given)
 
 
@@ -171,10 +173,10 @@ def _range(text: str, rest: str) -> NumberedRange:
     for word in rest.split(","):
         match = RANGE.fullmatch(word)
         if match is None:
-            raise SpecError(f"{text!r}: a range is range:1-1000 or range:a=1-500,b=1-300")
+            raise SpecError(f"{text!r}: the form of a range is range:1-1000 or range:a=1-500,b=1-300")
         key, first, last = match.group(1) or "", int(match.group(2)), int(match.group(3))
         if first > last or last >= NUMBERS:
-            raise SpecError(f"{text!r}: {word} does not run upwards within 0 to {NUMBERS - 1}")
+            raise SpecError(f"{text!r}: {word} must go upwards, within 0 to {NUMBERS - 1}")
         spans.append(Span(key, first, last))
     by_key = sorted(spans, key=lambda span: (span.key, span.first))
     for one, other in pairwise(by_key):
@@ -193,7 +195,7 @@ def _check_pattern(text: str, pattern: str) -> None:
 
 
 def shown(text: str) -> str:
-    """Return a SPEC without its secrets.
+    """Return a SPEC with its passwords replaced by ``***``.
 
     >>> shown("jdbc:postgresql://me:pw@host/db#table=t&password=pw")
     'jdbc:postgresql://me:***@host/db#table=t&password=***'

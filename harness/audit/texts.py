@@ -1,7 +1,7 @@
-"""Ids in texts, a column at a time: what Spark's functions and Java's regular expressions find, found by Arrow and RE2.
+"""Ids in texts, a column at a time: Arrow and RE2 find what Spark's functions and Java's regular expressions would find.
 
-A pattern that the two might read differently is not translated: then the id is Spark's work. What an id is, is said in
-:mod:`~harness.audit.spec`; why a text is none, :func:`unread` says for all who read.
+A pattern that RE2 and Java might read differently is not translated, and is left to Spark. :mod:`~harness.audit.spec` says what
+an id is; :func:`unread` says why a text is none.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ SHOWN_CHARACTERS: Final = 40
 
 
 class Columns(NamedTuple):
-    """What a side says of its rows: the keys (None: it has none), and the numbers; null is a row without a usable id.
+    """The keys of some rows (``None``: the side has none) and their numbers; null is a row without a usable id.
 
-    ``source`` are the texts as they stand, which may not be UTF-8, and ``found`` what is said to be the id in them.
+    ``source``: the whole texts, which may not be UTF-8; ``found``: the parts of them that should be the ids.
     """
 
     keys: pa.Array | None
@@ -57,7 +57,7 @@ class Columns(NamedTuple):
 
 
 def translated(pattern: str) -> str | None:
-    r"""Return a pattern in RE2's words, its groups named g1 and g2; None where that might be another pattern.
+    r"""Return a pattern in RE2's syntax, its groups named g1 and g2; ``None`` if RE2 might read it differently.
 
     >>> translated(r"^(\d+) ")
     '^(?P<g1>\\d+) '
@@ -89,7 +89,7 @@ def translated(pattern: str) -> str | None:
 
 
 def reader_of(side: Rows) -> Callable[[Records], Columns] | None:
-    """Return what reads the ids of a topic's records, or None where that is Spark's work (our payloads, odd patterns)."""
+    """Return a function that reads the ids of a topic's records; ``None`` if only Spark can (own payloads, odd patterns)."""
     word, _, path = side.id.partition(":")
     if word == "json":
         return _json_reader_of(side, path)
@@ -107,10 +107,10 @@ def reader_of(side: Rows) -> Callable[[Records], Columns] | None:
 
 
 def reading_of(side: Rows) -> Callable[[pa.Array, pa.Array | None], Columns] | None:
-    """Return what reads the ids in texts (and the keys beside them), or None where the pattern is Spark's work.
+    """Return a function that reads the ids in texts (and the keys beside them); ``None`` for a pattern that only Spark reads.
 
-    Where the key is not UTF-8 (or the text that a pattern finds it in), a row has no usable id: what stands for the bytes
-    that are none, U+FFFD, stands for others, too, and two keys would be one.
+    A row whose key is not UTF-8 (or whose text is not, if a pattern finds the key in it) has no usable id: U+FFFD replaces all
+    bad bytes alike, so two keys could become one.
     """
     pattern = None if side.pattern is None else translated(side.pattern)
     groups = 0 if side.pattern is None else re.compile(side.pattern).groups
@@ -132,7 +132,7 @@ def reading_of(side: Rows) -> Callable[[pa.Array, pa.Array | None], Columns] | N
 
 
 def numbered(numbers: pa.Array, keys: pa.Array | None) -> Columns:
-    """Return what whole numbers say, with the keys beside them."""
+    """Return the ids in a column of whole numbers, with the keys beside them."""
     tidied, sound = (None, None) if keys is None else tidy(keys)
     return Columns(tidied, _where(bounded(numbers), sound), numbers, numbers)
 
@@ -142,7 +142,7 @@ def _where(numbers: pa.Array, sound: pa.Array | None) -> pa.Array:
 
 
 def _json_reader_of(side: Rows, path: str) -> Callable[[Records], Columns] | None:
-    """Return what reads ids in the JSON of values, the key being that of the record or in a header."""
+    """Return a function that reads ids in JSON values; the key is the record's, or in a header."""
     from harness.audit.json_ids import json_reader  # noqa: PLC0415 - for JSON only
 
     find = json_reader(path)
@@ -161,9 +161,9 @@ def _json_reader_of(side: Rows, path: str) -> Callable[[Records], Columns] | Non
 
 
 def plain_reader_of(side: Rows) -> Callable[[Records], pa.Array | None] | None:
-    """Return what reads the ids where they are keys or values, without a pattern or a key beside them: None for odd ones.
+    """Return a fast function for ids that are whole keys or values, without a pattern or a key beside them; else ``None``.
 
-    The very numbers that :func:`reader_of` reads, five times as fast, and nothing else.
+    It returns the same numbers as :func:`reader_of`, five times as fast, or ``None`` if one value is no plain number.
     """
     if side.id not in {"key", "value"} or side.key is not None or side.pattern is not None:
         return None
@@ -176,7 +176,7 @@ def plain_reader_of(side: Rows) -> Callable[[Records], pa.Array | None] | None:
 
 
 def plain_numbers(data: Octets, at: Ints, length: Ints) -> Ints | None:
-    """Read slices of ``data`` as whole numbers, all at once; None where one of them is no text of digits, or is above the limit.
+    """Read slices of ``data`` as whole numbers, all at once; ``None`` if one of them has not only digits, or is above the limit.
 
     >>> plain_numbers(b"xx0000000000000000000742", np.array([2, 22]), np.array([22, 2])).tolist()
     [742, 42]
@@ -216,7 +216,7 @@ def _picked(name: str) -> Callable[[Records], pa.Array] | None:
 
 
 def tidy(texts: pa.Array) -> tuple[pa.Array, pa.Array | None]:
-    """Return texts as UTF-8, and which of them were that (None: all of them). What is none becomes U+FFFD, as in Java."""
+    """Return texts as UTF-8, and which of them were UTF-8 (``None``: all). Bad bytes become U+FFFD, as in Java."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -232,7 +232,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def as_bytes(texts: pa.Array) -> list[bytes | None]:
-    """Return texts, or numbers as texts, as the bytes that they are."""
+    """Return texts, or numbers as texts, as bytes."""
     if isinstance(texts, pa.DictionaryArray):
         texts = texts.dictionary_decode()
     if not pa.types.is_string(texts.type) and not pa.types.is_large_string(texts.type):
@@ -242,7 +242,7 @@ def as_bytes(texts: pa.Array) -> list[bytes | None]:
 
 
 def whole(texts: pa.Array) -> pa.Array:
-    """Return the ids that texts are: digits, zeros in front and a line's end behind aside; null where one is none."""
+    """Return the ids in texts: digits, with zeros before and a line's end after them permitted; null for any other text."""
     plain = pc.and_(pc.ascii_is_decimal(texts), pc.less_equal(pc.binary_length(texts), AS_THEY_STAND))
     if not pc.all(plain, min_count=0).as_py() or texts.null_count:
         texts = pc.struct_field(pc.extract_regex(texts, f"^0*(?P<n>[0-9]{{1,{DIGITS}}}){AT_THE_END}"), "n")
@@ -250,7 +250,7 @@ def whole(texts: pa.Array) -> pa.Array:
 
 
 def bounded(numbers: pa.Array) -> pa.Array:
-    """Return whole numbers of any kind as int64; null where one is no id."""
+    """Return whole numbers of any type as int64; null for one that is out of range."""
     above = pa.scalar(NUMBERS, pa.uint64() if numbers.type == pa.uint64() else pa.int64())
     fits = pc.and_(pc.greater_equal(numbers, pa.scalar(0, above.type)), pc.less(numbers, above))
     if not pc.all(fits, min_count=0).as_py() or numbers.null_count:
@@ -262,7 +262,7 @@ def bounded(numbers: pa.Array) -> pa.Array:
 
 
 def unread(side: Rows, source: bytes | None, found: str | None, place: str = "") -> Unread:
-    """Say why a row has no usable id, and what stands there. ``found``: the text in the place of the id.
+    """Say why a row has no usable id, and what its text is. ``found``: the text in the place of the id.
 
     >>> from harness.audit.spec import parse
     >>> print(unread(parse("parquet:out"), b"+7", "+7", "a.parquet:3"))
@@ -272,7 +272,7 @@ def unread(side: Rows, source: bytes | None, found: str | None, place: str = "")
 
 
 def quoted(data: bytes | None) -> str:
-    r"""Return some bytes as a word of a report: quoted, escaped, shortened; as bytes where they are no UTF-8.
+    r"""Return some bytes for a report: quoted, escaped, shortened; as a bytes literal if they are not UTF-8.
 
     >>> print(quoted(b"a\n"), quoted("\uff17".encode()), quoted(b"\xff"), quoted(None), quoted(b"x" * 41)[-20:])
     'a\n' '\uff17' b'\xff' null xxxx'... of 41 bytes
@@ -289,16 +289,16 @@ def quoted(data: bytes | None) -> str:
 
 def _why(side: Rows, source: bytes | None, found: str | None) -> str:
     if source is None:
-        return "nothing stands there"
+        return "the value is missing"
     if side.id.split(":")[0] == OURS:
         if not source.startswith(f"{OURS} ".encode()):
-            return "it is no message of lostack's"
+            return "it is not one of lostack's messages"
         if found is None:
-            return "it is a damaged message of lostack's"
+            return "it is one of lostack's messages, but damaged"
     if side.pattern is not None and not found:
         return "the pattern finds no number in it"
     if found is None:
-        return f"nothing stands at {side.id.partition(':')[2]}"
+        return f"there is no value at {side.id.partition(':')[2]}"
     return _why_no_id(found, utf8=_is_utf8(source))
 
 
@@ -312,7 +312,7 @@ def _why_no_id(text: str, *, utf8: bool) -> str:
     reasons = {
         "it is empty": not text,
         "it has a sign": re.fullmatch("[+-][0-9]+", text),
-        "white space stands around it": bare != text and re.fullmatch("[+-]?[0-9]*", bare),
+        "it has white space around it": bare != text and re.fullmatch("[+-]?[0-9]*", bare),
         "its digits are not 0 to 9": bare.isdecimal(),
         "it is not UTF-8": not utf8,
     }

@@ -1,4 +1,4 @@
-"""What there is to read of a topic, asked of the broker by Kafka's own admin client in Spark's JVM."""
+"""The extent of a topic, asked of its brokers by Kafka's own admin client in Spark's JVM."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ HINTS: Final = {
 
 
 def extent_of(spark: SparkSession, side: Rows) -> Extent:
-    """Ask the broker.
+    """Ask the brokers for the extent of a topic.
 
     Raises:
-        AuditError: there is no broker, no such topic, or no permission.
+        AuditError: no broker answers, there is no such topic, or no permission.
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's one way to Java
     properties = jvm.java.util.Properties()

@@ -1,4 +1,4 @@
-"""A topic as a side of an audit on this machine: its processes fetch and read, one per core, and this one counts."""
+"""A topic as a side of an audit on this machine: one process per core fetches and reads, and this process counts."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from harness.audit.spec import Rows
 
 TASKS_A_CORE: Final = 8
-"""Parts that a topic is cut into, so that no core is left without work at the end."""
+"""How many parts a topic is cut into, so that no core is without work at the end."""
 LEAST, MOST = 100_000, 1_000_000
 """Offsets of such a part."""
 
 
 class Topic:
-    """A topic that is read as it stood when this was made."""
+    """A topic, read up to the end that it had when this object was made."""
 
     def __init__(self, side: Rows) -> None:
         extent = extent_by_brokers(side)
@@ -85,7 +85,7 @@ class Topic:
         return found
 
     def unread(self, rows: int) -> Unreadable:
-        """Fetch again for the first of so many records without a usable id."""
+        """Fetch again for the first of ``rows`` records without a usable id."""
         if not rows:
             return Unreadable(0, self._side.unreadable)
         nameless = [row for row in self._look([], unreadable=True) if row["number"] is None][:UNREAD]
@@ -93,7 +93,7 @@ class Topic:
         return Unreadable(rows, self._side.unreadable, first)
 
     def examples(self, gathering: Gathering) -> tuple[Example, ...]:
-        """Fetch again for the places of some duplicated and phantom ids, where there are any."""
+        """Fetch again for some duplicated and phantom ids with the places of their copies."""
         wanted = gathering.wanted()
         places: dict[tuple[str, int], list[str]] = {}
         for row in self._look(sorted({number for _, number in wanted}), unreadable=False) if wanted else ():
@@ -102,7 +102,7 @@ class Topic:
         return examples_of(wanted, places)
 
     def with_origins(self, found: Findings, twice: list[tuple[str, Ints]]) -> Findings:
-        """Return it as it is: every copy in a topic was stored."""
+        """Return the findings unchanged: every copy in a topic was stored."""
         del twice
         return replace(found, stored_twice=found.duplicated, recorded_twice=0)
 

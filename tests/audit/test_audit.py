@@ -134,7 +134,7 @@ def test_numbers_out_of_range_are_no_ids_on_either_side(auditor: Auditor, folder
     assert (found.arrived, found.phantom, found.unread_arrived.rows) == (1, 0, 3)
     assert [str(one) for one in found.unread_arrived.first] == [
         "'-1' (it has a sign, at s.parquet:1)", "'1099511627776' (it is above 1099511627775, at s.parquet:2)",
-        "null (nothing stands there, at s.parquet:3)",
+        "null (the value is missing, at s.parquet:3)",
     ]  # fmt: skip
     found = auditor(strange, strange)
     assert (found.offered, found.arrived, found.unread_offered.rows) == (1, 1, 3)
@@ -177,10 +177,11 @@ def test_no_permission(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "says"), [
-    ("range:5-1", "does not run upwards"), ("range:a", "a range is"), ("range:1-5,3-9", "overlap"), ("nonsense", "no SPEC"),
-    ("kafka:localhost/t", "a topic is"), ("kafka:h:1/t#what=1", "what"), ("parquet:", "a path is missing"),
-    ("parquet:/x#partition=p", "go together"), ("parquet:/x#pattern=(", "no regular expression"),
-    ("parquet:/x#pattern=x", "one group"), ("jdbc:sqlite:/x", "which table"), ("parquet:/x#id=a&id=b", "an option twice"),
+    ("range:5-1", "must go upwards"), ("range:a", "a range is"), ("range:1-5,3-9", "overlap"), ("nonsense", "no SPEC"),
+    ("kafka:localhost/t", "a topic is"), ("kafka:h:1/t#what=1", "what"), ("parquet:", "the path is missing"),
+    ("parquet:/x#partition=p", "both partition= and offset="), ("parquet:/x#pattern=(", "no regular expression"),
+    ("parquet:/x#pattern=x", "one group"), ("jdbc:sqlite:/x", "the table is missing"),
+    ("parquet:/x#id=a&id=b", "an option twice"),
 ])  # fmt: skip
 def test_a_spec_that_is_none_says_why(text: str, says: str) -> None:
     """One line each."""

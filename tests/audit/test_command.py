@@ -54,13 +54,13 @@ def test_as_json(capsys: pytest.CaptureFixture[str], arrived: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "code", "says"), [
-    (["--offered", "range:9-1", "--arrived", "parquet:/x"], 2, "does not run upwards"),
+    (["--offered", "range:9-1", "--arrived", "parquet:/x"], 2, "must go upwards"),
     (["--offered", "range:1-9", "--arrived", "range:1-9"], 2, "cannot be a range"),
     (["--offered", "range:1-9", "--arrived", "parquet:/nowhere/at/all"], 3, "No such file"),
     (["--offered", "range:1-9", "--arrived", "parquet:/x", "--semantic", "at-last-once"], 2, "at-least-once"),
     (["--offered", "range:1-9", "--arrived", "parquet:/x", "--engine", "magic"], 2, "no engine named"),
     (["--offered", "range:1-9", "--arrived", "jdbc:oracle:thin#table=t"], 3, "no JDBC driver for 'oracle'"),
-    (["--offered", "range:1-9", "--arrived", "jdbc:oracle:thin#table=t", "--jars", "/no.jar"], 3, "there is no jar"),
+    (["--offered", "range:1-9", "--arrived", "jdbc:oracle:thin#table=t", "--jars", "/no.jar"], 3, "does not exist"),
     (["--offered", "range:1-9", "--arrived", "kafka:h:1/t", "--engine", "here"], 3, "--engine spark"),
 ])  # fmt: skip
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str) -> None:

@@ -56,7 +56,7 @@ def test_an_answer_without_a_partition_is_one_without_records() -> None:
 def test_an_answer_that_ends_early_is_no_answer(size: int) -> None:
     """A broker whose words cannot be read is left, as one that hangs up is."""
     data = answered(0, [(7, 4000)], b"abc" * 100)
-    with pytest.raises(ConnectionError, match="an answer that is"):
+    with pytest.raises(ConnectionError, match="the broker gave an answer that"):
         fetched_part(data[:size], size)
 
 
@@ -100,7 +100,7 @@ def test_a_leader_that_is_none_any_more_is_asked_for_again_until_there_is_one(as
     """Refused by three of them, then read on from the same offset (and given nothing there)."""
     asked, said = ask(NOT_LEADER, NOT_LEADER, NOT_LEADER, FINE)
     assert asked > len((NOT_LEADER, NOT_LEADER, NOT_LEADER, FINE))
-    assert said == "partition 1 of orders cannot be read from offset 0 on: it gives nothing"
+    assert said == "partition 1 of orders cannot be read from offset 0 on: its leader returns no records"
 
 
 def test_where_nobody_leads_it_is_given_up_with_the_reason(ask: Any) -> None:

@@ -148,5 +148,5 @@ def test_an_answer_that_ends_early_is_no_answer(size: int) -> None:
     answer.with_header(correlation_id=NUMBER)
     data = bytes(answer.encode(header=True))
     assert size < len(data)
-    with pytest.raises(ConnectionError, match="an answer that is"):
+    with pytest.raises(ConnectionError, match="the broker gave an answer that"):
         messages.metadata(Words(data, CORRELATION, size))

@@ -48,10 +48,10 @@ TEXTS: list[tuple[bytes | None, int | None, str]] = [
     (b"7\n", 7, ""), (b"007\r\n", 7, ""), ("7\u2028".encode(), 7, ""),
     (b"1099511627776", None, LIMIT), (b"9999999999999", None, LIMIT), (b"000009999999999999", None, LIMIT),
     (b"9223372036854775808", None, LIMIT), (b"18446744073709551616", None, LIMIT), (b"9" * 40 + b"\n", None, LIMIT),
-    (None, None, "nothing stands there"), (b"", None, "it is empty"), (b"\n", None, "white space stands around it"),
+    (None, None, "the value is missing"), (b"", None, "it is empty"), (b"\n", None, "it has white space around it"),
     (b"+7", None, "it has a sign"), (b"-7", None, "it has a sign"), (b"-0", None, "it has a sign"),
-    (b" 7", None, "white space stands around it"), (b"7 ", None, "white space stands around it"),
-    (b"7\t", None, "white space stands around it"), (b"7\n\n", None, "white space stands around it"),
+    (b" 7", None, "it has white space around it"), (b"7 ", None, "it has white space around it"),
+    (b"7\t", None, "it has white space around it"), (b"7\n\n", None, "it has white space around it"),
     ("\u0663".encode(), None, "its digits are not 0 to 9"), ("7\uff17".encode(), None, "its digits are not 0 to 9"),
     ("\u00b2".encode(), None, "it is no whole number"), (b"\xff7", None, "it is not UTF-8"), (b"7\xff", None, "it is not UTF-8"),
     (b"\x00\x00\x00\x07", None, "it is no whole number"), (b"7.0", None, "it is no whole number"),
@@ -230,11 +230,11 @@ def test_ids_in_json(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> No
     values = {
         b'{"seq":7}': 7, b'{"seq":"7"}': 7, b'{"seq":"007"}': 7, b'{"seq": 1099511627775}': (1 << 40) - 1,
         b'{"seq":"+7"}': "it has a sign", b'{"seq":-7}': "it has a sign", b'{"seq":7.0}': "it is no whole number",
-        b'{"seq":1e3}': "it is no whole number", b'{"seq":" 7"}': "white space stands around it", b'{"seq":""}': "it is empty",
+        b'{"seq":1e3}': "it is no whole number", b'{"seq":" 7"}': "it has white space around it", b'{"seq":""}': "it is empty",
         b'{"seq":18446744073709551616}': LIMIT, b'{"seq":true}': "it is no whole number",
-        b'{"seq":null}': "nothing stands at $.seq", b'{"seq":007}': "nothing stands at $.seq", b"{}": "nothing stands at $.seq",
-        b"7": "nothing stands at $.seq", b"": "nothing stands at $.seq", b"\xff": "nothing stands at $.seq",
-        '{"seq":"\u0663"}'.encode(): "its digits are not 0 to 9",
+        b'{"seq":null}': "there is no value at $.seq", b'{"seq":007}': "there is no value at $.seq",
+        b"{}": "there is no value at $.seq", b"7": "there is no value at $.seq", b"": "there is no value at $.seq",
+        b"\xff": "there is no value at $.seq", '{"seq":"\u0663"}'.encode(): "its digits are not 0 to 9",
     }  # fmt: skip
     side = topic("id=json:$.seq")
     said = by_the_connector(spark, monkeypatch, side, [(None, value, []) for value in values])
@@ -376,7 +376,7 @@ def test_a_damaged_message_of_ours_is_a_phantom_and_a_strange_one_is_unreadable(
     assert [(str(one), one.places) for one in found.examples] == [
         (f"phantom (damaged) at p.parquet:{row}", (f"p.parquet:{row}",)) for row in (2, 3, 4, 5)
     ]
-    assert [one.why for one in found.unread_arrived.first] == ["it is no message of lostack's"] * 3
+    assert [one.why for one in found.unread_arrived.first] == ["it is not one of lostack's messages"] * 3
     assert rule(found, Semantic.AT_MOST_ONCE).kind is Kind.VOID
     stated = on_spark(spark, "range:c0ffee=1-2", f"{spec}&unreadable=4")
     assert rule(stated, Semantic.AT_MOST_ONCE).reason == "at-most-once forbids what was found: 4 phantom"
@@ -384,7 +384,7 @@ def test_a_damaged_message_of_ours_is_a_phantom_and_a_strange_one_is_unreadable(
     assert rule(on_spark(spark, "range:c0ffee=1-2", f"{damaged}#id=lostack:id"), Semantic.AT_MOST_ONCE).kind is Kind.BROKEN
     both = on_spark(spark, spec, spec)
     assert (both.offered, both.unread_offered.rows, both.damaged) == (2, 8, 4)
-    assert both.unread_offered.first[0].why == "it is a damaged message of lostack's"
+    assert both.unread_offered.first[0].why == "it is one of lostack's messages, but damaged"
 
 
 @pytest.mark.spark
@@ -418,14 +418,14 @@ ONE = Unread("'x'", "it is no whole number", "t/0/1")
 
 @pytest.mark.parametrize(("counts", "kind", "says"), [
     ({"duplicated": 5, "lost": 3, "phantom": 1, "unread_arrived": Unreadable(1, 0, (ONE,))}, "void",
-     "1 of 16 rows that arrived cannot be read as an id: 'x' (it is no whole number, at t/0/1); look at"),
+     "1 of 16 rows that arrived cannot be read as an id: 'x' (it is no whole number, at t/0/1); correct"),
     ({"duplicated": 5, "offered_again": 2, "unread_offered": Unreadable(4, 3, (ONE, ONE))}, "void",
      "4 of 15 rows offered cannot"),
     ({"duplicated": 5, "unread_arrived": Unreadable(3, 3)}, "broken", "5 duplicated"),
     ({"lost": 5, "unread_arrived": Unreadable(3, 3)}, "broken", "5 lost"),
     ({"phantom": 5, "unread_offered": Unreadable(2, 3)}, "broken", "5 phantom"),
     ({"unread_arrived": Unreadable(2, 3), "unread_offered": Unreadable(1, 1)}, "kept",
-     "9 of 9 arrived; 1 unreadable offered, 1 stated; 2 unreadable that arrived, 3 stated"),
+     "9 of 9 arrived; 1 unreadable offered, 1 permitted; 2 unreadable that arrived, 3 permitted"),
     ({"unread_arrived": Unreadable(0, 3)}, "kept", "9 of 9 arrived"),
     ({"arrived": 0, "lost": 9, "unread_arrived": Unreadable(3, 3)}, "void", "none of 3 rows that arrived could be read"),
     ({"arrived": 0, "lost": 9, "unread_arrived": Unreadable(3, 0, (ONE,))}, "void", "3 of 3 rows that arrived cannot"),
@@ -449,8 +449,8 @@ def test_the_report_tells_of_both_sides() -> None:
     )
     text = as_text(found, None)
     assert "phantom     2, of them 1 damaged\n" in text
-    assert "unreadable  1 offered (2 stated)\n  'x' (it is no whole number, at t/0/1)\n" in text
-    assert "unreadable  7 that arrived (0 stated)\n" in text
+    assert "unreadable  1 offered (2 permitted)\n  'x' (it is no whole number, at t/0/1)\n" in text
+    assert "unreadable  7 that arrived (0 permitted)\n" in text
     assert "unreadable" not in as_text(findings(), None)
     plain = json.loads(json.dumps(as_json(found)))
     first = [{"text": "'x'", "why": "it is no whole number", "place": "t/0/1"}]
@@ -473,14 +473,15 @@ def test_a_few_can_be_stated_of_every_side(spec: str) -> None:
 def test_what_is_stated_is_a_number(given: str) -> None:
     """As is the number of readers."""
     for name in ("unreadable", "readers"):
-        with pytest.raises(SpecError, match=f"{name} is a number from"):
+        with pytest.raises(SpecError, match=f"{name} must be a number from"):
             parse(f"jdbc:sqlite:/x#table=t&{name}={given}")
 
 
 @pytest.mark.parametrize(("offered", "arrived", "code", "says"), [
-    ("", "", 4, "'a' (it is no whole number, at o.parquet:3), null (nothing stands there, at o.parquet:4); 1 of 4 rows that"),
+    ("", "", 4, "'a' (it is no whole number, at o.parquet:3), null (the value is missing, at o.parquet:4); 1 of 4 rows that"),
     ("unreadable=2", "", 4, "VOID  exactly-once: 1 of 4 rows that arrived cannot be read as an id: '+3'"),
-    ("unreadable=2", "unreadable=1", 0, "KEPT  exactly-once: 3 of 3 arrived; 2 unreadable offered, 2 stated; 1 unreadable that"),
+    ("unreadable=2", "unreadable=1", 0,
+     "KEPT  exactly-once: 3 of 3 arrived; 2 unreadable offered, 2 permitted; 1 unreadable that"),
     ("unreadable=1", "unreadable=9", 4, "VOID  exactly-once: 2 of 5 rows offered"),
 ])  # fmt: skip
 def test_the_command(
