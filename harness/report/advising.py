@@ -1,4 +1,4 @@
-"""What helps the author of a pipeline with a red cell: what would mend it, and what the programs last said."""
+"""Help for the author of a pipeline with a red cell: how to fix a broken promise, and the last words of programs that failed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
 MOST_LOG_BYTES = 1 << 16
-"""How much of the end of a program's log is looked at."""
+"""How many bytes at the end of a program's log are read."""
 
 
 def last_words(result: CellResult) -> Iterator[str]:
-    """Yield the last lines of each stage that ended by an error before it was told to; what the verdict says is left out."""
+    """Yield the last lines of each stage that ended by an error, unless the verdict has them already."""
     for name, lines in said_last(result):
         if all(line in result.verdict.reason for line in lines):
             continue  # it has been told
@@ -32,7 +32,7 @@ def last_words(result: CellResult) -> Iterator[str]:
 
 
 def said_last(result: CellResult) -> list[tuple[str, list[str]]]:
-    """Return the last lines of the log of each stage that ended by an error: (stage, lines; none where it printed nothing)."""
+    """Return the last lines of the log of each stage that ended by an error, as (stage, lines); no lines if there are none."""
     lives = lines_of(result, kinds.NODE)
     failed = dict.fromkeys(str(e.get("node")) for e in lives if e.get("phase") == "exited" and e.get("status"))
     found = []
@@ -46,7 +46,7 @@ def said_last(result: CellResult) -> list[tuple[str, list[str]]]:
 
 
 def mending(result: CellResult) -> str | None:
-    """Say what would mend a promise that a pipeline of the user's own has broken; ``None`` where there is nothing to say."""
+    """Say how to fix a broken promise of a user's own pipeline, or return ``None`` if nothing is known."""
     if result.plan.system != DECLARED or result.verdict.kind is not Kind.BROKEN:
         return None
     return fix_of(result.judgement, registry.scenarios())

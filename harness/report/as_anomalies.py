@@ -15,7 +15,7 @@ FILE = "anomalies.jsonl"
 
 
 def render(run: SavedRun) -> str:
-    """Return one line per record (ASCII only); nothing where nothing was lost or duplicated."""
+    """Return one line per record (ASCII only); the text is empty if no record was lost or duplicated."""
     return "".join(f"{json.dumps(row)}\n" for result in run.results for row in path_rows(result))
 
 

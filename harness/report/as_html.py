@@ -1,4 +1,4 @@
-"""``report.html``: one page that works offline and prints; nothing in it comes from anywhere but the run."""
+"""``report.html``: one page that works offline and can be printed; all its data comes from the run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_TOLD = 50
-"""How many red cells are told at length before the list of all."""
+"""How many red cells the page describes above the list of all cells."""
 
 
 def render(run: SavedRun) -> str:
@@ -52,7 +52,7 @@ def render(run: SavedRun) -> str:
 
 
 def render_template(name: str, **words: object) -> str:
-    """Fill a template; text is escaped and made visible, scripts and styles are our own and named by their sums."""
+    """Fill a template. Text is escaped and made visible; scripts and styles are lostack's own, and named by their checksums."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
         finalize=_seen, trim_blocks=True, lstrip_blocks=True,
@@ -68,7 +68,7 @@ def _own(name: str) -> Markup:
 
 
 def _sum(text: str) -> str:
-    """Return the sum by which a content security policy knows a text."""
+    """Return the checksum by which a content security policy permits a text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

@@ -1,4 +1,4 @@
-"""``report.json``: everything, for programs. Its form is published in ``schema.json`` beside this file."""
+"""``report.json``: the whole report, for programs. ``schema.json`` beside this file describes its form."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def report_of(run: SavedRun) -> dict[str, Any]:
 
 
 def cell_row(result: CellResult) -> dict[str, Any]:
-    """Return one cell."""
+    """Return one cell as plain data."""
     return result.row() | {
         "outcome": str(outcome(result.verdict)),
         "rerun": rerun_line(result.plan),

@@ -1,4 +1,4 @@
-"""``junit.xml``: one test case per cell, for CI servers. Skipped means not applicable, and nothing else."""
+"""``junit.xml``: one test case per cell, for CI servers. A skipped test case is a cell that does not apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``report.md``: the report for people who read it where the code is."""
+"""``report.md``: the report in Markdown, for code hosts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun
 
 MOST_RED = 50
-"""How many red cells are told at length (a step summary of GitHub holds 1 MiB)."""
+"""How many red cells are described (a step summary of GitHub holds 1 MiB)."""
 
 
 def render(run: SavedRun) -> str:
@@ -81,7 +81,7 @@ def _spot(row: Row, semantic: Semantic, reasons: dict[str, int]) -> str:
 
 
 def spot_text(spot: Spot) -> str:
-    """Return what stands in one spot of the matrix: counts, sign and outcome, and in how many runs."""
+    """Return the text of one spot of the matrix: counts, sign and outcome, and the number of runs."""
     totals = (spot.total("lost"), spot.total("duplicated"))
     lost, duplicated = ("?" if total is None else str(total) for total in totals)
     times = f" in {len(spot.results)} runs" if len(spot.results) > 1 else ""
@@ -99,7 +99,7 @@ def _red(run: SavedRun) -> Iterator[str]:
         yield f"  - {markdown(result.verdict.reason)}"
         yield f"  - {markdown(result.plan.because)}"
         if mends := mending(result):
-            yield f"  - what would mend it: {markdown(mends)}"
+            yield f"  - how to fix it: {markdown(mends)}"
         for stage, lines in said_last(result):
             words = f"it last said: {' '.join(map(code, lines))}" if lines else "it printed nothing"
             yield f"  - the {markdown(stage)} ended by an error; {words}"

@@ -1,4 +1,4 @@
-"""Breaks over runs: which are new, which are known, which have vanished; and ``history.jsonl`` beside the runs.
+"""Breaks over runs: new, known and vanished ones; and ``history.jsonl`` beside the runs.
 
 A baseline file names breaks that are known, in TOML::
 
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 HISTORY_FILE = "history.jsonl"
 _NEVER_KNOWN = frozenset({Outcome.KEPT, Outcome.CONVICTED, Outcome.VOID})
-"""What no baseline can excuse: a void run proves nothing, not even that a break is still there."""
+"""Outcomes that a baseline cannot excuse: a void run proves nothing, not even that a break is still there."""
 
 
 class BaselineError(Exception):
-    """A baseline file cannot be read; one line, with what to do."""
+    """A baseline file cannot be read; the message is one line that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One break that is known."""
+    """A known break: a pattern of cells, their outcome, why it is known, and a pattern of the verdict's reason."""
 
     cell: str
     outcome: Outcome
@@ -54,17 +54,17 @@ class Known:
     reason: str = ""
 
     def explains(self, result: CellResult) -> bool:
-        """Say whether this is how the cell came out, and for this reason."""
+        """Say whether the cell has this outcome, for this reason."""
         return self.outcome is outcome(result.verdict) and bool(re.search(self.reason, result.verdict.reason))
 
     def means(self, result: CellResult) -> bool:
-        """Say whether this is the cell, whatever its seed."""
+        """Say whether the cell matches the pattern, whatever its seed."""
         return fnmatch.fnmatchcase(seedless(result), self.cell)
 
 
 @dataclass(frozen=True)
 class Breaks:
-    """The red cells of a run beside a baseline; ``vanished`` are known ones that were run and are green."""
+    """The red cells of a run, compared with a baseline. ``vanished``: known breaks whose cells were run and are green."""
 
     new: tuple[CellResult, ...]
     known: tuple[tuple[CellResult, Known], ...]
@@ -72,18 +72,18 @@ class Breaks:
 
     @property
     def sentence(self) -> str | None:
-        """Say what is known and what has vanished; ``None`` where there is neither."""
+        """Say how many breaks are known and new, and which have vanished; ``None`` if there are none."""
         parts = []
         if self.known:
             parts.append(f"{len(self.known)} known breaks, {len(self.new)} new")
         parts += [
-            f"vanished: {known.cell} was {known.outcome}, and is green; take it out of the baseline" for known in self.vanished
+            f"vanished: {known.cell} was {known.outcome}, and is green; remove it from the baseline" for known in self.vanished
         ]
         return "; ".join(parts) or None
 
 
 def seedless(result: CellResult) -> str:
-    """Return a cell's id without its seed: what runs of several seeds have in common."""
+    """Return a cell's id without its seed."""
     return result.plan.id.rpartition("/")[0]
 
 
@@ -91,30 +91,30 @@ def read_baseline(file: Path) -> tuple[Known, ...]:
     """Read a baseline file.
 
     Raises:
-        BaselineError: it cannot be read, or is no baseline.
+        BaselineError: the file cannot be read, or is no baseline.
     """
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
         if odd := sorted(set(data) - {"known"}):
-            raise BaselineError(f"{file}: {odd[0]} is no part of a baseline, [[known]] is")
+            raise BaselineError(f"{file}: unknown name {odd[0]}: a baseline has only [[known]]")
         known = data.get("known", [])
         if not isinstance(known, list) or not all(isinstance(entry, dict) for entry in known):
             raise BaselineError(f"{file}: write [[known]], once for each known break, with cell, outcome and because")
         return tuple(_known(file, entry) for entry in known)
     except OSError as error:
-        raise BaselineError(f"cannot read {file}: {error.strerror}; name another with --baseline") from error
+        raise BaselineError(f"cannot read {file}: {error.strerror}; give another file with --baseline") from error
     except (ValueError, TypeError) as error:
         raise BaselineError(f"{file} is no baseline: {why_damaged(error)}") from error
 
 
 def _known(file: Path, entry: dict[str, Any]) -> Known:
     if missing := sorted({"cell", "outcome", "because"} ^ (set(entry) - {"reason"})):
-        raise BaselineError(f"{file}: a known break has cell, outcome, because and perhaps reason: see {missing[0]}")
+        raise BaselineError(f"{file}: a known break needs cell, outcome and because, and may have reason: correct {missing[0]}")
     outcomes = sorted(set(Outcome) - _NEVER_KNOWN)
     if entry["outcome"] not in outcomes:
-        raise BaselineError(f"{file}: a known break is {', '.join(outcomes)}; {entry['outcome']!r} is none")
+        raise BaselineError(f"{file}: the outcome of a known break is one of {', '.join(outcomes)}, not {entry['outcome']!r}")
     if not str(entry["because"]).strip():
-        raise BaselineError(f"{file}: say why {entry['cell']} is known to be {entry['outcome']}")
+        raise BaselineError(f"{file}: because is empty: say why {entry['cell']} is known to be {entry['outcome']}")
     try:
         re.compile(str(entry.get("reason", "")))
     except re.error as error:
@@ -123,7 +123,7 @@ def _known(file: Path, entry: dict[str, Any]) -> Known:
 
 
 def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
-    """Compare a run's red cells with a baseline. A known cell that came out red in another way is a new break."""
+    """Compare a run's red cells with a baseline. A known cell that is red in another way is a new break."""
     new, known = [], []
     for result in run.results:
         found = outcome(result.verdict)
@@ -144,7 +144,7 @@ def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
 
 
 def exit_code(run: SavedRun, breaks: Breaks) -> ExitCode:
-    """Return the exit code of a run whose known breaks don't fail it."""
+    """Return the exit code of a run without its known breaks."""
     summary = summarise(run)
     if summary.interrupted or summary.partial or not breaks.known:
         return summary.exit_code
@@ -168,16 +168,16 @@ def _figures(run: SavedRun) -> dict[str, dict[str, float | None]]:
 
 
 def _total(results: Sequence[CellResult], count: str) -> int | None:
-    """Add up a count over seeds; ``None`` where none of them could be read."""
+    """Add up a count over seeds; ``None`` if no seed could be read."""
     readable = [result.judgement.account.counts for result in results if result.judgement.account.counts["offered"]]
     return sum(counts[count] for counts in readable) if readable else None
 
 
 def append_history(run: SavedRun, breaks: Breaks) -> str | None:
-    """Append one line about a run to ``history.jsonl`` beside it. Returns why it could not, if so.
+    """Append one line about a run to ``history.jsonl`` beside it. Return a warning if that cannot be done.
 
-    ``cells`` holds, per cell without its seed, how many seeds came out how: over many lines, how often a cell ever broke.
-    ``figures``, per cell: lost and duplicated of all its seeds (null where no history of them can be read), and seconds of one.
+    ``cells``: for each cell without its seed, how many seeds had each outcome. ``figures``: for each cell, lost and duplicated
+    over all its seeds (null if none of their histories can be read), and the seconds of one seed.
     """
     cells: dict[str, Counter[str]] = {}
     for result in run.results:
@@ -206,5 +206,5 @@ def append_history(run: SavedRun, breaks: Breaks) -> str | None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        return f"this run is not in {HISTORY_FILE}: {error.strerror}"
+        return f"cannot append this run to {HISTORY_FILE}: {error.strerror}"
     return None

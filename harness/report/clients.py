@@ -1,4 +1,4 @@
-"""Which client, at which version, keeps which promise at which point: one table over saved runs."""
+"""A table of saved runs: which client, at which version, keeps which promise at which failure point."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 CALLED = {"java": "kafka-clients"}
-"""What a client is called among a run's versions, where that is not its name."""
+"""The names of clients in a run's versions, where these differ from their own names."""
 
 
 def client_table(runs: Sequence[SavedRun]) -> str:
-    """Return Markdown: first how many cells of each client came out how, then a row per point at which clients differ.
+    """Return Markdown: the number of cells per client and outcome, then a row per point at which clients differ.
 
-    Cells of several runs (and seeds) that are about the same share a spot. Only systems that several clients talk to are shown.
+    Equal cells of several runs or seeds share a spot. Only systems that have cells of several clients are shown.
     """
     found: dict[tuple[str, ...], dict[str, Spot]] = {}
     clients: dict[str, dict[str, None]] = {}
@@ -77,7 +77,7 @@ def _of_system(system: str, names: list[str], found: dict[tuple[str, ...], dict[
 
 
 def _differ(spots: dict[str, Spot]) -> bool:
-    """Whether the promise came out differently: kept by one, broken by another, or impossible. Counts alone scatter."""
+    """Whether the outcomes differ: kept by one client, broken by another, or impossible. Counts vary by chance."""
     return len({spot.outcome if spot.results else None for spot in spots.values()}) > 1
 
 

@@ -1,4 +1,4 @@
-"""Which commit a run was of: what the CI says, else what the Git repository around a folder has checked out."""
+"""The commit of a run: the one that the CI names, or else the one that the Git repository around a folder has checked out."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VARIABLES: Final = ("LOSTACK_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA", "BUILDKITE_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT")
-"""Where CI servers say it: ours first, then GitHub, GitLab, Buildkite, CircleCI and Jenkins."""
+"""The variables that name the commit: lostack's own first, then those of GitHub, GitLab, Buildkite, CircleCI and Jenkins."""
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 
 def commit_of(environment: Mapping[str, str], folder: Path) -> str | None:
-    """Return the commit, in hex; ``None`` where nobody says one. What was changed since and not committed is not seen."""
+    """Return the commit in hex, or ``None`` if it is unknown. Changes that are not committed do not count."""
     said = next((environment[name].strip() for name in VARIABLES if environment.get(name, "").strip()), None)
     found = said or _checked_out(folder.resolve())
     return found if found and _COMMIT.fullmatch(found) else None

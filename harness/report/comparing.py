@@ -1,7 +1,7 @@
-"""Two runs side by side: which cells came out otherwise, with both counts.
+"""Two runs side by side: the cells with different outcomes, with the counts of both runs.
 
-Of one run in containers and one of processes, cells are the same where all but the runtime is. Then a verdict that differs
-is red, for the runtime is no part of what theory says: :attr:`Comparison.red`.
+If one run used containers and the other processes, cells are compared without their runtime. Then a different verdict is red,
+because theory does not depend on the runtime: :attr:`Comparison.red`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """How a cell came out in one of the runs; counts are null where its history could not be read."""
+    """The result of a cell in one of the runs. Counts are null if its history could not be read."""
 
     outcome: Outcome
     lost: int | None
@@ -35,13 +35,13 @@ class Side:
 
     @property
     def text(self) -> str:
-        """The side in a few words."""
+        """The result in a few words."""
         return f"{SIGNS[self.outcome]} {self.outcome} {_shown(self.lost)} / {_shown(self.duplicated)} in {self.seconds:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A cell that differs; null on the side where it was not run."""
+    """A cell that differs between the runs. A side is null if the cell was not run there."""
 
     id: str
     before: Side | None
@@ -60,23 +60,23 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs between two runs: the worse first, then the better, then counts, then what only one has."""
+    """The differences between two runs: worse cells, better ones, other counts, then cells that only one run has."""
 
     before: SavedRun
     after: SavedRun
     changes: tuple[Change, ...]
     same: int
-    """Cells of both runs with the same outcome and the same counts."""
+    """How many cells have the same outcome and the same counts in both runs."""
     runtimes: tuple[str, str] | None = None
-    """The two runtimes, where each run is of one, and not both of the same."""
+    """The two runtimes, if each run has one runtime and the two differ."""
     times: tuple[float, float] = (0.0, 0.0)
-    """Seconds of the cells that both have, summed, in either run."""
+    """The summed seconds of the cells that both runs have, for each run."""
     elsewhere: frozenset[str] = frozenset()
-    """Cells that only one has because they do not apply in the other, which says why."""
+    """Cells that only one run has because the other lists them as not applicable."""
 
     @property
     def differing(self) -> tuple[Change, ...]:
-        """Cells of both runs with another outcome, and those that one of two runtimes silently lacks."""
+        """Cells whose outcomes differ, and cells that one of two runtimes lacks without a reason."""
         return tuple(change for change in self.changes if change.worse or change.better or self._missing(change))
 
     @property
@@ -86,7 +86,7 @@ class Comparison:
 
     @property
     def _both(self) -> bool:
-        """Whether there is a cell that both have: two runs that share none agree about nothing."""
+        """Whether both runs have a cell in common."""
         return self.same > 0 or any(change.before and change.after for change in self.changes)
 
     def _missing(self, change: Change) -> bool:
@@ -94,7 +94,7 @@ class Comparison:
 
     @property
     def judged(self) -> str | None:
-        """What two runtimes agree about, in one sentence; null where the runs are of one."""
+        """Whether two runtimes agree, in one sentence; null if the runs do not compare runtimes."""
         if self.runtimes is None:
             return None
         times = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in zip(self.runtimes, self.times, strict=True))
@@ -102,12 +102,12 @@ class Comparison:
         if not self._both:
             return f"RED: {where} have no cell in common"
         if self.differing:
-            return f"RED: {counted(len(self.differing), 'verdict')} not the same in {where}; cells of both: {times}"
+            return f"RED: {counted(len(self.differing), 'cell')} with different verdicts in {where}; cells of both: {times}"
         return f"every verdict is the same in {where}; cells of both: {times}"
 
     @property
     def sentence(self) -> str:
-        """All of it in one sentence."""
+        """The comparison in one sentence."""
         both = [change for change in self.changes if change.before and change.after]
         worse, better = sum(change.worse for change in both), sum(change.better for change in both)
         alone = [sum(side is None for side in sides) for sides in
@@ -140,7 +140,7 @@ def compare(before: SavedRun, after: SavedRun) -> Comparison:
 
 
 def _runtime(run: SavedRun) -> str | None:
-    """Return the one runtime that all cells of a run are of."""
+    """Return the runtime of a run, or ``None`` if its cells have several."""
     found = {result.plan.runtime for result in run.results}
     return found.pop() if len(found) == 1 else None
 

@@ -1,7 +1,7 @@
-"""What a semantic costs in this very run, per client: seconds until it moved again, records a second, and latency.
+"""What a semantic costs in one run, per client: seconds until records moved again, records per second, latency.
 
-Only like is compared: a figure is of those points (scenario and seed) that have it under every semantic shown, and its ratio is
-the median of the points' own ratios to at-most-once. Controls, what was not kept, and simulations show no cost.
+A figure covers only the points (scenario and seed) that have it under every semantic shown. Its ratio is the median of the
+points' own ratios to at-most-once. Controls, cells that were not kept, and simulations are left out.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _Points: TypeAlias = dict[tuple[str, int], float]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A median, and the ratio to at-most-once: ``None`` where the run has none of that."""
+    """A median, and its ratio to at-most-once: ``None`` if the run has no figure of at-most-once."""
 
     median: float
     ratio: float | None
 
     @property
     def text(self) -> str:
-        """The figure for people: three digits that count.
+        """The figure as text, with three significant digits.
 
         >>> Figure(1234.5, None).text, Figure(0.012345, 1.5).text
         ('1234', '0.0123 (1.50)')
@@ -79,7 +79,7 @@ class Cost:
 
 
 def costs(run: SavedRun) -> list[Cost]:
-    """Return what the run's own cells show; empty where they show nothing under two semantics."""
+    """Return the costs that the run's cells show; none if they have no figure under two semantics."""
     return [cost for table in tables(run) if table.system not in SIMULATED for cost in _of_table(table)]
 
 
@@ -103,7 +103,7 @@ def _figure(mine: _Points, baseline: _Points | None, alike: set[tuple[str, int]]
 
 
 def _figures(result: CellResult) -> Iterator[tuple[str, float]]:
-    """What one cell tells, as (figure, value > 0)."""
+    """Yield the figures of one cell, as (figure, value > 0)."""
     if result.verdict.kind is not Kind.KEPT or result.plan.control:
         return
     if result.plan.evidence.trigger != "none":
@@ -114,14 +114,14 @@ def _figures(result: CellResult) -> Iterator[tuple[str, float]]:
 
 
 def _throughput(history: History) -> Iterator[tuple[str, float]]:
-    """Records a second, from the first that was taken to the last that was delivered."""
+    """Yield the records per second, from the first record taken to the last one delivered."""
     taken, arrived = _first(history, kinds.TAKEN), _first(history, kinds.DELIVERED)
     if taken and taken.keys() <= arrived.keys():
         yield THROUGHPUT, len(taken) * 1e9 / (max(arrived[record] for record in taken) - min(taken.values()))
 
 
 def _latency(history: History) -> Iterator[tuple[str, float]]:
-    """The median latency of what was taken with no other under way, in ms; of a queue's length nothing is told."""
+    """Yield the median latency, in ms, of the records that were taken while no other was under way."""
     taken, arrived = _first(history, kinds.TAKEN), _first(history, kinds.DELIVERED)
     if not taken or not taken.keys() <= arrived.keys():
         return

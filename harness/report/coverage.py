@@ -1,4 +1,4 @@
-"""What the cells of a run have seen at all: signs, errors, fences, aborts, rebalances, retries; and what none of them has.
+"""Coverage: the signs, errors, fences, aborts, rebalances and retries that a run's cells have seen, and those that none has.
 
 A goal is reached *sometimes*: in a cell or in many. One that no cell reaches is named: the run says nothing of it. Goals are
 those that any cell could reach, the signs that its own cells ask for, and the errors that Kafka may give to a request
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Group(StrEnum):
-    """What a goal is about."""
+    """The groups of goals."""
 
     COURSE = "what happened"
     SIGN = "signs of protection"
@@ -43,7 +43,7 @@ class Goal:
     cells: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
-        """Return it as it stands in ``report.json``."""
+        """Return the goal as a row of ``report.json``."""
         return {"group": str(self.group), "name": self.name, "words": self.words, "cells": len(self.cells)}
 
 
@@ -124,22 +124,22 @@ def _led_elsewhere(cell: _Cell) -> bool:
 
 _COURSE: Final[Mapping[str, tuple[str, Callable[[_Cell], bool]]]] = {
     "kill": ("a process was killed (SIGKILL)", _Cell.killed),
-    "pause": ("a process was stopped, and went on (SIGSTOP)", lambda cell: cell.any(kinds.NODE, phase="paused")),
+    "pause": ("a process was paused (SIGSTOP), and resumed", lambda cell: cell.any(kinds.NODE, phase="paused")),
     "restart": ("a program was started again", lambda cell: any(e.get("incarnation", 1) > 1 for e in cell.of(kinds.NODE))),
     "held frame": ("the wire held a frame", lambda cell: cell.rule("held")),
     "dropped frame": ("a frame never arrived", lambda cell: cell.rule("dropped", "discarded")),
     "cut connection": ("a connection was cut", lambda cell: cell.rule("cut")),
     "late frame": ("a frame arrived late, over another connection", lambda cell: cell.rule("delivered")),
     "refusal": ("a request was refused in the broker's name", lambda cell: cell.rule("answered")),
-    "bad network": ("the network was made slow, narrow or deaf", lambda cell: cell.any(kinds.NETWORK, phase="on")),
+    "bad network": ("the network was made slow, narrow or silent", lambda cell: cell.any(kinds.NETWORK, phase="on")),
     "lost disk": ("a log went back to what was flushed", lambda cell: cell.any(kinds.FAULT, phase="forgot")),
     "leader moved": ("a partition got another leader", _led_elsewhere),
     "retry": ("a record was sent again", _retried),
-    "rebalance": ("a group handed out its partitions while records flowed", _rebalanced),
-    "fence": ("a broker fenced somebody", _fenced),
+    "rebalance": ("a group assigned its partitions again while records flowed", _rebalanced),
+    "fence": ("a broker fenced a producer or a member of a group", _fenced),
     "abort": ("a transaction was aborted", _aborted),
-    "unknown outcome": ("a producer was told nothing certain", lambda cell: cell.counts("unknown")),
-    "in doubt": ("nobody knew how a transaction ended", lambda cell: cell.counts("in_doubt")),
+    "unknown outcome": ("a producer did not learn whether a record was stored", lambda cell: cell.counts("unknown")),
+    "in doubt": ("a program did not learn how a transaction ended", lambda cell: cell.counts("in_doubt")),
     "redelivery": ("a record was delivered, and recorded, again", lambda cell: cell.counts("delivered_twice")),
     "stored twice": ("a record was stored twice", lambda cell: cell.counts("stored_twice")),
     "absorbed copy": ("a second copy was not recorded", lambda cell: cell.counts("absorbed")),
@@ -157,7 +157,7 @@ class _Known:
 
 
 def coverage(run: SavedRun) -> tuple[Goal, ...]:
-    """Return every goal of a run, by groups, with the cells that reached it; none of a run without cells."""
+    """Return every goal of a run, by group, with the cells that reached it. A run without cells has none."""
     if _Known.run is not run:
         _Known.run, _Known.goals = run, tuple(_goals(run)) if run.results else ()
     return _Known.goals
@@ -202,7 +202,7 @@ def _possible(read: Iterable[str], seen: Iterable[str]) -> list[tuple[str, list[
 
 
 def groups(goals: Iterable[Goal]) -> list[tuple[str, list[Goal], list[Goal]]]:
-    """Return what was seen and what never was, group by group: (group, seen, the most often first, never)."""
+    """Return, for each group, the goals that were seen (the most frequent first) and those that never were."""
     found = []
     goals = list(goals)
     for group in Group:

@@ -1,4 +1,4 @@
-"""Text of unknown origin (record ids, log lines, reasons) made safe for every place it is shown in."""
+"""Makes text of unknown origin (record ids, log lines, reasons) safe for the places that show it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import unicodedata
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that move the cursor, turn the direction of writing, or are illegal in XML."""
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>|~$&@]|:(?=//)|(?<=www)\.")
-"""What Markdown would take for its own; the last two would make links of addresses."""
+"""Characters that have a meaning in Markdown; the last two would make links of addresses."""
 _TICKS = re.compile(r"`+")
 
 
 def visible(text: str) -> str:
-    r"""Return one line in which every character can be seen: what cannot is written as its number.
+    r"""Return one line in which every character is visible; an invisible one is written as its number.
 
     >>> print(visible("a\nb\x1b[31m\u202e"))
     a\x0ab\x1b[31m\u202e

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
 ON_THE_WIRE = frozenset({kinds.FRAME, kinds.CONN, kinds.RULE, kinds.UNDECODABLE})
-"""Kinds of lines that tell of frames and connections, and of nothing else."""
+"""Kinds of events about frames and connections."""
 _SHOWN_ELSEWHERE = frozenset({"line", "t", "w", "cell", "by", "event"})
 _OF_A_FRAME = frozenset({"conn", "role", "node", "client", "dir", "api", "version", "corr", "size", "records", "error", "record"})
 MS_NS = 1_000_000
@@ -30,7 +30,7 @@ def event_lines(
 ) -> Iterator[str]:
     """Yield the events of these cells, in the order of time: a heading and a line each, or the history's own JSON.
 
-    ``record``: only what is about it; ``frames``: only what the wire saw.
+    ``record``: only the events about this record; ``frames``: only the frames and connections that the wire saw.
 
     Raises:
         NoRecordError: no cell has any.
@@ -73,7 +73,7 @@ def _about(event: Event, record: str, carrying: set[Any]) -> bool:
 
 
 def event_text(event: Event) -> str:
-    """Return one event as people read it, without its time.
+    """Return one event as readable text, without its time.
 
     >>> event_text({"event": "frame", "role": "producer", "node": "broker-1", "dir": "response", "api": "Produce", "version": 9,
     ...             "conn": 3, "corr": 7, "size": 53, "error": 6, "records": ["k1-2"]})

@@ -19,7 +19,7 @@ TREND = "trend.html"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One run in the list. ``green`` and ``sentence`` are null where it has no report yet."""
+    """One run in the list. ``green`` and ``sentence`` are null if it has no report yet."""
 
     info: RunInfo
     link: str | None
@@ -28,7 +28,7 @@ class Listed:
 
 
 def write_index(reports: Path) -> Path:
-    """List the runs below a folder.
+    """Write the page that lists the runs below a folder.
 
     Raises:
         OSError: the list cannot be written.
@@ -39,7 +39,7 @@ def write_index(reports: Path) -> Path:
 
 
 def listed(reports: Path) -> list[Listed]:
-    """Return the runs in a folder, the newest first; what is no run, or cannot be read, is left out."""
+    """Return the runs in a folder, the newest first. Runs that cannot be read are left out."""
     found = []
     for file in reports.glob(f"*/{RUN_FILE}"):
         if file.parent.is_symlink():

@@ -1,4 +1,4 @@
-"""The matrix: per pipeline, scenarios against semantics. All seeds of one scenario and semantic share a spot."""
+"""The matrix: for each pipeline, a table of scenarios and semantics. All seeds of one scenario and semantic share a spot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONFIDENCE_RUNS = 3
 
 @dataclass(frozen=True)
 class Spot:
-    """All runs of one scenario under one semantic; or the reason why there can be none."""
+    """All runs of one scenario under one semantic, or the reason why it does not apply."""
 
     results: tuple[CellResult, ...] = ()
     not_applicable: str | None = None
@@ -41,12 +41,12 @@ class Spot:
         return sum(_proves(result) for result in self.results)
 
     def total(self, count: str) -> int | None:
-        """Add up a count over the runs; ``None`` where no run could be read."""
+        """Add up a count over the runs; ``None`` if no run could be read."""
         readable = [r.judgement.account.counts for r in self.results if r.judgement.account.counts["offered"]]
         return sum(counts[count] for counts in readable) if readable else None
 
     def zero_bound(self, count: str) -> float | None:
-        """Bound the share of runs that would show one where none did (95 %); ``None`` where one run did, or n is 0."""
+        """Return an upper bound (95 %) for the share of runs that show the anomaly, if none did; else, or if n is 0, ``None``."""
         if self.total(count) != 0 or not self.evidence:
             return None
         return min(1.0, CONFIDENCE_RUNS / self.evidence)
@@ -75,12 +75,12 @@ class Row:
 
     @property
     def ran(self) -> bool:
-        """Whether it was run under any semantic: else all that there is to say is why it does not apply."""
+        """Whether it was run under any semantic."""
         return any(spot.results for spot in self.spots.values())
 
     @property
     def because(self) -> str:
-        """What happens there, in one sentence; where it was not run, why it does not apply."""
+        """What the scenario does, in one sentence; if it was not run, why it does not apply."""
         told = (result.plan.because for spot in self.spots.values() for result in spot.results)
         reasons = (spot.not_applicable for spot in self.spots.values() if spot.not_applicable)
         return next(told, None) or next(reasons, "")
@@ -98,24 +98,24 @@ class Table:
 
     @property
     def title(self) -> str:
-        """What the table is about; of a pipeline of the user's own, what it claims."""
+        """The title of the table. For a user's own pipeline, it says what the pipeline claims."""
         if self.own:
             return f"{self.pipeline} claims {' or '.join(self.semantics)}"
         return f"{self.pipeline}: {self.system}, {self.client}, {self.runtime}"
 
     @property
     def own(self) -> bool:
-        """Whether it is of a pipeline of the user's own."""
+        """Whether the table is about a user's own pipeline."""
         return self.system == DECLARED
 
     @property
     def semantics(self) -> tuple[Semantic, ...]:
-        """The semantics that any row has something to say of: the columns."""
+        """The columns: the semantics under which any row has a spot."""
         return tuple(each for each in Semantic if any(each in row.spots for row in self.rows))
 
     @property
     def place(self) -> dict[str, str]:
-        """The same, as columns."""
+        """Pipeline, system, client and runtime, by name."""
         return {"pipeline": self.pipeline, "system": self.system, "client": self.client, "runtime": self.runtime}
 
 

@@ -1,4 +1,4 @@
-"""A pipeline of the user's own: what its report says, and lostack's own pipelines have no need of."""
+"""What only the report of a user's own pipeline says: what it claims, and which clients it uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def labels_of(run: SavedRun) -> list[str]:
-    """Return the name of each cell among the others of its run: of a pipeline of one's own, its failure point is enough."""
+    """Return a short name for each cell of a run: for a user's own pipeline, its failure point."""
     if not is_own(run):
         return [result.plan.id for result in run.results]
     several = len({result.plan.pipeline for result in run.results}) > 1
@@ -24,7 +24,7 @@ def labels_of(run: SavedRun) -> list[str]:
 
 
 def own_facts(run: SavedRun) -> dict[str, str]:
-    """Return what a reader must know of the user's own pipelines, by name; empty where the run has others, too."""
+    """Return facts about the user's own pipelines, by name; none if the run has other pipelines, too."""
     if not is_own(run):
         return {}
     claims = {result.plan.pipeline: str(result.plan.semantic) for result in run.results}
@@ -37,9 +37,9 @@ def own_facts(run: SavedRun) -> dict[str, str]:
 
 
 def clients_of(result: CellResult) -> dict[str, tuple[str, ...]]:
-    """Return the client libraries of each stage, as they name themselves to the broker, by role; else the client ids they give.
+    """Return the client libraries of each stage, by role, as they name themselves to the broker; else their client ids.
 
-    Empty where the wire saw nothing of them, or the history cannot be read.
+    A role is missing if the wire saw no request of it, or if the history cannot be read.
     """
     roles = [str(stage.get("role")) for stage in result.plan.settings.get("stages", ()) if isinstance(stage, dict)]
     frames = [event for event in lines_of(result, kinds.FRAME) if event.get("dir") == "request"]

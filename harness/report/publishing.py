@@ -1,4 +1,4 @@
-"""A run that is committed for all to see: matrix, numbers and page, small, and without a folder of this machine in them."""
+"""Publishing a run: writes its Markdown, JSON and page without the names of this machine's folders, small enough to commit."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 FILES: Final = ("report.md", "report.json", "report.html")
 MOST_BYTES: Final = 1_500_000
-"""What a repository may be asked to carry for ever."""
+"""The largest size of a published run, in bytes: a repository keeps it for ever."""
 _SHORTEST: Final = 4
-"""A folder with a shorter name (``/``) stands in too many texts that mean something else."""
+"""Shorter names of folders (``/``) are not replaced, because they occur in too many other texts."""
 
 
 def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
@@ -45,7 +45,7 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
         texts = (as_markdown.render(clean), json.dumps(report_of(clean), separators=(",", ":")) + "\n", as_html.render(clean))
     size = sum(len(text.encode()) for text in texts)
     if size > MOST_BYTES:
-        raise ReportError(f"{run.info.id} would be {size:,} bytes to publish, of {MOST_BYTES:,}; run fewer seeds")
+        raise ReportError(f"{run.info.id} has reports of {size:,} bytes, of {MOST_BYTES:,} permitted; run fewer seeds")
     try:
         to.mkdir(parents=True, exist_ok=True)
         for name, text in zip(FILES, texts, strict=True):
@@ -56,7 +56,7 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
 
 
 def without_folders(run: SavedRun, copy: Path) -> Path:
-    """Copy what the reports are made of, with names for folders; return the copy."""
+    """Copy the files from which the reports are made, with names in place of folders; return the copy."""
     folders = sorted(_folders(run), key=lambda pair: -len(pair[0]))
     names = [(json.dumps(folder)[1:-1], name) for folder, name in folders]
 

@@ -1,4 +1,4 @@
-"""Lines of a cell's history, for what is only told beside its verdict."""
+"""Reads lines of a cell's history for the parts of a report that do not decide the verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def lines_of(result: CellResult, *kinds: str) -> list[Event]:
-    """Return the lines of these kinds of a cell's history; none where it cannot be read."""
+    """Return the events of these kinds in a cell's history; none if it cannot be read."""
     try:
         return list(read_history(result.directory / HISTORY).of(*kinds))
     except Exception:  # noqa: BLE001 - a damaged history holds anything; the verdict says that it is

@@ -1,4 +1,4 @@
-"""For a terminal: one record's path, and what can be done about a broken promise."""
+"""The path of one record for a terminal, and how to fix a broken promise."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class NoRecordError(Exception):
-    """No cell that is meant has such a record, or such lines; the message says what there is."""
+    """None of the chosen cells has such a record, or such events; the message names a record that exists."""
 
 
 def record_text(results: Sequence[CellResult], record: str) -> str:
-    """Return the path of a record in every one of these cells that has one of this name.
+    """Return the path of a record in each of these cells that has a record of this name.
 
     Raises:
         NoRecordError: no cell has such a record.
@@ -41,7 +41,7 @@ def record_text(results: Sequence[CellResult], record: str) -> str:
 def no_record(results: Sequence[CellResult], record: str) -> NoRecordError:
     """Return the error for a record that no cell has; it names one that exists."""
     known = next((result.plan.target for result in results if result.judgement.account.counts["offered"]), None)
-    hint = f"; one is called {known}, for example" if known else ""
+    hint = f"; an example of a record is {known}" if known else ""
     return NoRecordError(f"none of {counted(len(results), 'cell')} has a record {record!r}{hint}")
 
 
@@ -65,7 +65,7 @@ def _lines(result: CellResult, path: RecordPath) -> Iterator[str]:
 
 
 def advice(result: CellResult) -> Iterator[str]:
-    """Yield, for a broken promise, the path of the first record that broke it, and what would mend it."""
+    """Yield, for a broken promise, the path of the first record that broke it, and how to fix it."""
     if result.verdict.kind is not Kind.BROKEN:
         return
     account, promises = result.judgement.account, PROMISES[result.plan.semantic]
@@ -78,4 +78,4 @@ def advice(result: CellResult) -> Iterator[str]:
         yield from record_text([result], first).splitlines()[1:]
     yield from (told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE))
     if fix := mending(result):
-        yield f"what would mend it: {fix}"
+        yield f"how to fix it: {fix}"

@@ -1,4 +1,4 @@
-"""What a renderer is, and the words they share."""
+"""The type of a renderer, and sentences that all renderers share."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class Renderer:
 
 HOW_WE_COUNT = tuple(
     """\
-Lost: offered by the source and, with everything at rest, neither recorded in the sink, nor left in the source, \
-nor left in the topic, nor stalled behind an open transaction. Late is not lost.
-Duplicated: extra copies in the sink. What a semantic permits is counted all the same.
-A cell is kept only if its fault is proved to have fired at its target, its victims died, there was load before and \
-after, and the drain was completed. Otherwise it is void: it proves nothing, and is not green.
+Lost: a record that the source offered and that, with everything at rest, is not in the sink, the source or the topic, \
+and not stalled behind an open transaction. A late record is not lost.
+Duplicated: extra copies in the sink. Losses and duplicates are counted even if the semantic permits them.
+A cell is kept only if the history proves that its fault fired at its target, its victims died, there was load before \
+and after it, and the drain completed. Otherwise it is void: it proves nothing, and is not green.
 A control must be convicted of exactly what is predicted, or the suite proves nothing.
 """.splitlines()
 )
 
 
 def not_tested(run: SavedRun) -> list[str]:
-    """Say what this run does not speak of, from the run itself."""
+    """Return sentences that say what this run did not test."""
     seeds = counted(len(run.info.seeds), "seed")
-    of_seeds = f"{seeds} with {run.info.records} records a cell: a cell shows what its failure does, not how often it comes."
+    of_seeds = f"{seeds} with {run.info.records} records a cell: a cell shows what its failure does, not how often that happens."
     scope = _own_scope() if is_own(run) else _scope(run)
     return [*scope, of_seeds, *run.info.untried, *_left(run)]
 
 
 def _own_scope() -> Iterator[str]:
     yield (
-        "These are the failure points that have a name, each at one record; what else can fail between two steps was not tried "
+        "These are the named failure points, each at one record. Failures at other steps were not tried "
         "(lostack sweep takes every step of a run)."
     )
     yield "No other commands, versions or machine than those above."
@@ -57,14 +57,14 @@ def _scope(run: SavedRun) -> Iterator[str]:
         for name in ("system", "client", "runtime", "pipeline")
     }
     words = "; ".join(f"{name} {values} and no other" for name, values in seen.items())
-    yield f"What is no cell of the matrix was not tested: {words}."
+    yield f"Only the cells of the matrix were tested: {words}."
 
 
 def _left(run: SavedRun) -> Iterator[str]:
     if run.missing:
-        yield f"PARTIAL: {len(run.missing)} planned cells never began, and nothing is known of them."
+        yield f"PARTIAL: {len(run.missing)} planned cells never began; their outcome is unknown."
     if run.info.not_applicable:
-        yield f"{counted(len(run.info.not_applicable), 'combination')} cannot exist; why, the matrix says (n/a)."
+        yield f"{counted(len(run.info.not_applicable), 'combination')} cannot exist; the matrix says why (n/a)."
 
 
 def facts(info: RunInfo) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Every renderer, and the reports that a run leaves. A new one is a small file and a line in :data:`RENDERERS`."""
+"""All renderers, and the writing of a run's reports. A new renderer is a small file and a line in :data:`RENDERERS`."""
 
 from __future__ import annotations
 

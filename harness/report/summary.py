@@ -23,11 +23,11 @@ DECLARED = "declared"
 SWEEP = "sweep"
 """The group of the cells that a sweep makes."""
 SIMULATED = frozenset({"memory"})
-"""Systems that are none: what they show says something about the harness only."""
+"""Simulated systems: their results say something about the harness only."""
 
 
 class Outcome(StrEnum):
-    """What became of a cell. Every cell that ran has exactly one; only the first two are green."""
+    """The outcome of a cell. Every cell that ran has exactly one; only the first two are green."""
 
     KEPT = "kept"
     CONVICTED = "convicted"
@@ -48,9 +48,9 @@ WORST = (Outcome.NOT_CONVICTED, Outcome.BROKEN, Outcome.VOID, Outcome.STUCK, Out
 
 
 def outcome(verdict: Verdict) -> Outcome:
-    """Return what became of a cell.
+    """Return the outcome of a cell.
 
-    A control is green only when convicted as predicted; otherwise one that is void or stuck proves nothing, like any other cell.
+    A control is green only if it is convicted as predicted. A control that is void or stuck proves nothing, like any other cell.
     """
     return Outcome(verdict.label)
 
@@ -75,11 +75,11 @@ class Summary:
     interrupted: bool
     simulated: bool
     untried: int = 0
-    """Stages of a declared pipeline that no cell kills."""
+    """How many stages of a declared pipeline no cell kills."""
     no_effect: int = 0
     """How many of ``kept`` show no trace of their fault on its target."""
     own: bool = False
-    """Whether it is of nothing but pipelines that users bring, which have no controls."""
+    """Whether all cells are of users' own pipelines, which have no controls."""
 
     @property
     def green(self) -> bool:
@@ -88,7 +88,7 @@ class Summary:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code that says the worst of it; of a run that was interrupted, that it was."""
+        """The exit code: that of an interruption, or else that of the worst outcome."""
         if self.interrupted:
             return ExitCode.INTERRUPTED
         if self.broken or self.not_convicted:
@@ -99,7 +99,7 @@ class Summary:
 
     @property
     def sentence(self) -> str:
-        """All of it in one sentence."""
+        """The summary in one sentence."""
         controls = f"{counted(self.convicted, 'control')} convicted"
         if self.not_convicted:
             controls += f" and {self.not_convicted} not"
@@ -115,13 +115,13 @@ class Summary:
         return f"PARTIAL: {words}" if self.partial else words
 
     def row(self) -> dict[str, Any]:
-        """Return the summary as it stands in ``report.json``."""
+        """Return the summary as plain data for ``report.json``."""
         said = {name: value for name, value in dataclasses.asdict(self).items() if name != "own"}
         return said | {"green": self.green, "exit_code": int(self.exit_code)}
 
 
 def counted(number: int, word: str) -> str:
-    """Count things.
+    """Return a number and a word, in the singular or plural.
 
     >>> counted(1, "seed"), counted(2, "seed")
     ('1 seed', '2 seeds')
@@ -130,7 +130,7 @@ def counted(number: int, word: str) -> str:
 
 
 def is_own(run: SavedRun) -> bool:
-    """Say whether a run is of nothing but pipelines that users bring."""
+    """Say whether all cells of a run are of users' own pipelines."""
     return bool(run.results) and all(result.plan.system == DECLARED for result in run.results)
 
 
@@ -158,7 +158,7 @@ def summarise(run: SavedRun) -> Summary:
 
 
 def rerun_line(plan: Plan) -> str:
-    """Return the one line that runs exactly this cell again; of a sweep's, as far as the cell knows: its finding's file does."""
+    """Return the command that runs exactly this cell again. For a cell of a sweep it names the folder of the scenario's file."""
     if plan.group == SWEEP:
         return "lostack run --scenario FILE, one of those in the folder found of its sweep"
     if plan.system == DECLARED:

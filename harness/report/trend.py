@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 MOST_NAMED: Final = 5
-"""Numbers of lines that are named."""
+"""How many numbers of lines a message names."""
 MOST_RUNS: Final = 60
 """How many runs the page shows: the newest."""
 STEP, HIGH = 9, 26
@@ -33,12 +33,12 @@ STEP, HIGH = 9, 26
 
 
 class TrendError(Exception):
-    """There is no history to show; one line, with what to do."""
+    """There is no history to show; the message is one line that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One run, as its line says; what that does not say is null. ``link``: its page, if it is there."""
+    """One run, from its line in the history; a value that the line lacks is null. ``link``: its page, if that exists."""
 
     run: str
     started: str
@@ -57,16 +57,16 @@ class Past:
 
     @property
     def at(self) -> str:
-        """The run and its commit, for people."""
+        """The run and its commit, as text."""
         return f"{self.run} ({self.commit[:10]})" if self.commit else self.run
 
     def counts(self, cell: str) -> str:
-        """Return lost / duplicated of a cell; empty where its line does not say them."""
+        """Return lost / duplicated of a cell; empty if the line lacks them."""
         told = [self.figures.get(cell, {}).get(name) for name in ("lost", "duplicated")]
         return " / ".join(map(str, told)) if all(isinstance(each, int) for each in told) else ""
 
     def text(self, cell: str) -> str:
-        """Return what a cell came to in this run."""
+        """Return the outcome of a cell in this run, with counts and seconds, as text."""
         if cell not in self.cells:
             return f"{self.at}: not run"
         figures = self.figures.get(cell, {})
@@ -78,14 +78,14 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """A cell that was not green in some runs in a row. ``before``: the last run in which it was green; null: none."""
+    """A cell that was not green in consecutive runs. ``before``: the last run before in which it was green, or null."""
 
     cell: str
     outcome: Outcome
     first: Past
     before: Past | None
     mended: Past | None
-    """The run in which it was green again; null: it is not yet."""
+    """The run in which the cell was green again; null if there is none yet."""
 
     @property
     def sentence(self) -> str:
@@ -105,7 +105,7 @@ class Strip:
     cell: str
     now: Outcome
     counts: str
-    """Lost / duplicated in the run that had it last; empty where nobody knows."""
+    """Lost / duplicated in the last run that has the cell; empty if unknown."""
     squares: tuple[tuple[int, str, str], ...]
     points: str
     longest: float | None
@@ -127,14 +127,14 @@ def write_trend(reports: Path) -> Path:
 
 
 def _why_none(reports: Path, damaged: Sequence[int]) -> str:
-    """Say why a folder's history tells of no run, and what to do."""
+    """Say why a folder has no history of runs, and what to do."""
     file = reports / HISTORY_FILE
     if damaged:
-        return f"{file} is damaged: {_lines(damaged)} cannot be read, and there is no other; mend it, or move it away"
+        return f"{file} is damaged: {_lines(damaged)} cannot be read, and it has no other lines; repair the file, or move it away"
     if (reports / SWEEP_FILE).is_file():
-        return f"{reports} is a sweep, which has no history: lostack report shows it, and --keep tells what it found before"
+        return f"{reports} is a sweep, and a sweep has no history; lostack report shows its findings"
     written = "lostack run, check and regressions write it, a sweep or a soak does not"
-    return f"{file} holds no run: {written}; name the folder of --reports"
+    return f"{file} has no runs: {written}; give the folder that was their --reports"
 
 
 def _lines(numbers: Sequence[int]) -> str:
@@ -143,7 +143,7 @@ def _lines(numbers: Sequence[int]) -> str:
 
 
 def remember(run: SavedRun, breaks: Breaks) -> str | None:
-    """Append a run to the history beside it, and draw the trend anew. Returns why that could not be, if so."""
+    """Append a run to the history beside it, and draw the trend anew. Return a warning if that cannot be done."""
     if trouble := append_history(run, breaks):
         return trouble
     try:
@@ -154,7 +154,7 @@ def remember(run: SavedRun, breaks: Breaks) -> str | None:
 
 
 def read_past(reports: Path) -> tuple[list[Past], list[int]]:
-    """Return the runs that the history tells of, the oldest first, and the numbers of its lines that cannot be read.
+    """Return the runs in the history, the oldest first, and the numbers of the lines that cannot be read.
 
     Raises:
         TrendError: the history is there and cannot be opened.
@@ -194,7 +194,7 @@ def _past(line: str, reports: Path) -> Past | None:
 
 
 def _worst(counts: dict[str, int]) -> Outcome:
-    """Return the worst of the outcomes that seeds of a cell came to.
+    """Return the worst outcome of a cell's seeds.
 
     Raises:
         ValueError: there are no outcomes.
@@ -207,7 +207,7 @@ def _number(value: object) -> float | None:
 
 
 def breaks_over(past: Sequence[Past]) -> list[Broke]:
-    """Return every time that a cell broke: those that are broken still first, then the newest."""
+    """Return every break of a cell: first those that are still broken, then the newest."""
     found = [broke for cell in dict.fromkeys(name for one in past for name in one.cells) for broke in _of(cell, past)]
     return sorted(sorted(found, key=lambda each: each.first.started, reverse=True), key=lambda each: each.mended is not None)
 
@@ -227,7 +227,7 @@ def _of(cell: str, past: Sequence[Past]) -> Iterator[Broke]:
 
 
 def strips(past: Sequence[Past]) -> list[Strip]:
-    """Return a strip for every cell of these runs: what is red now first, then what ever changed, then the rest."""
+    """Return a strip for every cell of these runs: first the red cells, then those that ever changed, then the rest."""
     cells = dict.fromkeys(name for one in reversed(past) for name in one.cells)
     return sorted((_strip(cell, past) for cell in cells), key=lambda each: (each.now in GREEN, not _changes(each), each.cell))
 

@@ -1,4 +1,4 @@
-"""Writing the reports beside the run they are made of, and pointing to the latest."""
+"""Writes the reports into the folder of their run, and points ``latest`` to the newest run."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def write_all(run: SavedRun, renderers: Mapping[str, Renderer]) -> tuple[Path, .
 
 
 def point_latest(run: SavedRun) -> str | None:
-    """Make ``latest`` point to a run, unless it points to a newer one. Returns a warning where that cannot be done."""
+    """Make ``latest`` point to a run, unless it points to a newer one. Return a warning if that cannot be done."""
     return latest.point_latest(run.directory, run.info)
 
 
 def append_step_summary(run: SavedRun, environment: Mapping[str, str]) -> str | None:
-    """Append the Markdown report to GitHub's step summary, where there is one. Returns a warning where that fails."""
+    """Append the Markdown report to GitHub's step summary, if there is one. Return a warning if that fails."""
     file = environment.get(STEP_SUMMARY)
     if not file:
         return None

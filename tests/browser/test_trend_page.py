@@ -47,7 +47,7 @@ def test_it_shows_what_broke_and_since_which_commit(browser: Chrome, page: str) 
     assert first.text.splitlines()[0] == f"✘ broken {NAMES[1]}"
     assert f"since r66 ({66:040x}"[:20] in first.text
     assert "it was green in r65" in first.text
-    assert second.text.startswith("◐ stuck, and mended")
+    assert second.text.startswith("◐ stuck, and green again")
     assert "green again in r30" in second.text
     first.find_element("css selector", "a").click()
     assert browser.title == "r66"

@@ -131,7 +131,7 @@ def test_a_known_break_fails_nobodys_job(tmp_path: Path) -> None:
     red = act(tmp_path, **given | {"LOSTACK_BASELINE": ""})
     assert red.returncode == 1, red.stdout + red.stderr
     assert "commit-ack-lost" in (tmp_path / "summary").read_text()
-    assert "what would mend it" in (tmp_path / "summary").read_text()
+    assert "how to fix it" in (tmp_path / "summary").read_text()
     known = act(tmp_path, **given)
     assert known.returncode == 0, known.stdout + known.stderr
     assert "1 known breaks, 0 new" in known.stdout

@@ -92,7 +92,7 @@ def test_only_what_a_baseline_names_fails_nothing(tmp_path: Path, capsys: pytest
     assert len(Path("reports/history.jsonl").read_text().splitlines()) == 4, "judging again is no run"
 
 
-@pytest.mark.parametrize(("text", "said"), [(None, "name another with --baseline"), ("[[known", "is no baseline")])
+@pytest.mark.parametrize(("text", "said"), [(None, "give another file with --baseline"), ("[[known", "is no baseline")])
 def test_a_baseline_that_cannot_be_read_is_wrong_use(text: str | None, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, before anything is run."""
     if text is not None:

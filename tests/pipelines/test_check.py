@@ -271,7 +271,7 @@ def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path
 def test_a_mistake_is_convicted(
     system: DeclaredSystem, tmp_path: Path, case: tuple[str, str, Select | None, Select | None]
 ) -> None:
-    """Of exactly these records, with the path of one of them and what would mend it."""
+    """Of exactly these records, with the path of one of them and how to fix it."""
     name, point, lost, duplicated = case
     found = check(system, tmp_path, EXAMPLES / "mistakes" / name / "pipeline.toml", point)[point]
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason

@@ -76,11 +76,11 @@ def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
     ("text", "because"),
     [
         ("known = 3", "once for each known break"),
-        ("[[known]]\ncell = 'a'\noutcome = 'broken'", "see because"),
-        ("[[known]]\ncell = 'a'\noutcome = 'void'\nbecause = 'b'", "'void' is none"),
+        ("[[known]]\ncell = 'a'\noutcome = 'broken'", "correct because"),
+        ("[[known]]\ncell = 'a'\noutcome = 'void'\nbecause = 'b'", "not 'void'"),
         ("[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = ' '", "say why a"),
         ("[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = 'b'\nreason = '('", "is no regular expression"),
-        ("[[knwon]]\ncell = 'a'", "knwon is no part"),
+        ("[[knwon]]\ncell = 'a'", "unknown name knwon"),
         ("[[known", "is no baseline"),
     ],
 )

@@ -63,7 +63,7 @@ def test_the_lines_are_those_of_the_history_as_json(cell: CellResult) -> None:
 
 def test_what_is_not_there_is_said(cell: CellResult) -> None:
     """A record that nobody offered is a mistake, with a name that there is; one without frames has none in its history."""
-    with pytest.raises(NoRecordError, match=f"one is called {cell.plan.target}"):
+    with pytest.raises(NoRecordError, match=f"an example of a record is {cell.plan.target}"):
         list(event_lines([cell], record="nobody", frames=True))
     file = cell.directory / HISTORY / "all.jsonl"
     rest = [line for line in file.read_text().splitlines() if json.loads(line)["event"] not in ("frame", "rule")]

@@ -57,7 +57,7 @@ def test_a_run_compared_with_itself_has_no_changes() -> None:
     """Nothing is said to change where nothing did."""
     comparison = compare(hostile_run(), hostile_run())
     assert comparison.changes == ()
-    assert "Nothing: " in as_page(comparison)
+    assert "No change: " in as_page(comparison)
 
 
 def test_a_run_that_is_not_there_is_no_change_for_the_worse() -> None:
@@ -84,7 +84,7 @@ def test_a_verdict_that_differs_between_runtimes_is_red() -> None:
     assert alike.judged == "every verdict is the same in process and docker; cells of both: process 3 s, docker 4 s"
     broken = compare(process, _in("docker", run_of(result(NONE, EOS, BROKEN, lost=1), result(ACK_LOST, ALO, KEPT, duplicated=1))))
     assert broken.red
-    assert "RED: 1 verdict not the same in process and docker" in as_text(broken)
+    assert "RED: 1 cell with different verdicts in process and docker" in as_text(broken)
     assert "RED: " in as_page(broken)
 
 
@@ -171,7 +171,7 @@ def test_a_record_can_be_followed_in_a_terminal() -> None:
 def test_a_record_that_is_not_there_is_one_clear_line() -> None:
     """The message names a record that there is."""
     found = golden("lost-at-every-hop")
-    with pytest.raises(NoRecordError, match=f"none of 1 cell has a record 'x'; one is called {found.plan.target}"):
+    with pytest.raises(NoRecordError, match=f"none of 1 cell has a record 'x'; an example of a record is {found.plan.target}"):
         record_text([found], "x")
     with pytest.raises(NoRecordError, match="none of 0 cells"):
         record_text([], NASTY_ID)

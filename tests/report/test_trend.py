@@ -104,7 +104,7 @@ def test_the_command_names_what_is_broken(tmp_path: Path, capsys: pytest.Capture
     assert f"broken  {CELL}  since r2 (bbbbbbbbbb); it was green in r1 (aaaaaaaaaa)" in told.out
     assert told.err == f"lostack: line 3 of {tmp_path / HISTORY_FILE} cannot be read, and is left out\n"
     assert main(["trend", str(tmp_path / "none")]) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "has no runs" in capsys.readouterr().err
 
 
 def test_a_history_without_a_line_that_can_be_read_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +112,7 @@ def test_a_history_without_a_line_that_can_be_read_is_damaged(tmp_path: Path, ca
     history(tmp_path, "cut", "", *["[]"] * 6)
     assert main(["trend", str(tmp_path)]) == 2
     file = tmp_path / HISTORY_FILE
-    told = "lines 1, 3, 4, 5, 6 and 2 more cannot be read, and there is no other; mend it, or move it away"
+    told = "lines 1, 3, 4, 5, 6 and 2 more cannot be read, and it has no other lines; repair the file, or move it away"
     assert capsys.readouterr().err == f"lostack: {file} is damaged: {told}\n"
     file.unlink()
     file.mkdir()
@@ -135,7 +135,7 @@ def test_a_sweep_has_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[st
     folder.mkdir()
     (folder / SWEEP_FILE).write_text("{}", encoding="utf-8")
     assert main(["trend", str(folder)]) == 2
-    assert f"{folder} is a sweep, which has no history: lostack report shows it" in capsys.readouterr().err
+    assert f"{folder} is a sweep, and a sweep has no history; lostack report shows its findings" in capsys.readouterr().err
     assert main(["trend", str(tmp_path)]) == 2
     assert "lostack run, check and regressions write it, a sweep or a soak does not" in capsys.readouterr().err
 

@@ -340,14 +340,14 @@
   const definitions = (pairs) => h("dl", {}, pairs.filter(([, value]) => value !== null).map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
 
   const settingsCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Settings"),
-    detail.own ? h("p", {}, "They are your programs' own; lostack knows what the declaration says.") : detail.different.length
+    detail.own ? h("p", {}, "Your programs have their own settings; lostack knows only those in the declaration.") : detail.different.length
       ? h("table", {}, h("thead", {}, h("tr", {}, ["setting", "here", "recipe"].map((word) => h("th", { scope: "col" }, word)))), h("tbody", {}, detail.different.map((line) => h("tr", {}, line.map((word) => h("td", {}, word))))))
       : h("p", {}, "The recipe of this semantic, unchanged."),
     h("details", {}, h("summary", {}, detail.own ? "the declaration" : "all settings"), definitions(index.settings[detail.settings])));
 
   const proofCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Proof that the fault fired"),
     h("ul", {}, detail.proof.map((line) => h("li", {}, line))), h("h3", { class: "sign" }, detail.own ? "Effect of the fault" : "Sign that the protection worked"),
-    detail.sign === null ? h("p", {}, detail.own ? "There is no fault." : "None is asked for: an effect is predicted, or there is no fault.")
+    detail.sign === null ? h("p", {}, detail.own ? "There is no fault." : "No sign is needed: an effect is predicted, or there is no fault.")
       : h("p", { class: detail.sign[1] ? "good" : "bad" }, `${detail.sign[1] ? "✔" : "✘"} ${detail.sign[0]}`));
 
   const countsCard = (cell, detail) => h("section", { class: "card" }, h("h3", {}, "Counted"),
@@ -359,7 +359,7 @@
   const nextCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Next"), h("p", {}, index.texts[detail.next]),
     h("h3", {}, "Again"), h("pre", { class: "line" }, detail.rerun));
 
-  const mendCard = (detail) => detail.mends && h("section", { class: "card" }, h("h3", {}, "What would mend it"), h("p", {}, detail.mends));
+  const mendCard = (detail) => detail.mends && h("section", { class: "card" }, h("h3", {}, "How to fix it"), h("p", {}, detail.mends));
 
   const lastCard = (detail) => detail.last.length > 0 && h("section", { class: "card" }, h("h3", {}, "Last words"),
     detail.last.map(([stage, lines]) => [h("p", {}, `The ${stage} ended by an error; ${lines.length ? "it last said:" : "it printed nothing."}`),
@@ -377,13 +377,13 @@
       h("p", { class: "why" }, cell.reason), h("p", {}, index.texts[detail.because]),
       same.length > 1 ? h("p", { class: "seeds" }, "seeds:", same.map((one) => h("a", { href: `#cell=${one.anchor}`, class: name(one.outcome), "aria-current": one === cell ? "true" : null }, `${signs[one.outcome]} ${one.seed}`))) : null,
       mendCard(detail), lastCard(detail),
-      h("h2", {}, "Timeline"), detail.timeline ? drawTimeline(detail.timeline) : h("p", {}, "There is no history that can be read."),
+      h("h2", {}, "Timeline"), detail.timeline ? drawTimeline(detail.timeline) : h("p", {}, "The history is missing or cannot be read."),
       h("div", { class: "cards" }, proofCard(detail), countsCard(cell, detail), settingsCard(detail), nextCard(detail)),
       detail.ribbons.length ? [h("h2", {}, "Where it fell"), h("p", { class: "legend" }, Object.entries(WORDS).filter(([kind]) => detail.ribbons.some((ribbon) => ribbon[3].some(([one]) => one === kind)))
         .map(([kind, words]) => h("span", { class: "key" }, s("svg", { width: 12, height: 12 }, s("rect", { class: `s-${kind}`, width: 12, height: 12 })), ` ${LETTERS[kind] ? `${LETTERS[kind]} ` : ""}${words}`))),
       detail.ribbons.map((ribbon) => drawRibbon(ribbon, most))] : null,
       detail.rollback ? [h("h2", {}, "The checkpoint: records in the state of each key, and offsets"), drawRollback(detail.rollback)] : null,
-      detail.paths.length ? [h("h2", {}, "The way of single records"), detail.paths.map((path, n) => drawPath(path, detail.target, n < 3 && open(path)))] : null,
+      detail.paths.length ? [h("h2", {}, "The paths of single records"), detail.paths.map((path, n) => drawPath(path, detail.target, n < 3 && open(path)))] : null,
       detail.more ? h("p", {}, `${detail.more} more lost or duplicated records: see anomalies.jsonl beside this page.`) : null,
     ];
   };
