@@ -24,7 +24,7 @@ class CellRun:
         self._history = history
         self._fault: Any = cell.scenario.fault
         self._ends = ExitStack()
-        for part in parts.ground:  # also of one that is never opened: it may hold something from when it was made
+        for part in parts.ground:  # also if it is never opened: it may hold something since it was made
             self._ends.callback(part.close)
 
     def prepare(self) -> None:
@@ -37,7 +37,7 @@ class CellRun:
             self._fault.arm(self.parts.controls)
 
     def load(self) -> None:
-        """Let the records flow. If all records must be there first, wait for that and then start the reading stages."""
+        """Let the records flow. If reading must begin only when all records are there, wait for them, then start the readers."""
         self.parts.feed.start()
         if self.parts.when is not When.FILLED:
             return
@@ -48,7 +48,7 @@ class CellRun:
         self.parts.stages.start()
 
     def inject(self) -> None:
-        """Inject the fault; then free what waits for its end, in order. A failure of one does not keep the others."""
+        """Inject the fault; then call all of ``freed``, in order, even if one of them fails."""
         with ExitStack() as frees:
             for free in reversed(self.parts.freed):
                 frees.callback(free)
@@ -66,10 +66,10 @@ class CellRun:
         self._history.write(kinds.DRAIN, phase=phase, stage=end.stage, because=end.because, **end.more)
 
     def observe(self) -> None:
-        """Ask every authority."""
+        """Let every authority write what it knows into the history."""
         for authority in self.parts.authorities:
             authority()
 
     def close(self) -> None:
-        """Free everything in reverse order. A failure does not keep the rest from being freed, and is raised afterwards."""
+        """Close all parts in reverse order. If one fails, close the rest and raise its error afterwards."""
         self._ends.close()

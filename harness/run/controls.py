@@ -36,13 +36,13 @@ FIRE_S = 60.0
 IDLE_S = 1.5
 """How long nothing may move, with the source exhausted and all positions at their ends, before a trigger counts as not fired."""
 UNSETTLED_S = 25.0
-"""The same while a position is still to be saved: its program may be starved, or slow."""
+"""How long nothing may move while a position is not saved yet: the program may be slow, or get no CPU."""
 HELD_PROGRAM = "failpoint "
 """The prefix of a hold's name if a program, and not a frame, is held."""
 
 
 class Nodes(Protocol):
-    """Who is who in a cell."""
+    """The nodes of a cell, for its controls: by role, and by the frames and failpoints at which triggers fire."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role.
@@ -52,24 +52,27 @@ class Nodes(Protocol):
         """
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
-        """Return the rule as it is armed for the clients of this cell."""
+        """Return the rule in the form in which the wire needs it for the clients of this cell."""
 
     def selector(self, fired: Fired) -> str | None:
-        """Return the client by which a rule selects the process of a trigger; ``None``: by its route alone."""
+        """Return the client id by which a rule selects the process at which a trigger fired; ``None``: its route is enough."""
 
     def hit(self, trigger: OnWire, hit: Event) -> str:
         """Return the name of the node whose frame was hit."""
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
-        """Return the program that stands still where it is to be crashed; ``None``: none does yet."""
+        """Return the program that has stopped at the trigger's failpoint or write; ``None``: none has yet."""
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Return how a program stops at a failpoint, and what else the failpoint is armed with (its record, its place)."""
+        """Return how the program stops at a failpoint, and further fields to arm the failpoint with (record, place)."""
 
 
 @dataclass
 class Watching:
-    """What is watched while a trigger is waited for. ``unanswered``: exceptions of a broker that cannot be asked."""
+    """The functions that are polled while the controls wait for a trigger.
+
+    ``unanswered``: the exceptions that they raise if a broker does not answer.
+    """
 
     progress: Callable[[], Any]
     """A value that changes while the cell makes progress."""
@@ -97,7 +100,7 @@ class WireControls:
     watching: Watching
     abilities: Mapping[type, object] = field(default_factory=dict)
     has_fired: bool = False
-    """Whether the fault's own trigger has fired, and not only the one from which it is counted."""
+    """Whether the fault's own trigger has fired. A trigger that only starts its count does not matter."""
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _taken: Counter[str] = field(default_factory=Counter)
@@ -134,10 +137,10 @@ class WireControls:
             self.approach(trigger, trigger.since, lambda _: self.arm(trigger, act))
 
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
-        """Wait until the trigger fires, or until nothing moves any more, or FIRE_S.
+        """Wait until the trigger fires.
 
-        What counts from something that has fired is about to come, and does not show beforehand: it has longer, and where a cell
-        knows for how long nothing may move, so long.
+        The wait gives up after ``FIRE_S`` seconds, or when nothing has moved for a while. A trigger that counts from another one,
+        which has fired, may need longer. It gets the cell's ``still_s``, or ``FIRE_S`` if the cell has none.
 
         Raises:
             NotFiredError: the trigger did not fire.
@@ -163,7 +166,7 @@ class WireControls:
         return fired
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Release or discard what is held. Return whether it arrived (its client may have hung up)."""
+        """Release or discard a held frame or program. Return whether the frame arrived (the client may have hung up)."""
         if hold is not None and hold.startswith(HELD_PROGRAM):
             if how is How.RELEASE:
                 failpoint.release(self._failpoints, hold.removeprefix(HELD_PROGRAM))
@@ -184,12 +187,12 @@ class WireControls:
         wait_until(self.watching.settled, within_s=FIRE_S, because="everything acknowledged to be recorded", poll_s=0.05)
 
     def await_exhausted(self) -> None:
-        """Wait until the producer has ended; the bound exceeds the time after which its client gives a record up."""
+        """Wait until the producer has ended. The limit is longer than the time after which its client gives up a record."""
         patience_s = self.cell.settings.patience_s
         wait_until(self.watching.exhausted, within_s=FIRE_S + patience_s, because="the source to be exhausted")
 
     def disarm(self) -> None:
-        """Disarm what has not fired, and discard what is still held (the wire writes both down)."""
+        """Disarm all rules that have not fired, and discard all frames that are still held (the wire records both)."""
         with ExitStack() as ends:  # also where the wire is gone
             while self._undone:
                 ends.callback(self._undone.pop(0))
@@ -200,9 +203,9 @@ class WireControls:
                 self.wire.disarm(self.cell.id, self._rules.pop())
 
     def ability(self, kind: type[A]) -> A:
-        """Return an ability that the cell's fault has named, and this system has."""
+        """Return an ability of this system that the cell's fault lists among its needs."""
         if kind not in needs_of(self.cell.scenario.fault):
-            raise LookupError(f"the fault {self.cell.scenario.fault.id} does not name {kind.__name__} in what it needs")
+            raise LookupError(f"the fault {self.cell.scenario.fault.id} does not list {kind.__name__} among its needs")
         found = self.abilities.get(kind)
         if found is None:
             raise LookupError(f"{self.cell.id} has no {kind.__name__}")
@@ -211,16 +214,16 @@ class WireControls:
     # --- for abilities -----------------------------------------------------------------------------------------------
 
     def approach(self, trigger: Trigger | AtWrite, since: Trigger, then: Callable[[Fired], None]) -> None:
-        """Count a trigger from another, armed one. Say what is done when that has fired, before its process goes on."""
+        """Count ``trigger`` from ``since``, which is armed. When ``since`` has fired, call ``then``; then its process goes on."""
         self._waiting[trigger] = since, then
 
     def put_beside(self, rule: Rule) -> None:
-        """Arm a rule that is no trigger. It is disarmed after all others."""
+        """Arm a rule that is not a trigger. It is disarmed after all others."""
         self.wire.arm(self.cell.id, rule)
         self._rules.insert(0, rule.id)
 
     def undo(self, done: Callable[[], None]) -> None:
-        """Register something to be undone when the controls are disarmed, after all rules."""
+        """Register a function to be called when the controls are disarmed, after all rules."""
         self._undone.append(done)
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -243,7 +246,7 @@ class WireControls:
         self._rule_of[trigger] = rule.id
 
     def _approach(self, trigger: Trigger | AtWrite) -> None:
-        """Wait until a process stands still with or at the target, do what is to be done there, let the process go on."""
+        """Wait until a process is stopped at the trigger's ``since``, call the function registered for it, resume the process."""
         since, then = self._waiting.pop(trigger)
         near = self.await_fired(since)
         then(near)

@@ -26,7 +26,7 @@ class DatabaseServer:
     _port: int = 0
 
     def start(self) -> None:
-        """Start it, and let the wire listen on its route."""
+        """Start the server, and let the wire listen on its route."""
         self.server.start()
         route = Route(
             NODE, NODE, self.role, 0, self.server.port, self.runtime.bind, self.runtime.address(NODE), protocol="postgres"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WITHIN_S = 90.0
 """How long the drain may take: longer than the transaction time-out plus the broker's clean-up interval."""
 STANDS_S = 6.0
-"""How long nothing may happen in a cell that must stand still before it counts as stuck, without waiting for the deadline."""
+"""If a cell must stand still: for how long nothing may happen before its drain counts as stuck, ahead of the deadline."""
 QUIET_S = 0.2
 """How long the sink must not change for the drain to be complete."""
 GLANCE_S = 0.1
@@ -28,7 +28,7 @@ SINK = "sink"
 class Check(NamedTuple):
     """A condition of the drain: its name, and a function that says why it does not hold (``None``: it does).
 
-    ``costly``: it asks a broker, so it is not checked while results still arrive.
+    ``costly``: the function asks a broker, so it is not called while results still arrive.
     """
 
     stage: str
@@ -37,7 +37,7 @@ class Check(NamedTuple):
 
 
 class StageEndedError(Exception):
-    """A stage has ended by itself, so no drain can complete. ``stage``: which one, if not that of the current check."""
+    """A stage has ended by itself, so the drain cannot complete. ``stage``: its name; empty: that of the current check."""
 
     def __init__(self, because: str, stage: str = "") -> None:
         super().__init__(because)
@@ -45,7 +45,7 @@ class StageEndedError(Exception):
 
 
 class Checks:
-    """Conditions in order. The first that fails is remembered. ``unanswered``: exceptions of a broker that cannot be asked."""
+    """Conditions in order; remembers the first that fails. ``unanswered``: the exceptions if a broker does not answer."""
 
     def __init__(self, checks: Sequence[Check], unanswered: tuple[type[Exception], ...] = ()) -> None:
         self._checks = checks
@@ -75,9 +75,10 @@ class Checks:
 
 
 class Idle:
-    """Whether everything has been still for ``idle_s`` with the source exhausted.
+    """Tells whether nothing has moved for ``idle_s`` seconds, with the source exhausted.
 
-    ``stood`` is told of every silence: how long it was, and whether something ``moved`` then, or it was long enough.
+    ``stood`` is called after every silence: how many seconds it lasted, and whether something ``moved`` then (else the silence
+    has reached ``idle_s``).
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Idle:
         return time.monotonic() - self._since
 
     def over(self) -> bool:
-        """Check again, unless the last check was only just now, for a check is expensive."""
+        """Say whether the silence has lasted ``idle_s``. Checks at most every ``GLANCE_S`` seconds, because a check is costly."""
         if time.monotonic() - self._looked < GLANCE_S:
             return False
         self._looked = time.monotonic()
@@ -113,9 +114,9 @@ class Idle:
 
 
 def stillness(cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], bool]) -> Idle | None:
-    """Return a function that says whether a cell stands still for good; ``None``: it has the whole time of a drain.
+    """Return what tells whether a cell stands still for good; ``None``: only the drain's deadline tells.
 
-    A cell whose prediction leaves records stands still for ever. The others say how long nothing may move.
+    A cell whose prediction leaves records must stand still: ``STANDS_S`` seconds are enough. For others it is ``cell.still_s``.
     """
     stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
     still_s = STANDS_S if stands else cell.still_s
@@ -127,10 +128,10 @@ def stillness(cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], b
 
 
 class QuietSink:
-    """A drain that is over when all conditions hold and the sink does not change any more.
+    """A drain that is complete when all conditions hold and the sink does not change any more.
 
-    ``size`` returns a value that changes while results arrive. ``still``, for a cell that must stand still, says that it does, so
-    that the drain need not wait for its deadline. ``more`` returns what the line of a complete drain says besides.
+    ``size`` returns a value that changes while results arrive. ``still`` tells that the cell stands still for good, so that the
+    drain need not wait for its deadline. ``more`` returns further fields for the history line of a complete drain.
     """
 
     def __init__(
@@ -145,7 +146,7 @@ class QuietSink:
         self._rests = False
 
     def wait(self) -> Drained:
-        """Wait until everything is at rest, at most for WITHIN_S."""
+        """Wait until everything is at rest, at most ``WITHIN_S`` seconds."""
         try:
             wait_until(self._over, within_s=WITHIN_S, because="the drain", poll_s=0.05)
         except WaitTimeoutError:

@@ -1,4 +1,4 @@
-"""The nodes of one cell: its stages and, if it has them to itself, its servers. Their lives are written to the history."""
+"""The nodes of one cell: its stages and, if the cell alone uses them, its servers. They write their lives to the history."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Told(Protocol):
 
     @property
     def writer(self) -> str:
-        """The name of this incarnation, in attempts and in the history."""
+        """The name of this incarnation, by which attempts and history lines name it."""
 
     def environment(self) -> dict[str, str]:
         """Return the variables to start the program with."""
@@ -72,7 +72,7 @@ class StageNode:
     node: Node | None = None
     ready_within_s: float = READY_S
     client: ClientSetup | None = None
-    """What its client needs besides; null: nothing."""
+    """The environment that the client needs; null: lostack's own."""
     supervised: bool = False
     """Whether a program that has ended by itself is started again, as a supervisor would."""
     _told: bool = False
@@ -111,7 +111,7 @@ class StageNode:
         self._say("started", pid=self.node.pid, supervised=self.supervised)
 
     def await_ready(self) -> None:
-        """Wait until the program says that it does its work, or has ended.
+        """Wait until the program reports in its ledger that it is ready, or until it has ended.
 
         Raises:
             WaitTimeoutError: neither happened in time.
@@ -121,7 +121,7 @@ class StageNode:
             self._say("ready", pid=self._alive().pid)
 
     def is_ready(self) -> bool:
-        """Say whether this incarnation's ledger says so."""
+        """Say whether this incarnation has reported in its ledger that it is ready."""
         return bool(self.said(kinds.READY))
 
     def said(self, kind: str) -> list[Event]:
@@ -129,7 +129,7 @@ class StageNode:
         return [event for event in self.so_far.of(kind) if event["by"] == self.stage.writer]
 
     def ended(self) -> Exit | None:
-        """Return how this incarnation ended, if it has; written down once."""
+        """Return how this incarnation ended; ``None``: it lives. The first call after the end writes it to the history."""
         self.runtime.check()
         end = self._alive().exit
         if end is not None and not self._told:
@@ -140,7 +140,7 @@ class StageNode:
 
     @property
     def started(self) -> bool:
-        """Whether it was ever started."""
+        """Whether the stage was ever started."""
         return self.node is not None
 
     def stopped_itself(self) -> bool:
@@ -167,18 +167,18 @@ class StageNode:
             self._say("told", pid=self._alive().pid)
 
     def await_end(self, within_s: float = GRACE_S) -> Exit | None:
-        """Wait for its end. If it was sent SIGTERM and has not ended in time, kill it."""
+        """Wait for the end of the process. If it got SIGTERM and has not ended in time, kill it."""
         if self._alive().wait(within_s) is None and self._asked:
             self.kill()
         return self.ended()
 
     def pause(self) -> None:
-        """Stop it (a program that has stopped itself stays stopped)."""
+        """Pause the process (SIGSTOP). A program that has stopped itself stays stopped."""
         self._alive().pause()
         self._say("paused", pid=self._alive().pid)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume the process (SIGCONT)."""
         self._alive().resume()
         self._say("resumed", pid=self._alive().pid)
 
@@ -220,29 +220,29 @@ class ServerNode:
     end_it: Callable[[], Exit] | None = None
 
     def end(self) -> None:
-        """Ask it to end in order."""
+        """Shut the server down in an orderly way."""
         if self.end_it is None:
-            raise NotImplementedError(f"nobody ends {self.name} in order here")
+            raise NotImplementedError(f"{self.name} cannot be shut down here: it can only be killed")
         end = self.end_it()
         self._say("exited", pid=end.pid, status=end.status, signal=end.signal, asked=True)
 
     def kill(self) -> None:
-        """SIGKILL it; from then on the wire refuses connections to it."""
+        """Send SIGKILL to the server; from then on the wire refuses connections to it."""
         end = self.kill_it()
         self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
 
     def pause(self) -> None:
-        """Stop it."""
+        """Pause the server's process (SIGSTOP)."""
         self.process().pause()
         self._say("paused", pid=self.process().pid)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume the server's process (SIGCONT)."""
         self.process().resume()
         self._say("resumed", pid=self.process().pid)
 
     def restart(self) -> None:
-        """Start it on the same ports and data, wait for its answer, let the wire connect again."""
+        """Start the server again on the same ports and data, wait until it answers, let the wire connect again."""
         self.restart_it()
         self._say("started", pid=self.process().pid)
         self._say("ready", pid=self.process().pid)

@@ -1,4 +1,4 @@
-"""The parts of which a system composes a cell: resources, stages, feed, drain, authorities."""
+"""The parts of a cell, which its system makes: resources, stages, feed, drain, authorities."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ class Part(Protocol):
     """A resource of a cell: folders, a place on the wire, topics, a sink, processes."""
 
     def open(self) -> None:
-        """Make or acquire it."""
+        """Make or acquire the resource."""
 
     def close(self) -> None:
-        """Free it. Called once, even if ``open`` failed or was never called."""
+        """Free the resource. Called once, even if ``open`` failed or was never called."""
 
 
 class Stages(Protocol):
     """The processes that read, and record results."""
 
     def start(self) -> None:
-        """Start them, and wait until they do their work."""
+        """Start the processes, and wait until they are ready."""
 
     def stand_by(self) -> None:
-        """Prepare what takes long. Called when records flow, for stages that start later."""
+        """Do preparations that take long. Called when records flow, for stages that start later."""
 
 
 class Feed(Protocol):
-    """What feeds records into the pipeline."""
+    """Feeds records into the pipeline."""
 
     def start(self) -> None:
-        """Let them flow; does not wait for their end."""
+        """Let the records flow; do not wait for the last one."""
 
     def await_filled(self) -> None:
-        """Wait until all records are there that must be there before reading begins."""
+        """Wait until all records are in the pipeline that must be there before reading begins."""
 
 
 class When(Enum):
@@ -57,28 +57,28 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """The end of a drain. ``because`` says why it failed, and at which ``stage``; null: it is complete."""
+    """The end of a drain. ``because``: why it failed, at which ``stage``; null: it is complete."""
 
     because: str | None = None
     stage: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of its line."""
+    """Further fields of the drain's history line."""
 
 
 class Drain(Protocol):
-    """How a cell knows that everything is at rest."""
+    """Waits until everything in a cell is at rest."""
 
     def wait(self) -> Drained:
-        """Wait (bounded) until it is."""
+        """Wait, with a time limit, until everything is at rest."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What one cell is made of.
+    """The parts of one cell.
 
-    ``ground`` is opened in order and closed in reverse. ``authorities`` write what they know, in order: positions first, then
-    results, logs last. So if something still moves, a record past a position is still found in the log. ``freed`` is called
-    when the fault is over, whether it fired or not.
+    ``ground`` is opened in order and closed in reverse. ``authorities`` write what they know to the history, in order: positions
+    first, then results, logs last. So if something still moves, a record after a saved position is still found in the log. The
+    functions in ``freed`` are called when the fault is over, whether it fired or not.
     """
 
     ground: Sequence[Part]
@@ -89,22 +89,22 @@ class Parts:
     authorities: Sequence[Callable[[], None]]
     when: When = When.BEFORE_LOAD
     armed_before_load: bool = True
-    """Whether the fault is armed before there is a record; else when the records before the target are there."""
+    """Whether the fault is armed before the first record is there; else right before the reading stages start."""
     freed: Sequence[Callable[[], None]] = ()
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A part that is made by a call."""
+    """A part made of two functions: ``make`` opens it, ``end`` closes it."""
 
     make: Callable[[], object]
     end: Callable[[], object] | None = None
 
     def open(self) -> None:
-        """Make it."""
+        """Call ``make``."""
         self.make()
 
     def close(self) -> None:
-        """End it, where it has an end."""
+        """Call ``end``, if there is one."""
         if self.end is not None:
             self.end()

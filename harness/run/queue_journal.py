@@ -1,4 +1,4 @@
-"""What any broker's journal says of transactions: by its entries commit, rollback and prepare, and a ``tx`` in others."""
+"""Transactions in a broker's journal: entries of the kinds commit, rollback and prepare, and the ``tx`` of other entries."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class StrangeJournalError(OSError):
-    """A journal that contradicts itself."""
+    """A journal contradicts itself."""
 
 
 @dataclass
 class Transactions:
-    """What became of each transaction."""
+    """The ids of the transactions in a journal: those committed, those ended (also by rollback), those prepared."""
 
     committed: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
@@ -27,7 +27,7 @@ class Transactions:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Transactions:
-        """Read their ends."""
+        """Collect the transactions from a journal's entries."""
         found = cls()
         for entry in entries:
             if entry["kind"] == "commit":
@@ -39,11 +39,11 @@ class Transactions:
         return found
 
     def done(self, entry: Entry) -> bool:
-        """Say whether an entry is in effect: its transaction, if any, is committed."""
+        """Say whether an entry is in effect: it has no transaction, or its transaction is committed."""
         return entry["tx"] is None or entry["tx"] in self.committed
 
     def waits(self, entry: Entry) -> Waiting | None:
-        """Return what an entry waits for whose transaction is not committed."""
+        """Return what an entry waits for if its transaction is not committed; ``None``: nothing, the transaction has ended."""
         if entry["tx"] in self.ended:
             return None
         return Waiting.PREPARED if entry["tx"] in self.prepared else Waiting.OPEN

@@ -1,7 +1,7 @@
-"""A broker of queues in a node of its own, behind its wire: a main class of ours, which answers on a control port, too.
+"""A broker of queues in a node of its own, behind its wire. lostack's main class starts it, and also listens on a control port.
 
-Its control port takes a line of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``; what else one can be told
-to do stands in ``Queues.java``), and answers with lines of JSON and an empty one.
+The control port takes one line of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``; all commands are in
+``Queues.java``). It answers with lines of JSON, and an empty line at the end.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ ROLES: Final = (Role.PRODUCER, Role.CONSUMER)
 ANSWER_S: Final = 20.0
 STOMP: Final = "stomp"
 PREFIX: Final = "/queue/"
-"""How STOMP names a queue here."""
+"""The prefix of a queue's name in STOMP."""
 DEAD_LETTERS: Final = "DLQ."
 HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A broker as its makers deliver it, and how its journal is read."""
+    """A broker product: how to install it, the protocols that it speaks, and how to read its journal."""
 
     title: str
     recipe: Recipe
     messages: Callable[[Iterable[dict[str, Any]], str, str], tuple[Message, ...]]
-    """Of the journal's entries about a queue and its dead letters, every copy that the queue has had. Raises OSError."""
+    """Returns the copies that a queue has had, from the journal's entries about it and its dead letters. May raise OSError."""
     connectors: Mapping[str, str]
-    """The address that it listens to, by protocol; ``{host}`` and ``{port}`` stand for where that is."""
+    """The broker's listening address for each protocol, with ``{host}`` and ``{port}`` to be filled in."""
     called: Callable[[str], str] = str
-    """What the journal calls a copy, by what a client was told that it is called."""
+    """Turns the name by which a client knows a copy into the journal's name of the copy."""
     abilities: Callable[[QueueServer, str], Mapping[type, object]] = lambda _broker, _queue: {}
-    """What faults can ask of a running broker about a queue."""
+    """Returns what faults can ask of a running broker about a queue."""
 
 
 class QueueServer(ServedBroker):
-    """Implements :class:`harness.run.queues.QueueBroker`, as a client finds it that speaks ``protocol``.
+    """A running broker of queues, seen by clients of one protocol: ``protocol``, by default STOMP.
 
-    That is STOMP, unless somebody asks for another.
+    Implements :class:`harness.run.queues.QueueBroker`.
     """
 
     def __init__(self, product: Product, install: Install, directory: Path, runtimes: Runtimes = PROCESSES) -> None:
@@ -70,13 +70,13 @@ class QueueServer(ServedBroker):
         self._ports = dict(zip(ways, others[len(spoken) :], strict=True))
 
     def speaking(self, protocol: str) -> QueueServer:
-        """Return the same broker, as a client finds it that speaks another protocol."""
+        """Return the same broker, seen by clients of another protocol."""
         found = copy.copy(self)
         found.protocol = protocol
         return found
 
     def start(self) -> None:
-        """Start wire and broker; it is there when it has answered.
+        """Start wire and broker, and wait until the broker answers.
 
         Raises:
             EnvironmentFailure: the broker does not come up.
@@ -85,54 +85,54 @@ class QueueServer(ServedBroker):
         super().start()
 
     def routes(self) -> Sequence[Route]:
-        """Return the ways through its wire: for each role one by each protocol."""
+        """Return the routes through the broker's wire: one for each role and protocol."""
         return [
             Route(f"{role}-{protocol}", BROKER, role, port, self._direct[protocol], self.runtime.bind,
                   self.runtime.address(BROKER), protocol=protocol) for (role, protocol), port in self._ports.items()
         ]  # fmt: skip
 
     def spec(self) -> NodeSpec:
-        """Return how its process is started, on the data that there is."""
+        """Return how to start the broker's process, on its existing data."""
         host, data = self.runtime.bind, str(self.data.absolute())
         connectors = (self._product.connectors[name].format(host=host, port=port) for name, port in self._direct.items())
         return self.on_jars(self._program, self._control, "broker", data, f"{host}:{self._control}", *connectors)
 
     def answers(self) -> bool:
-        """Say whether its control port answers.
+        """Say whether the broker's control port answers.
 
         Raises:
-            OSError: it cannot be asked.
+            OSError: the control port cannot be reached.
         """
         return bool(self.ask("hello"))
 
     def address(self, role: Role) -> str:
-        """Return where programs of a role find it: the wire."""
+        """Return the address at which programs of a role connect: the wire's."""
         return f"{self.runtime.address('wire')}:{self._ports[role, self.protocol]}"
 
     @property
     def data(self) -> Path:
-        """The folder with what it keeps."""
+        """The folder of the broker's data."""
         return self._directory / "data"
 
     @property
     def direct(self) -> str:
-        """Where it is found past the wire."""
+        """The broker's own address, past the wire."""
         return f"127.0.0.1:{self._direct[self.protocol]}"
 
     def queue(self, name: str) -> str:
-        """Return a queue as its clients call it: only STOMP says what it is."""
+        """Return a queue's name as clients write it: STOMP needs the prefix ``/queue/``."""
         return f"{PREFIX}{name}" if self.protocol == STOMP else name
 
     def dead_letters(self, queue: str) -> str:
-        """Return where its dead letters are put."""
+        """Return the name of the queue for its dead letters, as clients write it."""
         return self.queue(DEAD_LETTERS + queue.removeprefix(PREFIX))
 
     def abilities(self, queue: str) -> Mapping[type, object]:
-        """Return what faults can ask of it about a queue."""
+        """Return what faults can ask of this broker about a queue."""
         return self._product.abilities(self, queue.removeprefix(PREFIX))
 
     def messages(self, queue: str) -> tuple[Message, ...]:
-        """Return every copy that a queue has had, as the journal says: its files, read past the broker's own store."""
+        """Return every copy that a queue has had, read from the journal's files, not through the broker's message store."""
         name = queue.removeprefix(PREFIX)
         aside = DEAD_LETTERS + name.removeprefix(DEAD_LETTERS)
         return self._product.messages(self.ask("journal", name, aside), name, aside)
@@ -147,18 +147,18 @@ class QueueServer(ServedBroker):
         return Count(said["messages"] - said["in_flight"], said["in_flight"])
 
     def refuse_next(self, queue: str) -> None:
-        """Let it refuse the next message that is sent to a queue, once.
+        """Let the broker refuse the next message that is sent to a queue, once.
 
         Raises:
-            OSError: it cannot be told.
+            OSError: the broker does not answer, or cannot do that.
         """
         self.ask("refuse", queue.removeprefix(PREFIX))
 
     def ask(self, *words: str) -> list[dict[str, Any]]:
-        """Ask the broker's control port; return the objects that it answers with.
+        """Send a command to the broker's control port; return the objects in its answer.
 
         Raises:
-            OSError: it does not answer, or it cannot do that.
+            OSError: the broker does not answer, or cannot do that.
         """
         with socket.create_connection((HOST, self._control), timeout=ANSWER_S) as client, client.makefile("rw") as talk:
             talk.write(" ".join(words) + "\n")
@@ -169,7 +169,7 @@ class QueueServer(ServedBroker):
                     break
                 said.append(json.loads(line))
             else:  # in a container also where nobody listens yet: the engine takes the connection
-                raise OSError(f"{BROKER}, asked for {words[0]}: it hung up")
+                raise OSError(f"{BROKER} closed the connection without an answer to {words[0]}")
         if said and "error" in said[0]:
-            raise OSError(f"{BROKER}, asked for {words[0]}: {said[0]['error']}")
+            raise OSError(f"{BROKER} answered {words[0]} with an error: {said[0]['error']}")
         return said

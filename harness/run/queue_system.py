@@ -1,4 +1,4 @@
-"""A broker of queues as a system under test: what it is started from, and a deployment of it with our own stages around."""
+"""A broker of queues as a system under test: its installation, and its deployments with lostack's own stages."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 CLIENTS: Final = {STOMP_PY: "stomp", OPENWIRE: "openwire", AMQP: "amqp", CORE: "core"}
-"""What each client speaks."""
+"""The protocol of each client."""
 ACTS: Final[Mapping[str, Mapping[Act, StepName]]] = {
     "amqp": amqp.ACTS,
     "core": core.ACTS,
     "openwire": openwire.ACTS,
     "stomp": stomp.ACTS,
 }
-"""Which step of a protocol each act is."""
+"""For each protocol: the step of the protocol that each act means."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusing:
-    """Implements :class:`harness.abilities.Refusal`, of a broker that can."""
+    """Lets a broker refuse messages to one queue. Implements :class:`harness.abilities.Refusal`."""
 
     broker: QueueServer
     queue: str
@@ -54,10 +54,10 @@ class Refusing:
 
 
 class QueueSystem:
-    """A broker, in the runtime of that name. Implements :class:`harness.interfaces.Launcher`."""
+    """A broker product as a system, in the runtime of that name. Implements :class:`harness.interfaces.Launcher`."""
 
     def __init__(self, product: Product, version: str | None = None, runtime: str = "process") -> None:
-        """``version``: another one than the default, of those whose sums are known."""
+        """``version``: one of the versions whose checksums lostack knows; null: the default."""
         self._product, self._version, self._runtime = product, version, runtime
         self.name = product.recipe.name if version is None else f"{product.recipe.name}=={version}"
         self._install: Install | None = None
@@ -65,17 +65,21 @@ class QueueSystem:
         self._clients: dict[str, ClientSetup] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java, the jars and the compiler, compile the broker's main class, build images, where they are not there yet."""
+        """Fetch Java, the jars and the compiler, compile the broker's main class, build images; skip what is there already."""
         self._runtimes = prepare_runtimes(self._runtime, say)
         self._install = self._product.recipe.ensure(say, self._version)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch the clients that these cells are driven through."""
+        """Fetch the clients that these cells use."""
         clients = sorted({cell.client for cell in cells})
         self._clients = {client: self._runtimes.fit(prepare_client(client, say)) for client in clients}
 
     def deploy(self, need: Deployment, directory: Path) -> QueueDeployed:
-        """Start a broker with its wire; ready when it has answered."""
+        """Start a broker with its wire, and wait until it answers.
+
+        Raises:
+            RuntimeError: :meth:`prepare` was not called.
+        """
         del need  # there is one broker in each of its deployments
         if self._install is None:
             raise RuntimeError("prepare() comes first")
@@ -96,14 +100,14 @@ class QueueSystem:
 
 
 class QueueDeployed:
-    """A running broker, and our own stages around it. Safe to use from several threads, one per cell."""
+    """A running broker with lostack's own stages. Safe to use from several threads, one per cell."""
 
     def __init__(self, broker: QueueServer, clients: Mapping[str, ClientSetup]) -> None:
         self.broker = broker
         self._clients = clients
 
     def together(self, cells: Sequence[Cell]) -> None:
-        """Do nothing: its cells share no death."""
+        """Do nothing: cells of this system never share one death of the broker."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
@@ -114,9 +118,9 @@ class QueueDeployed:
         ))  # fmt: skip
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        """Raise EnvironmentFailure if the guardian or the wire has died by itself."""
         self.broker.check()
 
     def close(self) -> None:
-        """End everything."""
+        """End broker and wire."""
         self.broker.close()

@@ -1,7 +1,7 @@
-"""A cell with a queue between its stages, on any broker that can say what its queues have had, and count what waits.
+"""A cell with a queue between its stages, on any broker with a readable journal and its own count of waiting messages.
 
-A broker that forgets acknowledged messages has no log to read at the end. What it stored is in its own journal, which its system
-reads at rest. What waits it counts itself. The judge compares the two.
+Such a broker forgets acknowledged messages, so there is no log to read at the end. Its system reads the broker's journal at rest:
+that tells what the broker stored. The broker itself counts the messages that wait. The judge compares the two.
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ MODULES = {
     Role.PROCESSOR: "harness.stages.queue_processor",
 }  # fmt: skip
 UNANSWERED = (OSError,)
-"""What is raised where a broker cannot be asked."""
+"""The exceptions that mean that a broker does not answer."""
 BROKER = "broker-1"
 """The name of the one broker of a deployment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One copy that a queue has had. ``place``: where it stands in the broker's journal; ``name``: what the broker calls it."""
+    """One copy that a queue has had. ``place``: its position in the broker's journal; ``name``: the broker's name for it."""
 
     place: str
     name: str
     value: bytes
     attempt: str | None = None
     waiting: Waiting | None = None
-    """READY, or what it waits for in a transaction; None: for nothing. The journal does not say whether a consumer has it."""
+    """READY, OPEN or PREPARED; null: it waits for nothing. The journal does not say whether a consumer has the copy."""
     visible: bool = True
     removed: Removal | None = None
-    """Why it was taken away."""
+    """Why the broker removed the copy; null: it has not."""
     moved: str | None = None
-    """The place that it was moved to."""
+    """The place to which the broker moved the copy; null: it has not."""
     origin: str | None = None
-    """The place of the copy that it was made of, where it says one."""
+    """The place of the copy from which this one was made, if it names one."""
     counts: int = 1
-    """For how many the broker counts it while it waits: one in parts for those that wait."""
+    """As how many messages the broker counts the copy while it waits: a message in parts counts as its waiting parts."""
     whole: bool = True
-    """Not so of a part that waits, and of which no message will come."""
+    """False for a waiting part of a message that will never be complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,45 +84,45 @@ class Count:
 
 
 class Results(SinkPart, Protocol):
-    """Where the results of a cell go."""
+    """The place where the results of a cell go."""
 
     @property
     def name(self) -> str:
-        """The queue that they are sent to; empty: they go to a database."""
+        """The queue to which the results are sent; empty: they go to a database."""
 
     @property
     def there(self) -> str:
-        """Where the programs find that; empty where there is none."""
+        """The database's address for the programs; empty: there is none."""
 
     def trouble(self) -> str | None:
-        """Say what may yet change them, or return ``None``."""
+        """Say why the results may still change, or return ``None``."""
 
 
 class QueueBroker(Protocol):
-    """A running broker behind its wire. Its methods may raise OSError while it is away."""
+    """A running broker behind its wire. Its methods may raise OSError while the broker is down."""
 
     @property
     def runtime(self) -> Runtime:
-        """Where stages are started."""
+        """The runtime in which stages are started."""
 
     @property
     def wire(self) -> WireControl:
         """The wire's control."""
 
     def own_routes(self) -> Sequence[Route]:
-        """Return the broker's own routes through the wire, which belong to a cell that has the broker alone."""
+        """Return the routes by which the broker connects to itself. They belong to a cell that uses the broker alone."""
 
     def address(self, role: Role) -> str:
-        """Return where programs of a role find it: the wire."""
+        """Return the address at which programs of a role connect: the wire's."""
 
     def queue(self, name: str) -> str:
-        """Return a queue as its clients call it."""
+        """Return a queue's name as clients write it."""
 
     def dead_letters(self, queue: str) -> str:
-        """Return where that queue's dead letters are put, likewise."""
+        """Return the name of the queue for its dead letters, as clients write it."""
 
     def messages(self, queue: str) -> Sequence[Message]:
-        """Return every copy that a queue has had, as the journal at rest says."""
+        """Return every copy that a queue has had, read from the journal at rest."""
 
     def called(self, name: str) -> str:
         """Return the journal's name of a message, by the name that clients are told."""
@@ -131,18 +131,18 @@ class QueueBroker(Protocol):
         """Return how many messages wait in a queue, as the broker itself says."""
 
     def process(self) -> Node:
-        """Return its process, dead or alive."""
+        """Return the broker's process, dead or alive."""
 
     def kill(self) -> Exit:
-        """SIGKILL it; the wire refuses connections until it is back."""
+        """Send SIGKILL to the broker; the wire refuses connections until it is back."""
 
     def restart(self) -> None:
-        """Start it again on the same data, wait for its answer, let the wire connect again."""
+        """Start the broker again on the same data, wait until it answers, let the wire connect again."""
 
 
 @dataclass
 class Queue:
-    """The queue of a cell, and its dead letters. A part of its ground: the cell's place on the wire."""
+    """The queue of a cell and its dead letters; also the part of its ground that opens the cell on the wire."""
 
     scene: CellScene
     broker: QueueBroker
@@ -151,11 +151,11 @@ class Queue:
 
     @property
     def name(self) -> str:
-        """What its clients call it."""
+        """The queue's name, as clients write it."""
         return self.broker.queue(f"{self.scene.cell.key}.in")
 
     def open(self) -> None:
-        """Let the wire record what is the cell's."""
+        """Let the wire record the cell's frames."""
         cell = self.scene.cell
         own = self.broker.own_routes() if cell.scenario.deployment.alone else ()
         self.broker.wire.open_cell(
@@ -164,12 +164,12 @@ class Queue:
         self._opened = True
 
     def close(self) -> None:
-        """Let the wire record no more."""
+        """Let the wire stop recording for the cell."""
         if self._opened:
             self.broker.wire.close_cell(self.scene.cell.id)
 
     def trouble(self) -> str | None:
-        """Say what waits in it, by the broker's own count or by its journal, or return ``None``."""
+        """Say which messages wait in the queue, by the broker's own count or its journal, or return ``None``."""
         return what_waits(self.broker, self.name)
 
     def place_of(self, name: str) -> str:
@@ -216,16 +216,16 @@ class Queue:
 
 
 def what_waits(broker: QueueBroker, queue: str) -> str | None:
-    """Return what waits in a queue, by the broker's own count or by its journal, or ``None``.
+    """Say which messages wait in a queue, by the broker's own count or its journal, or return ``None``.
 
     Raises:
-        OSError: the broker cannot be asked.
+        OSError: the broker does not answer.
     """
     count = broker.count(queue)
     if count != Count():
         return f"{count.ready} messages are ready, {count.in_flight} in flight, {count.scheduled} scheduled"
     waits = [message for message in broker.messages(queue) if message.waiting is not None]
-    return f"by the journal {len(waits)} messages wait, {waits[0].place} {waits[0].waiting}" if waits else None
+    return f"in the journal {len(waits)} messages wait, the first at {waits[0].place} ({waits[0].waiting})" if waits else None
 
 
 def tell_message(
@@ -245,7 +245,7 @@ def tell_message(
 
 
 def tell_loose(history: HistoryWriter, hop: Hop, queue: str, messages: Iterable[Message]) -> None:
-    """Write the history lines of what waits in a queue and is no message: its broker counts it."""
+    """Write the history lines of waiting parts of incomplete messages, which the broker counts as messages."""
     for message in messages:
         if not message.whole:
             tell_message(
@@ -260,19 +260,19 @@ def tell_count(history: HistoryWriter, hop: Hop, queue: str, count: Count) -> No
 
 @dataclass
 class Readers:
-    """The reading processes, and the messages on their way to them, about which a broker that forgets cannot tell."""
+    """The reading processes, and the messages on their way to them: the broker does not know about those."""
 
     scene: CellScene
     reading: Reading
 
     def trouble(self) -> str | None:
-        """Say what has arrived at a reader that lives and was not reported by it, or return ``None``.
+        """Say which message has arrived at a living reader that has not reported it, or return ``None``.
 
-        A library may give back what its program has not seen, and be given it again: where the program has said so once, and has
-        acknowledged it since it came last, nothing is on its way.
+        A library may return a message that its program has not seen, and get it again. If the program has reported the record
+        once, and acknowledged it since it last arrived, then nothing is on its way.
 
         Raises:
-            StageEndedError: a reader has ended that should live.
+            StageEndedError: a reader that should live has ended.
         """
         self.reading.trouble()
         told = Counter(e["record"] for e in self.scene.so_far.of(kinds.DELIVERED))
@@ -281,16 +281,16 @@ class Readers:
         taken = [e for e in self.scene.so_far.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken"]
         done = {e["record"] for e in taken if told[e["record"]] and e["t"] > last.get(e["record"], e["t"])}
         late = Counter(e["record"] for e in came if e["record"] not in done) - told
-        return f"{next(iter(late))} has arrived, and its reader has not said so" if late else None
+        return f"{next(iter(late))} has arrived at its reader, which has not reported it" if late else None
 
 
 def node_of(hit: Event) -> str:
-    """Return the node whose frame was hit: the broker's own, where it talks to itself."""
+    """Return the name of the node whose frame was hit. On the broker's routes to itself that is the broker."""
     return BROKER if hit["role"] == Role.BROKER else by_client(hit)
 
 
 def on_open_connections(scene: CellScene) -> Iterable[Event]:
-    """Yield what the wire has seen of each message that the broker has put on a connection which is still open."""
+    """Yield the ``fetched`` events of messages that the broker has sent on connections which are still open."""
     gone = closed_connections(scene)
     return (e for e in scene.so_far.of(kinds.FETCHED) if e["conn"] not in gone)
 
@@ -305,10 +305,11 @@ def parts_of(
     to_queue: Callable[[CellScene], Results] | None = None, words: Mapping[Act, StepName] | None = None,
     abilities: Callable[[Queue], Mapping[type, object]] = lambda _: {},
 ) -> Parts:  # fmt: skip
-    """Return what one cell is made of.
+    """Return the parts of one cell.
 
-    ``to_queue``: its results go to a queue, which is this, and a processor makes them. ``words``: which step of the client's
-    protocol each act is, where its scenarios name acts. ``abilities``: what faults can ask of its queue besides.
+    ``to_queue``: makes the results' queue, if a processor sends its results to a queue; null: a consumer records them in a
+    database. ``words``: the step of the client's protocol that each act means, if scenarios name acts. ``abilities``: what faults
+    can ask of the cell's queue.
     """
     scene, settings = CellScene(cell, directory, history), ours(cell.settings)
     queue = Queue(scene, broker)

@@ -1,4 +1,4 @@
-"""Where the deployments of a broker of ours live: in processes of this machine, or in containers of our own images."""
+"""Where lostack runs a broker and its clients: in processes on this machine, or in containers of lostack's own images."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ IMAGES: Final = (PROGRAMS_IMAGE, JAVA_IMAGE)
 
 
 class Containable(Protocol):
-    """A program that is started differently in a container than as a process of this machine."""
+    """A program that starts differently in a container than as a process on this machine."""
 
     def contained(self) -> Self:
-        """Return the same for a container."""
+        """Return the program as it is started in a container."""
 
 
 T = TypeVar("T", bound=Containable)
@@ -30,7 +30,7 @@ T = TypeVar("T", bound=Containable)
 
 @dataclass(frozen=True, slots=True)
 class Runtimes:
-    """Makes a runtime for each deployment. ``images``: those of its containers; null: its nodes are processes."""
+    """Makes a runtime for each deployment. ``images``: the images of its containers; null: its nodes are processes."""
 
     images: Mapping[str, Image] | None = None
 
@@ -43,11 +43,11 @@ class Runtimes:
         return DockerRuntime(directory=directory, images=self.images)
 
     def fit(self, program: T) -> T:
-        """Return what a program is run by there."""
+        """Return a program as it is started in these runtimes."""
         return program if self.images is None else program.contained()
 
     def versions(self) -> dict[str, str]:
-        """Return the images that take part, for the report."""
+        """Return the images in use, for the report."""
         return {f"image {name}": str(image) for name, image in (self.images or {}).items()}
 
 
@@ -55,10 +55,10 @@ PROCESSES: Final = Runtimes()
 
 
 def prepare_runtimes(runtime: str, say: Callable[[str], None]) -> Runtimes:
-    """Build the images that are missing, where nodes are to be containers.
+    """Return the runtimes of that name. For containers, first build the images that are missing.
 
     Raises:
-        EnvironmentFailure: there is no container engine that can be used from here.
+        EnvironmentFailure: no container engine can be used from here.
     """
     if runtime == "process":
         return PROCESSES

@@ -1,4 +1,4 @@
-"""The scene of a cell: its load, its history and its folders, which all of its parts share."""
+"""The scene of a cell: the load, the history and the folders that all parts of the cell share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CellScene:
-    """What the parts of one cell share, whatever its system. Systems add what their cells have besides."""
+    """The load, the history and the folders of one cell. Systems may add more in a subclass."""
 
     def __init__(self, cell: Cell, directory: Path, history: HistoryWriter) -> None:
         self.cell = cell
@@ -28,22 +28,22 @@ class CellScene:
 
     @property
     def history_folder(self) -> Path:
-        """Where the history is."""
+        """The folder of the history."""
         return self.directory / HISTORY
 
     @property
     def logs(self) -> Path:
-        """Where programs print to."""
+        """The folder of the programs' output."""
         return self.directory / LOGS
 
     @property
     def failpoints(self) -> Path:
-        """Where failpoints are armed."""
+        """The folder in which failpoints are armed."""
         return self.directory / "failpoints"
 
     @property
     def outbox(self) -> Path:
-        """The source of our own producers."""
+        """The file of the outbox, from which lostack's own producers take records."""
         return self.directory / "outbox.sqlite"
 
     def make_folders(self) -> None:
@@ -51,20 +51,20 @@ class CellScene:
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def make_outbox(self) -> None:
-        """Put the records into the source."""
+        """Create the outbox with all records."""
         Outbox.create(self.outbox, self.load.records)
 
     def progress(self) -> Any:
-        """Return a value that changes while programs write anything down."""
+        """Return a value that changes while programs write history lines."""
         return {by: count for by, count in self.so_far.lines().items() if by != "wire"}
 
     def observe_offered(self) -> None:
-        """Write what was offered."""
+        """Write all offered records to the history."""
         for record in self.load.records:
             self.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
 
     def observe_cursor(self) -> None:
-        """Write where the source's cursor stands, as the outbox has it."""
+        """Write the position of the outbox's cursor to the history."""
         outbox = Outbox(self.outbox)
         position = outbox.cursor()
         outbox.close()

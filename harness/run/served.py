@@ -1,4 +1,4 @@
-"""The life of a broker in a node of its own, behind its wire: started, killed, started again on the same data, ended."""
+"""A broker in a node of its own, behind its wire: how it is started, killed, started again on the same data, and ended."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class _Running:
 
 
 class ServedBroker(ABC):
-    """A broker, its wire, and what they run in. Safe to use from several threads, one per cell. Whoever asks may see OSError."""
+    """A broker, its wire and their runtime. Safe to use from several threads, one per cell. Questions to it may raise OSError."""
 
     start_s: ClassVar[float] = 60.0
-    """How long it may take until it answers."""
+    """How many seconds the broker may take until it answers."""
 
     def __init__(self, directory: Path, ports: int, runtimes: Runtimes = PROCESSES) -> None:
-        """``ports``: how many it needs besides the one by which its wire is controlled; they are :attr:`ports`."""
+        """``ports``: how many ports the broker needs, without the wire's control port. :attr:`ports` then has their numbers."""
         self.runtime = runtimes.make(directory)
         self._directory = directory
         self._lease = PortLease(1 + ports)
@@ -52,28 +52,28 @@ class ServedBroker(ABC):
 
     @abstractmethod
     def routes(self) -> Sequence[Route]:
-        """Return the ways through its wire."""
+        """Return the clients' routes through the broker's wire."""
 
     def own_routes(self) -> Sequence[Route]:
-        """Return the ways by which it talks to itself: they are open as long as the wire is."""
+        """Return the routes by which the broker connects to itself. They stay open while the broker is down."""
         return ()
 
     @abstractmethod
     def spec(self) -> NodeSpec:
-        """Return how its process is started, on the data that there is."""
+        """Return how to start the broker's process, on its existing data."""
 
     @abstractmethod
     def answers(self) -> bool:
-        """Say whether it does what it is asked.
+        """Say whether the broker serves requests.
 
         Raises:
-            OSError: it cannot be asked.
+            OSError: the broker cannot be reached.
         """
 
     def on_jars(self, program: JavaProgram, asked_at: int, *words: str, flags: tuple[str, ...] = ()) -> NodeSpec:
-        """Return a broker that is a program on jars as a node, which sees its deployment's folder.
+        """Return the node of a broker that is a Java program. The node can read and write its deployment's folder.
 
-        ``asked_at``: the port by which we ask it; ``words``: the program's; ``flags``: more of its JVM.
+        ``asked_at``: the broker's control port; ``words``: the program's arguments; ``flags``: further options of its JVM.
         """
         folders = (self._directory.absolute(), *program.folders)
         return NodeSpec(
@@ -98,13 +98,13 @@ class ServedBroker(ABC):
         return self._up.wire
 
     def process(self) -> Node:
-        """Return its process, dead or alive."""
+        """Return the broker's process, dead or alive."""
         if self._up.node is None:
             raise RuntimeError("the broker was never started")
         return self._up.node
 
     def start(self) -> None:
-        """Start wire and broker; it is there when it has answered.
+        """Start wire and broker, and wait until the broker answers.
 
         Raises:
             EnvironmentFailure: the broker does not come up.
@@ -114,14 +114,14 @@ class ServedBroker(ABC):
         self._await_answer()
 
     def kill(self) -> Exit:
-        """SIGKILL it; the wire refuses connections until it is back."""
+        """Send SIGKILL to the broker; the wire refuses connections until it is back."""
         end = self.process().kill()
         for route in self.routes():
             self.wire.close_route(route.name)
         return end
 
     def restart(self) -> None:
-        """Start it again on the same data; the wire connects again once it has answered.
+        """Start the broker again on the same data. When it answers, the wire connects again.
 
         Raises:
             EnvironmentFailure: the broker does not come up.
@@ -132,13 +132,13 @@ class ServedBroker(ABC):
             self.wire.open_route(route.name)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        """Raise EnvironmentFailure if the guardian or the wire has died by itself."""
         self.runtime.check()
         if self._up.wire is not None:
             self._up.wire.check()
 
     def close(self) -> None:
-        """End everything. Safe to call twice, and of one that never came up."""
+        """End broker and wire. Safe to call twice, and if the broker never came up."""
         if self._up.wire is not None:
             self._up.wire.close()
         self.runtime.close()

@@ -22,7 +22,7 @@ class SinkPart(Protocol):
     """The sink of a cell, for the harness."""
 
     def open(self) -> None:
-        """Make it, and connect."""
+        """Create the sink, and connect."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -31,14 +31,14 @@ class SinkPart(Protocol):
         """Return a value that changes while results arrive."""
 
     def observe(self) -> None:
-        """Write every result, and what was absorbed."""
+        """Write every result, and every absorbed copy, to the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One result. ``origin``: partition, epoch and offset of the copy that it is of; ``NO_ORIGIN``: it names none.
+    """One result. ``origin``: partition, epoch and offset of the copy from which it was made; ``NO_ORIGIN``: it names none.
 
-    ``place``: where that copy stood, or stands, in a queue; then there is no origin.
+    ``place``: the place of that copy, if it is in a queue; then there is no origin.
     """
 
     value: bytes | None
@@ -53,7 +53,7 @@ NO_ORIGIN = (-1, -1, -1)
 
 
 def origin_of(text: str | None) -> tuple[int, int, int]:
-    """Return the copy that a result names in its origin, as ``partition.epoch.offset``."""
+    """Return partition, epoch and offset from the text ``partition.epoch.offset``; ``NO_ORIGIN`` if there is no text."""
     if not text:
         return NO_ORIGIN
     partition, epoch, offset = (int(word) for word in text.split("."))
@@ -61,7 +61,7 @@ def origin_of(text: str | None) -> tuple[int, int, int]:
 
 
 def recorded(scene: CellScene, row: Row) -> None:
-    """Write one result."""
+    """Write one result to the history."""
     payload = decode(row.value)
     ours = payload is not None and payload.cell_key == scene.cell.key
     scene.history.write(
@@ -72,9 +72,9 @@ def recorded(scene: CellScene, row: Row) -> None:
 
 
 class Database:
-    """Results in a database: a file of the cell, or one on a server, which its programs reach through the wire.
+    """Results in a database: a file of the cell, or a database on a server, which programs reach through the wire.
 
-    ``placed`` returns the place in a queue of what its broker calls a copy.
+    ``placed`` turns the broker's name of a copy in a queue into the copy's place.
     """
 
     def __init__(
@@ -87,22 +87,22 @@ class Database:
 
     @property
     def name(self) -> str:
-        """No topic or queue."""
+        """Empty: the results go to no topic or queue."""
         return ""
 
     @property
     def here(self) -> str:
-        """Where the harness finds it."""
+        """The database's address for the harness, past the wire."""
         return str(self._scene.directory / "sink.sqlite") if self.server is None else self.server.direct(self._scene.cell.key)
 
     @property
     def there(self) -> str:
-        """Where the programs find it."""
+        """The database's address for the programs."""
         return self.here if self.server is None else self.server.by_wire(self._scene.cell.key)
 
     @property
     def sink(self) -> Sink:
-        """The connection.
+        """The open connection to the database.
 
         Raises:
             RuntimeError: the sink is not open yet.
@@ -112,7 +112,7 @@ class Database:
         return self._open
 
     def open(self) -> None:
-        """Make it, and connect."""
+        """Create the database, and connect."""
         if self.server is not None:
             self.server.create(self._scene.cell.key)
         create_sink(self.here)
@@ -124,16 +124,16 @@ class Database:
             self._open.close()
 
     def size(self) -> Any:
-        """Return how many results there are, and how many copies were absorbed."""
+        """Return the numbers of results and of absorbed copies."""
         return self.sink.size()
 
     def trouble(self) -> str | None:
-        """Say which transactions may still change it, or ``None``."""
+        """Say how many open transactions may still change the database, or return ``None``."""
         left = self.sink.unsettled()
         return f"{left} transactions are open in the database" if left else None
 
     def observe(self) -> None:
-        """Write every result and every absorbed copy; of a server, how many transactions were open, before and after."""
+        """Write every result and absorbed copy to the history; of a server also the open transactions, before and after."""
         self.observe_settled()
         for order, value, key, copy in self.sink.results():
             place = None if copy.name is None else self._placed(copy.name)
@@ -145,6 +145,6 @@ class Database:
         self.observe_settled()
 
     def observe_settled(self) -> None:
-        """Write how many transactions of a server's database are open."""
+        """Write to the history how many transactions are open in a server's database."""
         if self.server is not None:
             self._scene.history.write(kinds.SETTLED, open=self.sink.unsettled())

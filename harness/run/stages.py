@@ -1,4 +1,4 @@
-"""The stages of a cell: its producer, and the processes that read, each a process of its own."""
+"""The stages of a cell: its producer and its readers, each a process of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Producing:
-    """The producer, and those whose place it has taken. Implements :class:`harness.run.parts.Feed`; a part of the ground."""
+    """The producer, and the producers that it has replaced. Implements :class:`harness.run.parts.Feed`; a part of the ground."""
 
     def __init__(self, history: HistoryWriter, first: StageNode) -> None:
         self._history = history
@@ -24,30 +24,30 @@ class Producing:
         self._replaced: tuple[StageNode, ...] = ()
 
     def open(self) -> None:
-        """Do nothing yet: it starts with the load."""
+        """Do nothing yet: the producer starts with the load."""
 
     def start(self) -> None:
-        """Start it."""
+        """Start the producer."""
         self.node.start()
 
     def await_filled(self) -> None:
-        """Do not wait. Nobody waits: who reads is there first."""
+        """Do not wait: here readers always start before the first record."""
 
     def succeed(self, node: StageNode) -> None:
-        """Put another producer in the place of the one that there is, which is written down as replaced."""
+        """Replace the producer by another one, and write that to the history."""
         first, self.node = self.node, node
         self._replaced = (*self._replaced, first)
         self._history.write(kinds.NODE, node=first.name, role=first.role, incarnation=first.stage.incarnation, phase="replaced")
 
     def has_ended(self) -> bool:
-        """Say whether it has sent everything it will send."""
+        """Say whether the producer has ended."""
         return self.node.started and self.node.ended() is not None
 
     def trouble(self) -> str | None:
         """Say why the source is not exhausted yet, or return ``None``.
 
         Raises:
-            StageEndedError: a stage has ended, so the source never will be exhausted.
+            StageEndedError: the producer has ended with an error, so the source will never be exhausted.
         """
         end = self.node.ended()
         if end is None:
@@ -57,12 +57,12 @@ class Producing:
         return None
 
     def close(self) -> None:
-        """End them."""
+        """Kill all producers."""
         kill_all((*self._replaced, self.node))
 
 
 class Reading:
-    """The processes that read, ``count`` of a role, and those that join them.
+    """The reading processes: ``count`` of one role, and newcomers that join later.
 
     Implements :class:`harness.run.parts.Stages`; a part of the ground.
     """
@@ -73,29 +73,29 @@ class Reading:
         self.nodes = tuple(make(role, name) for name in names)
 
     def open(self) -> None:
-        """Do nothing yet: they start when the run says so."""
+        """Do nothing yet: the readers start when the run says so."""
 
     def start(self) -> None:
-        """Start them, and wait until they are ready."""
+        """Start the readers, and wait until they are ready."""
         for node in self.nodes:
             node.start()
         for node in self.nodes:
             node.await_ready()
 
     def stand_by(self) -> None:
-        """Do nothing ahead: they start at once."""
+        """Do nothing: these readers need no preparation."""
 
     def newcomer(self, role: Role) -> StageNode:
-        """Return one more process, of the cell from then on."""
+        """Make one more reading process, and return it. The caller starts it."""
         node = self._make(role, f"{role}-{len(self.nodes) + 1}")
         self.nodes = (*self.nodes, node)
         return node
 
     def trouble(self) -> str | None:
-        """Find no trouble.
+        """Return ``None``: readers never keep a drain from completing, unless one has ended.
 
         Raises:
-            StageEndedError: one has ended although it should go on.
+            StageEndedError: a reader has ended although it should go on.
         """
         for node in self.nodes:
             if node.started and (end := node.ended()) is not None:
@@ -103,12 +103,12 @@ class Reading:
         return None
 
     def close(self) -> None:
-        """End them."""
+        """Kill all readers."""
         kill_all(self.nodes)
 
 
 def kill_all(nodes: Sequence[StageNode]) -> None:
-    """SIGKILL all nodes that were started. An error is raised when all have been tried."""
+    """Send SIGKILL to all nodes that were started. If one fails, try the others, then raise its error."""
     if not nodes:
         return
     try:

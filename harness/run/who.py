@@ -1,4 +1,4 @@
-"""Who is who in a cell: nodes by role, and the node behind the name that a client gives itself."""
+"""The nodes of a cell: found by role, or by the client id that a node's client uses."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ SERVERS = (Role.BROKER, Role.DATABASE)
 
 
 def by_client(hit: Event) -> str:
-    """Return the name of the node in what its client calls itself, ``<key>.<name>.<incarnation>``."""
+    """Return the node's name from its client id, ``<key>.<name>.<incarnation>``."""
     return str(hit["client"]).split(".")[1]
 
 
 @dataclass
 class CellNodes:
-    """The nodes of a cell. ``stages`` returns those that there are now; ``others`` finds those of roles that no stage has.
+    """The nodes of a cell. Implements :class:`harness.run.controls.Nodes`.
 
-    ``meant``: which node's frame was hit.
+    ``stages`` returns the present stages; ``others`` returns the nodes of all other roles. ``meant`` returns the name of the node
+    whose frame was hit.
     """
 
     scene: CellScene
@@ -39,16 +40,16 @@ class CellNodes:
     others: Mapping[Role, Callable[[], Target]]
     meant: Callable[[Event], str] = by_client
     words: Mapping[Act, StepName] = field(default_factory=dict)
-    """Which step of the protocol each act is."""
+    """The step of the protocol that each act means."""
     last_hit: Event | None = field(default=None, init=False)
-    """What the wire has written of the frame at which a trigger fired last."""
+    """The wire's event of the frame at which a trigger fired last."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role."""
         if role in self.others:
             return self.others[role]()
         if role in SERVERS:
-            raise RuntimeError(f"{self.scene.cell.id} kills the {role}, and must not share it: Deployment.OWN")
+            raise RuntimeError(f"{self.scene.cell.id} kills the {role}, so it must not share it: use Deployment.OWN")
         return self.stage(role, node)
 
     def stage(self, role: Role, node: str | None = None) -> StageNode:
@@ -59,30 +60,30 @@ class CellNodes:
         return fitting[0]
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
-        """Return it in the words of the protocol."""
+        """Return the rule with its act replaced by the step of the protocol."""
         del trigger
         return replace(rule, api=self.words[rule.api]) if isinstance(rule.api, Act) else rule
 
     def selector(self, fired: Fired) -> str | None:
-        """Return the beginning of the client ids of its process."""
+        """Return the beginning of the client ids of the process at which a trigger fired."""
         return f"{{key}}.{fired.node}"
 
     def hit(self, trigger: OnWire, hit: Event) -> str:
-        """Return the node by its client's name, or as the system says."""
+        """Return the name of the node whose frame was hit, and keep the hit as ``last_hit``."""
         del trigger
         self.last_hit = hit
         return self.meant(hit)
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
-        """Return the stage that has stopped at its failpoint."""
+        """Return the stage that has stopped at its failpoint; ``None``: none has yet."""
         if not isinstance(trigger, InProgram):
-            raise TypeError(f"our own programs have failpoints where they record: nobody traces the {trigger.role}")
+            raise TypeError(f"the writes of lostack's own {trigger.role} are not traced: use one of its failpoints")
         if all(e["name"] != trigger.name for e in self.scene.so_far.of(kinds.FAILPOINT)):
             return None
         victim = next((stage for stage in self.stages() if stage.role is trigger.role and stage.stopped_itself()), None)
         return None if victim is None else Fired(self.scene.load.target.id, victim.name, None)
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Let the program stop by itself."""
+        """Return ``stop`` unchanged: lostack's own programs can stop themselves in every way."""
         del trigger
         return stop, {}

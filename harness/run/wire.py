@@ -28,12 +28,12 @@ class RunningWire:
         self.control = control
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where it has ended by itself."""
+        """Raise EnvironmentFailure if the wire has ended by itself."""
         if self.node.exit is not None:
             raise EnvironmentFailure(f"the wire ended ({self.node.exit}): {self.node.log_tail(3)}")
 
     def close(self) -> None:
-        """Let go of it; its runtime ends it."""
+        """Close the control connection. The runtime ends the wire's process."""
         self.control.close()
 
 

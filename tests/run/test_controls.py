@@ -150,7 +150,7 @@ def test_an_ability_that_was_not_named_is_refused(tmp_path: Path, wire: Wire, no
     """Though the system has it: a plan would not have known that the cell needs it."""
     fault = Kill(AT, (Role.CONSUMER,))
     controls = controls_of(tmp_path, wire, nodes, fault, PowerLoss=object())
-    with pytest.raises(LookupError, match="the fault kill does not name PowerLoss in what it needs"):
+    with pytest.raises(LookupError, match="the fault kill does not list PowerLoss among its needs"):
         controls.ability(PowerLoss)
 
 
@@ -168,7 +168,7 @@ def test_an_ability_that_was_named_is_given_where_it_is_there(tmp_path: Path, wi
 def test_no_fault_is_given_what_it_says_nothing_of(tmp_path: Path, wire: Wire, nodes: Nodes, fault: Any) -> None:
     """One that says nothing of what it needs needs nothing."""
     controls = controls_of(tmp_path, wire, nodes, fault, Checkpoint=object())
-    with pytest.raises(LookupError, match=f"{fault.id} does not name Checkpoint"):
+    with pytest.raises(LookupError, match=f"{fault.id} does not list Checkpoint"):
         controls.ability(Checkpoint)
 
 

@@ -99,7 +99,7 @@ def test_what_waits_keeps_a_queue_from_rest(stand: Stand) -> None:
     assert stand.queue.trouble() == "2 messages are ready, 1 in flight, 0 scheduled"
     stand.broker.counts[IN] = Count()
     stand.broker.journal[IN] = (message("1:1", removed=Removal.ACK), message("1:2", TWO, waiting=Waiting.READY))
-    assert stand.queue.trouble() == "by the journal 1 messages wait, 1:2 ready"
+    assert stand.queue.trouble() == "in the journal 1 messages wait, the first at 1:2 (ready)"
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -196,7 +196,7 @@ def test_what_has_arrived_is_awaited_at_a_reader_that_lives(stand: Stand) -> Non
     assert readers.trouble() is None
     stand.fetched(ONE.id, 1)
     stand.fetched(TWO.id, 1, reached=False)
-    assert readers.trouble() == f"{ONE.id} has arrived, and its reader has not said so"
+    assert readers.trouble() == f"{ONE.id} has arrived at its reader, which has not reported it"
     stand.program.write(kinds.DELIVERED, record=ONE.id, redelivered=False)
     assert readers.trouble() is None
     stand.fetched(TWO.id, 2)

@@ -66,5 +66,5 @@ def test_a_broker_is_told_to_refuse_by_the_name_of_its_queue(port: Port, broker:
 def test_one_that_cannot_refuse_says_so(port: Port, broker: QueueServer) -> None:
     """The cell is not run as if it had."""
     port.says = '{"error": "this broker refuses nothing"}'
-    with pytest.raises(OSError, match="asked for refuse: this broker refuses nothing"):
+    with pytest.raises(OSError, match="answered refuse with an error: this broker refuses nothing"):
         Refusing(broker, "k.in").refuse_next()
