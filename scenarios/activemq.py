@@ -67,8 +67,8 @@ _ALL = (
     Scenario(
         pipeline=QUEUE, id="producer-crash-before-send", failure_point="producer-crash-before-send",
         fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)), pace_ms=PACE_MS,
-        because="The record is in hand and not sent. A cursor saved before the send has passed it; one saved after the receipt "
-        "has not, and the restarted producer takes the record again.",
+        because="The producer has the record and has not sent it. A cursor saved before the send has passed the record; a cursor "
+        "saved after the receipt has not, and the restarted producer takes the record again.",
         expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
     ),
     Scenario(
@@ -80,14 +80,16 @@ _ALL = (
     ),
     Scenario(
         pipeline=QUEUE, id="request-lost", failure_point="request-lost", fault=Drop(SEND), pace_ms=PACE_MS,
-        because="The SEND never reaches the broker, and the connection is cut. Who asks for no receipt learns nothing, and has "
-        "written on behind it; who waits for one sends again, and since the first was never stored this does not duplicate.",
+        because="The SEND never reaches the broker, and the connection is cut. A producer that asks for no receipt notices "
+        "nothing, and loses also what it wrote after the SEND. A producer that waits for the receipt sends the message again; "
+        "the first one was never stored, so this does not duplicate.",
         expect={AMO: LOSES_MORE, ALO: holds(SENT_ANEW), EOS: holds(SENT_ANEW)},
     ),
     Scenario(
         pipeline=QUEUE, id="ack-lost", failure_point="ack-lost", fault=Drop(RECEIPT_OF_SEND),
-        because="The message is stored and its receipt is lost. Sent again it is a second message to the broker, which has no "
-        "ids of producers to know it by: exactly-once is the sink's, which absorbs it.",
+        because="The message is stored and its receipt is lost. The message that the producer sends again is a second one for "
+        "the broker, which has no producer ids by which to recognise it. Exactly-once is up to the sink, which absorbs the "
+        "second.",
         expect={AMO: Predicted(sign=NOT_RESENT, settings=ANSWERED), ALO: DUPLICATES, EOS: holds(ABSORBED)},
     ),
     Scenario(
@@ -125,10 +127,10 @@ _ALL = (
     ),
     Scenario(
         pipeline=QUEUE, id="delivery-lost+acknowledged-first", failure_point="delivery-lost", fault=Drop(MESSAGE),
-        because="At-most-once where the program acknowledges, before its work: what has not arrived is not acknowledged, so the "
-        "lost delivery does nothing here either. It is ack:auto that loses, and not the push. A library of JMS has the next "
-        "message before the one in hand is acknowledged: where the answer to that goes with the connection, its program does "
-        "not know, and does not work on it.",
+        because="At-most-once in which the program acknowledges before its work. A message that has not arrived is not "
+        "acknowledged, so the lost delivery does no harm here: ack:auto loses records, and pushing does not. A JMS library has "
+        "the next message before the one in hand is acknowledged. If the answer to that acknowledgement is lost with the "
+        "connection, the program does not know that it was taken, and does not do the work.",
         expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED)},
         by_client={OPENWIRE: {AMO: UNHEARD}, AMQP: {AMO: UNANSWERED}},
     ),
@@ -154,8 +156,8 @@ _ALL = (
     ),
     Scenario(
         pipeline=QUEUE, id="commit-ack-lost", failure_point="commit-ack-lost", fault=Kill(RECEIPT_OF_ACK, (Role.CONSUMER,)),
-        because="The ACK is taken and the consumer dies before it learns that. Acknowledged first, the message is forgotten and "
-        "nobody has worked on it; acknowledged last, the work is done.",
+        because="The broker has taken the ACK, and the consumer dies before it learns that. If the consumer acknowledges first, "
+        "the message is forgotten and the work was never done; if it acknowledges last, the work is done.",
         expect={
             AMO: Predicted(lost=Exactly(), settings=ANSWERED), ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN),
         },
@@ -164,16 +166,17 @@ _ALL = (
     Scenario(
         pipeline=QUEUE, id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
         fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)), pace_ms=PACE_MS,
-        because="The message is in hand and its result not recorded. With ack:auto the broker has forgotten it, and all that "
-        "waits in the consumer's buffers besides: prefetch 1 does not bound what is acknowledged as it is written. OpenWire's "
-        "library has acknowledged the one message that it has handed over.",
+        because="The consumer has the message and has not recorded its result. With ack:auto the broker has forgotten the "
+        "message, and also those that wait in the consumer's buffers: prefetch 1 does not limit how many messages are "
+        "acknowledged as they are written to the socket. OpenWire's library has acknowledged only the one message that it has "
+        "handed over.",
         expect={AMO: LOSES_MORE, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
         by_client={OPENWIRE: {AMO: LOSES}},
     ),
     Scenario(
         pipeline=QUEUE, id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
         fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-        because="The result is recorded and the message not acknowledged: it is given again.",
+        because="The result is recorded and the message is not acknowledged: the broker delivers it again.",
         expect={
             AMO: NotApplicable("the message is acknowledged before the work: there is no acknowledgement after it"),
             ALO: DUPLICATES, EOS: holds(ABSORBED),
@@ -190,8 +193,8 @@ _REJECTS = {
 REJECTED = Scenario(
     pipeline=QUEUE, id="work-fails+rejected", failure_point="work-fails", group="refused",
     fault=WorkFails(InProgram(Role.CONSUMER, "before-recording")),
-    because="Control: the work fails, and the program says NACK. The broker sets the message aside among its dead letters at "
-    "once, and gives it to nobody again.",
+    because="Control: the work fails, and the program says NACK. The broker moves the message to its dead letters at once, and "
+    "never delivers it again.",
     expect=_REJECTS, by_client={client: dict.fromkeys(_REJECTS, NO_WORD) for client in (OPENWIRE, AMQP)},
 )  # fmt: skip
 _TRANSACTED = {
@@ -201,10 +204,10 @@ _TRANSACTED = {
 REBUILT = Scenario(
     pipeline=QUEUE, id="broker-crash-after-compaction", failure_point="broker-crash-after-compaction", group="jms",
     fault=IndexRebuilt(jms.COMMIT), deployment=Deployment.OWN, suite=Suite.NIGHT,
-    because="What a session has received is acknowledged by its commit, which the broker has answered. KahaDB compacts the file "
-    "of its journal in which that stands: it carries acknowledgements on to another file, and removes the first one. Then the "
-    "broker dies, its index is lost, and made anew from the journal. Before 5.16.2 (AMQ-8201) it does not carry on the commit of "
-    "a local transaction: the acknowledgement is forgotten, and the message comes again.",
+    because="A session's commit acknowledges the messages that it has received, and the broker has answered it. KahaDB compacts "
+    "the journal file with these acknowledgements: it copies them to another file, and removes the first one. Then the broker "
+    "dies, its index is lost, and it makes a new one from the journal. Before 5.16.2 (AMQ-8201) compaction does not copy the "
+    "commit of a local transaction: the acknowledgement is forgotten, and the message is delivered again.",
     expect={semantic: jms.told(holds(REMEMBERED), recipe) for semantic, recipe in _TRANSACTED.items()},
     by_client={"stomp.py": dict.fromkeys(_TRANSACTED, jms.NOT_JMS)},
     by_system={"activemq<5.16.2": {

@@ -57,9 +57,9 @@ _AGAIN = {
 
 
 _ACKNOWLEDGED_FIRST = (
-    "At-most-once where the program acknowledges, before its work. The lost delivery does nothing. But this broker sends the "
-    "next message when it has an ACK, and the receipt of that when its journal is flushed: the connection may be cut in between. "
-    "Then the record before is acknowledged, its program does not know, and nobody works on it."
+    "At-most-once in which the program acknowledges before its work. The lost delivery does no harm. But this broker sends the "
+    "next message when it has an ACK, and the receipt of that ACK only when its journal is flushed: the connection may be cut in "
+    "between. Then the message before is acknowledged, but its program does not know that, and does not do the work."
 )
 
 
@@ -67,7 +67,7 @@ _ACKNOWLEDGED_FIRST = (
 _BY_CORE: dict[str, dict[Semantic, Predicted | NotApplicable]] = {
     "delivery-lost": {AMO: holds(DELIVERED_AGAIN)},
     "delivery-lost+connection-lives": dict.fromkeys(
-        (AMO, ALO, EOS), NotApplicable("both sides count packets: none may vanish while its connection lives")
+        (AMO, ALO, EOS), NotApplicable("both sides count packets, so none can vanish while its connection lives")
     ),
     "consumer-crash-before-recording": {AMO: LOSES},
 }
@@ -93,12 +93,12 @@ _ALIKE = {scenario.id: _here(scenario) for scenario in activemq.POINTS}
 _VARIANTS = (
     replace(
         _ALIKE["ack-lost"], id="ack-lost+by-id", suite=Suite.DAY,
-        because="At-least-once whose messages carry their records' ids: the broker alone absorbs what is sent twice.",
+        because="At-least-once whose messages carry their records' ids: the broker alone absorbs a record that is sent twice.",
         expect={ALO: Predicted(sign=KEPT_ONCE, settings=BY_ID)},
     ),
     replace(
         _ALIKE["commit-lost"], id="commit-lost+by-id",
-        because="The same ids protect no delivery: a message whose ACK was lost is given again, and recorded again.",
+        because="These ids do not protect a delivery: a message whose ACK was lost is delivered again, and recorded again.",
         expect={ALO: Predicted(duplicated=Exactly(), settings=BY_ID)},
         by_client={AMQP: {ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=BY_ID)}},
     ),
@@ -109,7 +109,7 @@ _ACKNOWLEDGES = OnWire(Role.CONSUMER, Packet.ACKNOWLEDGE, REQUEST)
 NOT_CORE = {
     "ack-cut+auto": NotApplicable("shown over OpenWire on ActiveMQ Classic; over AMQP at-most-once is presettled: no cell here"),
     "delivery-lost+pre-acknowledged": NotApplicable("PRE_ACKNOWLEDGE is a mode of Artemis' own library"),
-    "producer-commit-lost+listened": NotApplicable("it is shown where a bug was, in Core's library (ARTEMIS-3729): no cell here"),
+    "producer-commit-lost+listened": NotApplicable("this scenario is about a bug in Core's library (ARTEMIS-3729)"),
 }
 """Why what Core's library is told is no cell of the others, by the beginning of its name."""
 
@@ -129,24 +129,25 @@ def _consuming(**more: Any) -> Settings:
 
 _OVER_CORE = (
     _over_core(
-        "ack-cut+auto", "AUTO_ACKNOWLEDGE, and the library waits for the answer (blockOnAcknowledge): its acknowledgement never "
-        "arrives, so it hands nothing over. The message comes again, to a program that has not seen it.",
+        "ack-cut+auto", "AUTO_ACKNOWLEDGE, and the library waits for the answer (blockOnAcknowledge). The acknowledgement never "
+        "arrives, so the library does not hand the message over. It is delivered again, to a program that has not seen it.",
         Drop(_ACKNOWLEDGES), {AMO: holds(DELIVERED_AGAIN)},
     ),
     _over_core(
-        "ack-cut+auto-unanswered", "Control: AUTO_ACKNOWLEDGE by its defaults, where nobody waits for the answer. The program "
-        "works on the message; its acknowledgement never arrives, and it comes again: at-most-once it is only where it blocks.",
+        "ack-cut+auto-unanswered", "Control: AUTO_ACKNOWLEDGE with its defaults, where the library does not wait for the answer. "
+        "The program works on the message, the acknowledgement never arrives, and the message is delivered again: it is "
+        "at-most-once only if the acknowledgement blocks.",
         Drop(_ACKNOWLEDGES), {AMO: replace(DUPLICATES, control=True, settings=_consuming(blocking=False))},
     ),
     _over_core(
-        "delivery-lost+pre-acknowledged", "PRE_ACKNOWLEDGE: the broker has taken the message off its queue before it gives it "
-        "out. What is lost on the way is lost.",
+        "delivery-lost+pre-acknowledged", "PRE_ACKNOWLEDGE: the broker removes the message from its queue before it sends it. A "
+        "message that is lost on the way is lost for good.",
         Drop(activemq.MESSAGE), {AMO: replace(LOSES, settings=_consuming(mode=Acknowledge.BEFORE))},
     ),
     _over_core(
-        "producer-commit-lost+listened", "What is sent in a transaction is answered to a listener, and that answer comes while "
-        "the program waits for its commit, which is lost with the connection. The library must not take the one for the other: "
-        "the program is told that its commit failed, and sends again.",
+        "producer-commit-lost+listened", "A listener gets the answer to a message sent in a transaction. That answer comes while "
+        "the program waits for the answer to its commit, which is lost with the connection. The library must not take one answer "
+        "for the other: the program is told that its commit failed, and sends the message again.",
         Hold(jms.SENT, OnWire(Role.PRODUCER, Act.COMMIT, REQUEST), lost=True),
         {ALO: replace(holds(SENT_ANEW), settings=LISTENED)},
     ),
@@ -197,11 +198,12 @@ _OF_ANY = tuple(
     if each.id not in {own.id for own in _BY_LIBRARY}
 )
 """What any client of JMS can be told, as on Classic."""
-NOT_AMQP = NotApplicable("a message is refused by its disposition, which is AMQP's: with another protocol's error it is no cell")
+NOT_AMQP = NotApplicable("this scenario refuses a message by an AMQP disposition, which other protocols do not have")
 _REFUSED = Scenario(
     pipeline=QUEUE, id="send-refused", failure_point="send-refused", fault=Refuse(jms.SEND), group="jms",
-    because="The broker refuses a message in a transaction, as a plugin of its may, and nobody waits for the answer to a single "
-    "message: the commit must fail, or the message is lost without a word. The program is told, and sends again.",
+    because="The broker refuses a message in a transaction, as one of its plugins may, and the producer does not wait for the "
+    "answers to single messages. So the commit must fail, or the message is lost without an error. The program is told, and "
+    "sends the message again.",
     expect={ALO: replace(holds(SENT_ANEW), settings=LISTENED)},
     by_client={client: {ALO: jms.NOT_JMS if client == STOMP else NOT_AMQP} for client in CLIENTS if client != AMQP},
     by_system={"artemis<2.39": {ALO: Predicted(lost=Exactly(), control=True, settings=LISTENED)}},
@@ -213,18 +215,18 @@ _REFUSED_AGAIN = (
         pipeline=QUEUE, id="producer-commit-answer-lost+by-id", failure_point="producer-commit-answer-lost", group="jms",
         suite=Suite.NIGHT,
         fault=Kill(OnWire(Role.PRODUCER, Act.COMMITTED, RESPONSE), (Role.PRODUCER,)),
-        because="The transaction is committed, and its producer dies before it learns so. Each message carries its record's id: "
-        "the transaction that the next program sends has one that the broker has, and its commit is refused. The program takes "
-        "that for *it is there already*, and goes on. It is right: both are the same.",
+        because="The transaction is committed, and its producer dies before it learns that. Each message carries its record's "
+        "id. The restarted program sends a transaction with an id that the broker has, and its commit is refused. The program "
+        "concludes that the record is stored already, and goes on. That is right: both transactions have the same record.",
         expect={EOS: Predicted(sign=TAKEN_AGAIN, settings=IN_DOUBT)},
     ),
     Scenario(
         pipeline=QUEUE, id="producer-commit-answer-lost+by-id+more", failure_point="producer-commit-answer-lost", group="jms",
         suite=Suite.NIGHT,
         fault=Kill(OnWire(Role.PRODUCER, Act.COMMITTED, RESPONSE), (Role.PRODUCER,)),
-        because="Control: the same, and another record has come meanwhile, which the next program sends in one transaction with "
-        "the first. One id that the broker has is enough: it drops the transaction whole. The program takes the refusal for *it "
-        "is there already*, and the new record is lost.",
+        because="Control: the transaction is committed, and its producer dies before it learns that. Another record has come "
+        "meanwhile, and the restarted program sends both in one transaction. One id that the broker has is enough: it refuses "
+        "the whole transaction. The program concludes that its records are stored already, and the new record is lost.",
         expect={EOS: Predicted(
             lost=Exactly(Select.NEXT), control=True, settings=replace(IN_DOUBT, producer=replace(IN_DOUBT.producer, catches_up=2))
         )},

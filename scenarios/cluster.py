@@ -32,10 +32,10 @@ LEADER_CRASH_BEFORE_REPLICATION = Scenario(
     pipeline=PLAIN, id="leader-crash-before-replication", failure_point="leader-crash-before-replication",
     group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.BROKER, Api.FETCH, RESPONSE), (Role.LEADER,), late=Role.LEADER),
-    because="The leader has appended the record and dies before any follower has it. One ack means the leader's: the "
-    "record is gone with it, and nobody sends it again. With all acks it was not acknowledged: the client sends it to the "
-    "new leader, whose log never had it, so that it stands there once, without any idempotence; the old leader "
-    "truncates its copy when it comes back.",
+    because="The leader has appended the record and dies before any follower has it. With one ack only the leader has "
+    "acknowledged: the record is lost with it, and the client does not send it again. With all acks the record was not "
+    "acknowledged: the client sends it to the new leader, whose log never had it, so it is stored there once, even without "
+    "idempotence. When the old leader comes back, it truncates its copy.",
     expect={
         AMO: Predicted(lost=AtLeast(Select.UNREPLICATED), settings=AMO_3),
         ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),
@@ -47,8 +47,8 @@ LEADER_CRASH_AFTER_ACK = Scenario(
     pipeline=PLAIN,
     id="control-one-ack", failure_point="leader-crash-before-replication", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1), (Role.LEADER,), late=Role.LEADER, stalled=True),
-    because="Control: one ack, sold as at-least-once. The producer has the ack and is about to send the next record; no "
-    "follower has this one when the leader dies. The new leader never had it, and the old one forgets it.",
+    because="Control: one ack, sold as at-least-once. The producer has the ack and is about to send the next record. No follower "
+    "has this record when the leader dies. The new leader never had it, and the old leader truncates it when it comes back.",
     expect={ALO: Predicted(lost=Exactly(Select.UNREPLICATED), control=True, settings=ONE_ACK)},
 )  # fmt: skip
 
@@ -56,7 +56,8 @@ IDEMPOTENT_3 = replace(ALO_3, producer=replace(ALO_3.producer, idempotence=True)
 
 LEADER_CRASH_BEFORE_REPLICATION_IDEMPOTENT = replace(
     LEADER_CRASH_BEFORE_REPLICATION, id="leader-crash-before-replication+idempotent",
-    because="The sequence number died with the only copy: the new leader takes the repeated request for the first.",
+    because="The sequence number was lost with the only copy: the new leader stores the repeated request as if it were the "
+    "first.",
     expect={ALO: Predicted(sign=REPEATED_REQUEST, settings=IDEMPOTENT_3)},
 )  # fmt: skip
 
@@ -64,9 +65,9 @@ LEADER_CRASH_BEFORE_ACK = Scenario(
     pipeline=PLAIN,
     id="leader-crash-before-ack", failure_point="leader-crash-before-ack", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.LEADER,), late=Role.LEADER),
-    because="With all acks the followers have the record when the leader dies before it answers. A retry stores it again "
-    "on the new leader, unless that knows the sequence number: producer states are replicated with the log. With one ack a "
-    "follower may have it or not, and nobody sends it again.",
+    because="With all acks the followers have the record when the leader dies before it answers. The client's retry stores the "
+    "record again on the new leader, unless that knows the sequence number: producer states are replicated with the log. With "
+    "one ack a follower may have the record or not, and the client does not send it again.",
     expect={
         AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=AMO_3),
         ALO: Predicted(duplicated=Exactly(), settings=ALO_3),
@@ -87,7 +88,7 @@ INSYNC_NOT_MET = Scenario(
     pipeline=PLAIN, id="insync-not-met", failure_point="insync-not-met", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.FOLLOWER,), held=How.RELEASE, shrunk=True),
     because="Two replicas must be in sync and one is dead: the leader refuses the record before it appends anything, and the "
-    "client sends it again until the follower is back. Refused is not lost.",
+    "client sends it again until the follower is back. A refused record is not lost.",
     expect={
         AMO: ONE_ACK_WAITS_FOR_NOBODY,
         ALO: Predicted(sign=REPEATED_REQUEST, settings=on_three(AT_LEAST_ONCE, TWO)),
@@ -101,8 +102,8 @@ NEXT_REQUEST = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)
 LAST_REPLICA_CRASH = Scenario(
     pipeline=PLAIN, id="last-in-sync-crash", failure_point="last-in-sync-crash", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(NEXT_REQUEST, (Role.LEADER,), stalled=True),
-    because="The follower got nothing for so long that it is no longer in sync, and the leader, alone, acknowledges for "
-    "all. When it dies nobody may lead: the partition waits for it, and it comes back with the record.",
+    because="The follower got nothing for so long that it is no longer in sync, so the leader's own copy counts as all acks. "
+    "When the leader dies, no other replica may lead: the partition waits until the leader comes back with the record.",
     expect={
         AMO: ONE_ACK_WAITS_FOR_NOBODY,
         ALO: Predicted(sign=ALONE, settings=on_three(AT_LEAST_ONCE, LONE)),
@@ -115,10 +116,11 @@ UNCLEAN = replace(LONE, unclean=True)
 UNCLEAN_ELECTION = replace(
     LAST_REPLICA_CRASH, id="control-unclean-election",
     fault=Kill(NEXT_REQUEST, (Role.LEADER,), stalled=True, late=Role.LEADER),
-    because="Control: a replica that is not in sync may lead. It does, at once, without the record that was acknowledged "
-    "for all; the old leader comes back to a log that goes on without it, and truncates. (Whoever reads later never sees "
-    "the record: the consumer starts when the old leader is back. A cursor that is a record itself, as with exactly-once, "
-    "may be forgotten together with what it counted, and then all is sent again: it depends on who led it.)",
+    because="Control: a replica that is not in sync may lead. It becomes the leader at once, without the record that was "
+    "acknowledged with all acks. The old leader comes back as a follower and truncates the record. (The consumer starts when the "
+    "old leader is back, so it never reads the record. With exactly-once the cursor is a record, too, and may be lost with the "
+    "records that it counted; then the producer sends all of them again. That depends on which broker led the cursor's "
+    "partition.)",
     consumer_starts_after_fault=True,
     expect={
         ALO: Predicted(lost=Exactly(Select.UNREPLICATED), control=True, settings=on_three(AT_LEAST_ONCE, UNCLEAN)),
@@ -128,9 +130,9 @@ UNCLEAN_ELECTION = replace(
 LEADER_MOVED = Scenario(
     pipeline=PLAIN, id="leader-moved", failure_point="leader-moved", group="cluster", deployment=Deployment.CLUSTER,
     fault=LeaderMoved(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
-    because="The request reaches a broker that leads no longer, which refuses it before the append (or appends it in vain, where "
-    "it has not heard of that yet: nobody fetches from it). A client that retries asks who leads now; one that does not has lost "
-    "the record, and the next ones, until it asks.",
+    because="The request reaches a broker that is no longer the leader. The broker refuses it before the append. (If the broker "
+    "has not heard of the new leader yet, it appends the record, but nobody fetches it from there.) A client that retries asks "
+    "which broker leads now. A client that does not retry loses the record, and the next ones, until it asks.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
         ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),
@@ -143,17 +145,19 @@ LEADER_MOVED = Scenario(
 PREFERRED_LEADER = replace(
     LEADER_MOVED, id="preferred-leader", failure_point="preferred-leader",
     fault=LeaderMoved(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), preferred=True),
-    because="A partition is led by another than its preferred replica, as after a failover, and while the request is on its "
-    "way the preferred one is elected (kafka-leader-election, or the controller's own balancing). Nothing dies and no replica "
-    "moves. The request reaches a broker that no longer leads, which refuses it before the append, or appends it in vain.",
+    because="A partition is led by another replica than its preferred one, as after a failover. While the request is on its way, "
+    "the preferred replica is elected (kafka-leader-election, or the controller's own balancing). No broker dies and no replica "
+    "moves. The request reaches a broker that no longer leads. The broker refuses it before the append, or appends a record that "
+    "nobody fetches from there.",
 )  # fmt: skip
 
 PREFERRED_LEADER_ONE_ACK = Scenario(
     pipeline=PLAIN,
     id="control-preferred-leader-one-ack", failure_point="preferred-leader", group="cluster", deployment=Deployment.CLUSTER,
     fault=LeaderMoved(NEXT_REQUEST, preferred=True, stalled=True),
-    because="Control: one ack, sold as at-least-once, and nobody dies. A follower counts as in sync by the clock, not by what it "
-    "has: elected in order, it leads without the record that was acknowledged, and the old leader, alive, truncates its own.",
+    because="Control: one ack, sold as at-least-once, and no broker dies. A follower counts as in sync by the clock, not by the "
+    "records that it has: elected in an orderly way, it leads without the acknowledged record, and the old leader, alive, "
+    "truncates its copy.",
     expect={ALO: Predicted(lost=Exactly(Select.UNREPLICATED), control=True, settings=ONE_ACK)},
 )  # fmt: skip
 
@@ -166,10 +170,11 @@ def patient(settings: Settings) -> Settings:
 ROLLING_RESTART = Scenario(
     pipeline=PLAIN, id="rolling-restart", failure_point="rolling-restart", group="cluster", deployment=Deployment.CLUSTER,
     fault=RollingRestart(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
-    because="Every broker in turn hands over what it leads, ends and comes back, with a record on its way to the first. That "
-    "request ends with its connection, unanswered: sent again, it is stored once, by the next leader; at most once, it is gone. "
-    "With all acks no acknowledged record is on one broker only when a leader hands over, and two of three are always in sync. "
-    "(A client that timed out while its request waits, and sent it again, would store it twice: this client's time-out is long.)",
+    because="Every broker in turn hands over its partitions, shuts down and comes back. A record is on its way to the first one. "
+    "Its connection ends before the answer: a client that retries sends the record again, and the next leader stores it once; at "
+    "most once, it is lost. With all acks no acknowledged record is on one broker only when a leader hands over, and two of "
+    "three replicas are always in sync. (If the client's request timed out while it waits, the client would send it again, and "
+    "it would be stored twice. So this client has a long time-out.)",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=patient(AMO_3)),
         ALO: Predicted(sign=REPEATED_REQUEST, settings=patient(ALO_3)),
@@ -180,8 +185,8 @@ ROLLING_RESTART = Scenario(
 CONTROLLER_CRASH = Scenario(
     pipeline=PLAIN, id="controller-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,)),
-    because="The leader of the controllers dies, and the request on its way is lost with its connection. Controllers hold no "
-    "records: what is sent again is stored once; at most once, it is gone.",
+    because="The leader of the controllers dies, and the request on its way is lost with its connection. Controllers store no "
+    "records: a record that the client sends again is stored once; at most once, it is lost.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
         ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),
@@ -191,8 +196,8 @@ CONTROLLER_CRASH = Scenario(
 CONTROLLER_APART_CRASH = Scenario(
     pipeline=PLAIN, id="controller-apart-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.APART,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,), held=How.RELEASE, late=Role.CONTROLLER),
-    because="The only controller, a process of its own, dies, and stays away until everything is sent. No client talks to it: "
-    "leaders go on leading and followers following, so that not even at most once loses anything.",
+    because="The only controller, a process of its own, dies, and stays down until all records are sent. No client talks to the "
+    "controller: leaders go on leading and followers go on following, so even at most once loses nothing.",
     expect={
         AMO: Predicted(sign=UNGOVERNED, settings=AMO_3),
         ALO: Predicted(sign=UNGOVERNED, settings=ALO_3),
@@ -204,8 +209,9 @@ UNGOVERNED_LEADER_CRASH = Scenario(
     pipeline=PLAIN,
     id="leader-crash-without-controller", failure_point="controller-crash", group="cluster", deployment=Deployment.APART,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER, Role.LEADER)),
-    because="The only controller dies, and the leader with it: nobody elects another, and the partition waits for both. "
-    "A client that goes on asking loses nothing, and what it sends again is stored once; at most once, it is gone.",
+    because="The only controller dies, and the leader with it. Without a controller no new leader is elected, so the partition "
+    "waits until both are back. A client that retries until then loses nothing, and the record is stored once; at most once, it "
+    "is lost.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
         ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),
@@ -218,8 +224,9 @@ TWO_FLUSHED = replace(TWO, flush_messages=1)
 POWER_LOSS_ON_LEADER = Scenario(
     pipeline=PLAIN, id="power-loss-on-leader", failure_point="power-loss", group="cluster", deployment=Deployment.CLUSTER,
     consumer_starts_after_fault=True, fault=Kill(NEXT_REQUEST, (Role.LEADER,), forget=Forget.TOPIC, late=Role.LEADER),
-    because="Nothing was flushed, and the leader loses its power: the followers have all that was acknowledged for all, "
-    "and one of them leads. Replication is what stands in for the flush, as long as not all replicas are struck at once.",
+    because="Nothing was flushed, and the leader loses its power. The followers have every record that was acknowledged with all "
+    "acks, and one of them leads. Replication takes the place of the flush, as long as not all replicas lose their power at "
+    "once.",
     expect={
         AMO: ONE_ACK_WAITS_FOR_NOBODY,
         ALO: Predicted(sign=REPLICATED, settings=ALO_3),
@@ -229,7 +236,8 @@ POWER_LOSS_ON_LEADER = Scenario(
 POWER_LOSS_ON_ALL = replace(
     POWER_LOSS_ON_LEADER, id="power-loss-on-all",
     fault=Kill(NEXT_REQUEST, (Role.LEADER, Role.FOLLOWER), forget=Forget.TOPIC),
-    because="Both replicas lose their power at once: what was acknowledged for all, and never flushed, is gone from both.",
+    because="Both replicas lose their power at once: records that were acknowledged with all acks, but never flushed, are lost "
+    "on both.",
     expect={
         ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True, settings=on_three(AT_LEAST_ONCE, TWO)),
     },
@@ -237,7 +245,7 @@ POWER_LOSS_ON_ALL = replace(
 
 POWER_LOSS_ON_ALL_FLUSHED = replace(
     POWER_LOSS_ON_ALL, id="power-loss-on-all-flushed",
-    because="flush.messages=1 on every replica: what all have acknowledged is on every disk.",
+    because="flush.messages=1 on every replica: a record that all replicas have acknowledged is on every disk.",
     expect={ALO: Predicted(sign=FLUSHED, settings=on_three(AT_LEAST_ONCE, TWO_FLUSHED))},
 )  # fmt: skip
 

@@ -21,8 +21,9 @@ REPLACED = Scenario(
     pipeline=PLAIN, id="broker-replaced", failure_point="broker-replaced", group="containers", deployment=Deployment.OWN,
     only_in_containers="a process has no container that another could replace",
     fault=ContainerFault(ANSWER, Harm.CONTAINER, Role.BROKER),
-    because="What a broker knows is on its volume, and nothing of it in its container: a new one on the same volume is the old "
-    "broker after a crash. Stored and not answered, a retry is stored again, unless the recovered log knows its number.",
+    because="All of a broker's state is on its volume, and none in its container: a new container on the same volume is the old "
+    "broker after a crash. The record was stored and not answered: a retry stores it again, unless the recovered log knows its "
+    "sequence number.",
     expect={
         AMO: Predicted(lost=Permitted(), sign=NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST),
     },
@@ -32,20 +33,22 @@ OUT_OF_MEMORY = replace(
     REPLACED,
     id="broker-out-of-memory",
     failure_point="broker-out-of-memory",
-    only_in_containers="a limit of memory belongs to a container; without one the kernel would choose among all that runs here",
+    only_in_containers="only a container has a memory limit of its own; without one the kernel may kill any process of this "
+    "machine",
     fault=ContainerFault(ANSWER, Harm.MEMORY, Role.BROKER),
-    because="The kernel ends the broker at its limit of memory, by the same signal as any kill: nothing is flushed or closed in "
-    "order, and the page cache stays. What was stored and not answered is there after the restart.",
+    because="The kernel kills the broker at its memory limit, with SIGKILL as in any kill: the broker flushes and closes "
+    "nothing, and the page cache survives. A record that was stored and not answered is there after the restart.",
 )
 
 VOLUME_LOST = Scenario(
     pipeline=PLAIN, id="broker-volume-lost", failure_point="broker-volume-lost", group="containers", deployment=Deployment.OWN,
     consumer_starts_after_fault=True,
-    only_in_containers="a process keeps everything in one folder, and to lose that would be to lose a whole machine",
+    only_in_containers="a process has no volume that could be lost alone: its data is in one folder with everything else",
     fault=ContainerFault(NEXT, Harm.VOLUME, Role.BROKER, besides=(Role.PRODUCER,)),
-    because="One replica, and its volume is gone: records, positions, transactions, the topics themselves, which an operator "
-    "makes again. The producer dies too. A cursor that is kept outside stays past what was lost; one written in the same "
-    "transactions is lost with them, so the producer begins again, and nothing is lost.",
+    because="There is one replica, and its volume is lost: records, positions, transactions and the topics themselves, which an "
+    "operator creates again. The producer dies too. A cursor outside of Kafka stays behind the lost records, so they are not "
+    "sent again. A cursor in the same transactions is lost with them: the producer begins again from the first record, and "
+    "nothing is lost.",
     expect={
         AMO: Predicted(lost=AtLeast(Select.THROUGH_TARGET)),
         ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True),
@@ -63,8 +66,8 @@ DISCONNECTED = Scenario(
     pipeline=PLAIN, id="producer-disconnected-before-ack", failure_point="producer-disconnected-before-ack", group="containers",
     only_in_containers="processes share the loopback of one machine, from which none can be disconnected",
     fault=ContainerFault(ANSWER, Harm.NETWORK, Role.PRODUCER),
-    because="Stored, and the producer has no network when the answer comes. Nothing tells it so, no connection is refused or "
-    "reset: only its own time-out does. With retries it sends again when it is back.",
+    because="The record is stored, and the producer has no network when the answer comes. No connection is refused or reset, so "
+    "only the producer's own time-out tells it. With retries it sends the record again when the network is back.",
     expect={
         AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=impatient(AT_MOST_ONCE)),
         ALO: Predicted(duplicated=Exactly(), settings=impatient(AT_LEAST_ONCE)),
@@ -79,9 +82,9 @@ DISK_FULL_BEFORE_APPEND = Scenario(
     id="disk-full-before-append", failure_point="disk-full-before-append", group="containers", deployment=Deployment.SMALL,
     only_in_containers=NO_SMALL_DISK,
     fault=ContainerFault(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), Harm.DISK, Role.BROKER),
-    because="A broker that cannot write into its only log directory gives it up and halts, without closing anything in order; "
-    "the request has not been seen. A producer without retries has lost the record, and goes on losing while the broker is away; "
-    "one with retries sends it again when there is room. What was acknowledged was written, and is there.",
+    because="A broker that cannot write into its only log directory takes the directory offline and halts without an orderly "
+    "shutdown. It has not seen the request. A producer without retries has lost the record, and loses more while the broker is "
+    "down; a producer with retries sends it again when there is room. Acknowledged records were written, and are there.",
     expect={
         AMO: Predicted(lost=AtLeast()), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
     },
@@ -90,8 +93,8 @@ DISK_FULL_BEFORE_APPEND = Scenario(
 DISK_FULL_BEFORE_ACK = replace(
     DISK_FULL_BEFORE_APPEND, id="disk-full-before-ack", failure_point="disk-full-before-ack",
     fault=ContainerFault(ANSWER, Harm.DISK, Role.BROKER),
-    because="The record is stored; then the broker halts for want of room, before its producer is told. The copy is in the log "
-    "after the restart, as after any crash: a retry is stored again, unless the recovered log knows its number.",
+    because="The record is stored. Then the broker halts because its disk is full, before it answers. After the restart the copy "
+    "is in the log, as after any crash: a retry stores the record again, unless the recovered log knows its sequence number.",
     expect={
         AMO: Predicted(lost=Permitted(), sign=NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST),
     },

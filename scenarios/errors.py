@@ -228,9 +228,9 @@ def in_transaction() -> Iterator[Scenario]:
 HELD = Scenario(
     pipeline=PLAIN, id="commit-held-beyond-session", failure_point="commit-held", group="errors", suite=Suite.NIGHT,
     fault=Hold(OnWire(CONSUMER, Api.OFFSET_COMMIT, REQUEST), Until.EXPELLED),
-    because="The request to save the position is on its way for longer than the session lasts, and the heartbeats behind it with "
-    "it. When it arrives another member has the partition, and the record: it is refused. The one that worked first has not done "
-    "so yet, or both have, or the second is absorbed.",
+    because="The request to save the position takes longer than the session lasts, and so do the heartbeats after it. When it "
+    "arrives, the group has given the partition, and the record, to another member, so the broker refuses the request. By then "
+    "the first member alone has done the work on the record, or both have, or the idempotent consumer absorbs the second result.",
     expect={
         AMO: Predicted(sign=DELIVERED_AGAIN, settings=pair(AT_MOST_ONCE)),
         ALO: Predicted(duplicated=Exactly(), settings=pair(AT_LEAST_ONCE)),
@@ -241,9 +241,10 @@ HELD = Scenario(
 ACK_HELD = Scenario(
     pipeline=PLAIN, id="ack-held-until-consumed", failure_point="ack-held", group="errors", suite=Suite.NIGHT,
     fault=Hold(OnWire(PRODUCER, Api.PRODUCE, RESPONSE), OnWire(CONSUMER, Api.OFFSET_COMMIT, REQUEST)),
-    because="The record is consumed, and its position about to be saved, before its producer is told that it is stored. To be "
-    "late is no fault.",
-    expect={AMO: Predicted(), ALO: Predicted(), EOS: NotApplicable("nobody reads a record whose transaction is open")},
+    because="The record is consumed, and its position is about to be saved, before its producer gets the ack. A late ack alone "
+    "does no harm.",
+    expect={AMO: Predicted(), ALO: Predicted(), EOS: NotApplicable("a consumer does not read a record whose transaction is "
+                                                                   "open")},
 )  # fmt: skip
 
 MAIN = frozenset({"produce-refused+not-enough-replicas", "produce-refused+request-timed-out+done", "ack-held-until-consumed"})

@@ -18,7 +18,7 @@ from harness.systems.flink.signs import AND_BESIDE, COMMITTED_SINCE, INPUTS, ROL
 from harness.wire.rules import Direction
 
 NOT_OFFERED = NotApplicable(
-    "the sink offers no at-most-once: NONE waits for nothing, and what a restored job works on again is duplicated"
+    "the sink has no at-most-once: NONE waits for nothing, and a restored job duplicates the results that it makes again"
 )
 BASELINE = Scenario(
     id="none", failure_point="none", pipeline=JOB, group="flink", fault=NoFault(),
@@ -27,13 +27,14 @@ BASELINE = Scenario(
 )  # fmt: skip
 PACED = replace(
     BASELINE, id="none+paced", pace_ms=100, suite=Suite.NIGHT,
-    because="No fault, and records one by one: how long each is under way to the job's hands, with no queue before it.",
+    because="No fault, and the records come one by one: this shows how long each takes to reach the job, with no queue before "
+    "it.",
 )  # fmt: skip
 BETWEEN = Scenario(
     id="flink-crash-between-checkpoints", failure_point="flink-crash-between-checkpoints", pipeline=JOB, group="flink",
     fault=Crash(),
-    because="All operators go back to the last completed checkpoint, the source among them: what was written since is written "
-    "again. A transaction that was not pre-committed is aborted, and nobody has seen it.",
+    because="All operators, also the source, go back to the last completed checkpoint: everything written since then is written "
+    "again. A transaction that was not pre-committed is aborted, and no reader has seen it.",
     expect={
         AMO: NOT_OFFERED,
         ALO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT)),
@@ -52,17 +53,17 @@ WITH_TRANSACTIONS = {AMO: NOT_OFFERED, ALO: NO_TRANSACTION}
 REFUSED = Scenario(
     id="flink-send-refused", failure_point="flink-send-refused", pipeline=JOB, group="flink",
     fault=Answer(of_job(Api.PRODUCE), "MESSAGE_TOO_LARGE"), pace_ms=50,  # one record a request: else the client splits it
-    because="The broker refuses the record, and no retry helps. The sink's client tells that to a callback, which must let the "
-    "job fail: it is restarted from the last checkpoint, and the record is taken then. (FLINK-35749: up to 3.2.0 the callback's "
-    "exception went into a future that nobody asks; the next checkpoint is complete without the record.)",
+    because="The broker refuses the record, and no retry helps. The sink's client reports that to a callback, which must make "
+    "the job fail: the job restarts from the last checkpoint, and the broker accepts the record then. (FLINK-35749: up to 3.2.0 "
+    "the callback's exception went into a future that no code checks; the next checkpoint is complete without the record.)",
     expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=Permitted(), sign=ROLLED_BACK), EOS: Predicted(sign=ROLLED_BACK)},
     by_client={"flink-connector-kafka<3.3": {ALO: Predicted(lost=Exactly(Select.TARGET), control=True)}},
 )  # fmt: skip
 BEFORE_FLUSH = Scenario(
     id="flink-crash-before-flush", failure_point="flink-crash-before-flush", pipeline=JOB, group="flink",
     fault=Crash(of_job(Api.PRODUCE), During.INCOMPLETE),
-    because="The barrier has reached the sink, which waits for the answer to its last request before it lets the checkpoint be: "
-    "that is never complete, and the job goes back to the one before.",
+    because="The barrier has reached the sink, which waits for the answer to its last request before it acknowledges the "
+    "checkpoint. The checkpoint is never complete, and the job goes back to the one before.",
     expect={
         AMO: NOT_OFFERED,
         ALO: Predicted(duplicated=Permitted(), sign=ROLLED_BACK),
@@ -72,30 +73,32 @@ BEFORE_FLUSH = Scenario(
 AFTER_PRECOMMIT = Scenario(
     id="flink-crash-after-precommit", failure_point="flink-crash-after-precommit", pipeline=JOB, group="flink",
     fault=Crash(of_job(Api.INIT_PRODUCER_ID, since=PRODUCED), During.INCOMPLETE),
-    because="All is flushed, which is the pre-commit, and the sink opens its next transaction when it dies: the checkpoint is "
-    "not complete. The restored sink aborts what it finds open under its ids, and the records are written again.",
+    because="Everything is flushed, which is the pre-commit, and the sink is about to open its next transaction when it dies: "
+    "the checkpoint is not complete. The restored sink aborts the transactions that it finds open under its ids, and the records "
+    "are written again.",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ABORTED)},
 )  # fmt: skip
 BEFORE_COMMIT = Scenario(
     id="flink-crash-between-complete-and-commit", failure_point="flink-crash-between-complete-and-commit", pipeline=JOB,
     group="flink", fault=Crash(of_job(Api.END_TXN), During.COMPLETED),
-    because="Between pre-commit and commit: the checkpoint is complete, and the request that commits never arrives. The restored "
-    "sink finds the transaction in its state, goes on as the producer that it was, and commits.",
+    because="Between pre-commit and commit: the checkpoint is complete, and the request to commit never arrives. The restored "
+    "sink finds the transaction in its state, takes over that producer's id and epoch, and commits.",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ENDED_AGAIN)},
 )  # fmt: skip
 AFTER_COMMIT = Scenario(
     id="flink-crash-after-commit", failure_point="flink-crash-after-commit", pipeline=JOB, group="flink",
     fault=Crash(of_job(Api.END_TXN, Direction.RESPONSE), During.COMPLETED),
-    because="Committed, and the answer is lost with the TaskManager: the restored sink commits again, is refused, and takes that "
-    "for what it is. The ERROR in the log is the one of a transaction that was lost.",
+    because="The transaction is committed, and the answer is lost with the TaskManager. The restored sink commits again, is "
+    "refused, and rightly concludes that the transaction was committed before. (It logs an ERROR as for a lost transaction.)",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ENDED_AGAIN)},
 )  # fmt: skip
 OUTLASTED = Scenario(
     id="flink-outage-longer-than-transaction", failure_point="flink-outage-longer-than-transaction", pipeline=JOB, group="flink",
     deployment=Deployment.OWN, fault=Crash(of_job(Api.END_TXN), During.COMPLETED, outlasting=True),
-    because="Pre-committed, the checkpoint complete, and nobody there to commit for longer than transaction.timeout.ms: the "
-    "coordinator aborts. The source continues after the checkpoint, and the job runs on without its records (documented: the "
-    "time-out must exceed the longest checkpoint and restart together). Sold as exactly-once it must be convicted.",
+    because="The transaction is pre-committed and the checkpoint is complete, but no sink lives to commit for longer than "
+    "transaction.timeout.ms: the coordinator aborts the transaction. The source continues after the checkpoint, and the job goes "
+    "on without its records. (Flink's documentation says: the time-out must be longer than the longest checkpoint and restart "
+    "together.) Sold as exactly-once it must be convicted.",
     expect=WITH_TRANSACTIONS | {
         EOS: Predicted(
             lost=Exactly(SINCE_CHECKPOINT), control=True, settings=replace(FLINK_EXACTLY_ONCE, transaction_timeout_ms=3000)
@@ -106,15 +109,16 @@ OUTLASTED = Scenario(
 NEVER_NOTIFIED = Scenario(
     id="flink-commit-never-notified", failure_point="flink-commit-never-notified", pipeline=JOB, group="flink",
     deployment=Deployment.OWN, fault=JobManagerCrash(complete=True),
-    because="The checkpoint is complete and nobody was told: the sink has pre-committed and waits for a word that never comes. "
-    "The job that is submitted with that checkpoint finds the transaction in its state, and commits.",
+    because="The checkpoint is complete, but the sink was not told: it has pre-committed and waits for a notification that never "
+    "comes. The job that is submitted with that checkpoint finds the transaction in its state, and commits it.",
     expect={AMO: NOT_OFFERED, ALO: Predicted(sign=RESUMED_PAST), EOS: Predicted(sign=RESUMED_PAST)},
 )  # fmt: skip
 BEFORE_COMPLETE = Scenario(
     id="flink-crash-before-checkpoint-complete", failure_point="flink-crash-before-checkpoint-complete", pipeline=JOB,
     group="flink", deployment=Deployment.OWN, fault=JobManagerCrash(complete=False),
-    because="All have acknowledged, and the JobManager dies before the checkpoint is in its store: the job goes back to the one "
-    "before. What was pre-committed nobody commits; the restored sink finds it open under its ids, and aborts it.",
+    because="All tasks have acknowledged, and the JobManager dies before the checkpoint is in its store: the job goes back to "
+    "the one before. The pre-committed transaction is never committed: the restored sink finds it open under its ids, and aborts "
+    "it.",
     expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT)), EOS: Predicted(sign=ABORTED)},
 )  # fmt: skip
 
@@ -123,8 +127,8 @@ TWO_INPUTS = {ALO: with_job(FLINK_AT_LEAST_ONCE, inputs=INPUTS), EOS: with_job(F
 ALIGNMENT = Scenario(
     id="flink-crash-at-alignment", failure_point="flink-crash-at-alignment", pipeline=JOB, group="flink",
     fault=AtAlignment(unaligned=False),
-    because="One input's barrier has come, and the job waits for that of the other, which is busy: what comes behind the first "
-    "waits, too. The checkpoint is never complete, and the job goes back to the one before.",
+    because="One input's barrier has come, and the job waits for the barrier of the other input, which is busy; so records after "
+    "the first barrier wait, too. The checkpoint is never complete, and the job goes back to the one before.",
     expect={
         AMO: NOT_OFFERED,
         ALO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT), settings=TWO_INPUTS[ALO]),
@@ -133,8 +137,9 @@ ALIGNMENT = Scenario(
 )  # fmt: skip
 UNALIGNED = replace(
     ALIGNMENT, id="flink-crash-at-alignment+unaligned", fault=AtAlignment(unaligned=True),
-    because="Nobody waits for the other barrier: the job goes on with what comes behind the first while the checkpoint is taken. "
-    "It is never complete, and all of that is written again, too: an unaligned checkpoint that fails costs more duplicates.",
+    because="The job does not wait for the other barrier: it goes on with the records after the first barrier while the "
+    "checkpoint is taken. The checkpoint is never complete, so these records are written again, too: a failed unaligned "
+    "checkpoint duplicates more.",
     expect={
         AMO: NOT_OFFERED,
         ALO: Predicted(duplicated=Exactly(AND_BESIDE), settings=with_job(TWO_INPUTS[ALO], unaligned=True)),
@@ -147,9 +152,10 @@ OPERATED = with_job(FLINK_EXACTLY_ONCE, restarts=False)
 OLDER = Scenario(
     id="flink-restore-older-checkpoint", failure_point="flink-restore-older-checkpoint", pipeline=JOB, group="flink",
     fault=FromOlder(),
-    because="Two checkpoints are retained, and the job is submitted with the older one: the source goes back behind what the "
-    "newer one has committed, and that is written again. Exactly-once holds between a job and its last completed checkpoint: a "
-    "transaction that is committed is not taken back. Sold as exactly-once whatever one restores, it must be convicted.",
+    because="Two checkpoints are retained, and the job is submitted with the older one. The source goes back to a position "
+    "before records that the newer one has committed, and these are written again. Exactly-once holds between a job and its last "
+    "completed checkpoint: a committed transaction cannot be undone. Sold as exactly-once with any checkpoint, it must be "
+    "convicted.",
     expect={
         AMO: NOT_OFFERED,
         ALO: Predicted(duplicated=Exactly(COMMITTED_SINCE), settings=with_job(FLINK_AT_LEAST_ONCE, restarts=False)),
@@ -158,22 +164,23 @@ OLDER = Scenario(
 )  # fmt: skip
 OLDER_OF_THREE = replace(
     OLDER, id="flink-restore-older-checkpoint+incomplete", fault=FromOlder(incomplete=True),
-    because="A third checkpoint is not complete when the TaskManager dies, and the job is submitted with the first: what the "
-    "second has committed is written again. What was pre-committed for the third is found open by the ids that count up from "
-    "the first, and aborted: it is there once.",
+    because="A third checkpoint is not complete when the TaskManager dies, and the job is submitted with the first. The records "
+    "that the second has committed are written again. The sink tries the ids that count up from the first checkpoint's, finds "
+    "the transaction pre-committed for the third, and aborts it: its records are there once.",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(duplicated=Exactly(COMMITTED_SINCE), control=True, settings=OPERATED)},
 )  # fmt: skip
 LINGERING = Scenario(
     id="flink-lingering-abort", failure_point="flink-lingering-abort", pipeline=JOB, group="flink",
     fault=FromNothing(waiting=False),
-    because="No checkpoint has anything of the source when the TaskManager dies, and the job is submitted anew: its sink tries "
-    "the ids that its prefix gives, and aborts the transaction that it finds open. Readers wait for nobody.",
+    because="No checkpoint has a position of the source when the TaskManager dies, and the job is submitted anew. Its sink tries "
+    "the ids of its prefix, and aborts the transaction that it finds open, so readers do not have to wait.",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ABORTED, settings=OPERATED)},
 )  # fmt: skip
 OTHER_PREFIX = replace(
     LINGERING, id="flink-lingering-abort+other-prefix", fault=FromNothing(waiting=True),
-    because="The job that is submitted anew has another prefix: its sink knows nothing of the transaction that was left open. "
-    "What it commits is written behind that, and its readers wait until the time-out ends it. Nothing is lost: all comes late.",
+    because="The job that is submitted anew has another prefix, so its sink does not know of the open transaction. Its own "
+    "results are after that transaction in the log, and readers wait until the time-out ends it. Nothing is lost, but all "
+    "results come late.",
     expect=WITH_TRANSACTIONS | {
         EOS: Predicted(sign=ABORTED, settings=replace(
             with_job(OPERATED, later_prefix="other"), transaction_timeout_ms=20_000))
@@ -183,24 +190,24 @@ MOVED = with_job(OPERATED, later_prefix="other")
 SUPERSEDED = Scenario(
     id="flink-restore-with-other-prefix", failure_point="flink-restore-with-other-prefix", pipeline=JOB, group="flink",
     fault=Superseded(),
-    because="A checkpoint came to nothing, and the next transaction was open when the TaskManager died; the job is submitted "
-    "with the checkpoint before, under another prefix. The sink knows the prefix of before from its state, tries the ids behind "
-    "that checkpoint, and aborts what it finds open: readers wait for nobody.",
+    because="A checkpoint failed, and the next transaction was open when the TaskManager died. The job is submitted with the "
+    "checkpoint before, under another prefix. The sink knows the former prefix from its state, tries the ids after that "
+    "checkpoint, and aborts the transactions that it finds open: readers do not have to wait.",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ABORTED, settings=MOVED)},
 )  # fmt: skip
 POOLED = replace(
     SUPERSEDED, id="flink-restore-with-other-prefix+pooling",
-    because="Ids are used again: the transaction that is open has the id of the one that the checkpoint has committed. The sink "
-    "lists it, takes it for that one, and leaves it to its committer, which is fenced. Nobody uses the id again: readers wait "
-    "until transaction.timeout.ms, ten minutes here (FLINK-40626). It must be convicted.",
+    because="The sink reuses ids: the open transaction has the id of the one that the checkpoint has committed. The restored "
+    "sink lists it, takes it for the committed one, and leaves it to its committer, which is fenced. The id is not used again, "
+    "so readers wait until transaction.timeout.ms, ten minutes here (FLINK-40626). It must be convicted.",
     expect=WITH_TRANSACTIONS | {EOS: Predicted(left=AtLeast(), control=True, settings=with_job(MOVED, naming=Naming.POOLING))},
 )  # fmt: skip
 
 # the sink as it is where nobody chooses a guarantee
 DEFAULT_BETWEEN = replace(
     BETWEEN, id="flink-crash-between-checkpoints+none",
-    because="The sink's default, NONE, is no at-most-once: the source goes back to the checkpoint all the same, and what was "
-    "written since is written again. Sold as at-most-once it must be convicted.",
+    because="The sink's default, NONE, is not at-most-once: the source goes back to the checkpoint all the same, and the records "
+    "written since then are written again. Sold as at-most-once it must be convicted.",
     expect={
         AMO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT), control=True, settings=FLINK_NONE),
         ALO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT), settings=FLINK_NONE),

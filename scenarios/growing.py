@@ -45,13 +45,13 @@ PLAIN_GROWS = Scenario(
 )  # fmt: skip
 UNSEEN = replace(
     PLAIN_GROWS, id="partitions-added+unseen", fault=PartitionsAdded(BEFORE_SEND, asleep=Role.CONSUMER),
-    because="The consumer stands still while the topic grows and all the rest is sent: the partitions that it finds have records "
-    "in them. It reads them from the earliest on, for nobody has saved a position there.",
+    because="The consumer stands still while the topic grows and all other records are sent: when it finds the new partitions, "
+    "they already have records. It has saved no position there, so it reads them from the earliest record on.",
 )  # fmt: skip
 UNSEEN_LATEST = replace(
     UNSEEN, id="partitions-added+latest",
-    because="Control: the same, and auto.offset.reset is latest. The new partitions are found full, and nobody has saved a "
-    "position there: the consumer goes to their ends, saves none, and never gets what was there before.",
+    because="Control: as partitions-added+unseen, but auto.offset.reset is latest. When the consumer finds the new partitions, "
+    "they already have records, and it has saved no position there: it starts at their ends, and never gets those records.",
     expect={
         ALO: Predicted(left=Exactly(Select.ADDED), control=True, settings=refreshes(AT_LEAST_ONCE, "latest")),
         EOS: Predicted(left=Exactly(Select.ADDED), control=True, settings=refreshes(EXACTLY_ONCE, "latest")),
@@ -66,8 +66,8 @@ PROCESSOR_UNSEEN = replace(
 BY_HEARTBEATS = (
     by_heartbeats(
         PLAIN_GROWS,
-        "The topic gets partitions between two records. The coordinator learns of them by itself, and a heartbeat tells the "
-        "consumer of those that are new: it keeps those that it had, and reads both.",
+        "The topic gets partitions between two records. The coordinator notices by itself, and assigns them in its answer to a "
+        "heartbeat: the consumer keeps its old partitions, and reads both.",
     ),
     by_heartbeats(UNSEEN),
 )

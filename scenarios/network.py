@@ -71,9 +71,9 @@ LATENCY_WITHIN = Scenario(
 LATENCY_BEYOND = Scenario(
     pipeline=PLAIN, id="latency-beyond-request-timeout", failure_point="ack-lost", group="network",
     fault=Network(SEND, (Latency(DOWN, int(4000 * REQUEST_S)),), Until.GAVE_UP, Effect.LATE, limit=0.9 * REQUEST_S),
-    because="The record is stored and its ack comes later than the client waits. For the client a late ack is a lost one: "
-    "without retries nothing more happens; with them it sends again, a second copy, unless the broker knows the sequence "
-    "number already.",
+    because="The record is stored, and its ack comes after the client's request has timed out. For the client a late ack is a "
+    "lost ack. Without retries nothing more happens. With retries the client sends the record again: a second copy, unless the "
+    "broker knows the sequence number.",
     expect=ACK_LOST,
 )  # fmt: skip
 
@@ -88,31 +88,32 @@ HALF_OPEN_ACK = Scenario(
 HALF_OPEN_REQUEST = Scenario(
     pipeline=PLAIN, id="half-open-request", failure_point="request-lost", group="network",
     fault=Network(SEND, (Timeout(UP),), Until.GAVE_UP, Effect.SILENT),
-    because="A half-open connection the other way: the request vanishes although the client could send it. It was never "
-    "stored, so a repetition cannot duplicate it, and without one it is gone.",
+    because="A half-open connection in the other direction: the request vanishes although the client could send it. It was never "
+    "stored, so a retry cannot duplicate the record; without retries the record is lost.",
     expect=REQUEST_LOST,
 )  # fmt: skip
 
 RESETS_OF_ACKS = Scenario(
     pipeline=PLAIN, id="reset-storm-ack", failure_point="ack-lost", group="network",
     fault=Network(SEND, (ResetPeer(DOWN),), Until.CUT, Effect.CUT, limit=3),
-    because="Every connection is reset as soon as the broker answers: the target's after it was stored, those after it "
-    "at their first answer, so that nothing more gets through until the storm is over.",
+    because="Every connection is reset as soon as the broker answers: the target's after the record was stored, the later ones "
+    "at their first answer. So nothing more gets through until the resets end.",
     expect=ACK_LOST,
 )  # fmt: skip
 
 RESETS_OF_REQUESTS = Scenario(
     pipeline=PLAIN, id="reset-storm-request", failure_point="request-lost", group="network",
     fault=Network(SEND, (ResetPeer(UP),), Until.CUT, Effect.CUT, limit=3),
-    because="Every connection is reset by its first bytes, which vanish: the target's request is never seen, nor is "
-    "anything after it until the storm is over.",
+    because="Every connection is reset by its first bytes, which vanish: the target's request never arrives, nor does anything "
+    "after it until the resets end.",
     expect=REQUEST_LOST,
 )  # fmt: skip
 
 SQUEEZE = Scenario(
     pipeline=PLAIN, id="bandwidth-squeeze", failure_point="network-slow", group="network",
     fault=Network(SEND, (Bandwidth(UP, 2),), Until.EXHAUSTED, Effect.SLOW, limit=2500),
-    because="Two thousand bytes a second: every request takes its time and arrives within the client's patience.",
+    because="The network passes two thousand bytes a second: every request takes longer, but arrives before the client's "
+    "time-out.",
     expect=UNHARMED,
 )  # fmt: skip
 
@@ -130,8 +131,8 @@ PARTITION = (Timeout(UP), Timeout(DOWN))
 PARTITION_WITHIN_DELIVERY = Scenario(
     pipeline=PLAIN, id="partition-heals-before-delivery-timeout", failure_point="request-lost", group="network",
     fault=Network(SEND, PARTITION, Until.GAVE_UP, Effect.SILENT),
-    because="Nothing passes either way. The request time-out passes and the delivery time-out does not: a client that "
-    "retries gets the record through after the partition; one that does not has given it up.",
+    because="Nothing passes in either direction. The request time-out passes, the delivery time-out does not: a client with "
+    "retries gets the record through after the partition; a client without retries has given the record up.",
     expect=REQUEST_LOST,
 )  # fmt: skip
 
@@ -139,9 +140,9 @@ SHORT_DELIVERY_MS = 2500
 PARTITION_BEYOND_DELIVERY = Scenario(
     pipeline=PLAIN, id="partition-heals-after-delivery-timeout", failure_point="request-lost", group="network",
     fault=Network(SEND, PARTITION, Until.TOLD, Effect.SILENT),
-    because="The partition outlasts the delivery time-out: the client gives the record up, and whether it is stored is for "
-    "the program to find out. One that offers it again loses nothing; here nothing had been stored, so nothing is "
-    "duplicated either. The transaction of the record given up is aborted, and the record sent in another.",
+    because="The partition lasts longer than the delivery time-out: the client gives the record up, and cannot know whether it "
+    "is stored. A program that sends the record again loses nothing. Here nothing was stored, so nothing is duplicated either. "
+    "With exactly-once the program aborts the transaction of that record, and sends the record in another one.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=impatient(AT_MOST_ONCE, 3 * SHORT_DELIVERY_MS)),
         ALO: Predicted(sign=SENT_ANEW, settings=impatient(AT_LEAST_ONCE, SHORT_DELIVERY_MS)),
@@ -152,9 +153,9 @@ PARTITION_BEYOND_DELIVERY = Scenario(
 HALF_OPEN_BEYOND_DELIVERY = Scenario(
     pipeline=PLAIN, id="half-open-ack-beyond-delivery-timeout", failure_point="ack-lost", group="network",
     fault=Network(SEND, (Timeout(DOWN),), Until.TOLD, Effect.SILENT),
-    because="Requests arrive and answers vanish for longer than the client tries. The program is told that the record is "
-    "lost to it, offers it again by a new producer, and every request that had arrived is a copy. Idempotence ends where "
-    "the client gives up: only the aborted transaction hides the copies.",
+    because="Requests arrive and answers vanish for longer than the client retries. The client reports a failed delivery, and "
+    "the program sends the record again through a new producer: every request that had arrived is a copy. Idempotence ends when "
+    "the client gives the record up: only the aborted transaction hides the copies.",
     expect={
         ALO: Predicted(duplicated=Exactly(), settings=impatient(
             replace(AT_LEAST_ONCE, producer=replace(AT_LEAST_ONCE.producer, idempotence=True)), SHORT_DELIVERY_MS)),
@@ -178,8 +179,8 @@ LONG_SESSION_MS, SHORT_SESSION_MS = 12_000, 1000
 CONSUMER_PARTITION = Scenario(
     pipeline=PLAIN, id="consumer-partition-heals-before-session-timeout", failure_point="commit-lost", group="network",
     fault=Network(COMMIT, PARTITION, Until.WAITED, Effect.SILENT, waits_s=1.5),
-    because="The consumer hears nothing for a while and stays a member. Its commit vanished; it commits again, or with "
-    "the next record, and nobody else was given its partitions.",
+    because="The consumer gets no answers for a while, and stays a member of its group. Its commit vanished. It commits again, "
+    "or with the next record, and its partitions were not given to another member.",
     expect={
         AMO: Predicted(settings=reader(AT_MOST_ONCE, LONG_SESSION_MS, 15_000)),
         ALO: Predicted(settings=reader(AT_LEAST_ONCE, LONG_SESSION_MS, 15_000)),
@@ -190,9 +191,9 @@ CONSUMER_PARTITION = Scenario(
 CONSUMER_EXPELLED = Scenario(
     pipeline=PLAIN, id="consumer-partition-heals-after-session-timeout", failure_point="commit-lost", group="network",
     fault=Network(COMMIT, PARTITION, Until.EXPELLED, Effect.SILENT),
-    because="The group puts the silent consumer out before its commit arrives. Joined again it goes on from the saved "
-    "position and is given the record again: not worked on yet, recorded a second time, or absorbed. What else it had "
-    "in hand may come again with it.",
+    because="The group removes the silent consumer before its commit arrives. The consumer joins again, goes on from the saved "
+    "position, and is given the record again: the work on it was not done yet, or it is recorded a second time, or absorbed. "
+    "Other records that it had in hand may come again with it.",
     expect={
         AMO: Predicted(sign=DELIVERED_AGAIN, settings=reader(AT_MOST_ONCE, SHORT_SESSION_MS, 2000)),
         ALO: Predicted(duplicated=AtLeast(), settings=reader(AT_LEAST_ONCE, SHORT_SESSION_MS, 2000)),
@@ -203,8 +204,8 @@ CONSUMER_EXPELLED = Scenario(
 HALF_OPEN_COMMIT = Scenario(
     pipeline=PLAIN, id="half-open-transaction-end", failure_point="producer-crash-before-commit-ack", group="network",
     fault=Network(OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT),
-    because="The transaction is committed, the answer vanishes, and the producer lives without knowing. kafka-python does "
-    "not ask again and cannot go on; a new producer reads the cursor back that was in the transaction, and continues after it.",
+    because="The transaction is committed, and the answer vanishes: the producer lives on without knowing. kafka-python does not "
+    "ask again and cannot go on. A new producer reads the cursor that was committed in the transaction, and continues after it.",
     expect={
         AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: Predicted(sign=RESUMED_PAST, settings=IMPATIENT[EOS]),
     },
@@ -215,8 +216,8 @@ SQUEEZE_BEYOND = Scenario(
     pipeline=PLAIN, id="bandwidth-squeeze-beyond-request-timeout", failure_point="request-lost", group="network",
     fault=Network(SEND, (Bandwidth(UP, 1), Latency(UP, int(1500 * REQUEST_S))), Until.GAVE_UP, Effect.LATE,
                   limit=0.9 * REQUEST_S),
-    because="The request is still on its way when the client gives its connection up. It may arrive afterwards, it may "
-    "not: what was given up may be stored, and what is sent again may be a second copy. Theory allows both.",
+    because="The request is still on its way when the client gives its connection up, and may arrive later or never. So a record "
+    "that the client gave up may be stored, and a record that it sends again may have two copies. Theory permits both.",
     expect={
         AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=IMPATIENT[AMO]),
         ALO: Predicted(duplicated=Permitted(), sign=REPEATED_REQUEST, settings=IMPATIENT[ALO]),
@@ -231,7 +232,8 @@ CONTROL_NOT_IDEMPOTENT = replace(
 )  # fmt: skip
 CONTROL_NO_RETRIES = replace(
     HALF_OPEN_REQUEST, id="control-half-open-request-without-retries",
-    because="Control: a producer that does not retry, sold as at-least-once. The request vanishes and nobody sends it again.",
+    because="Control: a producer without retries, sold as at-least-once. The request vanishes, and the producer does not send it "
+    "again.",
     expect={ALO: Predicted(lost=Exactly(), control=True, settings=replace(
         IMPATIENT[AMO], consumer=AT_LEAST_ONCE.consumer))},
 )  # fmt: skip

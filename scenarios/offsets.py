@@ -65,9 +65,9 @@ def refuses(*all_settings: tuple[Semantic, Settings]) -> dict[str, dict[Semantic
 EARLIEST = Scenario(
     pipeline=PLAIN, id="positions-expired+earliest", failure_point="positions-expired", group="offsets",
     fault=OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), UP_TO_NEXT),
-    because="The reader was away for longer than its positions are kept, with nothing in hand. It begins at the earliest record: "
-    "all that it has recorded is delivered again, and the idempotent consumer absorbs it. At most once that is a broken promise: "
-    "a position saved before the work protects as long as it is kept.",
+    because="The reader was down for longer than the broker keeps positions, with no record in hand. It begins at the earliest "
+    "record: all records that it has recorded are delivered again, and the idempotent consumer absorbs them. At most once that "
+    "is a broken promise: a position saved before the work protects only as long as the broker keeps it.",
     expect={
         AMO: begins_anew(AT_MOST_ONCE, forbidden=True),
         ALO: begins_anew(AT_LEAST_ONCE, forbidden=False),
@@ -77,8 +77,8 @@ EARLIEST = Scenario(
 
 LATEST = replace(
     EARLIEST, id="positions-expired+latest",
-    because="The reader was away for longer than its positions are kept. It begins at the end, and what was stored meanwhile is "
-    "skipped without an error: no acks, no transaction and no idempotent consumer bring it back.",
+    because="The reader was down for longer than the broker keeps positions. It begins at the end, so the records stored "
+    "meanwhile are skipped without an error. Acks, transactions and an idempotent consumer do not help against that.",
     expect={
         AMO: begins_at_end(AT_MOST_ONCE, forbidden=False),
         ALO: begins_at_end(AT_LEAST_ONCE, forbidden=True),
@@ -96,7 +96,8 @@ NONE = replace(
 
 KEPT_WITH_RESULT = replace(
     EARLIEST, id="positions-expired+with-result",
-    because="The position is kept with the results, and the group has none to lose: the reader continues after the record.",
+    because="The position is stored with the results, so the group has no saved position to lose: the reader continues after the "
+    "record.",
     expect={EOS: Predicted(sign=RESUMED_PAST, settings=after(EXACTLY_ONCE_WITH_RESULT, "earliest"))},
 )  # fmt: skip
 
@@ -104,8 +105,9 @@ PROCESSOR = OffsetsExpired(InProgram(Role.PROCESSOR, "after-commit"), UP_TO_NEXT
 
 PROCESSOR_EARLIEST = replace(
     EARLIEST, pipeline=T2T, fault=PROCESSOR,
-    because="The position was committed in the transaction of the results, and is kept no longer for that: the processor begins "
-    "at the earliest record, and each result is committed a second time. Exactly-once ends with the position.",
+    because="The position was committed in the transaction of the results, but the broker keeps it no longer for that. The "
+    "processor begins at the earliest record, and each result is committed a second time: exactly-once ends when the position is "
+    "lost.",
     expect={
         ALO: begins_anew(AT_LEAST_ONCE, forbidden=False),
         EOS: begins_anew(EXACTLY_ONCE_IN_TRANSACTION, forbidden=True),
@@ -125,9 +127,10 @@ COMMIT = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST)
 LATE = Scenario(
     pipeline=PLAIN, id="late-position", failure_point="late-position", group="offsets",
     fault=Late(replace(COMMIT, offset=-1), replace(COMMIT, offset=1), kill=True),
-    because="A commit arrives when its consumer has made it again and has committed the target, too: the position is what was "
-    "committed last, and so before the target. The consumer dies with the next commit on its way, and its successor reads the "
-    "target again. At most once that is a broken promise: a position saved before the work protects as long as nothing is late.",
+    because="A commit arrives late: its consumer has sent it again meanwhile, and has committed the target, too. The commit that "
+    "arrives last sets the position, so the position goes back before the target. The consumer dies with its next commit on the "
+    "way, and the restarted consumer reads the target again. At most once that is a broken promise: a position saved before the "
+    "work protects only if no commit is late.",
     expect={
         AMO: Predicted(duplicated=Exactly(), control=True, settings=after(AT_MOST_ONCE, "earliest")),
         ALO: Predicted(duplicated=AtLeast(), settings=after(AT_LEAST_ONCE, "earliest")),

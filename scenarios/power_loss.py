@@ -34,8 +34,8 @@ UNFLUSHED = Scenario(
     pipeline=PLAIN, id="power-loss", failure_point="power-loss", deployment=Deployment.OWN, together=True,
     consumer_starts_after_fault=True,
     fault=Kill(NEXT, (Role.BROKER,), forget=Forget.TOPIC),
-    because="On one replica an ack without a flush promises nothing about power: all that was acknowledged is gone. "
-    "No semantic can keep its word here, and the two that promise no loss must be convicted.",
+    because="With one replica, an ack without a flush promises nothing about power: all acknowledged records are lost. No "
+    "semantic can keep its promise here, and the two that promise no loss must be convicted.",
     expect={
         AMO: Predicted(lost=AtLeast(Select.THROUGH_TARGET)),
         ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True),
@@ -50,8 +50,8 @@ UNFLUSHED = Scenario(
 
 POWER_LOSS_FLUSHED = replace(
     UNFLUSHED, id="power-loss-flushed", by_client={},
-    because="flush.messages=1 makes every append durable before it is acknowledged: nothing acknowledged is lost. What "
-    "an at-most-once producer has in flight, or sends while the broker is away, may be.",
+    because="flush.messages=1 makes every append durable before it is acknowledged: no acknowledged record is lost. Records that "
+    "an at-most-once producer has in flight, or sends while the broker is down, may be lost.",
     expect={
         AMO: Predicted(lost=Permitted(), sign=FLUSHED, settings=flushed(AT_MOST_ONCE)),
         ALO: Predicted(sign=FLUSHED, settings=flushed(AT_LEAST_ONCE)),
@@ -64,18 +64,19 @@ EVERYTHING = replace(
     id="power-loss-everything",
     by_client={},
     fault=Kill(NEXT, (Role.BROKER, Role.PRODUCER), forget=Forget.ALL),
-    because="Positions and transactions are kept in topics like any other, and go with them; the producer dies too. A "
-    "cursor that is kept outside stays past what was forgotten, and that is lost. A cursor written in the same "
-    "transactions is forgotten with them: the producer begins again, and nothing is lost, to everybody's surprise.",
+    because="Positions and transactions are kept in topics, and are lost with them; the producer dies too. A cursor outside of "
+    "Kafka stays after the lost records, so they are not sent again, and are lost for good. A cursor written in the same "
+    "transactions is lost with them: the producer begins again from the first record, and nothing is lost, which may surprise.",
     expect={ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True), EOS: Predicted(sign=TAKEN_AGAIN)},
 )
 
 REUSED_OFFSETS = replace(
     UNFLUSHED, id="control-power-loss-reused-offsets", consumer_starts_after_fault=False, by_client={},
     fault=Kill(EARLY, (Role.BROKER, Role.CONSUMER), forget=Forget.TOPIC, settle=True, late=Role.CONSUMER),
-    because="Control: consumed first, then forgotten. New records take the offsets of the old ones, the saved position "
-    "is past them, and the consumer never sees them, without any error. (It comes back when the log has grown past its "
-    "position again; before that it would find the position out of range, and begin at the beginning.)",
+    because="Control: the records are consumed first, and then lost. New records take the offsets of the old ones. The saved "
+    "position is after them, so the consumer never sees them, and gets no error. (That is if the consumer comes back when the "
+    "log has grown past its position again. Before that, its position would be out of range, and it would begin at the first "
+    "record.)",
     expect={ALO: Predicted(lost=Some(), control=True, settings=replace(AT_LEAST_ONCE, topic=TopicSettings(partitions=1)))},
 )  # fmt: skip
 

@@ -64,28 +64,28 @@ _ALL = (
     Scenario(
         pipeline=SUBSCRIPTION, id="producer-crash-before-send", failure_point="producer-crash-before-send",
         fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
-        because="The record is in hand and not sent. A cursor saved before the send has passed it; one saved after the receipt "
-        "has not, and the restarted producer takes the record again.",
+        because="The producer has the record and has not sent it. A cursor saved before the send has passed the record; a cursor "
+        "saved after the receipt has not, and the restarted producer takes the record again.",
         expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="producer-crash-before-ack", failure_point="producer-crash-before-ack",
         fault=Kill(RECEIPT, (Role.PRODUCER,)),
-        because="The broker has stored the message and its producer dies before it reads the receipt. At-most-once does not send "
-        "again; at-least-once does, as a new message. Where the broker deduplicates, and the new process has the name of the old "
-        "one and takes its sequence ids from the source, it answers without storing anything.",
+        because="The broker has stored the message, and the producer dies before it reads the receipt. At-most-once does not "
+        "send again; at-least-once does, as a new message. If the broker deduplicates, and the restarted producer has the same "
+        "name and takes its sequence ids from the source, the broker answers without storing the message again.",
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="request-lost", failure_point="request-lost", fault=Drop(SEND),
-        because="The SEND never reaches the broker, and the connection is cut. The library makes it again, and sends again, "
-        "without a word to the program: at-most-once does not lose here, for it was never only one attempt.",
+        because="The SEND never reaches the broker, and the connection is cut. The library connects and sends again by itself, "
+        "and does not tell the program. So at-most-once loses nothing here, because it never makes only one attempt.",
         expect={AMO: holds(REPEATED_REQUEST), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="ack-lost", failure_point="ack-lost", fault=Drop(RECEIPT),
-        because="The message is stored and its receipt is lost. The library sends it again by itself, and nobody can forbid "
-        "that: a program that sends once has it twice. Only a broker that deduplicates takes it for what it is.",
+        because="The message is stored and its receipt is lost. The library sends it again by itself, and no setting forbids "
+        "that: a program that sends once has the message twice. Only a broker that deduplicates recognises it.",
         expect={
             AMO: Predicted(duplicated=Exactly(), control=True), ALO: DUPLICATES, EOS: holds(DEDUPLICATED),
         },
@@ -101,18 +101,19 @@ _ALL = (
     Scenario(
         pipeline=SUBSCRIPTION, id="broker-crash-before-append", failure_point="broker-crash-before-append",
         deployment=Deployment.OWN, fault=Kill(SEND, (Role.BROKER,)),
-        because="The broker dies with the SEND not yet seen; the library sends it again when it is back. Acknowledgements that "
-        "no cursor had written down die with it: what they were of is given again.",
+        because="The broker dies before it sees the SEND; the library sends it again when the broker is back. Acknowledgements "
+        "that no cursor had written down are lost with the broker: their messages are delivered again.",
         expect={
-            AMO: NotApplicable("what is given again after the broker's death is another point"),
+            AMO: NotApplicable("messages delivered again after the broker's death are the subject of another scenario"),
             ALO: Predicted(duplicated=AtMost(UNWRITTEN), sign=REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
         },
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="broker-crash-before-ack", failure_point="broker-crash-before-ack",
         deployment=Deployment.OWN, fault=Kill(RECEIPT, (Role.BROKER,)),
-        because="The bookie has the message in its journal and the broker dies before the receipt is out. It is there after the "
-        "restart, and the library sends it again; a broker that deduplicates has learnt from its own ledger what it has.",
+        because="The bookie has the message in its journal, and the broker dies before it sends the receipt. After the restart "
+        "the message is there, and the library sends it again. A broker that deduplicates has learnt from its own ledger which "
+        "messages it has.",
         expect={
             AMO: Predicted(duplicated=AtLeast(most=UNWRITTEN), control=True),
             ALO: Predicted(duplicated=AtLeast(most=UNWRITTEN)), EOS: holds(DEDUPLICATED),
@@ -127,19 +128,20 @@ _ALL = (
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE),
-        because="The message never reaches the consumer, and the connection is cut. What is not acknowledged is given again when "
-        "the library has made the connection again: this record, and what the program has acknowledged within the last 100 ms, "
-        "for that goes with the connection. Where there is any of it, a lost connection is enough to duplicate, whoever "
-        "acknowledges first.",
+        because="The message never reaches the consumer, and the connection is cut. When the library has connected again, all "
+        "messages that are not acknowledged are delivered again: this record, and those that the program acknowledged within the "
+        "last 100 ms, because these acknowledgements are lost with the connection. If there are any, a lost connection alone "
+        "duplicates records, even if the program acknowledges first.",
         expect={
-            AMO: NotApplicable("what the library has said by then its clock of 100 ms decides: see +answered"),
+            AMO: NotApplicable("which acknowledgements the library has sent by then depends on its timer of 100 ms: see "
+                               "+answered"),
             ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN),
         },
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="commit-lost", failure_point="commit-lost", fault=Kill(ACK, (Role.CONSUMER,)),
-        because="The acknowledgement never arrives and the consumer dies. The message is given again, although the program was "
-        "told that it is acknowledged: the library has answered, and not the broker. At-most-once has worked on it.",
+        because="The acknowledgement never arrives, and the consumer dies. The message is delivered again, although the program "
+        "was told that it is acknowledged: the library told it so, not the broker. At-most-once has done the work before.",
         expect={
             AMO: Predicted(duplicated=AtLeast(most=IN_HAND), control=True),
             ALO: Predicted(duplicated=AtLeast(most=IN_HAND)), EOS: holds(ABSORBED),
@@ -148,19 +150,20 @@ _ALL = (
     Scenario(
         pipeline=SUBSCRIPTION, id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
         fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-        because="The message is in hand and its result not recorded. Even where it was acknowledged before, that may still be "
-        "with the library, and die with it: then the record comes again, with those that were acknowledged within the last "
-        "100 ms. Whether the library has just said all that is up to its clock.",
+        because="The consumer has the message and has not recorded its result. Even an acknowledgement made before the work may "
+        "still be in the library, and be lost with it. Then the record is delivered again, with those that were acknowledged "
+        "within the last 100 ms. Whether the library has just sent them depends on its timer.",
         expect={
-            AMO: NotApplicable("what the library has said when it dies its clock of 100 ms decides: see +answered"),
+            AMO: NotApplicable("which acknowledgements the library has sent when it dies depends on its timer of 100 ms: see "
+                               "+answered"),
             ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN),
         },
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
         fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-        because="The result is recorded and the message not acknowledged: it is given again, and with it what the library had "
-        "not yet said.",
+        because="The result is recorded and the message is not acknowledged: it is delivered again, and with it those whose "
+        "acknowledgements the library had not sent yet.",
         expect={
             AMO: NotApplicable("the message is acknowledged before the work: there is no acknowledgement after it"),
             ALO: Predicted(duplicated=AtLeast(most=IN_HAND)), EOS: holds(ABSORBED),
@@ -188,13 +191,14 @@ def _by_java(name: str, point: str, fault: Fault, because: str, expect: Mapping[
 ACK_RESPONSE = OnWire(Role.CONSUMER, Command.ACK_RESPONSE, RESPONSE)
 _ANSWERED = (
     _by_java(
-        "none+answered", "none", NoFault(), "Without a fault, where each acknowledgement goes at once and is answered.",
+        "none+answered", "none", NoFault(), "Without a fault, where each acknowledgement is sent at once and answered.",
         {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     _by_java(
         "delivery-lost+answered", "delivery-lost", Drop(MESSAGE),
-        "The message never reaches the consumer, and the connection is cut. It is given again, and so may be what the consumer "
-        "has in hand: what it acknowledges into the lost connection it takes for not acknowledged, whatever the broker knows.",
+        "The message never reaches the consumer, and the connection is cut. It is delivered again, and possibly also the message "
+        "that the consumer has in hand: if the consumer acknowledges it into the lost connection, it believes that the "
+        "acknowledgement failed, whatever the broker has.",
         {
             AMO: Predicted(lost=AtMost(IN_HAND), sign=DELIVERED_AGAIN),
             ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN),
@@ -203,26 +207,28 @@ _ANSWERED = (
     ),
     _by_java(
         "commit-lost+answered", "commit-lost", Kill(ACK, (Role.CONSUMER,)),
-        "The acknowledgement never arrives and the consumer dies. Who acknowledges first has not begun to work, since nobody has "
-        "answered: at-most-once is what it says.",
+        "The acknowledgement never arrives, and the consumer dies. A consumer that acknowledges first has not begun the work, "
+        "because the broker has not answered: at-most-once keeps its promise.",
         {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
     ),
     _by_java(
         "commit-ack-lost", "commit-ack-lost", Kill(ACK_RESPONSE, (Role.CONSUMER,)),
-        "The broker has taken the acknowledgement and the consumer dies before it learns that. Acknowledged first, nobody has "
-        "worked on the message, and nobody will; acknowledged last, the work is done.",
+        "The broker has taken the acknowledgement, and the consumer dies before it learns that. If the consumer acknowledges "
+        "first, the record is lost: the work was never done. If it acknowledges last, the work is done.",
         {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
     ),
     _by_java(
         "consumer-crash-before-recording+answered", "consumer-crash-before-recording",
         Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-        "The message is in hand and its result not recorded. Acknowledged, and answered, before the work it is gone.",
+        "The consumer has the message and has not recorded its result. If the message was acknowledged, and that was answered, "
+        "before the work, it is lost.",
         {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     _by_java(
         "consumer-crash-before-commit+answered", "consumer-crash-before-commit",
         Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-        "The result is recorded and the message not acknowledged. Nothing else waits with it: exactly this one is given again.",
+        "The result is recorded and the message is not acknowledged. No other acknowledgement waits with it: exactly this "
+        "message is delivered again.",
         {
             AMO: NotApplicable("the message is acknowledged before the work: there is no acknowledgement after it"),
             ALO: DUPLICATES, EOS: holds(ABSORBED),
@@ -250,13 +256,14 @@ STANDS_STILL = Predicted(left=Some(), control=True)
 _FIRST_THIRD, _ALL_OF_THEM = 8, 24
 _PUT_OFF = {semantic: with_cursor(each, Cursor.LAZY, puts_off=_FIRST_THIRD) for semantic, each in _ANSWERED_RECIPES.items()}
 """Some messages are not acknowledged when the connection is cut."""
-WHOLE_ONLY = NotApplicable("the client makes parts only of what is larger than its broker takes")
+WHOLE_ONLY = NotApplicable("the client splits only messages that are larger than the broker's limit")
 FIRST_PART = OnWire(Role.PRODUCER, Command.SEND, REQUEST, since=replace(RECEIPT, offset=-1))
 FIRST_PART_GIVEN = OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE, since=replace(MESSAGE, offset=-1))
 """The last part carries the record, as the wire says it; the first comes next behind the record before."""
 _PARTS = (
     _in_parts(
-        "none+parts", "none", NoFault(), "Without a fault, where each record goes in parts, chunks to Pulsar.",
+        "none+parts", "none", NoFault(), "Without a fault, where each record is sent in several parts (Pulsar calls them "
+                                         "chunks).",
         {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     _in_parts(
@@ -266,46 +273,48 @@ _PARTS = (
     ),
     _in_parts(
         "request-lost+last-part", "request-lost", Drop(SEND),
-        "The parts before are stored, the last never arrives. The library sends again what was not answered, and the message is "
-        "whole with it.",
+        "All parts but the last are stored, and the last never arrives. The library sends it again, and completes the message.",
         {AMO: holds(REPEATED_REQUEST), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
     ),
     _in_parts(
         "ack-lost+last-part", "ack-lost", Drop(RECEIPT),
-        "The message is whole, and the receipt of its last part is lost. The library sends that part again, and that alone: a "
-        "broker that deduplicates looks at last parts, and has it. Another one stores it, and gives it to nobody, and nothing "
-        "behind it either (apache/pulsar#26395).",
+        "The message is complete, and the receipt of its last part is lost. The library sends only that part again. A broker "
+        "that deduplicates compares last parts, and recognises it. Another broker stores it, never delivers it, and then "
+        "delivers nothing after it either (apache/pulsar#26395).",
         {AMO: STANDS_STILL, ALO: STANDS_STILL, EOS: holds(DEDUPLICATED)},
     ),
     _in_parts(
         "producer-crash-between-parts", "producer-crash-before-send", Kill(SEND, (Role.PRODUCER,)),
-        "All parts but the last are stored when the producer dies. At-most-once does not send them again; else all are sent "
-        "again. Parts that nothing completes the consumer acknowledges when the next message begins.",
+        "All parts but the last are stored when the producer dies. At-most-once does not send them again; the other semantics "
+        "send all parts again. The consumer acknowledges the parts of a message that is never completed when the next message "
+        "begins.",
         {AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
     ),
     _in_parts(
         "producer-crash-before-ack+parts", "producer-crash-before-ack", Kill(RECEIPT, (Role.PRODUCER,)),
-        "The message is whole, and its producer dies before it reads so. Sent again it is a second one; where the broker "
-        "deduplicates, its last part is known and not stored, and the consumer acknowledges the others with the next one.",
+        "The message is complete, and its producer dies before it learns that. Sent again, it is a second message. If the broker "
+        "deduplicates, it recognises the last part and does not store it, and the consumer acknowledges the other parts when the "
+        "next message begins.",
         {AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
     ),
     _in_parts(
         "delivery-lost+first-part", "delivery-lost", Drop(FIRST_PART_GIVEN),
-        "The first part never reaches the consumer, and the connection is cut. All parts are given again.",
+        "The first part never reaches the consumer, and the connection is cut. All parts are delivered again.",
         {AMO: holds(PART_AGAIN), ALO: holds(PART_AGAIN), EOS: holds(PART_AGAIN)},
     ),
     _in_parts(
         "delivery-lost+last-part", "delivery-lost", Drop(MESSAGE),
-        "The consumer has all parts but the last, and the connection is cut. All are given again, and put together anew. Where "
-        "the message before is not acknowledged yet, see +put-off.",
+        "The consumer has all parts but the last, and the connection is cut. All parts are delivered again, and put together "
+        "anew. If the message before is not acknowledged yet, see +put-off.",
         {AMO: holds(DELIVERED_AGAIN), ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     _in_parts(
         "delivery-lost+last-part+put-off", "delivery-lost", Drop(MESSAGE),
-        "Control: the same, and every second of the first eight messages is not acknowledged yet. They come again first. The "
-        "library still has the parts of the target from the connection before: one unfinished message more than its consumer may "
-        "keep. So it gives the target up and acknowledges its parts, as it is told to. The broker has the last part alone "
-        "then, gives it to nobody, and nothing behind it (apache/pulsar#26395). What the consumer has in hand comes twice.",
+        "Control: the consumer has all parts but the last, the connection is cut, and every second of the first eight messages "
+        "is not acknowledged yet. These are delivered again first. The library still has the target's parts from the old "
+        "connection, which is one unfinished message more than the consumer may keep. So it gives the target up and acknowledges "
+        "its parts, as configured. Then the broker has only the last part. It never delivers that part, and nothing after it "
+        "(apache/pulsar#26395). Messages that the consumer has in hand are recorded twice.",
         {
             ALO: Predicted(left=AtLeast(), duplicated=AtMost(IN_HAND), control=True),
             EOS: Predicted(left=AtLeast(), control=True),
@@ -337,38 +346,41 @@ _TRANSACTIONS = (
     ),
     _transform(
         "txn-send-lost", Kill(_on(Command.SEND), (Role.PROCESSOR,)),
-        "The processor dies with its result not sent. Its transaction ends when its time is over, without anything in it; the "
-        "message was not acknowledged, and is given again.",
+        "The processor dies before it sends its result. Its transaction times out, with nothing in it. The message was not "
+        "acknowledged, and is delivered again.",
         holds(DELIVERED_AGAIN), amo=LOSES, alo=holds(DELIVERED_AGAIN),
     ),
     _transform(
         "txn-sent", Kill(_on(Command.SEND_RECEIPT, RESPONSE), (Role.PROCESSOR,)),
-        "The result is stored in the open transaction, and the processor dies before it learns that. No reader sees it: the "
-        "transaction is aborted when its time is over. The message is given again, and its result sent in another one.",
+        "The result is stored in the open transaction, and the processor dies before it learns that. No reader sees the result: "
+        "the transaction is aborted when it times out. The message is delivered again, and its result is sent in another "
+        "transaction.",
         holds(ABORTED), amo=holds(NOT_RESENT), alo=DUPLICATES,
     ),
     _transform(
         "txn-ack-registered", Kill(_on(Command.ACK), (Role.PROCESSOR,)),
-        "The subscription is in the transaction (ADD_SUBSCRIPTION_TO_TXN is answered), and the acknowledgement on its way when "
-        "the processor dies: aborted with the rest.",
+        "The subscription is in the transaction (ADD_SUBSCRIPTION_TO_TXN is answered), and the acknowledgement is on its way "
+        "when the processor dies: it is aborted with the rest.",
         holds(ABORTED),
     ),
     _transform(
         "txn-end-lost", Kill(_on(Command.END_TXN), (Role.PROCESSOR,)),
-        "The processor has asked to commit and dies; the request never arrives. The message stays acknowledged by a transaction "
-        "that is open, and is given to nobody until its time is over; then it is aborted, and all is done again.",
+        "The processor asks to commit and dies, and the request never arrives. The message stays acknowledged in an open "
+        "transaction, and is not delivered to any reader until the transaction times out. Then it is aborted, and the work is "
+        "done again.",
         holds(ABORTED),
     ),
     _transform(
         "txn-end-answer-lost", Kill(_on(Command.END_TXN_RESPONSE, RESPONSE), (Role.PROCESSOR,)),
-        "The transaction is committed, and the processor dies before it learns that. Its message is acknowledged, and given to "
-        "nobody again.",
+        "The transaction is committed, and the processor dies before it learns that. Its message is acknowledged, and never "
+        "delivered again.",
         holds(ENDED_UNHEARD),
     ),
     _transform(
         "txn-end-answer-dropped", Drop(_on(Command.END_TXN_RESPONSE, RESPONSE)),
-        "The same, and the processor lives on: its connection is cut. The library asks again, and the broker no longer knows "
-        "the transaction: the program is told TransactionNotFound of one that is committed. Nobody is given its message again.",
+        "The transaction is committed, and the connection is cut before the answer, but the processor lives on. The library asks "
+        "again, and the broker no longer knows the transaction: it answers TransactionNotFound although the transaction is "
+        "committed. The message is never delivered again.",
         holds(ENDED_UNHEARD),
     ),
     *(
@@ -383,9 +395,9 @@ _TRANSACTIONS = (
     ),
     _transform(
         "txn-coordinator-crash-before-commit", Kill(_on(Command.END_TXN), (Role.BROKER,)),
-        "The coordinator dies with the request to commit not yet seen. Restarted, it finds the transaction open and its time "
-        "over: it is aborted, and all is done again. Or the library, which asks again over a new connection, comes first: then "
-        "it is committed.",
+        "The coordinator dies before it sees the request to commit. After the restart it finds the transaction open. If it has "
+        "timed out by then, it is aborted, and the work is done again. If the library, which asks again over a new connection, "
+        "comes first, the transaction is committed.",
         holds(ABORTED_OR_ASKED), deployment=Deployment.OWN,
     ),
     _transform(
@@ -401,8 +413,9 @@ _BROKER = Kill(ACK_RESPONSE, (Role.BROKER,))
 _AFTER_ACK = (
     _by_java(
         "broker-crash-after-ack", "broker-crash-after-ack", _BROKER,
-        "The broker has taken the acknowledgement and dies before its answer is out. It writes down what is acknowledged once a "
-        "second at most, and answers all the same: what it had answered since is given again, whoever was told that it is done.",
+        "The broker has taken the acknowledgement and dies before it sends the answer. It writes acknowledgements down at most "
+        "once a second, but answers them at once: messages whose acknowledgements it answered since then are delivered again, "
+        "although a program was told that they are acknowledged.",
         {
             AMO: Predicted(duplicated=Some(most=UNWRITTEN), control=True),
             ALO: Predicted(duplicated=AtLeast(most=UNWRITTEN)), EOS: holds(ABSORBED),
@@ -410,9 +423,10 @@ _AFTER_ACK = (
     ),
     _by_java(
         "broker-crash-after-ack+written", "broker-crash-after-ack", _BROKER,
-        "The same in a namespace without that limit (managedLedgerMaxMarkDeleteRate 0): an acknowledgement is written down "
-        "before it is answered. The record is taken off for good, and whoever acknowledges first has never worked on it. "
-        "What the consumer had in hand besides is given again. The broker deduplicates here, so what was under way is no matter.",
+        "As broker-crash-after-ack, in a namespace without a limit on how often acknowledgements are written down "
+        "(managedLedgerMaxMarkDeleteRate 0): an acknowledgement is written down before it is answered. The record is never "
+        "delivered again, and a consumer that acknowledges first has never worked on it. Other messages that the consumer had in "
+        "hand are delivered again. The broker deduplicates here, so messages on their way to it do not matter.",
         {
             AMO: Predicted(lost=Exactly(), settings=_WRITTEN[AMO]),
             ALO: Predicted(duplicated=AtMost(IN_HAND), sign=NOT_GIVEN_AGAIN, settings=_WRITTEN[ALO]),
@@ -429,9 +443,9 @@ _FEW, _PAUSING = _with_holes(Cursor.FEW, _FIRST_THIRD), _with_holes(Cursor.PAUSI
 _HOLES = (
     _by_java(
         "broker-crash-after-ack+holes", "broker-crash-after-ack", _BROKER,
-        "Every second of the first eight messages is put off, so what is acknowledged is in ranges with holes between them, and "
-        "the broker, which writes down three ranges here, has a fourth. It answers all the same: what is in the fourth it knows "
-        "until it dies, and gives it again.",
+        "Every second of the first eight messages is not acknowledged yet, so the acknowledged ones form ranges with gaps "
+        "between them. The broker writes down only three ranges here, and has a fourth. It answers all acknowledgements, but it "
+        "keeps the fourth range in memory only: when it dies, those messages are delivered again.",
         {
             AMO: Predicted(lost=AtMost(Select.TARGET), duplicated=Some(), settings=_FEW[AMO], control=True),
             ALO: Predicted(duplicated=Some(), settings=_FEW[ALO]),
@@ -439,9 +453,9 @@ _HOLES = (
     ),
     _by_java(
         "broker-crash-after-ack+holes+pausing", "broker-crash-after-ack", _BROKER,
-        "The same with PIP-299, and every second of all messages put off: a broker that has more ranges than it can write down "
-        "gives nothing more out until a hole is filled. So only what it answered just before its death is given again, for it "
-        "answers before it has written down (seen once in ten runs: 0.3 s before).",
+        "With PIP-299, and every second of all messages not acknowledged yet: a broker that has more ranges than it can write "
+        "down delivers no more messages until a gap is filled. So only a message whose acknowledgement it answered just before "
+        "its death is delivered again, because it answers before it writes (seen once in ten runs: 0.3 s before).",
         {
             AMO: Predicted(lost=AtMost(Select.TARGET), duplicated=AtMost(UNWRITTEN), sign=HELD_BACK, settings=_PAUSING[AMO]),
             ALO: Predicted(duplicated=AtMost(UNWRITTEN), sign=HELD_BACK, settings=_PAUSING[ALO]),
@@ -479,8 +493,8 @@ _REFUSED = Scenario(
     id="work-fails",
     failure_point="work-fails",
     fault=WorkFails(InProgram(Role.CONSUMER, "before-recording")),
-    because="The work fails, and the consumer refuses the message (a negative acknowledgement): it is given again, and the work "
-    "succeeds. Acknowledged before, there is nothing to refuse.",
+    because="The work fails, and the consumer refuses the message (a negative acknowledgement): it is delivered again, and the "
+    "work succeeds. If the message was acknowledged before the work, there is nothing to refuse.",
     expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     suite=Suite.NIGHT,
     group="subscriptions",

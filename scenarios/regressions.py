@@ -109,7 +109,7 @@ CORPUS: tuple[PublishedBug, ...] = (
         acquits=(Trial(UNMARKED, "kafka-python==3.0.12", Kind.KEPT, system="kafka==4.2.0"),),
     ),
     PublishedBug(
-        "kafka-python rejoin", "put out while it joins, a consumer goes on from its old position: the others' work is done again",
+        "kafka-python rejoin", "removed while it joins, a consumer goes on from its old position: the others' work is done again",
         "https://github.com/dpkp/kafka-python",
         convicts=tuple(Trial(cell, "kafka-python==3.0.12", Kind.BROKEN) for cell in (ABSENT, ABSENT_PROCESSOR)),
         acquits=(
@@ -119,7 +119,7 @@ CORPUS: tuple[PublishedBug, ...] = (
         ),
     ),
     PublishedBug(
-        "KAFKA-14294", "what an application sends while nothing arrives is not committed; an end in order loses it, silently",
+        "KAFKA-14294", "results sent while no input arrives are not committed, and an orderly shutdown loses them, silently",
         "https://issues.apache.org/jira/browse/KAFKA-14294",
         convicts=(Trial(UNFED, "kafka-streams==3.3.2", Kind.BROKEN, system="streams"),),
         acquits=tuple(
@@ -127,7 +127,7 @@ CORPUS: tuple[PublishedBug, ...] = (
         ),
     ),
     PublishedBug(
-        "FLINK-40626", "a sink that uses ids again leaves a transaction open when it is restored: readers wait for its time-out",
+        "FLINK-40626", "a sink that reuses ids leaves a transaction open when it is restored: readers wait for its time-out",
         "https://issues.apache.org/jira/browse/FLINK-40626",
         convicts=(Trial(POOLED, CONNECTOR, Kind.STUCK, UNSEEN, "flink"),),
         acquits=(Trial(MOVED, CONNECTOR, Kind.KEPT, system="flink"),),

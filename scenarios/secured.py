@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
 
 BECAUSE = {
-    Deployment.SASL_TLS: "TLS ends in the wire and SCRAM passes through it: a request, its answer and what is done to them stay "
-                         "what they are.",
-    Deployment.SASL: "A password in the clear (PLAIN) is two frames more at the beginning of each connection.",
-    Deployment.TLS: "TLS ends in the wire, which sees what it sees without.",
+    Deployment.SASL_TLS: "TLS ends in the wire, and SCRAM passes through it: faults at requests and answers work as without "
+                         "security.",
+    Deployment.SASL: "An unencrypted log-in with a password (PLAIN) adds two frames at the beginning of each connection.",
+    Deployment.TLS: "TLS ends in the wire, which reads the same frames as without TLS.",
 }  # fmt: skip
 
 

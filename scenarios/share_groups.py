@@ -54,39 +54,42 @@ NONE = shared(
 
 DELIVERY_LOST = shared(
     "delivery-lost",
-    "The broker has given the record to a reader that never gets it: the lock is the reader's. The connection ends with the "
-    "answer, and with it the session: what it had is released at once, and delivered again.",
+    "The broker has sent the record to a reader that never gets it, but holds its lock. The connection ends with the answer, and "
+    "with it the session: the broker releases the session's records at once, and delivers them again.",
     {semantic: holds(DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_FETCH, RESPONSE)),
 )  # fmt: skip
 
 ACK_LOST = shared(
     "ack-lost",
-    "The acknowledgement never arrives, and the connection ends: the record is released. The client says that the commit "
-    "failed. Before the work, it is not done, and comes again; after it, it is done twice, unless the sink knows the id.",
+    "The acknowledgement never arrives, and the connection ends: the record is released. The client reports that the commit "
+    "failed. A reader that acknowledges before the work does not do it, and gets the record again. A reader that acknowledges "
+    "after the work does it twice, unless the sink knows the id.",
     {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
     fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, REQUEST)),
 )  # fmt: skip
 
 ACK_ANSWER_LOST = shared(
     "ack-answer-lost",
-    "The broker has taken the acknowledgement, and its answer is lost. The reader is told that its commit failed: before the "
-    "work it does not do it, and nobody else is given the record; after it, all is done.",
+    "The broker has taken the acknowledgement, and its answer is lost. The reader is told that its commit failed. A reader that "
+    "acknowledges before the work does not do it, and the record is not delivered again. A reader that acknowledges after the "
+    "work has done it.",
     {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
     fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, RESPONSE)),
 )  # fmt: skip
 
 ACK_LOST_AND_DEAD = shared(
     "crash-before-acknowledgement-arrives",
-    "The acknowledgement is on its way when its reader dies, and never arrives: as if it had died before it said anything.",
+    "The acknowledgement is on its way when its reader dies, and never arrives: the result is the same as if the reader had died "
+    "before it acknowledged.",
     {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
     fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, REQUEST), (Role.CONSUMER,)),
 )  # fmt: skip
 
 ANSWER_LOST_AND_DEAD = shared(
     "crash-before-acknowledgement-answered",
-    "The acknowledgement is taken, and its reader dies before it learns that. Acknowledged first, the record is gone, and "
-    "nobody has worked on it.",
+    "The broker has taken the acknowledgement, and the reader dies before it learns that. If the reader acknowledges first, the "
+    "record is lost: the work was never done.",
     {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
     fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, RESPONSE), (Role.CONSUMER,)),
 )  # fmt: skip
@@ -98,15 +101,17 @@ def crash(name: str, because: str, at: Trigger, expect: Mapping[Semantic, Expect
 
 
 BEFORE_PROCESSING = crash(
-    "crash-before-processing", "The record is in hand, and nothing is done. Only where it was acknowledged before is it gone.",
+    "crash-before-processing", "The reader has the record, and the work is not done. The record is lost only if it was "
+                               "acknowledged before.",
     InProgram(Role.CONSUMER, "before-processing"), {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )  # fmt: skip
 BEFORE_RECORDING = crash(
-    "crash-before-recording", "The work is done, and its result is nowhere.",
+    "crash-before-recording", "The work is done, and its result is not recorded.",
     InProgram(Role.CONSUMER, "before-recording"), {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )  # fmt: skip
 BEFORE_ACKNOWLEDGING = crash(
-    "crash-before-acknowledging", "The result is recorded, and the record is not acknowledged: it is released, and comes again.",
+    "crash-before-acknowledging", "The result is recorded, and the record is not acknowledged: the broker releases it and "
+                                  "delivers it again.",
     InProgram(Role.CONSUMER, "before-commit"), {AMO: ACKNOWLEDGED_FIRST, ALO: DUPLICATES, EOS: holds(ABSORBED)},
 )  # fmt: skip
 
@@ -136,9 +141,9 @@ TWO_READERS = crash(
 
 LOCK_EXPIRED = shared(
     "lock-expired",
-    "The work takes longer than the lock. The record is given to the other reader, which does it and acknowledges it; then "
-    "the first one is done, too, and its acknowledgement is refused, for the record is no longer its own. Acknowledged "
-    "before, the record has no lock to lose.",
+    "The work takes longer than the lock. The broker gives the record to the other reader, which does the work and acknowledges. "
+    "Then the first reader is done, too, and its acknowledgement is refused, because it no longer holds the lock. A record that "
+    "was acknowledged before the work has no lock to lose.",
     each_with({AMO: holds(TAKEN_BEFORE), ALO: DUPLICATES, EOS: holds(ABSORBED)}, count=2, lock_ms=2000),
     fault=LockExpired(InProgram(Role.CONSUMER, "before-recording")),
 )  # fmt: skip
@@ -148,29 +153,29 @@ REFUSED = Predicted(lost=Exactly(), control=True)
 
 RELEASED = shared(
     "released",
-    "The work fails, and the reader releases the record: it is delivered again, and the work succeeds. Acknowledged before, "
-    "there is nothing to release.",
+    "The work fails, and the reader releases the record: it is delivered again, and the work succeeds. If the record was "
+    "acknowledged before the work, there is nothing to release.",
     {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)}, fault=FAILS,
 )  # fmt: skip
 
 REJECTED = shared(
     "rejected",
-    "Control: the work fails, and the reader rejects the record, as is said of one that cannot be processed. The broker "
-    "archives it: Kafka 4.3 has no dead letters, so nobody is given it again, and it is set aside nowhere.",
+    "Control: the work fails, and the reader rejects the record, as it should if the record cannot be processed. The broker "
+    "archives the record: Kafka 4.3 has no dead letters, so it is never delivered again and is not set aside anywhere.",
     each_with({AMO: ACKNOWLEDGED_FIRST, ALO: REFUSED, EOS: REFUSED}, rejects=True), fault=FAILS,
 )  # fmt: skip
 
 LIMIT_REACHED = shared(
     "limit-reached",
-    "Control: the work fails always, and the reader releases the record each time. When it was delivered as often as may be, "
-    "the broker archives it without a word: no acknowledgement by anybody, no dead letters, and it is lost.",
+    "Control: the work always fails, and the reader releases the record each time. At the delivery limit the broker archives the "
+    "record without an error, without an acknowledgement and without dead letters: it is lost.",
     each_with({AMO: ACKNOWLEDGED_FIRST, ALO: REFUSED, EOS: REFUSED}, poisoned=True, limit=2), fault=FAILS,
 )  # fmt: skip
 
 IMPLICIT_LOST = shared(
     "implicit-ack-lost",
-    "What is polled next acknowledges what was polled last, in one request (ShareFetch), and that is lost with its "
-    "connection: the record is released, and delivered again.",
+    "The next poll acknowledges the records of the last one in the same request (ShareFetch), which is lost with its connection: "
+    "the record is released, and delivered again.",
     each_with({AMO: ACKNOWLEDGED_FIRST, ALO: DUPLICATES, EOS: holds(ABSORBED)}, implicit=True),
     fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_FETCH, REQUEST)),
 )  # fmt: skip
@@ -178,14 +183,15 @@ IMPLICIT_LOST = shared(
 IMPLICIT_DEAD = replace(
     IMPLICIT_LOST, id="share-crash-before-implicit-ack", failure_point="share-crash-before-implicit-ack",
     fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_FETCH, REQUEST), (Role.CONSUMER,)),
-    because="The request that asks for more and acknowledges is on its way when its reader dies, and never arrives.",
+    because="The request that asks for more records, and acknowledges the last ones, is on its way when its reader dies, and "
+    "never arrives.",
 )  # fmt: skip
 
 BROKER_BEFORE_ACK = shared(
     "broker-crash-before-ack",
-    "The broker dies before it sees the acknowledgement. Locks are in its memory only: after the restart nobody has the "
-    "record, and it is delivered again. (At most once the producer goes on sending, and losing, while the broker is away; at "
-    "least once what the broker had stored and not acknowledged is stored again besides.)",
+    "The broker dies before it sees the acknowledgement. It keeps locks in its memory only, so after the restart no reader holds "
+    "the record, and it is delivered again. (At most once the producer goes on sending, and losing, while the broker is down. At "
+    "least once it sends again what the broker had stored and not acknowledged, and that is stored twice.)",
     {
         AMO: Predicted(lost=Permitted(), sign=DELIVERED_AGAIN), ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED),
     },
@@ -195,8 +201,8 @@ BROKER_BEFORE_ACK = shared(
 COORDINATOR_BEFORE_WRITE = replace(
     BROKER_BEFORE_ACK, id="share-coordinator-crash-before-write", failure_point="share-coordinator-crash-before-write",
     fault=Kill(OnWire(Role.BROKER, Api.WRITE_SHARE_GROUP_STATE, REQUEST), (Role.BROKER,)), together=False,
-    because="The broker has the acknowledgement, and hands it to the share coordinator, which dies before it is written down "
-    "(it is the same broker): no answer was given, and none was deserved. The record is delivered again.",
+    because="The broker has the acknowledgement and passes it to the share coordinator (the same broker), which dies before it "
+    "has written it down. No answer was given, and the record is delivered again.",
 )  # fmt: skip
 
 _WRITTEN = {
@@ -205,8 +211,8 @@ _WRITTEN = {
 COORDINATOR_AFTER_WRITE = replace(
     COORDINATOR_BEFORE_WRITE, id="share-coordinator-crash-after-write", failure_point="share-coordinator-crash-after-write",
     fault=Kill(OnWire(Role.BROKER, Api.WRITE_SHARE_GROUP_STATE, RESPONSE), (Role.BROKER,)),
-    because="The acknowledgement is written down, and the coordinator dies before it says so. After the restart it is there: "
-    "nobody is given the record again, whatever its reader believes.",
+    because="The acknowledgement is written down, and the coordinator dies before it answers. After the restart the "
+    "acknowledgement is still there: the record is not delivered again, whatever its reader believes.",
     expect=dict.fromkeys(_WRITTEN, NO_SHARE_GROUPS),
     by_client=by_clients(_WRITTEN),
 )  # fmt: skip
@@ -214,8 +220,8 @@ COORDINATOR_AFTER_WRITE = replace(
 _AGAIN = {semantic: holds(WRITTEN_AGAIN) for semantic in (AMO, ALO, EOS)}
 WRITE_LOST = shared(
     "state-write-lost",
-    "What the broker wants the share coordinator to write down is lost between the two, with the connection. It asks again, "
-    "and the reader, which waits meanwhile, learns nothing of it.",
+    "The broker's request to the share coordinator, to write the acknowledgement down, is lost with the connection between them. "
+    "The broker asks again; the reader waits meanwhile, and notices nothing.",
     _AGAIN, fault=Drop(OnWire(Role.BROKER, Api.WRITE_SHARE_GROUP_STATE, REQUEST)), deployment=Deployment.OWN,
 )  # fmt: skip
 WRITE_ANSWER_LOST = shared(

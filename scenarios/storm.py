@@ -43,7 +43,7 @@ PACE_MS = 100
 """Records come one by one, where the machine is quick enough for that."""
 UNFOLLOWED = Predicted(lost=AtLeast())
 """Where nobody follows tuples the spout runs ahead: what else is under way dies with the worker."""
-NOT_OFFERED = NotApplicable("bolts that write to a topic know no transaction: Storm's exactly once is Trident's, of its states")
+NOT_OFFERED = NotApplicable("bolts that write to a topic have no transactions: Storm's exactly-once is that of Trident's states")
 BASELINE = Scenario(
     id="none", failure_point="none", pipeline=TOPOLOGY, group="storm", fault=NoFault(), pace_ms=PACE_MS,
     because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
@@ -58,8 +58,8 @@ def dies(api: Api, direction: object) -> Kill:
 
 AFTER_EMIT = replace(
     BASELINE, id="storm-crash-after-emit", failure_point="storm-crash-after-emit", fault=dies(Api.PRODUCE, REQUEST),
-    because="The spout has emitted the record, its result is not written, and the worker dies. A tree that nobody has "
-    "acknowledged is emitted again by the next worker; without an acker the position was saved before.",
+    because="The spout has emitted the record, its result is not written, and the worker dies. The next worker emits every tree "
+    "again that was not acknowledged. Without an acker the position was saved before, and the record is lost.",
     expect={AMO: UNFOLLOWED, ALO: holds(DELIVERED_AGAIN), EOS: NOT_OFFERED},
 )  # fmt: skip
 BEFORE_ACK = replace(
@@ -69,23 +69,23 @@ BEFORE_ACK = replace(
 )  # fmt: skip
 COMMIT_LOST = replace(
     BASELINE, id="storm-spout-commit-lost", failure_point="storm-spout-commit-lost", fault=dies(Api.OFFSET_COMMIT, REQUEST),
-    because="The spout's commit never arrives and the worker dies. Saved first, nothing of the record was emitted yet; saved "
-    "behind its acknowledgement, it is written a second time.",
+    because="The spout's commit never arrives, and the worker dies. If positions are saved first, the record was not emitted "
+    "yet. If they are saved after the acknowledgement, its result is written a second time.",
     expect={AMO: Predicted(lost=Permitted(), sign=POLLED_AGAIN), ALO: DUPLICATES, EOS: NOT_OFFERED},
 )  # fmt: skip
 COMMIT_ANSWER_LOST = replace(
     BASELINE, id="storm-spout-commit-answer-lost", failure_point="storm-spout-commit-answer-lost",
     fault=dies(Api.OFFSET_COMMIT, RESPONSE),
-    because="The spout's commit is stored and the worker dies before it learns that. Saved first, the position has passed a "
-    "record that was never emitted; saved last, the next worker continues after it.",
+    because="The spout's commit is stored, and the worker dies before it learns that. If positions are saved first, the position "
+    "has passed a record that was never emitted. If they are saved last, the next worker continues after the record.",
     expect={AMO: UNFOLLOWED, ALO: holds(RESUMED_PAST), EOS: NOT_OFFERED},
 )  # fmt: skip
 TIMEOUT = replace(
     BASELINE, id="storm-tuple-timeout", failure_point="storm-tuple-timeout",
     fault=Hold(OnWire(WORKER, Api.PRODUCE, RESPONSE), OnWire(WORKER, Api.PRODUCE, REQUEST, occurrence=2)),
-    because="The result is written, and the bolt learns so later than topology.message.timeout.secs: nobody has died, and the "
-    "spout emits the record again, and others that wait behind it on the bolt's connection. The time-out must exceed the slowest "
-    "work and its longest wait.",
+    because="The result is written, but the bolt learns that later than topology.message.timeout.secs. No process has died, and "
+    "the spout emits the record again, and also others that wait on the bolt's connection. The time-out must be longer than the "
+    "slowest work and its longest wait.",
     expect={
         AMO: NotApplicable("without an acker no tuple times out"),
         ALO: Predicted(duplicated=AtLeast(), settings=with_topology(STORM_AT_LEAST_ONCE, timeout_s=2)), EOS: NOT_OFFERED,
@@ -94,8 +94,9 @@ TIMEOUT = replace(
 BATCHED = with_topology(STORM_AT_LEAST_ONCE, linger_ms=300, pending=100)
 ANCHORED = replace(
     BASELINE, id="storm-crash-in-batch", failure_point="storm-crash-in-batch", fault=dies(Api.OFFSET_COMMIT, RESPONSE),
-    because="The bolt's client gathers results for a batch. Its tree is acknowledged when the batch is, the position saved "
-    "after that: the worker dies, and the next one continues after it. What was written with it, and not committed, comes again.",
+    because="The bolt's client collects results in a batch. The trees are acknowledged when the batch is written, and the "
+    "position is saved after that. The worker dies then, and the next one continues after the position. Results that were "
+    "written in the batch, but whose position was not saved, are written again.",
     expect={
         AMO: NotApplicable("there is no acker, so its tuples are not tracked: see the control"),
         ALO: Predicted(duplicated=Permitted(), sign=RESUMED_PAST, settings=BATCHED), EOS: NOT_OFFERED,
@@ -103,17 +104,17 @@ ANCHORED = replace(
 )  # fmt: skip
 UNANCHORED = replace(
     ANCHORED, id="storm-unanchored", failure_point="storm-unanchored", pace_ms=0,
-    because="What the bolt emits is anchored to nothing: the tree is done when the bolt is, its position saved, and the result "
-    "waits in the client's batch when the worker dies. Sold as at-least-once it must be convicted.",
+    because="The bolt emits without an anchor, so the tree is complete when the bolt is done. The position is saved, and the "
+    "result still waits in the client's batch when the worker dies. Sold as at-least-once it must be convicted.",
     expect={ALO: Predicted(lost=AtLeast(), control=True, settings=with_topology(BATCHED, anchored=False, linger_ms=1500))},
 )  # fmt: skip
 GAPS = replace(
     BASELINE, id="none+gaps",
-    because="The source is written in transactions: behind each record stands a marker, and the offsets have gaps. Nothing is "
-    "lost and nothing is duplicated, and the position comes to the end all the same. (By its source, up to "
-    "storm-kafka-client 1.2.2 it stands still at the first gap: STORM-3301.)",
+    because="The source is written in transactions: after each record there is a transaction marker, so the offsets have gaps. "
+    "Nothing is lost and nothing is duplicated, and the position still reaches the end. (By its source code, the spout of "
+    "storm-kafka-client up to 1.2.2 stands still at the first gap: STORM-3301.)",
     expect={
-        AMO: NotApplicable("what is committed before it is emitted does not depend on what is acknowledged"),
+        AMO: NotApplicable("positions are committed before records are emitted, so they do not depend on acknowledgements"),
         ALO: Predicted(settings=replace(STORM_AT_LEAST_ONCE, producer=EXACTLY_ONCE.producer)), EOS: NOT_OFFERED,
     },
 )  # fmt: skip
@@ -123,15 +124,15 @@ APART = with_topology(STORM_AT_LEAST_ONCE, apart=True, timeout_s=5)
 NO_ACKER = NotApplicable("there is no acker, so its tuples are not tracked")
 ACK_LOST = replace(
     BASELINE, id="storm-ack-lost", failure_point="storm-ack-lost", fault=WorkFails(InProgram(WORKER, ACK_SENT)),
-    because="The result is written, and the tuple that tells the acker in another worker so is lost on its way. Nobody has died: "
-    "the tree is over time, and the spout emits the record again.",
+    because="The result is written, and the tuple that reports it to the acker in another worker is lost on its way. No process "
+    "has died. The tree times out, and the spout emits the record again.",
     expect={AMO: NO_ACKER, ALO: Predicted(duplicated=AtLeast(), settings=APART), EOS: NOT_OFFERED},
 )  # fmt: skip
 ACKER_CRASH = replace(
     BASELINE, id="storm-acker-crash", failure_point="storm-acker-crash",
     fault=Kill(OnWire(WORKER, Api.PRODUCE, RESPONSE), (ACKER,), held=How.RELEASE),
-    because="The acker's worker dies, and with it what it knows of the record's tree. The next acker knows nothing of it: the "
-    "result is written, the tree is over time, and the spout emits the record again.",
+    because="The acker's worker dies, and with it its state of the record's tree. The next acker does not know the tree: the "
+    "result is written, the tree times out, and the spout emits the record again.",
     expect={AMO: NO_ACKER, ALO: Predicted(duplicated=AtLeast(), settings=APART), EOS: NOT_OFFERED},
 )  # fmt: skip
 
@@ -145,9 +146,10 @@ def without(daemon: Role, because: str) -> Scenario:
     )  # fmt: skip
 
 
-NO_NIMBUS = without(NIMBUS, "Nimbus only assigns work: while it is away the worker does what it was assigned.")
+NO_NIMBUS = without(NIMBUS, "Nimbus only assigns work: while it is down, the worker goes on with its assignment.")
 NO_SUPERVISOR = without(
-    SUPERVISOR, "A supervisor only starts workers and ends them: without it they work on, and the next one finds them there."
+    SUPERVISOR,
+    "A supervisor only starts and ends workers: without it they go on working, and the next supervisor finds them running.",
 )
 
 # Trident: what the state has, and which transaction is said to be over
@@ -182,18 +184,19 @@ def of_trident(point: str, fault: Fault, because: str, *, alo: Predicted, eos: P
 AGAIN = holds(DELIVERED_AGAIN)
 BEFORE_COMMIT = of_trident(
     "trident-crash-before-commit", Kill(InProgram(WORKER, PROCESSED), (WORKER,)),
-    "The batch is being processed, its $commit not sent, and the worker dies: the state has nothing of it. It is emitted again.",
+    "The batch is being processed, its $commit is not sent yet, and the worker dies: the state has nothing of the batch, which "
+    "is emitted again.",
     alo=AGAIN, eos=AGAIN,
 )  # fmt: skip
 BEFORE_STATE = of_trident(
     "trident-crash-before-state", dies(Api.PRODUCE, REQUEST),
-    "The $commit is sent, and what it writes to the state never arrives: the batch is emitted again.",
+    "The $commit is sent, but its write to the state never arrives: the batch is emitted again.",
     alo=AGAIN, eos=AGAIN,
 )  # fmt: skip
 AFTER_STATE = of_trident(
     "trident-crash-after-state", dies(Api.PRODUCE, RESPONSE),
     "The state is written, and the worker dies before it learns that. The batch is emitted again under the same id: a state that "
-    "keeps ids has it once, one that keeps none has it twice.",
+    "keeps ids counts it once, a state without ids counts it twice.",
     alo=DUPLICATES, eos=AGAIN,
 )  # fmt: skip
 STATE_DONE = OnWire(WORKER, Api.PRODUCE, RESPONSE)
@@ -203,39 +206,42 @@ BEFORE_TXID = of_trident(
         OnWire(WORKER, Op.SET_DATA, REQUEST, since=STATE_DONE),
         OnWire(WORKER, Op.DELETE, RESPONSE, occurrence=2, since=STATE_DONE),
     ),
-    "The state is written. Trident tells its spout that the transaction is over before it tells ZooKeeper: what there was of the "
-    "transaction before is deleted, and the worker dies. The next one emits the batch again under the same id.",
+    "The state is written. Trident reports the end of the transaction to its spout before it reports it to ZooKeeper. The spout "
+    "deletes its data of the transaction before, and then the worker dies. The next one emits the batch again under the same id.",
     alo=Predicted(duplicated=AtLeast()), eos=AGAIN,
 )  # fmt: skip
 FORGOTTEN = replace(
     BEFORE_TXID[0],
-    because=f"{BEFORE_TXID[0].because} An opaque spout begins a batch behind the one before, of which nothing is left: it begins "
-    "with the topic, and all comes again under new ids. Sold as exactly-once it must be convicted.",
+    because=f"{BEFORE_TXID[0].because} An opaque spout begins a batch after the one before, whose data is deleted: so it begins "
+    "at the start of the topic, and emits all records again under new ids. Sold as exactly-once it must be convicted.",
     expect={**BEFORE_TXID[0].expect, EOS: Predicted(duplicated=Some(), control=True)},
 )
 AFTER_TXID = of_trident(
     "trident-crash-after-txid", Kill(OnWire(WORKER, Op.SET_DATA, RESPONSE, since=STATE_DONE), (WORKER,)),
-    "ZooKeeper has it that the transaction is over, and the worker dies before it learns that: the next one continues after it.",
+    "ZooKeeper has stored the end of the transaction, and the worker dies before it learns that: the next one continues after "
+    "it.",
     alo=holds(RESUMED_PAST), eos=holds(RESUMED_PAST),
 )  # fmt: skip
 MISMATCH = replace(
     AFTER_STATE[0], id="trident-opaque-spout-transactional-state", failure_point="trident-opaque-spout-transactional-state",
-    because="An opaque spout emits under the same id what comes next now, which is more than before; a transactional state has "
-    "that id, and leaves all of it out. Sold as exactly-once it must be convicted.",
+    because="An opaque spout emits a batch again under the same id with all records that are there now, which are more than "
+    "before. A transactional state has that id already, and leaves the whole batch out. Sold as exactly-once it must be "
+    "convicted.",
     expect={EOS: Predicted(lost=Some(), control=True, settings=MISMATCHED)},
 )  # fmt: skip
 EMPTY = replace(
     BEFORE_STATE[0], id="trident-replay-of-empty-partitions", failure_point="trident-replay-of-empty-partitions",
-    because="The batch has a record of one partition, and of the others nothing. Of those the transactional spout keeps the "
-    "offset before, as if that were the batch; emitting the batch again it emits the record that is there, which an earlier "
-    "transaction has. Its id is another one, so the state takes it again. Sold as exactly-once it must be convicted.",
+    because="The batch has a record of one partition and none of the others. For those, the transactional spout stores the "
+    "offset before as if it were the batch's. When it emits the batch again, it emits the record at that offset, which an "
+    "earlier transaction has counted. The id is another one, so the state counts the record again. Sold as exactly-once it must "
+    "be convicted.",
     expect={EOS: Predicted(duplicated=Some(), control=True, settings=SEVERAL)},
 )  # fmt: skip
 LATE = replace(
     BEFORE_STATE[0], id="trident-replay-polled-late", failure_point="trident-replay-polled-late",
-    because="A spout polls once for a batch that it must emit again, for as long as pollTimeoutMs says. What does not come in "
-    "that time is left out of the batch, the batch is over without it, and the next one begins behind it. Sold as exactly-once "
-    "it must be convicted.",
+    because="For a batch that it must emit again, a spout polls once, for as long as pollTimeoutMs says. Records that do not "
+    "arrive in that time are left out of the batch; the batch completes without them, and the next one begins after them. Sold "
+    "as exactly-once it must be convicted.",
     expect={EOS: Predicted(lost=AtLeast(), control=True, settings=with_trident(TRANSACTIONAL, poll_ms=SHORT_MS))},
 )  # fmt: skip
 
@@ -252,10 +258,10 @@ def in_database(scenario: Scenario, direction: Direction, because: str) -> Scena
 
 
 BEFORE_DATABASE = tuple(in_database(
-    each, REQUEST, "Value and id of the transaction are one commit of the database, which never arrives: neither is there.",
+    each, REQUEST, "The database commits value and id of the transaction together. The commit never arrives: neither is there.",
 ) for each in BEFORE_STATE)  # fmt: skip
 AFTER_DATABASE = tuple(in_database(
-    each, RESPONSE, "Value and id of the transaction are one commit of the database, which is durable: both are there.",
+    each, RESPONSE, "The database commits value and id of the transaction together. The commit is durable: both are there.",
 ) for each in AFTER_STATE)  # fmt: skip
 MAIN = tuple(replace(each, suite=Suite.CORE) for each in (BASELINE, AFTER_EMIT))
 PLAIN = (*MAIN, GAPS, BEFORE_ACK, COMMIT_LOST, COMMIT_ANSWER_LOST, TIMEOUT, ANCHORED, UNANCHORED, ACK_LOST, ACKER_CRASH,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DATABASE, FILES, TOPIC = STREAM_TO_DATABASE, STREAM_TO_FILES, STREAM_TO_TOPIC
 STATE = STREAM_TO_STATE
-NO_PLACE = NotApplicable("the sink is Spark's own: there is no place before it where a position could be saved")
+NO_PLACE = NotApplicable("the sink is Spark's own: there is no place in the program to save a position before it")
 
 
 def killed_at(place: str) -> Kill:
@@ -45,8 +45,8 @@ def killed_at(place: str) -> Kill:
 MID_BATCH = Scenario(
     id="driver-crash-mid-batch", failure_point="driver-crash-mid-batch", pipeline=DATABASE, group="streaming",
     fault=killed_at("before-recording"),
-    because="Part of the batch is recorded. A position saved first gives up the rest; a checkpoint runs the whole "
-    "batch again; a sink that knows what it has absorbs that part.",
+    because="Part of the batch is recorded. If the position was saved first, the rest is lost. With a checkpoint the whole batch "
+    "runs again; a sink that recognises records absorbs the part that it has.",
     expect={
         AMO: Predicted(lost=Exactly(Select.BATCH_FROM_TARGET)),
         ALO: Predicted(duplicated=Exactly(Select.BATCH_BEFORE_TARGET), sign=DELIVERED_AGAIN),
@@ -56,7 +56,7 @@ MID_BATCH = Scenario(
 BEFORE_COMMIT_LOG = Scenario(
     id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=DATABASE,
     group="streaming", fault=killed_at("before-commit-log"),
-    because="The batch is recorded and not yet committed: a checkpoint runs all of it again.",
+    because="The batch is recorded and not committed yet: with a checkpoint all of it runs again.",
     expect={
         AMO: Predicted(sign=RESUMED_PAST),
         ALO: Predicted(duplicated=Exactly(Select.BATCH)),
@@ -72,13 +72,14 @@ DATABASE_POINTS = (
     Scenario(
         id="driver-crash-before-offset-log", failure_point="driver-crash-before-offset-log", pipeline=DATABASE,
         group="streaming", fault=killed_at("before-offset-log"),
-        because="The batch is planned and not yet written down: nothing of it has happened, and it is planned again.",
+        because="The batch is planned, but the plan is not stored yet: nothing has happened, and the batch is planned again.",
         expect={semantic: Predicted(sign=REPLAYED) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
         id="driver-crash-before-batch", failure_point="driver-crash-before-batch", pipeline=DATABASE, group="streaming",
         fault=killed_at("after-offset-log"),
-        because="The batch stands in the offset log and has no output yet: it is run again, for the first time.",
+        because="The batch is in the offset log and has no output yet: when it runs again, it writes its output for the first "
+        "time.",
         expect={semantic: Predicted(sign=REPLAYED) for semantic in (AMO, ALO, EOS)},
     ),
     MID_BATCH,
@@ -94,12 +95,13 @@ DATABASE_POINTS = (
 PER_BATCH = replace(STREAM_EXACTLY_ONCE, consumer=replace(STREAM_EXACTLY_ONCE.consumer, idempotent=False, per_batch=True))
 TRANSACTIONAL = replace(
     BEFORE_COMMIT_LOG, id="driver-crash-before-commit-log+batch-transaction",
-    because="The batch and its number were recorded in one database transaction: run again, the number is known.",
+    because="The batch and its number were recorded in one database transaction: when the batch runs again, the sink finds the "
+    "number.",
     expect={EOS: Predicted(sign=ABSORBED, settings=PER_BATCH)},
 )  # fmt: skip
 TRANSACTIONAL_MID = replace(
     MID_BATCH, id="driver-crash-mid-batch+batch-transaction",
-    because="Half a batch in an open database transaction is nothing: the batch is recorded whole by the next driver.",
+    because="Half a batch in an open database transaction is rolled back: the next driver records the whole batch.",
     expect={EOS: Predicted(sign=DELIVERED_AGAIN, settings=PER_BATCH)},
 )  # fmt: skip
 
@@ -107,14 +109,14 @@ FILE_POINTS = (
     Scenario(
         id="driver-crash-before-sink-log", failure_point="driver-crash-before-sink-log", pipeline=FILES, group="streaming",
         fault=killed_at("before-sink-log"),
-        because="All files of the batch are written, and the sink's log does not name them yet. The batch runs again: who "
-        "lists the folder reads both, who reads by the log reads one.",
+        because="All files of the batch are written, and the sink's log does not list them yet. The batch runs again: a reader "
+        "that lists the folder finds both sets of files, a reader that uses the log finds one.",
         expect={AMO: NO_PLACE, ALO: Predicted(duplicated=Exactly(Select.BATCH)), EOS: Predicted(sign=REPLAYED)},
     ),
     Scenario(
         id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=FILES, group="streaming",
         fault=killed_at("before-commit-log"),
-        because="The sink's log names the batch: run again, it is left out by its number.",
+        because="The sink's log lists the batch: when it runs again, the sink finds its number and leaves it out.",
         expect={AMO: NO_PLACE, ALO: Predicted(sign=REPLAYED), EOS: Predicted(sign=REPLAYED)},
     ),
 )  # fmt: skip
@@ -123,9 +125,9 @@ TOPIC_POINTS = (
     Scenario(
         id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=TOPIC, group="streaming",
         fault=killed_at("before-commit-log"),
-        because="Spark's Kafka sink is at-least-once by design: no transaction and no number of the batch goes with the "
-        "records, and a batch that runs again is stored again (Structured Streaming + Kafka Integration Guide). Sold as "
-        "exactly-once it must be convicted.",
+        because="Spark's Kafka sink is at-least-once by design: the records carry no transaction and no batch number, and a "
+        "batch that runs again is stored again (Structured Streaming + Kafka Integration Guide). Sold as exactly-once it must be "
+        "convicted.",
         expect={
             AMO: NO_PLACE,
             ALO: Predicted(duplicated=Exactly(Select.BATCH)),
@@ -184,8 +186,8 @@ NETWORK_POINTS = (
 LOST_CHECKPOINT = Scenario(
     id="checkpoint-lost", failure_point="checkpoint-lost", pipeline=DATABASE, group="streaming",
     fault=Kill(InProgram(Role.DRIVER, "after-commit-log"), victims=(Role.DRIVER,), forget=Forget.CHECKPOINT),
-    because="The checkpoint folder is gone, and with it every position: the query begins at the beginning. Only a sink that "
-    "knows what it has keeps that from showing.",
+    because="The checkpoint folder is lost, and with it every position: the query begins at the first record. Only a sink that "
+    "recognises records absorbs the repeated ones.",
     expect={
         AMO: NotApplicable("the position is not kept in the checkpoint"),
         ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
@@ -195,9 +197,9 @@ LOST_CHECKPOINT = Scenario(
 ZOMBIE = Scenario(
     id="zombie-driver", failure_point="zombie-driver", pipeline=DATABASE, group="streaming",
     fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
-    because="The driver is stopped with a recorded batch that is not committed; another one takes over the checkpoint and does "
-    "all there is. Awake again, the first finds its entry of the commit log taken, and ends. With the position outside the "
-    "checkpoint nothing fences it: it goes on to the end, beside the other.",
+    because="The driver is paused with a recorded batch that is not committed. Another driver takes over the checkpoint and does "
+    "all the rest. When the first one wakes up, it finds its entry of the commit log taken, and ends. If the position is outside "
+    "the checkpoint, nothing fences the first driver: it goes on to the end, beside the other.",
     expect={
         AMO: Predicted(duplicated=Some(), control=True),
         ALO: Predicted(duplicated=Exactly(Select.BATCH)),
@@ -225,8 +227,8 @@ TASK_RETRIED = Scenario(
 TASK_BEFORE_OUTPUT = Scenario(
     id="executor-crash-before-output", failure_point="executor-crash-before-output", pipeline=DATABASE, group="streaming",
     fault=Kill(FETCHED, victims=(Role.EXECUTOR,)),
-    because="The executor dies while its task reads. The task runs again on the next one and reads the same offsets; what "
-    "reaches the database comes through the driver, once.",
+    because="The executor dies while its task reads. The task runs again on the next executor and reads the same offsets; the "
+    "results reach the database through the driver, once.",
     expect={
         semantic: Predicted(sign=DELIVERED_AGAIN, settings=on_executors(recipe(DATABASE, semantic)))
         for semantic in (AMO, ALO, EOS)
@@ -236,9 +238,9 @@ TASK_BEFORE_OUTPUT = Scenario(
 OVERTAKEN = Scenario(
     id="retention-overtakes-query", failure_point="retention-overtakes-query", pipeline=DATABASE, group="streaming",
     fault=Kill(InProgram(Role.DRIVER, "after-offset-log"), victims=(Role.DRIVER,), forget=Forget.RETENTION),
-    because="The driver is down for longer than the topic keeps its records: the planned batch is gone when the next one comes. "
-    "With failOnDataLoss the query ends with an error, at each start, until a person decides. It keeps its word by going no "
-    "further: stuck, not silent. What is gone no reader brings back.",
+    because="The driver is down for longer than the topic keeps its records: when the next one starts, the planned batch's "
+    "records are gone. With failOnDataLoss the query ends with an error, at each start, until a person decides. It breaks no "
+    "promise, because it does not go on: it is stuck, and it says so. No reader can bring the records back.",
     expect=dict.fromkeys((ALO, EOS), Predicted(lost=Exactly(Select.BATCH), control=True, stops="OffsetOutOfRange")),
 )  # fmt: skip
 
@@ -250,8 +252,8 @@ def goes_on(settings: Settings) -> Settings:
 
 OVERTAKEN_SILENTLY = replace(
     OVERTAKEN, id="retention-overtakes-query+go-on",
-    because="With failOnDataLoss=false the query warns in its log, continues after what is gone, and commits the batch. Sold as "
-    "at-least-once, or exactly-once, it must be convicted.",
+    because="With failOnDataLoss=false the query writes a warning to its log, continues after the lost records, and commits the "
+    "batch. Sold as at-least-once, or exactly-once, it must be convicted.",
     expect={
         AMO: Predicted(lost=Exactly(Select.BATCH), settings=goes_on(recipe(DATABASE, AMO))),
         ALO: Predicted(lost=Exactly(Select.BATCH), control=True, settings=goes_on(recipe(DATABASE, ALO))),
@@ -261,15 +263,15 @@ OVERTAKEN_SILENTLY = replace(
 STATE_POINTS = (
     Scenario(
         id="none", failure_point="none", pipeline=STATE, group="streaming", fault=NoFault(),
-        because="The baseline of the query with state: of each key it keeps every copy that it has seen.",
+        because="The baseline of the query with state: for each key the state has every copy that the query has seen.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     Scenario(
         id="driver-crash-mid-batch", failure_point="driver-crash-mid-batch", pipeline=STATE, group="streaming",
         fault=killed_at("before-recording"),
-        because="State and offsets go back together to the last committed batch, and the batch runs again on the state that it "
-        "began with. Results that take the place of older ones show nothing of it; results that are added show a part twice. "
-        "Without a checkpoint the state is gone with its driver.",
+        because="State and offsets go back together to the last committed batch, and the batch runs again with the state from "
+        "which it began. Results that replace older ones do not show that; results that are added show a part twice. Without a "
+        "checkpoint the state is lost with its driver.",
         expect={
             AMO: Predicted(lost=AtLeast()),
             ALO: Predicted(duplicated=Exactly(Select.BATCH_BEFORE_TARGET), sign=DELIVERED_AGAIN),
@@ -279,9 +281,9 @@ STATE_POINTS = (
     Scenario(
         id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=STATE, group="streaming",
         fault=killed_at("before-commit-log"),
-        because="The state of the batch is written and not committed: it goes back with the offsets, so that no record counts "
-        "twice in it. Without a checkpoint the state begins empty beside a position that goes on, and each result that it "
-        "replaces loses what was counted before.",
+        because="The state of the batch is written and not committed: it goes back with the offsets, so no record counts twice "
+        "in it. Without a checkpoint the state begins empty, although the position goes on, and each result that is replaced "
+        "loses the records counted before.",
         expect={
             AMO: Predicted(lost=Some()),
             ALO: Predicted(duplicated=Exactly(Select.BATCH)),
@@ -290,8 +292,8 @@ STATE_POINTS = (
     ),
     replace(
         LOST_CHECKPOINT, pipeline=STATE,
-        because="The state is gone with the offsets: the query begins at the beginning, and builds it again from the log, as "
-        "long as the log has it.",
+        because="The state is lost with the offsets: the query begins at the first record, and rebuilds the state from the log, "
+        "as long as the log has its records.",
         expect={
             AMO: NotApplicable("neither position nor state is kept in a checkpoint"),
             ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
@@ -327,13 +329,14 @@ PARTITIONS_ADDED = Scenario(
 )  # fmt: skip
 PARTITIONS_ADDED_UNSEEN = replace(
     PARTITIONS_ADDED, id="partitions-added+unseen", suite=Suite.NIGHT, fault=PartitionsAdded(BEFORE_SEND, asleep=Role.DRIVER),
-    because="The driver stands still (a long pause of its JVM) while the topic grows and all the rest is sent: the partitions "
-    "that it finds have records in them. It reads them from the earliest on, wherever the query began.",
+    because="The driver stands still (a long pause of its JVM) while the topic grows and all other records are sent: when it "
+    "finds the new partitions, they already have records. It reads them from the earliest record on, wherever the query began.",
 )  # fmt: skip
 PARTITIONS_ADDED_ASSIGNED = replace(
     PARTITIONS_ADDED, id="partitions-added+assigned",
-    because="The query was given its partitions (assign): nobody ever reads the new ones. It warns of nothing and does not end; "
-    "what goes there is not lost, for the topic has it, and it never arrives: convicted of being stuck.",
+    because="The query was given a fixed list of partitions (assign), so it never reads the new ones. It writes no warning and "
+    "does not end. Records in the new partitions are not lost, because the topic has them, but they never arrive: convicted of "
+    "being stuck.",
     expect={
         semantic: Predicted(left=Exactly(Select.ADDED), control=True, settings=assigned(recipe(DATABASE, semantic)))
         for semantic in (ALO, EOS)

@@ -78,23 +78,24 @@ NONE = of(
 PACED = tuple(
     replace(
         scenario, id="none+paced", pace_ms=100, suite=Suite.NIGHT,
-        because="Without a fault nothing is lost and nothing is duplicated. Nothing queues: a latency is no queue's length.",
+        because="Without a fault nothing is lost and nothing is duplicated. Records do not queue up, so latencies include no "
+        "waiting.",
     )
     for scenario in NONE
 )  # fmt: skip
 LATER_ON = of(
     (LATER,), "none", NoFault(),
-    "Results are sent by the clock, the last of them when nothing arrives any more: they are committed all the same.",
+    "A timer sends results, the last of them when no more input arrives: they are committed all the same.",
     alo=Predicted(), eos=Predicted(),
 )  # fmt: skip
 SENT_BY_THE_CLOCK = Predicted(sign=SENT_UNFED, settings=told(SOON_OVER, keeps_ms=2000))
 _UNFED = of(
     (LATER,), "streams-restarted-while-quiet",
     RestartedUnfed(OnWire(Role.PRODUCER, Api.END_TXN, RESPONSE)),
-    "The source falls silent; the application is told to end, and starts again; it sends by the clock what it had in its store, "
-    "and is told to end again. It was given nothing in between, so it has no position to commit: what it sent is committed all "
-    "the same. (Before 3.4 it is not, KAFKA-14294; and an end in order takes the store, from which it is gone, for committed: "
-    "all of it is lost, and nobody is told.)",
+    "The source gives no more records. The application is told to end, and starts again; a timer sends the results that were in "
+    "its store, and the application is told to end again. It got no input in between, so it has no position to commit; its "
+    "results are committed all the same. (Before 3.4 they are not, KAFKA-14294; an orderly shutdown takes the store, from which "
+    "they were removed, for committed: all of them are lost, and no error is reported.)",
     alo=NO_TRANSACTION, eos=SENT_BY_THE_CLOCK,
 )  # fmt: skip
 UNFED = tuple(
@@ -103,8 +104,9 @@ UNFED = tuple(
 )  # fmt: skip
 AFTER_OUTPUT = of(
     ALL_THREE, "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
-    "The result is stored, the position is not saved, and the instance dies. The record comes again: it is done again, and "
-    "counted again in a value whose changelog has it; a store of ids knows it. A transaction ends with its instance.",
+    "The result is stored, the position is not saved, and the instance dies. The record is delivered again: its work is done "
+    "again, and a value whose changelog has it counts it again; a store of ids recognises it. A transaction is aborted when its "
+    "instance dies.",
     alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
 )  # fmt: skip
 BEFORE_OFFSET_COMMIT = of(
@@ -119,13 +121,13 @@ AFTER_OFFSET_COMMIT = of(
 )  # fmt: skip
 BEFORE_OFFSETS = of(
     ALL_THREE, "streams-crash-before-offsets-in-tx", dies(Api.TXN_OFFSET_COMMIT, REQUEST),
-    "Result and changelog are in the transaction, the position is not yet, and the instance dies: all of it is aborted, the "
-    "local state is wiped, and made anew of what is committed of the changelog.",
+    "Result and changelog are in the transaction, the position is not yet, and the instance dies: all of it is aborted. The "
+    "local state is wiped, and rebuilt from the committed part of the changelog.",
     alo=NO_TRANSACTION, eos=holds(ABORTED),
 )  # fmt: skip
 BEFORE_COMMIT = of(
     ALL_THREE, "streams-crash-before-commit", dies(Api.END_TXN, REQUEST),
-    "The end of the transaction never arrives: result, changelog and position are aborted together.",
+    "The request to commit never arrives: result, changelog and position are aborted together.",
     alo=NO_TRANSACTION, eos=holds(ABORTED),
 )  # fmt: skip
 BEFORE_COMMIT_ACK = of(
@@ -152,9 +154,9 @@ def each(
 CHANGELOG_AHEAD = each(
     of(
         STATEFUL, "streams-changelog-ahead", dies(Api.PRODUCE, REQUEST),
-        "The changelog has what the record does to the state; its result never arrives, and the instance dies. At least once "
-        "the state stays ahead: a value counts the record twice, and a store of ids takes it for one that was here before: it "
-        "has no result, and never will. A transaction takes the state back, too.",
+        "The changelog has the record's change of the state; its result never arrives, and the instance dies. At least once the "
+        "state stays ahead: a value counts the record twice, and a store of ids takes it for a record that was here before, so "
+        "it never has a result. With exactly-once the change of the state is aborted, too.",
         alo=DUPLICATES, eos=holds(DELIVERED_AGAIN), dedup=LOSES_ALL_THE_SAME,
     ),
     told(ALO_SETTINGS, step=True), told(EOS_SETTINGS, step=True),
@@ -163,22 +165,23 @@ FLUSHED = dies(Api.PRODUCE, REQUEST)
 STATE_FLUSHED = each(
     of(
         (DEDUP,), "streams-state-flushed-uncommitted", FLUSHED,
-        "Neither changelog nor result has left the instance when it dies, and its local disk has the id. At least once that "
-        "state is taken up again, and the record taken for one that was here before; exactly once it is wiped.",
+        "Neither changelog nor result has left the instance when it dies, but its local disk has the id. At least once the "
+        "restarted instance uses that state, and takes the record for one that was here before; exactly once the state is wiped.",
         alo=LOSES_ALL_THE_SAME, eos=holds(DELIVERED_AGAIN),
     ) + of(
         (COUNT,), "streams-state-flushed-uncommitted", FLUSHED,
-        "The same. Where the key is in the changelog already, what is read of that, from where the state was committed, takes "
-        "the place of the value on the disk. Only what the changelog has not is left: a key that is new, and counted twice.",
+        "Neither changelog nor result has left the instance when it dies, but its local disk has the new value. If the key is in "
+        "the changelog already, the value that is read from there, from the state's committed position on, replaces the value on "
+        "the disk. Only a new key keeps the disk's value, and is counted twice.",
         alo=Predicted(duplicated=Exactly(NEW_KEY), sign=DELIVERED_AGAIN), eos=holds(DELIVERED_AGAIN),
     ),
     told(ALO_SETTINGS, flush=True), told(EOS_SETTINGS, flush=True),
 )  # fmt: skip
-FORGETS = " (It forgets its name, too: what it has left open is aborted when its time is over.)"
+FORGETS = " (The instance's id is lost with the disk, too, so its open transaction is aborted only when it times out.)"
 STATE_LOST = each(
     of(
         STATEFUL, "streams-state-lost", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE)),
-        "The instance dies and its disk with it: the state is made of the changelog, which has what the record did." + FORGETS,
+        "The instance dies and its disk is lost: the state is rebuilt from the changelog, which has its change." + FORGETS,
         alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
     ),
     ALO_SETTINGS, SOON_OVER,
@@ -186,7 +189,7 @@ STATE_LOST = each(
 RESTORE_CRASH = each(
     of(
         STATEFUL, "streams-restore-crash", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE), again=True),
-        "The instance dies, its disk with it, and then once more while it makes its state anew: only time is lost." + FORGETS,
+        "The instance dies, its disk is lost, and it dies again while it rebuilds its state: that only costs time." + FORGETS,
         alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
     ),
     ALO_SETTINGS, SOON_OVER,
@@ -203,8 +206,8 @@ TAKES_OVER = TakenOver(OnWire(APP, Api.PRODUCE, RESPONSE))
 TAKEN_OVER = each(
     of(
         ALL_THREE, "streams-taken-over", TAKES_OVER,
-        "The instance dies with its result stored, and another takes over its task: it makes the state of the changelog. What "
-        "was left open in a transaction keeps it waiting until the time-out.",
+        "The instance dies with its result stored, and another instance takes over its task: it rebuilds the state from the "
+        "changelog. If the dead instance left a transaction open, the other one waits until the transaction times out.",
         alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
     ),
     pair(ALO_SETTINGS), pair(SOON_OVER),
@@ -212,7 +215,8 @@ TAKEN_OVER = each(
 STANDBY = each(
     of(
         STATEFUL, "streams-taken-over", TAKES_OVER,
-        "The same, and the other has a standby of the state: a copy of the changelog, and no more than that.",
+        "The instance dies with its result stored, and another instance takes over its task. It has a standby of the state: a "
+        "copy of the changelog, and nothing more.",
         alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED), variant="+standby",
     ),
     pair(ALO_SETTINGS, 1), pair(SOON_OVER, 1),
@@ -221,13 +225,15 @@ WAKES_UP = Pause(OnWire(APP, Api.PRODUCE, REQUEST))
 ZOMBIE = each(
     of(
         (MAP, DEDUP), "streams-zombie", WAKES_UP,
-        "The instance is stopped with its result on the way; its group puts it out, another does the work; then it wakes up, "
-        "and the result arrives. At least once it stands beside the other's; the transaction that it is in never ends well.",
+        "The instance is paused with its result on the way. Its group removes it, and another instance does the work. Then the "
+        "first one wakes up, and its result arrives. At least once both results are stored; with exactly-once the late result's "
+        "transaction never commits.",
         alo=DUPLICATES, eos=holds(ABORTED),
     ) + of(
         (COUNT,), "streams-zombie", WAKES_UP,
-        "The same, and what arrives late is a value, and the state it is of: older than those of the other, and behind them. "
-        "At least once it is the last word, and what the other has folded in since is lost.",
+        "The instance is paused with its result on the way, another instance does the work, and then the late result arrives. "
+        "The result is a value with its state: older than those of the other instance, but after them in the log. At least once "
+        "the late value is the last one, and the records that the other instance has counted since are lost.",
         alo=Predicted(lost=Some(), control=True), eos=holds(ABORTED),
     ),
     pair(ALO_SETTINGS), pair(SOON_OVER),
@@ -235,15 +241,16 @@ ZOMBIE = each(
 REBALANCE = each(
     of(
         ALL_THREE, "streams-rebalance-mid-commit", Pause(OnWire(APP, Api.OFFSET_COMMIT, REQUEST)),
-        "The instance is stopped with its position on the way; another does the work meanwhile. Its position is refused.",
+        "The instance is paused with its position on the way, and another instance does the work meanwhile. The late position is "
+        "refused.",
         alo=DUPLICATES, eos=IN_TRANSACTION, dedup=holds(ABSORBED),
     ),
     pair(ALO_SETTINGS),
 ) + each(
     of(
         ALL_THREE, "streams-rebalance-mid-commit", Pause(OnWire(APP, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
-        "The instance is stopped between its position and its commit; another asks for that position, which is pending, and "
-        "waits. The first wakes up and commits: the other continues after it.",
+        "The instance is paused between its position and its commit. Another instance asks for that position, which is pending, "
+        "and waits. The first one wakes up and commits; the other continues after the position.",
         alo=NO_TRANSACTION, eos=holds(RESUMED_PAST), variant="+in-transaction",
     ),
     None, pair(EOS_SETTINGS),
@@ -251,9 +258,10 @@ REBALANCE = each(
 OUTLIVED = each(
     of(
         ALL_THREE, "streams-tx-outlived", TransactionTimeout(OnWire(APP, Api.END_TXN, REQUEST)),
-        "The instance is stopped for longer than its transaction may take: that is aborted. Then its commit is answered by "
-        "INVALID_TXN_STATE, and not by that it is fenced (KAFKA-19690 mended that for Produce): Kafka Streams 4.3.0 takes this "
-        "for no lost task, its thread ends, and the application with it. Started again it does the work again.",
+        "The instance is paused for longer than its transaction may take, and the transaction is aborted. Then the broker "
+        "answers its commit with INVALID_TXN_STATE, and not with the error for a fenced producer (KAFKA-19690 fixed that for "
+        "Produce only). Kafka Streams 4.3.0 does not take this for a lost task: its thread ends, and the application with it. "
+        "After a restart it does the work again.",
         alo=NO_TRANSACTION, eos=holds(ABORTED),
     ),
     None, SOON_OVER,
@@ -291,7 +299,8 @@ def by_heartbeats(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
 SELDOM = each(
     of(
         (MAP,), "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
-        "Committed every few seconds, and not after each record, as by default: all that was done since comes again.",
+        "Positions are committed every few seconds, as by default, and not after each record: all records worked on since then "
+        "are delivered again.",
         alo=Predicted(duplicated=AtLeast(Select.THROUGH_TARGET)), eos=holds(ABORTED), variant="+seldom-committed",
     ),
     replace(told(ALO_SETTINGS, each=False, commit_interval_ms=5000), topic=TopicSettings(partitions=1)),
@@ -306,8 +315,9 @@ NETWORK = of(
     "repeated request is recognised.", alo=holds(REPEATED_REQUEST), eos=holds(REPEATED_REQUEST),
 ) + of(
     ALL_THREE, "source-ack-lost", Drop(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)),
-    "Before the application: the ack of a source record is lost, and its producer sends it again. Two copies are two records, "
-    "unless a store of ids knows better.", alo=DUPLICATES, eos=holds(REPEATED_REQUEST), dedup=holds(ABSORBED),
+    "The fault strikes before the application: the ack of a source record is lost, and its producer sends it again. The two "
+    "copies are two records, unless a store of ids recognises the "
+    "second.", alo=DUPLICATES, eos=holds(REPEATED_REQUEST), dedup=holds(ABSORBED),
 )  # fmt: skip
 
 BY_HEARTBEATS = by_heartbeats((*NONE[:1], *AFTER_OUTPUT[1:], *BEFORE_COMMIT[2:], *TAKEN_OVER[1:], *ZOMBIE[1:], *OUTLIVED[2:]))

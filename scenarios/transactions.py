@@ -48,17 +48,17 @@ def convicted(found: Predicted) -> dict[str, Any]:
 LATE_COMMIT = Scenario(
     pipeline=PLAIN, id="late-commit", failure_point="late-transaction-end", group="transactions",
     fault=Late(END, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1), kill=True),
-    because="The request to commit arrives when its producer has asked again, and has begun the next transaction: that one "
-    "is committed by it, half done. Its producer dies; the successor finds nothing to abort and a cursor that is not past "
-    f"the record, and sends it again. {CONVICTED}",
+    because="The request to commit arrives late: its producer has sent it again meanwhile, and has begun the next transaction. "
+    "The late request commits that one half done. The producer dies. The restarted producer finds no transaction to abort and a "
+    f"cursor that has not passed the record, and sends it again. {CONVICTED}",
     **convicted(Predicted(duplicated=Exactly(Select.NEXT), control=True, settings=exactly_once())),
 )  # fmt: skip
 
 LATE_COMMIT_REVIVES = Scenario(
     pipeline=PLAIN, id="late-commit-of-an-aborted", failure_point="late-transaction-end", group="transactions",
     fault=Late(replace(END, occurrence=2), OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
-    because="The request to commit arrives in the next transaction, which the program then aborts: what had been sent in it "
-    f"is visible all the same, beside what the program sends in its place. {CONVICTED}",
+    because="The request to commit arrives late, in the next transaction, which the program then aborts: its records are visible "
+    f"all the same, as well as those that the program sends instead. {CONVICTED}",
     **convicted(Predicted(duplicated=Exactly(Select.NEXT), control=True, also=(Anomaly.RESURRECTED,),
                           settings=exactly_once(aborts_first=True))),
 )  # fmt: skip
@@ -66,7 +66,7 @@ LATE_COMMIT_REVIVES = Scenario(
 LATE_ABORT = Scenario(
     pipeline=PLAIN, id="late-abort", failure_point="late-transaction-end", group="transactions",
     fault=Late(END, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, occurrence=2)),
-    because="The request to abort arrives in the next transaction, between a record and its cursor: the record is aborted, "
+    because="The request to abort arrives late, in the next transaction, between a record and its cursor: the record is aborted, "
     f"the cursor is not, and the program is told that both are committed. {CONVICTED}",
     **convicted(Predicted(lost=Exactly(), control=True, settings=exactly_once(aborts_first=True))),
 )  # fmt: skip
@@ -79,30 +79,30 @@ LATE_COMMIT_FENCED = replace(
 
 END_LOST = Scenario(
     pipeline=PLAIN, id="transaction-end-lost", failure_point="transaction-end-lost", group="transactions", fault=Drop(END),
-    because="The request to commit never arrives. The client asks again, and that is all.",
+    because="The request to commit never arrives. The client sends it again, and nothing else happens.",
     expect={EOS: Predicted(sign=ENDED_AGAIN)},
 )  # fmt: skip
 
 END_ACK_LOST = Scenario(
     pipeline=PLAIN, id="transaction-end-ack-lost", failure_point="transaction-end-ack-lost", group="transactions",
     fault=Drop(OnWire(PRODUCER, Api.END_TXN, RESPONSE)),
-    because="The transaction is committed and the answer lost. The client asks again, and a coordinator that has committed "
-    "says so once more.",
+    because="The transaction is committed, and the answer is lost. The client sends the request again, and a coordinator that "
+    "has committed gives the same answer again.",
     expect={EOS: Predicted(sign=ENDED_AGAIN)},
 )  # fmt: skip
 
 OFFSETS_CRASH_BEFORE = Scenario(
     id="processor-crash-before-offsets", failure_point="processor-crash-in-transaction", group="transactions",
     pipeline=TOPIC_TO_TOPIC, fault=Kill(OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, REQUEST), (Role.PROCESSOR,)),
-    because="The result is in the transaction, its position never gets there, and the processor dies: both are aborted.",
+    because="The result is in the transaction, its position never arrives, and the processor dies: both are aborted.",
     expect={EOS: Predicted(sign=ABORTED)},
 )  # fmt: skip
 
 OFFSETS_CRASH_AFTER = replace(
     OFFSETS_CRASH_BEFORE, id="processor-crash-after-offsets",
     fault=Kill(OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, RESPONSE), (Role.PROCESSOR,)),
-    because="Result and position are in the transaction, and the processor dies before it commits: a position that is "
-    "pending is not a position, and the successor aborts it with the result.",
+    because="Result and position are in the transaction, and the processor dies before it commits. A pending position does not "
+    "count as saved, and the restarted processor aborts it with the result.",
 )  # fmt: skip
 
 BEFORE_SEND = InProgram(PRODUCER, "before-send")
@@ -118,38 +118,42 @@ def answered(at: OnWire) -> OnWire:
 
 
 ASKED = Predicted(sign=ASKED_AGAIN)
-IMPLICIT = NotApplicable("version 2 of the protocol has no such request: what is sent in a transaction is part of it")
+IMPLICIT = NotApplicable(
+    "version 2 of the protocol has no such request: sending to a partition in a transaction adds the partition"
+)
 BY_REQUEST: dict[str, Any] = {"expect": {EOS: ASKED}, "by_client": {"java<4": {EOS: ASKED}, "java": {EOS: IMPLICIT}}}
 
 PARTITIONS_LOST = Scenario(
     pipeline=PLAIN, id="add-partitions-lost", failure_point="add-partitions-lost", group="transactions", fault=Drop(PARTITIONS),
-    because="The coordinator is not told that the record's partition takes part, and the leader would refuse the record. The "
-    "client asks again before it sends it.",
+    because="The request to add the record's partition to the transaction never arrives, and without it the leader would refuse "
+    "the record. The client asks again before it sends the record.",
     **BY_REQUEST,
 )  # fmt: skip
 
 PARTITIONS_ACK_LOST = replace(
     PARTITIONS_LOST, id="add-partitions-ack-lost", failure_point="add-partitions-ack-lost", fault=Drop(answered(PARTITIONS)),
-    because="The partition takes part, and the client does not know. It asks again; a partition takes part once.",
+    because="The partition is added to the transaction, and the client does not know. It asks again; to add a partition twice "
+    "has no effect.",
 )  # fmt: skip
 
 PARTITIONS_LATE = replace(
     PARTITIONS_LOST, id="late-add-partitions", failure_point="late-transaction-call",
     fault=Late(PARTITIONS, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
-    because="The request to add a partition arrives in the next transaction, of which that is no part (or it is, where the next "
-    "record goes there too). It is added, and gets a marker more than it needs: nothing of the next transaction is there to be "
-    "shown or hidden.",
+    because="The request to add a partition arrives late, in the next transaction, which does not write to that partition (or "
+    "does, if the next record goes there). The partition is added, and gets one marker more than necessary: that marker affects "
+    "no record.",
 )  # fmt: skip
 
 GROUP_LOST = replace(
     PARTITIONS_LOST, id="add-offsets-lost", failure_point="add-offsets-lost", fault=Drop(GROUP),
     pipeline=TOPIC_TO_TOPIC,
-    because="The coordinator is not told that the group's positions take part. The client asks again before it sends them.",
+    because="The request to add the group's positions to the transaction never arrives. The client asks again before it sends "
+    "the positions.",
 )  # fmt: skip
 
 GROUP_ACK_LOST = replace(
     GROUP_LOST, id="add-offsets-ack-lost", failure_point="add-offsets-ack-lost", fault=Drop(answered(GROUP)),
-    because="The group's positions take part, and the client does not know. It asks again.",
+    because="The group's positions are added to the transaction, and the client does not know. It asks again.",
 )  # fmt: skip
 
 POSITION_LOST = replace(
@@ -160,15 +164,16 @@ POSITION_LOST = replace(
 POSITION_ACK_LOST = replace(
     GROUP_LOST, id="txn-offset-commit-ack-lost", failure_point="txn-offset-commit-ack-lost", fault=Drop(answered(POSITION)),
     by_client={},
-    because="The position is pending, and the client does not know. It sends it again: a position written twice is the same one.",
+    because="The position is pending, and the client does not know. It sends the position again: to write the same position "
+    "twice has no effect.",
 )  # fmt: skip
 
 IN_ORDER = replace(EXACTLY_ONCE_IN_TRANSACTION, topic=TopicSettings(partitions=1))
 GROUP_LATE = replace(
     GROUP_LOST, id="late-add-offsets", failure_point="late-transaction-call",
     fault=Late(GROUP, OnWire(Role.PROCESSOR, Api.PRODUCE, RESPONSE, offset=1)),
-    because="The request that the group's positions take part arrives in the next transaction. There they take part anyway: each "
-    "result brings its position, and what takes part takes part once.",
+    because="The request to add the group's positions arrives late, in the next transaction. That one adds them anyway, because "
+    "each result brings its position; to add them twice has no effect.",
     expect={EOS: replace(ASKED, settings=IN_ORDER)},
     by_client={"java<4": {EOS: replace(ASKED, settings=IN_ORDER)}, "java": {EOS: IMPLICIT}},
 )  # fmt: skip
@@ -182,33 +187,35 @@ WENT_BACK = Predicted(duplicated=Exactly(Select.NEXT), control=True, settings=IN
 
 POSITION_LATE = replace(
     GROUP_LOST, id="late-txn-offset-commit", failure_point="late-transaction-call", fault=LATE_INTO_NEXT,
-    because="The position of one transaction arrives in the next, behind that one's own, and is committed with it: the group's "
-    "position goes back by a record. The processor goes on and never looks; when it dies, its successor makes that record "
-    f"again. Nothing in the request says which transaction it belongs to. {CONVICTED}",
+    because="The position of one transaction arrives late, in the next one, after its own position, and is committed with it: "
+    "the group's position goes back by a record. The processor goes on without reading it. When it dies, the restarted "
+    "processor makes that result again. Nothing in the request says which transaction it belongs to. "
+    f"{CONVICTED}",
     expect={EOS: WENT_BACK}, by_client={"java<4": {EOS: WENT_BACK}, "java": {EOS: replace(ASKED, settings=IN_ORDER)}},
 )  # fmt: skip
 
 REQUEST_LATE = Scenario(
     pipeline=PLAIN, id="request-late", failure_point="request-late", group="transactions",
     fault=Late(OnWire(PRODUCER, Api.PRODUCE, REQUEST), OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
-    because="The record arrives when its client has sent it again, and the next one after it: a second copy, unless the broker "
-    "knows its sequence number, or its transaction is over. Where nobody sends again, it is merely late.",
+    because="The request arrives late: the client has sent the record again meanwhile, and the next one after it. The late "
+    "request adds a second copy, unless the broker knows its sequence number, or its transaction is over. A client that does not "
+    "send again has one copy, which is late.",
     expect={AMO: Predicted(sign=NOT_RESENT), ALO: DUPLICATES, EOS: Predicted(sign=REPEATED_REQUEST)},
 )  # fmt: skip
 
 COORDINATOR_CRASH_BEFORE_END = Scenario(
     pipeline=PLAIN, id="coordinator-crash-before-end", failure_point="coordinator-crash-before-end", group="transactions",
     deployment=Deployment.OWN, fault=Kill(END, (Role.BROKER,)),
-    because="The coordinator dies with the request to commit not yet seen. It reads its log, finds the transaction open, and is "
-    "asked again.",
+    because="The coordinator dies before it sees the request to commit. After the restart it reads its log, finds the "
+    "transaction open, and the client asks again.",
     expect={EOS: Predicted(sign=ENDED_AGAIN, settings=exactly_once())},
 )  # fmt: skip
 
 COORDINATOR_CRASH_BEFORE_END_ACK = replace(
     COORDINATOR_CRASH_BEFORE_END, id="coordinator-crash-before-end-ack", failure_point="coordinator-crash-before-end-ack",
     fault=Kill(answered(END), (Role.BROKER,)),
-    because="The transaction is committed and the coordinator dies before it says so. The client asks again, and is told of the "
-    "same end.",
+    because="The transaction is committed, and the coordinator dies before it answers. The client asks again, and gets the same "
+    "outcome.",
 )  # fmt: skip
 
 SOON_GIVEN_UP = replace(
@@ -221,17 +228,17 @@ COORDINATOR_FAILS_OVER = replace(
     COORDINATOR_CRASH_BEFORE_END, id="coordinator-fails-over-before-markers", deployment=Deployment.CLUSTER,
     failure_point="coordinator-crash-before-markers",
     fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, REQUEST), (Role.COORDINATOR,), late=Role.COORDINATOR),
-    because="The decision to commit is in the coordinator's log and its replicas; no marker is in any other. The coordinator "
-    "dies, and the broker that leads the log after it reads the decision, and has the markers written. (kafka-python 3.0.12 "
-    "finds that broker and asks it nothing, until it gives the next record up; our program then takes a new producer.)",
+    because="The decision to commit is in the coordinator's log and its replicas, but no partition has a marker yet. The "
+    "coordinator dies. The broker that takes over its log reads the decision, and has the markers written. (kafka-python 3.0.12 "
+    "finds that broker but sends it no request until it gives the next record up; our program then makes a new producer.)",
     expect={EOS: Predicted(sign=MARKED_AGAIN, settings=SOON_GIVEN_UP)},
 )  # fmt: skip
 
 COORDINATOR_FAILS_OVER_LATER = replace(
     COORDINATOR_FAILS_OVER, id="coordinator-fails-over-after-markers", failure_point="coordinator-crash-after-markers",
     fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, RESPONSE), (Role.COORDINATOR,), late=Role.COORDINATOR),
-    because="The markers are written, and the coordinator dies before it knows. The broker that leads its log after it has them "
-    "written again, and a log with two markers of one transaction shows its records once.",
+    because="The markers are written, and the coordinator dies before it knows. The broker that takes over its log has them "
+    "written again; a log with two markers of one transaction shows its records once.",
 )  # fmt: skip
 
 ONE_REPLICA = replace(exactly_once(aborts_first=True), topic=TopicSettings(partitions=1, replicas=1))
@@ -240,9 +247,10 @@ LEADER_CRASH_BEFORE_MARKERS = replace(
     COORDINATOR_FAILS_OVER, id="leader-crash-before-markers", failure_point="leader-crash-before-markers",
     fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, REQUEST, occurrence=2), (Role.LEADER,)),
     because="The decision to commit is in the coordinator's log, and the only replica of the record's partition dies before it "
-    "has the marker. The coordinator should send it again when that broker is back; Kafka 4.3 takes a partition without a "
-    "leader for a deleted one (KAFKA-20734), and the transaction for complete. The record waits in the log without a marker; "
-    "the next transaction of its producer is aborted, and that marker counts for both: acknowledged, committed and gone.",
+    "has the marker. The coordinator should send the marker when that broker is back. But Kafka 4.3 takes a partition without a "
+    "leader for a deleted one (KAFKA-20734), and the transaction for complete. The record stays in the log without a marker. The "
+    "next transaction of its producer is aborted, and that marker counts for both: the record was acknowledged and committed, "
+    "and is lost.",
     expect={EOS: Predicted(lost=Exactly(), control=True, settings=ONE_REPLICA)},
     by_system={"kafka<4.3": {EOS: Predicted(sign=MARKED_AGAIN, settings=ONE_REPLICA)}},
 )  # fmt: skip
@@ -261,22 +269,23 @@ CURSOR_FIRST = replace(exactly_once(), producer=replace(exactly_once().producer,
 TIMED_OUT = Scenario(
     pipeline=PLAIN, id="transaction-timed-out", failure_point="transaction-timed-out", group="transactions",
     fault=TransactionTimeout(END),
-    because="The producer is stopped for longer than its transaction may take, with everything sent: the coordinator aborts it, "
-    "and fences whoever wakes up. It is told so, ends, and is started again: the cursor was aborted with the record.",
+    because="The producer is paused for longer than its transaction may take, with everything sent. The coordinator aborts the "
+    "transaction and fences the producer. When that wakes up it is told so, ends, and is started again. The cursor was aborted "
+    "with the record, so it sends the record again.",
     expect={EOS: Predicted(sign=ABORTED, settings=short(exactly_once()))},
 )  # fmt: skip
 
 TIMED_OUT_CURSOR_OUTSIDE = replace(
     TIMED_OUT, id="control-timed-out-cursor-outside",
-    because="Control: the cursor is saved before the transaction and outside it. The record is aborted by the time-out, the "
-    "cursor is past it, and nobody sends it again.",
+    because="Control: the cursor is saved before the transaction and outside it. The time-out aborts the record, the cursor has "
+    "passed it, and it is not sent again.",
     expect={EOS: Predicted(lost=Exactly(), control=True, settings=short(CURSOR_FIRST))},
 )  # fmt: skip
 
 PROCESSOR_TIMED_OUT = replace(
     TIMED_OUT, pipeline=TOPIC_TO_TOPIC, fault=TransactionTimeout(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)),
-    because="The processor is stopped for longer than its transaction may take, and for less than its session: results and "
-    "position are aborted together, it is fenced, ends, and is started again.",
+    because="The processor is paused for longer than its transaction may take, but not longer than its session. Results and "
+    "position are aborted together; the processor is fenced, ends, and is started again.",
     expect={EOS: Predicted(sign=ABORTED, settings=short(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 
@@ -284,16 +293,16 @@ OWN_IDS = replace(exactly_once(), producer=replace(exactly_once().producer, own_
 
 ZOMBIE = Scenario(
     pipeline=PLAIN, id="zombie-producer", failure_point="zombie-producer", group="transactions", fault=Zombie(END),
-    because="The producer is stopped with its transaction open, and another begins with the same transactional id: that aborts "
-    "the transaction, and fences the first. When that one wakes up and commits, it is refused.",
+    because="The producer is paused with its transaction open, and another one begins with the same transactional id: that "
+    "aborts the transaction, and fences the first producer. When that one wakes up and commits, it is refused.",
     expect={EOS: Predicted(sign=ABORTED, settings=exactly_once())},
 )  # fmt: skip
 
 ZOMBIE_WITH_OWN_ID = replace(
     ZOMBIE, id="control-zombie-producer-own-id",
-    because="Control: each producer has a transactional id of its own (a host name, a process id), and none fences another. The "
-    "second finds the cursor of the last committed transaction and sends the record; the first wakes up, commits it too, and "
-    "goes on.",
+    because="Control: each producer has a transactional id of its own (a host name, a process id), so none fences another. The "
+    "second one finds the cursor of the last committed transaction and sends the record. The first one wakes up, commits it too, "
+    "and goes on.",
     expect={EOS: Predicted(duplicated=AtLeast(), control=True, settings=OWN_IDS)},
 )  # fmt: skip
 

@@ -83,7 +83,7 @@ VARIANTS = (
         at_least_once=Predicted(duplicated=Exactly(Select.UNIT), settings=BATCHES_ALO),
     ),
     variant(
-        ACK_LOST, "pipelined", "With the connection every answer under way is lost: at least the target is stored twice.",
+        ACK_LOST, "pipelined", "All answers on the way are lost with the connection: at least the target is stored twice.",
         at_least_once=Predicted(duplicated=AtLeast(), settings=PIPELINED),
     ),
     variant(
@@ -96,12 +96,12 @@ VARIANTS = (
     ),
     variant(
         CONSUMER_CRASH_BEFORE_COMMIT, "auto-commit",
-        "Control, a literal recipe: auto-commit is sold as at-most-once. It saves the position of what was returned by "
-        "an earlier poll, some time later: what was recorded since the last one is recorded again.",
+        "Control, a published recipe: auto-commit, sold as at-most-once. It saves the position of an earlier poll's records, "
+        "some time later: records recorded since the last save are recorded again.",
         at_most_once=Predicted(duplicated=AtLeast(), control=True, settings=AUTO_COMMIT),
     ),
     variant(
-        NONE, "one-ack-idempotent", "A literal recipe: acks=1 together with idempotence. The client refuses it.",
+        NONE, "one-ack-idempotent", "A published recipe: acks=1 together with idempotence. The client refuses it.",
         at_most_once=RefusedByClient(ONE_ACK_IDEMPOTENT, "idempotence needs the acks of all in-sync replicas"),
     ),
 )  # fmt: skip

@@ -62,9 +62,9 @@ CONSUMER = Scenario(
 PROCESSOR = Scenario(
     id="zombie-processor", failure_point="zombie-consumer", group="zombies", pipeline=TOPIC_TO_TOPIC,
     fault=Pause(InProgram(Role.PROCESSOR, "before-recording")),
-    because="The zombie's transaction carries the group metadata of the poll that gave it the record: its offsets are "
-    "refused, its transaction is aborted. (It then takes a new producer: kafka-python 3.0.12 would send the refused offsets "
-    "again in its next transaction, and take the position of the one that took over back.)",
+    because="The zombie's transaction carries the group metadata of the poll that gave it the record: its offsets are refused, "
+    "and its transaction is aborted. (It then makes a new producer: kafka-python 3.0.12 would send the refused offsets again in "
+    "its next transaction, and set back the position of the member that took over.)",
     expect={EOS: Predicted(sign=ABORTED, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 
@@ -77,16 +77,17 @@ def patient(settings: Settings) -> Settings:
 OVERTAKEN = replace(
     PROCESSOR, id="zombie-processor-overtaken", suite=Suite.NIGHT,
     fault=StaleMember(OnWire(Role.PROCESSOR, Api.PRODUCE, REQUEST), until=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)),
-    because="The zombie goes on when another has done its work, and after it was told that its group has removed it. The group "
-    "metadata of its poll is that of a removed member, so its offsets are refused and its transaction is aborted.",
+    because="The zombie goes on after another member has done its work, and after the group has told the zombie that it was "
+    "removed. The group metadata of its poll is that of a removed member, so its offsets are refused and its transaction is "
+    "aborted.",
     expect={EOS: Predicted(sign=ABORTED, settings=patient(pair(EXACTLY_ONCE_IN_TRANSACTION)))},
 )  # fmt: skip
 
 LATE_METADATA = replace(
     OVERTAKEN, id="control-group-metadata-at-commit", suite=Suite.DAY,
-    because="Control: as zombie-processor-overtaken, but for group metadata taken at commit time, which is that of the new "
-    "generation. The zombie is not fenced: what it commits stands beside the result of the member that took over. What that one "
-    "had in hand when the group gathered may go the same way.",
+    because="Control: as zombie-processor-overtaken, but the processor takes the group metadata at commit time, which is that of "
+    "the new generation. So the zombie is not fenced: its result is committed as well as that of the member that took over. "
+    "Records that this member had in hand during the rebalance may be duplicated in the same way.",
     expect={EOS: Predicted(duplicated=AtLeast(), control=True, settings=patient(at_commit(pair(EXACTLY_ONCE_IN_TRANSACTION))))},
 )  # fmt: skip
 
@@ -109,10 +110,10 @@ PROCESSOR_COMES_BACK = comes_back({EOS: EXACTLY_ONCE_IN_TRANSACTION})
 ABSENT = Scenario(
     pipeline=PLAIN, id="absent-while-others-work", failure_point="absent-from-group", group="zombies",
     fault=MissedRebalance(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
-    because="A newcomer makes the group gather, and one member's request to join is on its way for so long that the group goes "
-    "on without it. Another has its partition meanwhile, and works on it to the end. Then the member joins anew, and is given "
-    "its partition again: it goes on from the position that was saved, and has nothing left to do. (kafka-python 3.0.12 goes on "
-    "from the position that it had: put out while it was joining, it forgets its membership, and not its partitions.)",
+    because="A newcomer starts a rebalance, and one member's request to join takes so long that the group goes on without it. "
+    "Meanwhile another member has its partition and does all the work on it. Then the late member joins again, and is given its "
+    "partition again: it goes on from the saved position, and has nothing left to do. (kafka-python 3.0.12 goes on from its own "
+    "old position: if the group removes it while it joins, it forgets its membership, but not its partitions.)",
     expect=PLAIN_COMES_BACK,
     by_client={"kafka-python<3": PLAIN_COMES_BACK, "kafka-python": goes_back(PLAIN_COMES_BACK)},
 )  # fmt: skip
@@ -128,9 +129,9 @@ IN_TRANSACTION = Scenario(
     id="rebalance-in-transaction", failure_point="rebalance-in-transaction", group="zombies",
     pipeline=TOPIC_TO_TOPIC,
     fault=Pause(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
-    because="A processor is stopped between its offsets and its commit; the group puts it out, and another asks for the position "
-    "of its partition. That is pending, and the other waits until the transaction has ended. The first one wakes up and commits: "
-    "its offsets were taken while it was a member. The other continues after them.",
+    because="A processor is paused between its offsets and its commit. The group removes it, and another processor asks for the "
+    "position of its partition. That position is pending, so the other processor waits until the transaction has ended. The "
+    "first one wakes up and commits: the broker took its offsets while it was a member. The other continues after them.",
     expect={EOS: Predicted(sign=RESUMED_PAST, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 
@@ -140,9 +141,9 @@ UNCOMMITTED = pair(
 
 PENDING_IGNORED = replace(
     IN_TRANSACTION, id="rebalance-in-transaction+uncommitted", suite=Suite.NIGHT,
-    because="Control: the processors read uncommitted, and then their clients don't wait for positions that are pending. The "
-    "other goes on from the position before, makes the record again, and both commit. (The Java client waits whatever it reads: "
-    "it asks for stable positions always.)",
+    because="Control: the processors read uncommitted, and then their clients do not wait for pending positions. The other "
+    "processor goes on from the position before, makes the result again, and both commit. (The Java client always asks for "
+    "stable positions, so it waits at any isolation level.)",
     expect={EOS: Predicted(duplicated=Exactly(), control=True, settings=UNCOMMITTED)},
     by_client={"java": {EOS: Predicted(sign=RESUMED_PAST, settings=UNCOMMITTED)}},
 )  # fmt: skip
@@ -156,10 +157,11 @@ BROKER_AWAY = Scenario(
     pipeline=PLAIN,
     id="broker-away-beyond-session", failure_point="broker-away-beyond-session", group="zombies", deployment=Deployment.OWN,
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.BROKER,), outlasting=True), suite=Suite.NIGHT,
-    because="The broker is away for longer than the session of a static member, which is about to save its position. Nobody put "
-    "it out: the group is as it was when the broker is back, and gives it as long again. It goes on, if not with a record that "
-    "is delivered once more. (librdkafka times its session out by itself and forgets its member id; while the commit waits "
-    "it sends a heartbeat without that id, is refused as if another had its place, and reads nothing any more: its issue 3437.)",
+    because="The broker is down for longer than the session of a static member, which is about to save its position. The group "
+    "does not remove the member: when the broker is back, the group is as before, and the session starts anew. The member goes "
+    "on, possibly with a record that is delivered once more. (librdkafka ends its session by itself and forgets its member id; "
+    "while the commit waits it sends a heartbeat without that id. The broker refuses it as if another process had the same "
+    "static id, and the member reads nothing any more: librdkafka issue 3437.)",
     expect={ALO: Predicted(duplicated=Permitted(), settings=SHORT_SESSION)},
     by_client={"confluent-kafka": {ALO: Predicted(left=AtLeast(Select.NEXT), control=True, settings=SHORT_SESSION)}},
 )  # fmt: skip
@@ -168,15 +170,15 @@ BY_HEARTBEATS = (
     by_heartbeats(CONSUMER),
     by_heartbeats(
         PROCESSOR,
-        "The zombie's transaction carries the group metadata of the poll that gave it the record, with a member epoch in the "
-        "place of a generation: its offsets are refused, its transaction is aborted.",
+        "The zombie's transaction carries the group metadata of the poll that gave it the record, with a member epoch in place "
+        "of a generation: its offsets are refused, and its transaction is aborted.",
     ),
     by_heartbeats(
         ABSENT,
-        "A newcomer joins, and one member's heartbeats are on their way for so long that the group goes on without it: they, and "
-        "no joining, say that it lives. Another has its partition meanwhile, and works on it to the end. Then its heartbeat is "
-        "refused, it joins anew, and is given a partition for itself: it goes on from the position that was saved. (Assignments "
-        "are sticky: with no more partitions than others it would be given none.)",
+        "A newcomer joins, and one member's heartbeats take so long that the group goes on without that member: in this protocol "
+        "only heartbeats tell that a member lives. Meanwhile another member has its partition and does all the work on it. Then "
+        "the late heartbeat is refused, and the member joins again. It is given a partition of its own, and goes on from the "
+        "saved position. (Assignments are sticky: if there were not more partitions than other members, it would be given none.)",
         fault=MissedRebalance(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE), by=Api.CONSUMER_GROUP_HEARTBEAT),
         expect={
             AMO: Predicted(sign=DELIVERED_AGAIN, settings=pair(AT_MOST_ONCE)),
