@@ -1,4 +1,4 @@
-"""Checking a declared pipeline: a dry run, the plan that follows from it, and the faults."""
+"""Checks a declared pipeline: a dry run, the plan made from it, and the runs with faults."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 DRY_RUNS = "dry-runs"
 REHEARSAL = "rehearsal"
-"""How the runs without a fault beside the dry run are called, with a number behind."""
+"""The name of the runs without a fault beside the dry run; a number follows it."""
 _PLUMBING = frozenset({"ApiVersions", "Metadata", "CONNECT", "STOMP"})
 UNITS = 3
-"""How many requests' worth of records are offered, so that there is load before and after the fault."""
+"""How many requests' worth of records a check offers, so that there is load before and after the fault."""
 MOST, MOST_S = 2000, 20.0
-"""The most records, and the most seconds of them, that a check offers without being told to."""
+"""The most records, and the most seconds they may take, that a check offers if the declaration does not ask for more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the wire saw of one stage in the dry run: client ids, how many connections, which requests and how many.
+    """What the wire saw of one stage in the dry run: client ids, number of connections, number of requests of each kind.
 
-    ``answers``: which answers it got, and how often. ``processes``: the processes that own the connections still open when the
-    kernel was asked. ``written``: the durable writes that the tracer saw.
+    ``answers``: number of answers of each kind. ``processes``: the processes that owned the connections that were open when
+    lostack asked the kernel. ``written``: the durable writes that the tracer saw.
     """
 
     clients: tuple[str, ...]
@@ -59,23 +59,23 @@ class Seen:
     processes: tuple[Owner, ...] = ()
     written: Written = UNWATCHED
     unit: int = 0
-    """The most records that one request of it sent, or saved a position behind."""
+    """The most records that one request sent, or that one request saved a position behind."""
     seconds: float = 0.0
     """Seconds from the wire's first line about a record to its last."""
 
     @property
     def steps(self) -> frozenset[str]:
-        """Which steps were seen on its connections, of either side."""
+        """The steps that the wire saw on its connections: requests and answers."""
         return frozenset({*self.requests, *self.answers})
 
     def reading(self, pipeline: Pipeline) -> int:
-        """Return how many of its processes read."""
+        """Return how many processes of the stage read records."""
         return sum(pipeline.dialect.reads[0].label in owner.requests for owner in self.processes)
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One process of a stage, its connections and the requests on them."""
+    """One process of a stage, the number of its connections, and the requests on them."""
 
     pid: int
     command: str
@@ -85,9 +85,9 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """A dry run, and what was seen of whether cells can run side by side.
+    """A dry run, and whether cells can run side by side.
 
-    ``jobs``: how many may be under way at once; ``because``: why it is one alone, or nothing.
+    ``jobs``: how many cells may run at once; ``because``: why only one may, or empty.
     """
 
     dry: CellResult
@@ -97,7 +97,7 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of one pipeline. ``jobs``: how many of its cells are under way at once, each on a broker of its own."""
+    """One check of one pipeline. ``jobs``: how many of its cells run at once, each on a broker of its own."""
 
     pipeline: Pipeline
     system: DeclaredSystem
@@ -107,7 +107,7 @@ class Check:
     jobs: int = 1
 
     def dry_run(self, progress: Progress, *, brief: bool = False) -> CellResult:
-        """Run it without a fault. ``brief``: another such run comes, which waits for what comes late.
+        """Run the pipeline without a fault. ``brief``: do not wait for late records, because another such run will.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -116,9 +116,9 @@ class Check:
         return self._dry_runs(1, progress, brief=brief)[0]
 
     def rehearsed(self, progress: Progress, *, brief: bool = False) -> Rehearsed:
-        """Run it without a fault, as often side by side as cells are to be; where that fails, alone, as all cells are then.
+        """Run the pipeline without a fault, ``jobs`` times side by side; if one fails, run it alone, and all cells one at a time.
 
-        ``brief``: another run without a fault comes, which waits for what comes late.
+        ``brief``: do not wait for late records, because another run without a fault will.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -130,12 +130,12 @@ class Check:
             failed = [result for result in (dry, *others) if result.verdict.kind is not Kind.KEPT]
             if not failed:
                 return Rehearsed(dry, self.jobs)
-            because = f"of {self.jobs} runs without a fault side by side one was {failed[0].verdict.kind}"
-            progress.say(f"{because} ({failed[0].verdict.reason}); once more, alone")
+            because = f"one of {self.jobs} runs without a fault side by side was {failed[0].verdict.kind}"
+            progress.say(f"{because} ({failed[0].verdict.reason}); it runs again alone")
         return Rehearsed(self.dry_run(progress, brief=brief), 1, because)
 
     def _dry_runs(self, count: int, progress: Progress, *, brief: bool) -> Sequence[CellResult]:
-        """Run it without a fault so many times side by side; the first run's durable writes are watched."""
+        """Run the pipeline without a fault ``count`` times side by side; the tracer watches the first run's durable writes."""
         [without] = [scenario for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
         first = replace(without, fault=NoFault(watched=True))
         others = [replace(without, id=f"{REHEARSAL}-{number}") for number in range(2, count + 1)]
@@ -150,7 +150,7 @@ class Check:
     def plan(
         self, seen: Mapping[str, Seen], only: Sequence[str] = ()
     ) -> tuple[tuple[DeclaredCell, ...], tuple[DeclaredCell, ...]]:
-        """Return the cells that are to run and those that do not apply.
+        """Return the cells to run and those that do not apply.
 
         Raises:
             DeclarationError: a name is unknown, or records cannot be told apart.
@@ -163,7 +163,7 @@ class Check:
         names = [point.id for point in points]
         for name in only:
             if name not in names:
-                raise DeclarationError(f"no failure point is called {name}; {nearest(name, names)}")
+                raise DeclarationError(f"there is no failure point {name}; {nearest(name, names)}")
         asked = [point for point in points if point.id in only or (not only and not left_over(self.pipeline, point))]
         cells = cells_of(self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0])
         for cell in cells:
@@ -174,7 +174,7 @@ class Check:
     def faults(
         self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], progress: Progress, untried: Sequence[str] = ()
     ) -> SavedRun:
-        """Run the faults; ``untried``: what is to be said of stages that none of these cells kills."""
+        """Run the cells with faults. ``untried``: sentences about the stages that none of these cells kills."""
         return self._run(cells, rest, self.reports, progress, untried, jobs=self.jobs)
 
     def _run(
@@ -192,14 +192,14 @@ class Check:
 
 
 def at_once(jobs: int, because: str) -> str:
-    """Say how many cells are under way at once, and why it is one alone."""
+    """Say how many cells run at once, and why if only one does."""
     if jobs > 1:
         return f"{jobs} cells at once, each on a broker of its own"
     return f"one cell at a time{because and f': {because}'}"
 
 
 def seen_in(result: CellResult) -> dict[str, Seen]:
-    """Return what the wire saw of each stage, by its role."""
+    """Return what the wire saw of each stage, by role; nothing if the history cannot be read."""
     try:
         history = read_history(result.directory / HISTORY)
     except HistoryError:
@@ -229,7 +229,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
 
 
 def unit_of(events: Iterable[Event]) -> int:
-    """Return the most records that one request sent, or saved a position behind."""
+    """Return the most records that one request sent, or that one request saved a position behind."""
     units: Counter[str] = Counter()
     saved: dict[tuple[str, str, int], int] = {}
     for event in events:
@@ -243,10 +243,10 @@ def unit_of(events: Iterable[Event]) -> int:
 
 
 def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | None]:
-    """Return how many records the cells have, and why that may not be enough, or ``None``.
+    """Return how many records the cells have, and why that may be too few, or ``None``.
 
-    Where lostack offers them, they come in waves. Where a producer has all from the start, it takes more of them: the wire holds
-    its requests, and parts none.
+    If lostack offers the records, they come in waves. A producer that has all records from the start needs more of them, because
+    the wire can hold its requests but not split them.
     """
     need = UNITS * max((one.unit for one in seen.values()), default=0)
     if pipeline.input.kind not in {InputKind.FILE, InputKind.OWN}:
@@ -256,16 +256,16 @@ def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | Non
         return pipeline.records, few
     took_s = max(one.seconds for one in seen.values()) * need / pipeline.records
     role = max(seen, key=lambda each: seen[each].unit)
-    because = f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, and {need} are wanted"
+    because = f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, so {need} are needed"
     if pipeline.input.kind is InputKind.OWN:
-        return pipeline.records, f"{because}: let the producer make that many (records = {need})"
+        return pipeline.records, f"{because}: let the producer make {need} records, and set records = {need}"
     if need > MOST or took_s > MOST_S:
-        return pipeline.records, f"{because}, which is more than {MOST}, or takes longer than {MOST_S:g} s: say records = {need}"
+        return pipeline.records, f"{because}, which is more than {MOST} or takes longer than {MOST_S:g} s: set records = {need}"
     return need, few
 
 
 def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, Seen]) -> str | None:
-    """Say that each request of the producer may have held all of a partition, or ``None``: more records part none then."""
+    """Say that one request may hold all records of a partition, or return ``None``. More records then give no more requests."""
     producer = next((str(stage.known) for stage in pipeline.stages if stage.role is Role.PRODUCER), "")
     count = seen[producer].requests.get(pipeline.dialect.label(Moment.SEND), 0) if producer in seen else 0
     if not pipeline.dialect.logs or not 0 < count <= pipeline.partitions:
@@ -292,26 +292,26 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
 def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...]:
     """Return a sentence for each stage that no scenario kills: its behaviour in a crash is untested.
 
-    Also for a reader that keeps its own position, if no scenario kills it at a durable write. The place between its result and
-    its position is then untested, and that is where such programs go wrong.
+    Also for a reader that keeps its own position, if no scenario kills it at a durable write. Then a crash between result and
+    position is untested, and that is where such programs fail.
     """
     found = []
     for stage in pipeline.stages:
         kills = [scenario for scenario in scenarios if stage.known in scenario.fault.evidence().killed]
         reasons = [each.because for each in (s.expect[pipeline.claims] for s in kills) if isinstance(each, NotApplicable)]
         if len(reasons) == len(kills):
-            why = f", for {reasons[0]}" if reasons else ""
+            why = f" ({reasons[0]})" if reasons else ""
             found.append(f"The {stage.known} is not tried: no failure point kills it{why}.")
             continue
         at_writes = [s.expect[pipeline.claims] for s in kills if s.failure_point == AT_WRITE]
         if stage.position == "elsewhere" and at_writes and all(isinstance(each, NotApplicable) for each in at_writes):
             why = next(each.because for each in at_writes if isinstance(each, NotApplicable))
-            found.append(f"Between its result and its position the {stage.known} is not tried: {why}.")
+            found.append(f"A crash of the {stage.known} between its result and its position is not tried: {why}.")
     return tuple(found)
 
 
 def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]) -> Iterator[str]:
-    """Yield the plan as lines: what the stages did in the dry run, which faults will strike, which do not apply and why."""
+    """Yield the plan as lines: the requests of the stages in the dry run, the faults to come, and those that do not apply."""
     records, short = enough(pipeline, seen)
     load = f"{counted(records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
     yield f"{pipeline.name} claims {pipeline.claims}: {load}"
@@ -337,7 +337,7 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
 
 
 def without_folders(command: str) -> str:
-    """Return a command without the folders of what it names.
+    """Return a command without the folders in it.
 
     >>> without_folders("/shop/.venv/bin/python -u book.py /shop/reports/1/work/shop.db")
     'python -u book.py shop.db'

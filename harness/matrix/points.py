@@ -1,6 +1,6 @@
-"""The points that every system has, side by side: what each calls them, what is predicted there, and what was measured.
+"""Tables of the failure points that every system has: the system's name for each, the prediction, and what was measured.
 
-A system names its lines (:class:`~harness.interfaces.PointsLine`); everything else is its scenarios'. Pure but for the registry.
+A system names its lines (:class:`~harness.interfaces.PointsLine`); everything else comes from its scenarios in the registry.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
     Measured = Mapping[str, Mapping[int, bool]]
-    """By cell, without its runtime and seed: whether a seed came out as predicted."""
+    """By cell (without its runtime and seed) and seed: whether the outcome was the predicted one."""
 
 POINTS: Final = {
     "request-lost": "send lost",
-    "ack-lost": "its receipt lost",
-    "producer-crash-before-ack": "producer dies before it reads that",
+    "ack-lost": "receipt lost",
+    "producer-crash-before-ack": "producer dies before it reads the receipt",
     "delivery-lost": "delivery lost",
     "commit-lost": "acknowledgement lost",
-    "commit-ack-lost": "its answer lost",
+    "commit-ack-lost": "answer to the acknowledgement lost",
     "consumer-crash-before-recording": "consumer dies before its work",
     "consumer-crash-before-commit": "consumer dies after its work",
 }
-"""Each by the name of its failure point."""
+"""The heading of each column, by failure point."""
 NOTHING, UNTRIED, OTHERWISE, BREAKS = "n/a", "?", "✗", "⚖"
 LEGEND: Final = (
     "Each cell: at-most-once, at-least-once, exactly-once. **L** the record must be lost, **L+** with others, **D** it must be "
     "duplicated, (L) and (D) may be; **S** all stands still; 0 nothing is lost and nothing is duplicated, and a sign shows what "
-    f"protected it; {NOTHING} the point does not exist there, or a library's clock decides what comes of it (the system's page "
+    f"protected it; {NOTHING} the point does not exist there, or a library's clock decides the outcome (the system's page "
     "says which); ¹ by other settings than the semantic's own; "
     f"{BREAKS} the promise must be seen broken there. "
-    f"{UNTRIED} predicted, and not yet run; {OTHERWISE} came out otherwise."
+    f"{UNTRIED} predicted, but not yet run; {OTHERWISE} had another outcome."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A semantic at a point of a line. ``name``: of its cells, without runtime and seed."""
+    """One semantic at a point of a line. ``name``: the name of its cells, without runtime and seed."""
 
     name: str
     theory: Expectation | None
 
     def text(self, measured: Measured) -> str:
-        """Return what it shows."""
+        """Return the text of the cell: the prediction, and a mark for what was measured."""
         if not isinstance(self.theory, Predicted):
             return NOTHING
         seeds = measured.get(self.name, {})
@@ -69,7 +69,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A point of a line, and its scenario, where there is one."""
+    """A point of a line, and its scenario (or ``None``)."""
 
     line: PointsLine
     system: str
@@ -77,7 +77,7 @@ class Place:
     scenario: Scenario | None
 
     def cells(self) -> Iterator[Cell]:
-        """Yield its semantics."""
+        """Yield a cell for each semantic."""
         for semantic in Semantic:
             wanted = self.line.scenarios.get(self.point, self.point)
             there = self.scenario is not None and semantic in self.scenario.expect
@@ -104,7 +104,7 @@ def _place(line: PointsLine, system: str, point: str, scenarios: Iterable[Scenar
 
 
 def symbol(theory: Predicted) -> str:
-    """Return what theory predicts, in a letter or two.
+    """Return what theory predicts, in one or two letters.
 
     >>> from harness.model.prediction import Exactly
     >>> symbol(Predicted()), symbol(Predicted(lost=AtLeast())), symbol(Predicted(duplicated=Exactly()))
@@ -123,7 +123,7 @@ def _letter(name: str, prediction: Prediction) -> str:
 
 
 def words(scenario: Scenario, client: str) -> str:
-    """Return what is lost there, or where a process dies, in the words of a client's protocol or of our programs."""
+    """Return which frame is lost, or where a process dies, in the words of a client's protocol or of lostack's programs."""
     at = getattr(scenario.fault, "at", None)
     if isinstance(at, OnWire):
         step = ACTS[CLIENTS[client]].get(at.api) if isinstance(at.api, Act) else at.api
@@ -138,7 +138,7 @@ def _words(place: Place) -> str:
 
 
 def measured_in(results: Iterable[CellResult]) -> dict[str, dict[int, bool]]:
-    """Return of saved cells that have ended, by cell and seed, whether they came out as predicted, in each run of several."""
+    """Return, by cell and seed, whether saved cells had the predicted outcome: in every run, if a cell was run several times."""
     found: dict[str, dict[int, bool]] = defaultdict(dict)
     for result in results:
         if not result.ended:
@@ -160,19 +160,19 @@ def table(measured: Measured) -> str:
 
 
 def vocabulary() -> str:
-    """Return in Markdown what each system calls the points; an arrow says which way what is lost, or not read, goes."""
+    """Return in Markdown each system's name for the points. An arrow shows the direction of a frame that is lost or not read."""
     rows = [["system, protocol", *POINTS.values()], ["---"] * (len(POINTS) + 1)]
     return _markdown([*rows, *([line[0].line.title, *map(_words, line)] for line in places())])
 
 
 def semantics() -> str:
-    """Return in Markdown what each semantic is made of."""
+    """Return in Markdown the settings that make each semantic, by system."""
     rows = [["system, protocol", *Semantic], ["---"] * (len(Semantic) + 1)]
     return _markdown([*rows, *([line[0].line.title, *line[0].line.semantics] for line in places())])
 
 
 def reasons() -> str:
-    """Return in Markdown why each system does at each point what it does, and why some have none."""
+    """Return in Markdown why each prediction holds, and why some points do not apply."""
     told: list[str] = []
     for line in places():
         told += [f"### {line[0].line.title}", ""]
@@ -187,7 +187,7 @@ def reasons() -> str:
 
 
 def page(measured: Measured) -> str:
-    """Return all of it."""
+    """Return the whole page in Markdown: the table, its legend, names, semantics and reasons."""
     return "\n".join((table(measured), LEGEND, "", vocabulary(), semantics(), reasons()))
 
 

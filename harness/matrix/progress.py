@@ -1,4 +1,4 @@
-"""What a run shows while it works: live on a terminal, plain lines elsewhere (CI)."""
+"""The progress of a run: a live display on a terminal, plain lines elsewhere (CI)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_progress(stream: IO[str]) -> Iterator[Progress]:
 
 
 class _Lines:
-    """One line per event."""
+    """Shows progress as one line per ended cell."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -44,19 +44,19 @@ class _Lines:
         self._done = 0
 
     def say(self, text: str) -> None:
-        """Print it."""
+        """Print a line."""
         self._console.print(Text(visible(text)))
 
     def planned(self, cells: Sequence[Cell]) -> None:
-        """Say how many."""
+        """Print how many cells are planned."""
         self._total, self._done = len(cells), 0
         self.say("1 cell" if self._total == 1 else f"{self._total} cells")
 
     def began(self, cell: Cell) -> None:
-        """Print nothing; the cell's end is printed."""
+        """Print nothing: a cell has one line, at its end."""
 
     def ended(self, result: CellResult) -> None:
-        """Print the verdict, the cell and why."""
+        """Print the verdict, the cell and the reason."""
         self._done += 1
         self._console.print(self._line(result))
 
@@ -71,7 +71,7 @@ class _Lines:
 
 
 class _Live(_Lines):
-    """The same lines scrolling by above a status line of what is running."""
+    """Shows the same lines above a status line with the cells that are running."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
@@ -80,11 +80,11 @@ class _Live(_Lines):
         self.screen = Live(get_renderable=self._status, console=console, refresh_per_second=4, transient=True)
 
     def began(self, cell: Cell) -> None:
-        """Show it as running."""
+        """Add the cell to the status line."""
         self._running[cell.id] = cell
 
     def ended(self, result: CellResult) -> None:
-        """Print its line."""
+        """Remove the cell from the status line, and print its line."""
         self._running.pop(result.plan.id, None)
         super().ended(result)
 

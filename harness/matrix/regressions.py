@@ -1,4 +1,4 @@
-"""The corpus of published bugs, run: a version that has the bug must be convicted, one that has not must be acquitted."""
+"""Trials of published bugs: a version that has the bug must be convicted, one without it acquitted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ruling:
     differs: str | None
 
     def text(self) -> str:
-        """Return one line."""
+        """Return the outcome as one line."""
         word = "convicted" if self.convicts else "acquitted"
         head = "✔" if self.agreed == self.runs else "✘ not"
         line = f"{self.bug:<20} {head} {word} {self.agreed} of {self.runs}  {self.trial.programs:<24} {self.trial.cell}"
@@ -40,7 +40,7 @@ class Ruling:
 
 
 def apart(bug: PublishedBug) -> bool:
-    """Say whether it is one of an engine, which is fetched only where it is named."""
+    """Say whether this is a bug of an engine. An engine is downloaded only if its bug is named."""
     return any(system_name(trial.system) in registry.engines() for trial in bug.trials)
 
 
@@ -70,7 +70,7 @@ def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iter
 
 
 def disagreements(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Breaks:
-    """Return as new breaks the results that differ from the corpus; a conviction is no break here."""
+    """Return the results that differ from the corpus, as new breaks. An expected conviction is no break."""
     trials = [trial for bug in bugs for trial in bug.trials]
     return Breaks(tuple(one for one in results if any(_is_of(one, each) and not _agrees(one, each) for each in trials)), (), ())
 

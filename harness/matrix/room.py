@@ -1,4 +1,4 @@
-"""The run's folder, and whether its disk is full, which is said before the failures that follow from it."""
+"""The folder of a run, and a check for a full disk. A full disk is reported before the failures that it causes."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LEAST = 1 << 20
-"""The free bytes below which a disk counts as full: less than what one cell writes."""
+"""A disk with fewer free bytes counts as full: one cell writes more than that."""
 
 
 def full_disk(folder: Path) -> str | None:
-    """Say that the disk that a folder is on is full, or ``None``."""
+    """Say that the disk of a folder is full, or return ``None``."""
     try:
         found = os.statvfs(folder)
     except OSError:  # whoever wants to write there says so
         return None
     left = found.f_frsize * (found.f_bavail if os.geteuid() else found.f_bfree)  # root has what is kept back, too
     if found.f_files and not found.f_favail:
-        return (
-            f"the disk of {folder} is full (it can hold no more files): make room there, or choose another folder with --reports"
-        )
+        return f"the disk of {folder} is full (no more files fit on it): make room there, or choose another folder with --reports"
     if left >= LEAST:
         return None
     return f"the disk of {folder} is full ({left:,} bytes are left): make room there, or choose another folder with --reports"
 
 
 def behind(full: str | None, text: str) -> str:
-    """Put a failure behind its probable cause.
+    """Return the text of a failure, after its probable cause if that is known.
 
     >>> behind(None, "the broker ended"), behind("the disk is full", "the broker ended")
     ('the broker ended', 'the disk is full; the broker ended')
@@ -41,7 +39,7 @@ def behind(full: str | None, text: str) -> str:
 
 
 def new_directory(reports: Path) -> Path:
-    """Make a folder of its own for a run, named by the time; two runs at once get two.
+    """Make a folder for a run, named by the time. Two runs at the same time get different folders.
 
     Raises:
         EnvironmentFailure: the folder cannot be made.
@@ -60,9 +58,9 @@ def new_directory(reports: Path) -> Path:
         except OSError as error:
             raise cannot_write(reports, error) from error
         return directory
-    raise EnvironmentFailure(f"{reports} already has a thousand runs of this second: wait a second")
+    raise EnvironmentFailure(f"{reports} already has a thousand runs that began in this second: try again")
 
 
 def cannot_write(where: Path, error: OSError) -> EnvironmentFailure:
-    """Return the failure to tell where a run cannot be written down."""
+    """Return the failure of a run that cannot be written to its folder."""
     return EnvironmentFailure(f"cannot write reports to {where}: {error.strerror}; choose another folder with --reports")

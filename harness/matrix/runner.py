@@ -1,4 +1,4 @@
-"""The runner: cells in, a saved and judged run out. Knows interfaces only."""
+"""The runner: it runs cells, judges them, and saves the run. It knows systems only by their interfaces."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _Group: TypeAlias = "tuple[Cell, ...]"
-"""Cells that run at once because one death of what they share is the fault of each; mostly one alone."""
+"""Cells that run at once because they share one fault, the death of their shared broker; usually one cell."""
 _Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[_Group]]"
-"""One kind of deployment in a lane: what it is, its name, and the cells that wait for it."""
+"""One deployment in a lane: its kind, its name, and the cells that wait for it."""
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which the state of a deployment that cells may kill is unknown."""
 WATCH_S = 0.2
 """How often a deployment is checked. In seconds."""
 ASIDE_NICE = 10
-"""The niceness of preparing a system while the cells of the one before it run."""
+"""The niceness at which a system is prepared while the previous system's cells run."""
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 WORTH_A_BROKER = 2
-"""How many cells that kill their broker must be left for one more to be started for them: that takes about as long as one."""
+"""How many cells that kill their broker must wait before another broker starts: a start takes as long as one cell."""
 OWN_LANES = 2
-"""How many brokers are up for cells that kill theirs; two cores have no use for more. A launcher may say less."""
+"""How many brokers run at once for cells that kill theirs. Two cores cannot use more; a launcher may ask for fewer."""
 
 
 class RunBrokenError(EnvironmentFailure):
-    """The deployments broke down after some cells had been judged. ``directory`` is the saved run, which is partial."""
+    """The deployments failed after some cells had been judged. ``directory``: the saved run, which is partial."""
 
     def __init__(self, because: str, directory: Path) -> None:
         super().__init__(because)
@@ -66,27 +66,27 @@ class RunBrokenError(EnvironmentFailure):
 
 
 class Progress(Protocol):
-    """What a run reports while it works. Called from several threads, one call at a time."""
+    """Receives the progress of a run. Several threads call it, one call at a time."""
 
     def say(self, text: str) -> None:
-        """Set-up and deployment, one line each."""
+        """Show a line about set-up or deployment."""
 
     def planned(self, cells: Sequence[Cell]) -> None:
-        """Take note that these cells are to run."""
+        """Note that these cells are planned."""
 
     def began(self, cell: Cell) -> None:
-        """Take note that a cell has begun."""
+        """Note that a cell has begun."""
 
     def ended(self, result: CellResult) -> None:
-        """Take note that a cell has ended and is judged."""
+        """Note that a cell has ended and is judged."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is to be run, and where it goes.
+    """The cells to run, and where the run is saved.
 
-    ``systems``: those the cells belong to, by name; where there is one, it runs them all.
-    ``jobs``: how many cells share a broker at once; where a deployment takes one cell at a time, how many are under way in all.
+    ``systems``: the systems of the cells, which name them; a single system runs all cells.
+    ``jobs``: how many cells share a broker at once; if a deployment takes one cell at a time, how many cells run in all.
     Cells whose broker dies have brokers of their own, or share one with the other semantics of their scenario.
     """
 
@@ -101,15 +101,15 @@ class RunPlan:
     untried: tuple[str, ...] = ()
     """A sentence for each stage that none of these cells kills."""
     again: Callable[[], Collection[str]] = tuple
-    """Called when all cells have run; returns the ids of those that must run once more, by what is known then."""
+    """Called when all cells have run; returns the ids of the cells that must run once more."""
     enough: Callable[[], bool] = bool
-    """Called before a cell begins; returns whether no further cell is to begin. The run then ends, incomplete."""
+    """Called before a cell begins; true ends the run before that cell, and the run is incomplete."""
 
 
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
-    """Run everything and judge it.
+    """Run all cells of a plan and judge them.
 
-    Ctrl-C ends the cells under way; the run comes back with ``info.interrupted`` true.
+    Ctrl-C ends the cells under way; the returned run then has ``info.interrupted`` true.
 
     Raises:
         EnvironmentFailure: nothing could be run at all.
@@ -179,7 +179,7 @@ class _Run:
         return load_run(self.directory, judged=self._results)
 
     def _run_system(self, system: Launcher, following: Launcher | None) -> None:
-        """Run the cells of a system, and prepare the next system meanwhile, which mostly waits for a network."""
+        """Run the cells of a system, and prepare the next system at the same time, which mostly waits for downloads."""
         if self._is_over():
             return
         if following is None:
@@ -200,7 +200,7 @@ class _Run:
             self._fail(error)
 
     def _prepare(self, system: Launcher) -> None:
-        """Fetch and make what a system needs."""
+        """Download and make what a system needs."""
 
         def prepare() -> None:
             system.prepare(self._progress.say)
@@ -222,7 +222,7 @@ class _Run:
             raise cannot_write(self.directory, error) from error
 
     def _run_again(self) -> None:
-        """Run cells once more that did not wait long enough, by what is known now. Their first results are put aside."""
+        """Run those cells once more that did not wait long enough, as later cells showed. Their first results are moved away."""
         wanted = self.plan.again() if not self._is_over() else ()
         cells = tuple(cell for cell in self.plan.cells if cell.id in wanted)
         if not cells:
@@ -236,7 +236,7 @@ class _Run:
             self._run_lanes(system, cells, turn="-once-more")
 
     def _run_lanes(self, system: Launcher, cells: Sequence[Cell], turn: str = "") -> None:
-        """One lane is one deployment at a time: cells that share a broker overlap on it, those that kill theirs have a few."""
+        """Run cells in lanes. A lane has one deployment at a time; cells share a broker, or kill one of a few."""
         waiting = {need: self._waiting(system, need, cells) for need in Deployment}
         lanes = Counter[Deployment]()
         for needs, deployments, workers in self._plan_of_lanes(system):
@@ -257,7 +257,7 @@ class _Run:
             raise
 
     def _plan_of_lanes(self, system: Launcher) -> Sequence[tuple[tuple[Deployment, ...], int, int]]:
-        """Return kinds of lanes: which deployments a lane has in turn, how many such lanes there are, and workers in each."""
+        """Return the kinds of lanes: the deployments in turn, the number of such lanes, the workers in each."""
         jobs = self.plan.jobs
         if isinstance(system, TakesOneCell) and system.one_cell:  # one lane begins with those that kill it; the others help
             return ((OF_ONE_BROKER[::-1], 1, 1), (OF_ONE_BROKER, jobs - 1, 1))
@@ -269,7 +269,7 @@ class _Run:
         )  # fmt: skip
 
     def _waiting(self, system: Launcher, need: Deployment, planned: Sequence[Cell]) -> queue.SimpleQueue[_Group]:
-        """Return the cells of a system that need this deployment; those that share a death are grouped."""
+        """Return the cells of a system that need this deployment. Cells that share one broker's death form a group."""
         groups: dict[object, list[Cell]] = {}
         for cell in planned:
             if cell.scenario.deployment is need and self._belongs(cell, system):
@@ -283,7 +283,7 @@ class _Run:
         return waiting
 
     def _fail(self, error: BaseException) -> None:
-        """End the run for the first reason given. A full disk is said before all else."""
+        """End the run. The first reason counts; a full disk comes before it in the message."""
         full = full_disk(self.directory)
         if full and isinstance(error, EnvironmentFailure | HistoryError):
             told = EnvironmentFailure(behind(full, str(error)))
@@ -293,7 +293,7 @@ class _Run:
         self._stop.set()
 
     def _is_over(self) -> bool:
-        """Whether no cell is to be begun any more."""
+        """Whether no further cell may begin."""
         return self._stop.is_set() or self.plan.enough()
 
     def _belongs(self, cell: Cell, system: Launcher) -> bool:
@@ -335,7 +335,7 @@ class _Run:
             deployed.close()
 
     def _watch(self, deployed: Deployed, threads: Sequence[_Thread]) -> None:
-        """Wait for the workers. If the deployment breaks down, end them at once."""
+        """Wait for the workers. If the deployment fails, end them at once."""
         try:
             deployed.check()
             for thread in threads:
@@ -347,7 +347,7 @@ class _Run:
             raise
 
     def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[_Group], lasting: bool) -> None:  # noqa: FBT001 - of a thread
-        """Run cells until there are none. Unless the deployment is lasting, it is left after a cell that proved nothing."""
+        """Run cells until none waits. A deployment that cells may kill is given up after a cell that proved nothing."""
         while not self._is_over():
             try:
                 group = waiting.get_nowait()
@@ -368,7 +368,7 @@ class _Run:
         return result is None or result.verdict.kind in UNPROVED
 
     def _one(self, deployed: Deployed, cell: Cell) -> None:
-        """Run one cell, to its verdict."""
+        """Run one cell and judge it."""
         try:
             self._progress.began(cell)
             result = self._run_cell(deployed, cell)
@@ -412,7 +412,7 @@ class _Run:
             step()
             history.write(kinds.CELL, phase=phase)
         if full_disk(self.directory):  # what its programs have lost they may have had no room for
-            raise CellFailure("what was written last may be missing")
+            raise CellFailure("the last lines of histories and logs may be missing")
 
     def _timed(self, name: str, act: Callable[[], T]) -> T:
         since = time.monotonic()
@@ -424,7 +424,7 @@ class _Run:
 
 @contextmanager
 def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
-    """Let a failure void its own cell while the others go on. A failure of the whole deployment is raised.
+    """Record a failure, so that it voids only its own cell. A failure of the whole deployment is raised.
 
     If the disk is full, the reason says so first.
     """
@@ -443,7 +443,7 @@ def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
 
 
 class _OneAtATime:
-    """Hands progress on, one call at a time."""
+    """Passes progress on, one call at a time."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -467,21 +467,21 @@ class _OneAtATime:
 
 
 class _Thread(threading.Thread):
-    """A thread that says when it is over.
+    """A thread with an event that says when it has ended.
 
-    ``Thread.join`` cannot be relied on for that: Ctrl-C while it waits makes Python 3.11 take a running thread for dead.
+    ``Thread.join`` is not reliable: after Ctrl-C during the wait, Python 3.11 takes a running thread for dead.
     """
 
     over: threading.Event
 
     def start(self) -> None:
-        """Start it."""
+        """Start the thread as a daemon."""
         self.over = threading.Event()
         self.daemon = True  # after a second Ctrl-C the interpreter waits for nobody either
         super().start()
 
     def run(self) -> None:
-        """Do its work, then say so."""
+        """Do the work, then set the event."""
         try:
             super().run()
         finally:
@@ -489,7 +489,7 @@ class _Thread(threading.Thread):
 
 
 def _join(threads: Sequence[_Thread]) -> None:
-    """Wait for threads; Ctrl-C gets through."""
+    """Wait for threads, such that Ctrl-C interrupts the wait."""
     for thread in threads:
         while not thread.over.wait(WATCH_S):
             continue

@@ -1,4 +1,4 @@
-"""From the words of a command line to cells: scenarios, semantics, clients, seeds."""
+"""Selects cells by the options of a command line: scenarios, semantics, clients, seeds."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MOST_SEEDS = 1000
 
 
 class SelectionError(UsageError):
-    """What was asked for selects nothing, or lies outside the limits; one line, with what to do."""
+    """The options select no cell, or a number is outside its limits; the message is one line that says what to do."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The cells that are to run, and those that do not apply, with their reasons."""
+    """The cells to run, and those that do not apply, with their reasons."""
 
     cells: tuple[Cell, ...]
     not_applicable: tuple[NotRun, ...]
@@ -57,20 +57,20 @@ def select(
     runtime: str = "process",
     suite: str = Suite.NIGHT,
 ) -> Selection:
-    """Expand scenarios into cells of ``system`` (of each that has pipelines of its own, where none is named).
+    """Expand scenarios into cells of ``system``, or, if that is ``None``, of each system that has pipelines of its own.
 
-    Keep those whose id matches one of ``only`` (a glob, or a part of the id); where ``only`` names none, those of ``suite``.
+    Keep the cells whose id matches one of ``only`` (a glob, or a part of the id); if ``only`` is empty, those of ``suite``.
 
     Raises:
-        SelectionError: nothing fits; one line.
-        UnknownNameError: a system, client or suite is not known; one line.
+        SelectionError: no cell fits, or none applies.
+        UnknownNameError: a system, client or suite is unknown.
     """
     chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, clients=clients,
                     runtime=runtime, suite=suite)  # fmt: skip
     run = tuple(cell for cell in chosen if registry.inapplicable(cell) is None)
     rest = tuple(not_run(cell) for cell in chosen if registry.inapplicable(cell) is not None)
     if not run:
-        raise SelectionError(f"nothing to run: {rest[0].id} does not apply: {rest[0].because}")
+        raise SelectionError(f"no cell to run: {rest[0].id} does not apply: {rest[0].because}")
     return Selection(run, rest, tuple(seeds), records)
 
 
@@ -89,8 +89,8 @@ def choose(
     """Return the selected cells, at least one, those that do not apply included.
 
     Raises:
-        SelectionError: none is left.
-        UnknownNameError: a system, client or suite is not known; one line.
+        SelectionError: no cell is left, or a number is outside its limits.
+        UnknownNameError: a system, client or suite is unknown.
     """
     check_numbers(records, seeds)
     named = dict.fromkeys(semantics)
@@ -126,7 +126,7 @@ def _nothing(scenarios: Sequence[Scenario], systems: Sequence[str], clients: Seq
     if theirs and not any(most.has(one) for one in theirs):
         suites = list(Suite)
         least = min((one.suite for one in theirs), key=suites.index)
-        return f"{' and '.join(systems)} has {len(theirs)} scenarios, none of them in the suite {most}: --suite {least}"
+        return f"{' and '.join(systems)} has {len(theirs)} scenarios, none of them in the suite {most}: use --suite {least}"
     return "no scenario has these semantics"
 
 

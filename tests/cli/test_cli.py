@@ -134,7 +134,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     ("run --only ack-lots", "no cell matches 'ack-lots'; did you mean ack-lost?"),
     ("run --only ''", "no cell matches ''"),
     ("run --only ack-lost --only nothing-like-it", "no cell matches 'nothing-like-it'; there are: none, ack-lost"),
-    ("run --only consumer-crash-before-commit --semantic at-most-once", "nothing to run: kafka/"),
+    ("run --only consumer-crash-before-commit --semantic at-most-once", "no cell to run: kafka/"),
     ("run --semantic at-last-once", "no semantic is called at-last-once; did you mean at-least-once"),
     ("run --system kafak", "no system is called kafak; did you mean kafka?"),
     ("run --client kafka-python==", "kafka-python== names no version: write kafka-python==2.3.0"),

@@ -129,7 +129,7 @@ def test_where_a_rehearsal_fails_cells_run_one_at_a_time(
     assert [plan.jobs for plan in played.plans] == [3, 1]
     assert [cell.scenario.id for cell in played.plans[1].cells] == [NO_FAULT]
     assert found.jobs == 1
-    assert found.because == f"of 3 runs without a fault side by side one was {kind}"
+    assert found.because == f"one of 3 runs without a fault side by side was {kind}"
     assert at_once(found.jobs, found.because) == f"one cell at a time: {found.because}"
 
 

@@ -303,7 +303,7 @@ def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path)
     assert kills == ["consumer-crash-before-delivery", "consumer-crash-at-next-fetch"]
     assert untried(pipeline, reads) == ()
     assert untried(pipeline, points("Metadata")) == (
-        "The consumer is not tried: no failure point kills it, for the dry run saw no Fetch request of the consumer.",
+        "The consumer is not tried: no failure point kills it (the dry run saw no Fetch request of the consumer).",
     )
 
 
@@ -321,7 +321,7 @@ def test_a_reader_with_a_position_of_its_own_is_tried_at_its_writes(
     pipeline = read_pipeline(declared(tmp_path, text))
     points = failure_points(pipeline, {"producer": {"Produce"}, "consumer": {"Fetch"}}, None, {"consumer": written})
     asked = [point for point in points if not left_over(pipeline, point)]
-    said = "Between its result and its position the consumer is not tried: "
+    said = "A crash of the consumer between its result and its position is not tried: "
     assert untried(pipeline, asked) == (() if told is None else (said + told,))
 
 

@@ -41,9 +41,9 @@ def pipeline(kind: str) -> Pipeline:
 @pytest.mark.parametrize(("kind", "unit", "seconds", "records", "said"), [
     ("file", 10, 1.0, 48, None),
     ("file", 40, 1.0, 120, None),
-    ("file", 40, 9.0, 48, "one request of the consumer takes 40 records of 48, and 120 are wanted, which is more than 2000, or"),
-    ("file", 700, 0.1, 48, "say records = 2100"),
-    ("own", 40, 1.0, 48, "let the producer make that many (records = 120)"),
+    ("file", 40, 9.0, 48, "one request of the consumer takes 40 records of 48, so 120 are needed, which is more than 2000 or"),
+    ("file", 700, 0.1, 48, "set records = 2100"),
+    ("own", 40, 1.0, 48, "let the producer make 120 records, and set records = 120"),
     ("stdin", 40, 1.0, 48, None),
 ])  # fmt: skip
 def test_three_times_what_one_request_takes(kind: str, unit: int, seconds: float, records: int, said: str | None) -> None:
