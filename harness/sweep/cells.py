@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 GROUP = SWEEP
 LONGER = 1.25
-"""So much longer than the longest time-out of its clients a cell rests at least: what they do then must have time to be done."""
+"""A cell rests at least this many times the longest time-out of its clients, so that what follows a time-out is finished too."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepCell(Cell):
-    """A cell of one of our own pipelines. ``position`` is the target's (from 1); null: wherever the seed puts it.
+    """A cell of one of lostack's own pipelines. ``position``: the target's (from 1); null: the seed draws the target.
 
-    Nothing of its load depends on its scenario: the steps of one cell have the same names in all others of the sweep.
-    ``patient``: a drain in which nothing moves has all its time all the same.
+    The load does not depend on the scenario, so the steps of one cell have the same names in all cells of the sweep.
+    ``patient``: the drain waits until its deadline, even if nothing moves.
     """
 
     position: int | None = None
     patient: bool = False
     silence: Silence = field(default_factory=Silence, compare=False, repr=False)
-    """What is learnt of silences, shared by all cells of a sweep."""
+    """The silences seen so far, shared by all cells of a sweep."""
 
     @property
     def still_s(self) -> float | None:
-        """Longer than any time-out of its clients, and twice as long as the longest silence that has ended by itself."""
+        """Longer than any time-out of its clients, and at least twice the longest silence after which something moved again."""
         if self.patient:
             return math.inf
         settings = ours(self.settings)
@@ -46,7 +46,7 @@ class SweepCell(Cell):
         return self.silence.rest_s(LONGER * max(timeouts) / 1000)
 
     def stood(self, still_s: float, *, moved: bool) -> None:
-        """Learn from it."""
+        """Record one silence of the drain for the later cells of the sweep."""
         self.silence.learn(self, still_s, moved=moved)
 
     def load(self) -> Load:
@@ -56,7 +56,7 @@ class SweepCell(Cell):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSweepCell(DeclaredCell):
-    """The same of a declared pipeline."""
+    """A cell of a declared pipeline. ``position``: the target's (from 1); null: the seed draws the target."""
 
     position: int | None = None
 
@@ -69,7 +69,7 @@ def _aimed(load: Load, position: int | None) -> Load:
 
 
 def with_fault(base: Cell, name: str, fault: Fault, because: str, position: int | None = None) -> Cell:
-    """Return the cell of a sweep's point: whatever comes of it is permitted, so that the claim alone is judged.
+    """Return the cell of a sweep's point. It predicts nothing, so only the semantic's promise is judged.
 
     ``base``: a :class:`SweepCell` or a :class:`DeclaredSweepCell` of the same pipeline and seed.
     """

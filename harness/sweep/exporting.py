@@ -1,4 +1,4 @@
-"""A finding as a folder for a bug report: what was run, in words and in the protocol's names; nothing of this machine."""
+"""Writes a finding as a folder for a bug report: what was run, in words and in the protocol's names, without local paths."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from harness.sweep.outcomes import Finding
 
 BEFORE, BEHIND = 12, 40
-"""How many frames are told before a fault, and behind it."""
+"""How many history lines are shown before a fault and after it."""
 
 
 def export(file: Path, to: Path) -> tuple[Path, ...]:
-    """Write the folder of a finding, by its scenario file in the folder ``found`` of its sweep. Return its files.
+    """Write the folder ``to`` of a finding; return its files. ``file``: its scenario file, in the sweep's folder ``found``.
 
     Raises:
-        UsageError: the file is none of a sweep's, or the folder is there.
+        UsageError: the file is not in the folder ``found`` of a sweep, the sweep no longer has the finding, or ``to`` exists.
     """
     directory = file.resolve().parent.parent
     if file.resolve().parent.name != FOUND:

@@ -1,4 +1,4 @@
-"""What came of the points that were run, and what follows: deviations, splits, findings."""
+"""The outcomes of the points that were run, and what follows from them: deviations, splits, findings."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ class Outcome:
     directory: Path
     seconds: float
     ended: bool = False
-    """The program at the source has ended by itself, by an error, and nobody starts it again: no load follows such a fault."""
+    """Whether the program at the source has ended by itself with an error, and is not started again: then no more load comes."""
 
     @property
     def proved(self) -> bool:
-        """Whether its fault has a proof: a point without one was not run.
+        """Whether the history proves that the fault struck. A point without a proof does not count as run.
 
-        Where the source's program has ended by itself, whether a record that was under way still moves is a matter of time: what
-        is left in the source proves as little as if none had.
+        If the source's program has ended by itself, records are left in the source anyway. Then a stuck cell proves nothing.
         """
         left = self.ended and self.signature.verdict == Kind.STUCK and State.LEFT_IN_SOURCE in self.signature.states
         return self.signature.verdict != Kind.VOID and not left
@@ -53,19 +52,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is broken alike: one finding, however many points show it. ``points`` in the order of the run."""
+    """Points that are broken in the same way: one finding. ``points`` are in the order of the run."""
 
     signature: Signature
     points: tuple[Outcome, ...]
 
     @property
     def first(self) -> Outcome:
-        """The point that it is told by: the earliest one."""
+        """The earliest point, by which reports show the finding."""
         return self.points[0]
 
 
 def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual: frozenset[str]) -> Outcome:
-    """Return what came of a point, by its saved cell."""
+    """Return the outcome of a point from its saved cell."""
     try:
         history: History | None = read_history(result.directory / HISTORY, result.plan.id)
     except HistoryError:
@@ -78,7 +77,7 @@ def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual
 
 
 def hit_of(history: History, rule: str = "fault") -> Event | None:
-    """Return the line of the hit of a fault's own rule."""
+    """Return the event of the hit of a fault's rule; ``None``: it was not hit."""
     return next((e for e in history.of(kinds.RULE) if e.get("phase") == "hit" and e["rule"] == rule), None)
 
 
@@ -89,9 +88,9 @@ def _hit_in(history: History, point: Point) -> str | None:
 
 
 def source_ended(history: History) -> bool:
-    """Say whether the program that takes from the source has ended by itself, by an error, behind the fault.
+    """Say whether the program that takes records from the source ended by itself, with an error, after the fault.
 
-    That is the producer; in a pipeline that has none, any program. A consumer that ends leaves nothing in the source.
+    That program is the producer; in a pipeline without a producer, it is any program.
     """
     since = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
     nodes = [(e, e["role"]) for e in history.of(kinds.NODE)]
@@ -102,28 +101,28 @@ def source_ended(history: History) -> bool:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """All outcomes of a sweep. ``classes``: those of all points, by the phases of the dry run."""
+    """All outcomes of a sweep. ``classes``: the classes of all points, by their phases in the dry run."""
 
     classes: Mapping[Class, Sequence[Point]]
     all: tuple[Outcome, ...]
 
     @property
     def unproved(self) -> tuple[Outcome, ...]:
-        """Points whose fault has no proof."""
+        """Points without a proof that their fault struck."""
         return tuple(one for one in self.all if not one.proved)
 
     @property
     def sampled(self) -> tuple[Outcome, ...]:
-        """Points that the classes had pruned."""
+        """Points that were run only as a sample, to test the classes."""
         return tuple(one for one in self.all if one.why is Why.SAMPLE and one.proved)
 
     @property
     def chosen(self) -> tuple[Outcome, ...]:
-        """Points that stand for a class, or for what a class was split into."""
+        """Points that were run to represent a class, or a part of a class after a split."""
         return tuple(one for one in self.all if one.why is not Why.SAMPLE and one.proved)
 
     def inside(self) -> dict[Class, tuple[Point, ...]]:
-        """Return the points of each class where they were hit; those that were not run, where they are planned."""
+        """Return the points of each class. A point is in the class in which it was hit; if not run, in its planned one."""
         moved = {one.point.id: one.where for one in self.all if one.proved}
         found: dict[Class, list[Point]] = {each: [] for each in self.classes}
         for each, points in self.classes.items():
@@ -132,21 +131,21 @@ class Outcomes:
         return {each: tuple(sorted(points, key=lambda point: point.place)) for each, points in found.items() if points}
 
     def by_id(self) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
-        """Return the coarse outcome of each point that counts."""
+        """Return the coarse outcome of each point with a proof, by the point's id."""
         return {one.point.id: one.signature.outcome for one in self.all if one.proved}
 
     def deviations(self) -> dict[Class, tuple[Point, ...]]:
-        """Return, by class, the points that came out otherwise than its first one."""
+        """Return, by class, the points whose outcome differs from that of the class's first point."""
         return deviations(self.inside(), self.by_id())
 
     def splits(self) -> Iterator[tuple[Point, Class]]:
-        """Yield the points to be run next, each with its class: between two that came out differently, the middle one."""
+        """Yield the points to run next, each with its class: the middle one between two points with different outcomes."""
         ran, outcome = {one.point.id for one in self.all}, self.by_id()
         for each, points in self.inside().items():
             yield from ((point, each) for point in splits(points, outcome) if point.id not in ran)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what is broken, or stuck: those with one signature together, the one with most points first."""
+        """Return the findings: broken or stuck points, grouped by signature, the largest group first."""
         found: dict[Signature, list[Outcome]] = {}
         for one in sorted(self.all, key=lambda one: one.point.place):
             if one.signature.broken and one.proved:
@@ -155,14 +154,14 @@ class Outcomes:
         return tuple(sorted(made, key=lambda finding: -len(finding.points)))
 
     def unseen(self) -> tuple[Class, ...]:
-        """Return the classes of which no point has been run with a proof, but for those that end their program."""
+        """Return the classes without any proved point, except those whose faults end their program for good."""
         told = [one for one in self.all if one.proved or one.ended]
         ran = {one.where for one in told} | {one.planned for one in told}
         return tuple(each for each in self.classes if each not in ran)
 
 
 def merged(one: Outcomes, other: Outcomes) -> Outcomes:
-    """Return the outcomes of two parts of a sweep as one. A point that both have run counts once, as the first one saw it."""
+    """Return the outcomes of two parts of a sweep as one. If both have run a point, the outcome in ``one`` counts."""
     classes = {
         each: tuple({point.id: point for of in (one, other) for point in of.classes.get(each, ())}.values())
         for each in {**one.classes, **other.classes}
@@ -172,7 +171,7 @@ def merged(one: Outcomes, other: Outcomes) -> Outcomes:
 
 
 def line_of(frames: int, outcomes: Outcomes) -> str:
-    """Return the one line that says how much was run, and of how much."""
+    """Return one line with the numbers of frames, points and classes, and how many points were run."""
     points = sum(len(inside) for inside in outcomes.classes.values())
     deviating = sum(len(inside) for inside in outcomes.deviations().values())
     return (

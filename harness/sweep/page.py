@@ -1,4 +1,4 @@
-"""The page of a sweep: the dry run as a timeline, each step in the colour of the worst that came of it; classes and acts."""
+"""The page of a sweep: the dry run as a timeline, with each step's worst verdict as colour, and a table of classes and acts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 PAGE_FILE = "sweep.html"
 UNKNOWN = "unknown"
-"""Of a step of whose classes no point has been run."""
+"""The verdict of a step if no point of its classes has been run."""
 WIDE, HIGH = 4, 13
-"""Pixels of a step, and of a row of them."""
+"""The width of a step and the height of a row, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A step on the timeline. ``run``: it was itself crashed; else it has the colour of what its classes came to."""
+    """A step on the timeline. ``run``: a point of this step was run; else its verdict is that of its classes."""
 
     x: int
     y: int
@@ -49,7 +49,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What came of an act in classes of one kind and phase: how many points were run, of how many."""
+    """One field of the table: the worst verdict of an act in the classes of a row, and ``run`` points run ``of`` all."""
 
     verdict: str
     run: int
@@ -58,14 +58,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Classes by acts."""
+    """A table with a row for each kind and phase of classes, and a column for each act."""
 
     acts: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
 
 
 def worst_of(verdicts: Iterable[str]) -> str:
-    """Return the worst of verdicts: what broke before what stood still; what has no proof only where there is nothing else.
+    """Return the worst of several verdicts: broken before stuck before kept; void only if there is no other.
 
     >>> worst_of(["kept", "stuck", "void"]), worst_of(["void"]), worst_of([])
     ('stuck', 'void', 'unknown')
@@ -98,7 +98,7 @@ def timeline_of(steps: Steps, outcomes: Outcomes) -> Timeline:
 
 
 def table_of(outcomes: Outcomes) -> Table:
-    """Return classes by acts. Refusals are one column, and what happens to a recovery one for each second act."""
+    """Return the table of classes by acts. All refusals share a column; second faults have a column for each second act."""
     ran = Counter(one.where for one in outcomes.all)
     verdicts = _by_class(outcomes)
     acts = tuple(dict.fromkeys(_column(each) for each in outcomes.classes))
@@ -128,7 +128,7 @@ def _by_class(outcomes: Outcomes) -> Mapping[Class, str]:
 
 
 def page_of(title: str, facts: Mapping[str, str], steps: Steps, outcomes: Outcomes, scenarios: Mapping[str, str]) -> str:
-    """Return the page. ``scenarios``: how a finding is run again, by its first point."""
+    """Return the page as HTML. ``scenarios``: the command that runs a finding again, by the id of its first point."""
     findings = [(finding, scenarios.get(finding.first.point.id, ""), _shown(finding.points)) for finding in outcomes.findings()]
     return render_template(
         "sweep.html.j2", title=title, facts=facts, timeline=timeline_of(steps, outcomes), table=table_of(outcomes),

@@ -1,4 +1,4 @@
-"""The phase of a pipeline's life in which a frame passes, for the stage that it is of: as the wire's lines before it say."""
+"""The phase of a stage's life in which a frame passes, derived from the wire's events before the frame."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 Name: TypeAlias = tuple[int | None, int | None, str | None]
-"""A frame in its history: connection, what tells it from others there, direction."""
+"""Identifies a frame in its history: connection, correlation id, direction."""
 CALM = "calm"
 """The stage is idle: it has no request, record or transaction in progress."""
 
 
 def name_of(line: Event) -> Name:
-    """Return the name of a frame, by its own line or by that of a rule that it hit."""
+    """Return the name of a frame from its own event, or from the event of a rule that it hit."""
     return line.get("conn"), line.get("corr"), line.get("dir")
 
 
@@ -52,7 +52,7 @@ class _Stage:
 
 
 def phases(history: History) -> Mapping[Name, str]:
-    """Return the phase of each frame of a history: of its stage, before the frame has done anything."""
+    """Return the phase of each frame in a history: the phase of its stage right before the frame."""
     stages: dict[str, _Stage] = {}
     of: dict[str, _Stage] = {}
     found: dict[Name, str] = {}
@@ -116,7 +116,7 @@ _TAKES = {
 
 
 def has_load(history: History, line: Event, record: str) -> bool:
-    """Say whether other records than ``record`` moved before a frame of a history, and behind it: else a fault proves nothing."""
+    """Say whether other records than ``record`` moved before a frame and after it. If not, a fault at it proves nothing."""
     moves = [e["t"] for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.FETCHED) if e.get("record") != record]
     return bool(moves) and min(moves) < line["t"] < max(moves)
 

@@ -1,4 +1,4 @@
-"""Which pipelines are swept: those of our own stages, by their names, and a declared one."""
+"""The pipelines that can be swept: lostack's own, by their names, and declared ones."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from harness.model.semantics import Semantic
     from harness.pipelines.declaration import Pipeline as Declared
 
-WITHOUT = "Without a fault nothing is lost and nothing is duplicated: what the steps are found in."
+WITHOUT = "Without a fault nothing is lost and nothing is duplicated. The sweep finds its steps in this run."
 
 
 def swept(only: Sequence[str], asked: Asked) -> list[SweepCell]:
-    """Return a cell without a fault for each pipeline and semantic that is meant: ``plain/exactly-once``, ``plain`` or a glob.
+    """Return a cell without a fault for each pipeline and semantic that ``only`` matches.
+
+    A pattern is ``plain/exactly-once``, ``plain`` or a glob.
 
     Raises:
-        SelectionError: a pattern means none.
+        SelectionError: a pattern matches no pipeline.
         UnknownNameError: a client or a system is not known.
     """
     check_numbers(asked.records, (asked.seed,))
@@ -69,11 +71,11 @@ def _without(asked: Asked, pipeline: Pipeline, semantic: Semantic) -> Predicted:
 
 
 def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
-    """Make a sweep of what is asked for; nothing is written. ``keep``: a declared pipeline's broker stays up between runs.
+    """Make the sweep that ``asked`` describes; write nothing. ``keep``: a declared pipeline's broker stays up between runs.
 
     Raises:
         DeclarationError: the declaration is wrong.
-        SelectionError: no cell is meant.
+        SelectionError: no pipeline matches.
         UnknownNameError: a client or a system is not known.
     """
     if not asked.declared:
@@ -116,7 +118,7 @@ def declared_base(pipeline: Declared, seed: int) -> DeclaredSweepCell:
 
 
 def failpoints_of(base: Cell) -> tuple[tuple[str, str], ...]:
-    """Return the failpoints that scenarios name in the programs of a pipeline, under any semantic: its programs are the same."""
+    """Return role and name of each failpoint that a scenario uses in a pipeline's programs, under any semantic."""
     found: dict[tuple[str, str], None] = {}
     for one in registry.scenarios():
         at = getattr(one.fault, "at", None)
@@ -134,7 +136,7 @@ def _has_settings_of(scenario: Scenario, base: Cell) -> bool:
 
 
 def loaded(base: Cell, records: int, partitions: int = 0) -> Cell:
-    """Return a cell of a pipeline with so many records, and partitions (0: as many as it has)."""
+    """Return a cell with ``records`` records and ``partitions`` partitions (0: unchanged)."""
     if isinstance(base, DeclaredSweepCell):
         declared = replace(base.declared, records=records, partitions=partitions or base.declared.partitions)
         return replace(base, records=records, declared=declared)
@@ -152,11 +154,11 @@ def partitions_of(base: Cell) -> int:
 
 
 def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str) -> RunPlan:
-    """Return the plan of a run of scenario files.
+    """Return the plan to run scenario files.
 
     Raises:
-        SelectionError: no cell is meant.
-        UsageError: a file is no scenario.
+        SelectionError: two files describe the same cell, or a file's pipeline is unknown.
+        UsageError: a file is not a scenario.
     """
     cells: list[Cell] = []
     systems: dict[str, Launcher] = {}

@@ -1,8 +1,8 @@
 """Crashes during recovery: a second fault is placed in the run that a first fault has produced.
 
-The second fault goes only on steps that the dry runs do not have: requests about a record that come once more, and requests that
-nobody makes without a fault. And on the first step of each kind that a killed program's successor takes with a record, whatever
-its name is. Recoveries that are made of the same requests, after the same act at the same kind of step, are one.
+The second fault goes only on steps that the dry runs do not have: repeated requests about a record, and requests that no program
+makes without a fault; and on the first step of each kind that a killed program's successor makes with a record. Recoveries with
+the same requests, after the same act at the same kind of step, count as one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Second: TypeAlias = "tuple[Point, str]"
 """A point of a recovery, and the phase that its second step passes in."""
 ACTS = frozenset({KILL, KILL_BROKER, LOSE})
-"""What a second fault may be."""
+"""The acts that a second fault may be."""
 
 
 def base_of(act: str) -> str:
@@ -44,9 +44,9 @@ def base_of(act: str) -> str:
 
 
 def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Return the first of each kind of recovery: the same act, at the same kind of step, and the same requests behind it.
+    """Return the first outcome of each kind of recovery: the same act at the same kind of step, followed by the same requests.
 
-    What a program has to recover depends on where it died: the requests by which it does so may be the same.
+    The step counts, because what a program has to recover depends on where it died, even if its requests are the same.
     """
     found: dict[tuple[tuple[str, str, str], str, tuple[str, ...]], Outcome] = {}
     for one in sorted(outcomes, key=lambda one: one.point.place):
@@ -58,7 +58,7 @@ def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
 def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load: Load, can: Can) -> Iterator[Second]:
     """Yield the points of one fault's recovery, each with the phase that its second step passes in.
 
-    ``known``: the names of the dry runs; ``usual``: the requests that these make, as ``role api``.
+    ``known``: the steps of the dry runs; ``usual``: the requests that these make, as ``role api``.
     """
     history = read_history(first.directory / HISTORY)
     hit, phase = hit_of(history), phases(history)

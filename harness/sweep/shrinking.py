@@ -1,4 +1,4 @@
-"""Shrinking: the smallest scenario that a finding comes back in, three times of three."""
+"""Shrinking: finds the smallest scenario that shows a finding again in three of three runs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 FOUND = "found"
 TIMES = 3
-"""So often a smaller scenario must show the finding, of as many."""
+"""A smaller scenario is run so often, and must show the finding each time."""
 BEHIND = 3
-"""How many records must come behind the one that the fault is at."""
+"""How many records must follow the one at which the fault strikes."""
 
 
 def found_of(sweep: Sweep, finding: Finding) -> Found:
-    """Return a finding as the scenario that it was found by: its earliest point."""
+    """Return the scenario of a finding's earliest point, as it was run in the sweep."""
     point, asked = finding.first.point, sweep.asked
     position = next(record.position for record in sweep.base.load().records if record.id == point.step.at)
     return Found(
@@ -45,9 +45,9 @@ def found_of(sweep: Sweep, finding: Finding) -> Found:
 
 
 def shrink_all(sweep: Sweep, outcomes: Outcomes, usual: frozenset[str], progress: Progress, until: float | None) -> None:
-    """Write every finding down as a scenario, the ones with most points first; those that were run again are left alone.
+    """Shrink every finding and save its scenario, those with most points first. Skip findings that were shrunk already.
 
-    Where the time (monotonic) is over, the others are written as they were found.
+    After ``until`` (monotonic s), save the rest as they were found, without shrinking.
     """
     for finding in outcomes.findings():
         file = file_of(sweep, finding)
@@ -58,19 +58,19 @@ def shrink_all(sweep: Sweep, outcomes: Outcomes, usual: frozenset[str], progress
 
 
 def file_of(sweep: Sweep, finding: Finding) -> Path:
-    """Return where a finding's scenario stands."""
+    """Return the path of a finding's scenario file."""
     return sweep.directory / FOUND / f"{slug(finding.first.point.id)}.toml"
 
 
 def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]:
-    """Keep every finding's scenario in a folder of the user's project, where pytest collects it; return the files."""
+    """Copy every finding's scenario into a folder of the user's project, where pytest collects it; return the files."""
     of = f"{sweep.base.pipeline} {sweep.base.semantic} {sweep.base.client}"  # others have points of the same names
     files = [file for finding in outcomes.findings() if (file := file_of(sweep, finding)).exists()]
     return tuple(Found.load(file).save(folder / f"{slug(f'{of} {file.stem}')}{SUFFIX}") for file in files)
 
 
 def smaller(found: Found, partitions: int) -> Iterator[tuple[str, Found]]:
-    """Yield what one thing less may leave of a scenario, in words. ``partitions``: how many its topics have."""
+    """Yield smaller scenarios, each simpler in one respect, which is named. ``partitions``: how many its topics have."""
     if found.then is not None:
         yield "one fault", replace(found, then=None)
     if found.records > LEAST_RECORDS and found.position + BEHIND <= LEAST_RECORDS:
@@ -84,9 +84,9 @@ def smaller(found: Found, partitions: int) -> Iterator[tuple[str, Found]]:
 
 
 def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Progress) -> Found:
-    """Return the smallest scenario that a finding was seen in: what can be left out is tried, each alone, then all together.
+    """Return the smallest scenario that shows a finding. Each simplification is tried alone, then all that worked together.
 
-    If they do not work together, only the first of them is left out.
+    If they do not work together, only the first one is kept.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed.

@@ -1,4 +1,4 @@
-"""What came of a point: a signature, by which broken cells with one cause are one finding."""
+"""The signature of a point's outcome, by which broken cells with one cause count as one finding."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What came of a point, without its numbers: where and when it happened is not part of it.
+    """The outcome of a point, without counts, places and times.
 
-    ``anomalies``: what happened that some semantic forbids; ``states``: where records were at rest that were not recorded;
-    ``last_hops``: where lost ones were last seen; ``errors``: what the programs were told, and what ended them.
-    ``recovery``: which requests were made behind the fault that the dry runs do not make from the first record on; it is told,
-    and groups nothing, for how often a client asks for metadata is a matter of time.
+    ``anomalies``: those that some semantic forbids. ``states``: where records that were not recorded are at rest. ``last_hops``:
+    where lost records were last seen. ``errors``: those that the programs were told, or ended with. ``recovery``: requests after
+    the fault that the dry runs do not make from the first record on. It is shown, but not compared, because how often a client
+    asks for metadata depends on timing.
     """
 
     verdict: str
@@ -39,12 +39,12 @@ class Signature:
 
     @property
     def outcome(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """The coarse part, by which the points of a class are compared: errors come and go with the moment."""
+        """The part by which the points of a class are compared. Errors are left out, because they depend on timing."""
         return self.verdict, self.anomalies, self.states
 
     @property
     def broken(self) -> bool:
-        """Whether it is worth a finding."""
+        """Whether the outcome makes a finding: broken or stuck."""
         return self.verdict in {Kind.BROKEN, Kind.STUCK}
 
     def to_json(self) -> dict[str, Any]:
@@ -53,12 +53,12 @@ class Signature:
 
     @staticmethod
     def from_json(plain: Mapping[str, Any]) -> Signature:
-        """Read it back."""
+        """Read a signature from what :meth:`to_json` returned."""
         return Signature(str(plain["verdict"]), *(tuple(plain[name]) for name in ("anomalies", "states", "last_hops", "errors",
                                                                                 "recovery")))  # fmt: skip
 
     def text(self) -> str:
-        """Say it in one line."""
+        """Return the signature in words, in one line."""
         said = [", ".join(self.anomalies), ", ".join(self.states), ", ".join(self.last_hops)]
         told = f"; the programs were told {', '.join(self.errors)}" if self.errors else ""
         return f"{self.verdict}: {'; '.join(each for each in said if each) or 'nothing missing'}{told}"
@@ -82,7 +82,7 @@ def signature_of(result: CellResult, history: History, usual: frozenset[str] = f
 
 
 def usual_requests(histories: Iterable[History]) -> frozenset[str]:
-    """Return which requests runs without a fault make from their first record on, as ``role api``."""
+    """Return the requests that runs without a fault make from their first record on, as ``role api``."""
     found: set[str] = set()
     for history in histories:
         frames = list(history.of(kinds.FRAME))
@@ -105,7 +105,7 @@ def _asks(frame: Event) -> str:
 
 
 def errors_of(history: History, since: int | None) -> set[str]:
-    """Return the kinds of errors that the programs wrote down behind the fault: the name alone, never its text."""
+    """Return the names, without the texts, of the errors that the programs recorded after the fault."""
     found = set()
     for event in history.of(kinds.REFUSED, kinds.UNKNOWN, kinds.SAVED, kinds.TRANSACTION, kinds.STOPPED, kinds.DOUBT):
         told = event.get("error")

@@ -1,4 +1,4 @@
-"""How long nothing may move in the drain of a sweep's cell before it counts as stuck: learnt from the cells before it."""
+"""Learns from a sweep's cells how long nothing may move in a drain before a cell counts as stuck."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Silence:
     """The silences of a sweep's drains. Safe to use from several threads."""
 
     longest_s: float = 0.0
-    """The longest one after which something moved again, in any cell so far."""
+    """The longest silence after which something moved again, in any cell so far."""
     _given_up: dict[str, float] = field(default_factory=dict)
     """For how long cells were still that were given up, by their ids."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rest_s(self, least_s: float) -> float:
-        """Return for how long nothing may move: ``least_s``, or twice what was seen, where that is longer."""
+        """Return how many seconds nothing may move: ``least_s`` or twice the longest silence, whichever is longer."""
         with self._lock:
             return max(least_s, TWICE * self.longest_s)
 
@@ -39,7 +39,7 @@ class Silence:
                 self._given_up[cell.id] = still_s
 
     def too_short(self, cells: Iterable[Cell]) -> set[str]:
-        """Return the ids of cells that were given up after less than what has since been seen to end by itself."""
+        """Return the ids of cells that were given up after a shorter silence than one that has since ended by itself."""
         with self._lock:
             return {cell.id for cell in cells if self._given_up.get(cell.id, self.longest_s) < self.longest_s}
 

@@ -1,4 +1,4 @@
-"""What is told of a sweep: its plan, its lines, its JSON."""
+"""The output of a sweep: its plan and summary as lines, its JSON, its page."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ SCHEMA = 1
 SHOWN = 12
 """How many points of a finding are named."""
 BROKER_S = 8.0
-"""How long a cell takes longer in which a broker dies and comes back: an estimate, said as one."""
+"""How many seconds longer a cell takes in which a broker dies and comes back: an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a sweep comes to."""
+    """The summary of a sweep: its lines and its exit code."""
 
     lines: tuple[str, ...]
     exit_code: ExitCode
 
 
 def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator[str]:
-    """Yield what the dry runs have shown, and what is to be run."""
+    """Yield lines about what the dry runs have shown, and which points will be run."""
     steps = planned.steps
     for about, word in ((True, "about a record"), (False, "about none")):
         if steps.named.get(about):
@@ -87,7 +87,7 @@ def _estimate_s(sweep: Sweep, planned: Planned, points: Sequence[Point]) -> floa
 
 
 def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, *, cut: bool) -> Told:
-    """Return the lines that are told, and the exit code. ``cut``: its time was over before all was run."""
+    """Return the summary's lines and the exit code. ``cut``: the time was over before all points were run."""
     findings = outcomes.findings()
     lines = ["", f"{sweep.asked.what}: {line_of(planned.steps.frames, outcomes)}"]
     ran = {one.point.id for one in outcomes.all}
@@ -136,12 +136,12 @@ def _scenario_lines(file: Path) -> Iterator[str]:
 
 
 def as_json_text(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> str:
-    """Return what came of a sweep as JSON."""
+    """Return the outcomes of a sweep as JSON text."""
     return json.dumps(plain_of(sweep, planned, outcomes, told), indent=1) + "\n"
 
 
 def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> dict[str, Any]:
-    """Return what came of a sweep as plain data."""
+    """Return the outcomes of a sweep as plain data."""
     steps = planned.steps
     return {
         "schema": SCHEMA,
@@ -184,10 +184,10 @@ def _outcome(directory: Path, one: Outcome) -> dict[str, Any]:
 
 
 def report_of(directories: Sequence[Path]) -> Told:
-    """Tell of a sweep again, or of its parts as one; what is written stands in the folder of the first.
+    """Report on a saved sweep again, or on its parts as one. The files are written into the first folder.
 
     Raises:
-        UsageError: a folder is no sweep, the folders are of different ones, or nothing was run yet.
+        UsageError: a folder is not a sweep, the folders belong to different sweeps, or nothing was run yet.
     """
     sweeps = [sweep_of(Asked.load(directory), directory) for directory in directories]
     first = sweeps[0]
@@ -211,7 +211,7 @@ def _points_of(asked: Asked) -> Asked:
 
 
 def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> tuple[Path, ...]:
-    """Write what is kept of a sweep beside its plan; return the files."""
+    """Write a sweep's result and page into its folder; return the files."""
     files = {RESULT_FILE: as_json_text(sweep, planned, outcomes, told), PAGE_FILE: _page(sweep, planned, outcomes)}
     for name, text in files.items():
         write_whole(sweep.directory / name, text)
