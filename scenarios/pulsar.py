@@ -86,9 +86,7 @@ _ALL = (
         pipeline=SUBSCRIPTION, id="ack-lost", failure_point="ack-lost", fault=Drop(RECEIPT),
         because="The message is stored and its receipt is lost. The library sends it again by itself, and no setting forbids "
         "that: a program that sends once has the message twice. Only a broker that deduplicates recognises it.",
-        expect={
-            AMO: Predicted(duplicated=Exactly(), control=True), ALO: DUPLICATES, EOS: holds(DEDUPLICATED),
-        },
+        expect={AMO: Predicted(duplicated=Exactly(), control=True), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
     ),
     Scenario(
         pipeline=SUBSCRIPTION, id="ack-lost+deduplicated", failure_point="ack-lost", fault=Drop(RECEIPT),
@@ -133,8 +131,7 @@ _ALL = (
         "last 100 ms, because these acknowledgements are lost with the connection. If there are any, a lost connection alone "
         "duplicates records, even if the program acknowledges first.",
         expect={
-            AMO: NotApplicable("which acknowledgements the library has sent by then depends on its timer of 100 ms: see "
-                               "+answered"),
+            AMO: NotApplicable("the library's timer of 100 ms decides which acknowledgements it has sent: see +answered"),
             ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN),
         },
     ),
@@ -154,8 +151,7 @@ _ALL = (
         "still be in the library, and be lost with it. Then the record is delivered again, with those that were acknowledged "
         "within the last 100 ms. Whether the library has just sent them depends on its timer.",
         expect={
-            AMO: NotApplicable("which acknowledgements the library has sent when it dies depends on its timer of 100 ms: see "
-                               "+answered"),
+            AMO: NotApplicable("the library's timer of 100 ms decides which acknowledgements it has sent: see +answered"),
             ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN),
         },
     ),

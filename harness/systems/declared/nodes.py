@@ -120,9 +120,8 @@ class CommandNode:
         )  # fmt: skip
         self._since = time.monotonic_ns()
         self.node = self.runtime.start(spec)
-        self._told = self._asked = False
-        self._unready = None
-        self._say("started", pid=self.node.pid, supervised=supervised)
+        self._told, self._asked, self._unready = False, False, None
+        self.say("started", pid=self.node.pid, supervised=supervised)
 
     def _container(self) -> ContainerSpec:
         """Return the container: its image, and every folder that the command may name, mounted at the same path."""
@@ -150,7 +149,7 @@ class CommandNode:
         if end is not None and not (end.status == 0 and not self.stage.reads):
             stays = "; a stage must stay in the foreground" if end.status == 0 else ""
             raise self.error(f"ended with {end} before it was ready{stays}")
-        self._say("ready", pid=self._alive().pid)
+        self.say("ready", pid=self._alive().pid)
 
     def _is_ready(self) -> bool:
         if self.stage.ready:
@@ -171,7 +170,7 @@ class CommandNode:
         if end is not None and not self._told:
             self._told, self._ended_s = True, time.monotonic()
             asked = {"asked": True} if self._asked else {}
-            self._say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked,
+            self.say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked,
                       **_others(members=end.members, left=end.left))  # fmt: skip
         return end
 
@@ -214,7 +213,6 @@ class CommandNode:
         return None if pid is None else (pid, command_of(pid) if pid else "")
 
     def _ports(self) -> set[int]:
-        """Return the ports of the stage's route on the wire."""
         return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
 
     def trace(self, log: Path, point: Point | None = None) -> None:
@@ -271,7 +269,7 @@ class CommandNode:
     def claim(self, pid: int) -> None:
         """Note in the history that a process belongs to this stage, if the kernel says so."""
         if pid != self._alive().pid and pid in self.members():
-            self._say("joined", pid=pid, of=self._alive().pid)
+            self.say("joined", pid=pid, of=self._alive().pid)
 
     def kill(self) -> None:
         """Send SIGKILL to all processes of the stage, and wait until they are reaped."""
@@ -286,7 +284,7 @@ class CommandNode:
         """Send SIGTERM to all processes of the stage, without waiting."""
         self._asked = self._alive().tell_to_end()
         if self._asked:
-            self._say("told", pid=self._alive().pid)
+            self.say("told", pid=self._alive().pid)
 
     def await_end(self) -> None:
         """Wait until the stage has ended; kill it after the grace period that orchestrators give."""
@@ -297,14 +295,14 @@ class CommandNode:
 
     def pause(self) -> None:
         """Stop all processes of the stage (SIGSTOP)."""
-        self._alive().pause()
-        others = [member for pid, member in self.members().items() if pid != self._alive().pid]
-        self._say("paused", pid=self._alive().pid, **_others(members=others))
+        (node := self._alive()).pause()
+        others = [member for pid, member in self.members().items() if pid != node.pid]
+        self.say("paused", pid=node.pid, **_others(members=others))
 
     def resume(self) -> None:
         """Let all processes of the stage go on (SIGCONT)."""
         self._alive().resume()
-        self._say("resumed", pid=self._alive().pid)
+        self.say("resumed", pid=self._alive().pid)
 
     def restart(self) -> None:
         """Start the stage again and wait until it is ready. If it does not become ready, :meth:`supervise` raises that error."""
@@ -346,7 +344,6 @@ class CommandNode:
         return f"the {self.name} ended with {end} and was started again"
 
     def _is_down(self) -> bool:
-        """Whether the down time of an ended stage is not over."""
         return time.monotonic() - self._ended_s < self.stage.down_s
 
     def _alive(self) -> Node:
@@ -356,9 +353,6 @@ class CommandNode:
 
     def say(self, phase: str, **fields: Any) -> None:
         """Note in the history what happened to one of the stage's processes."""
-        self._say(phase, **fields)
-
-    def _say(self, phase: str, **fields: Any) -> None:
         self.history.write(kinds.NODE, node=self.name, role=self.name, incarnation=self.incarnation, phase=phase, **fields)
 
 
