@@ -12,7 +12,7 @@ import ssl
 import struct
 from typing import TYPE_CHECKING, Any
 
-from harness.wire.tls import why_not_let_in, why_not_served
+from harness.wire.tls import is_torn, why_not_let_in, why_not_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,10 +187,10 @@ class Stream:
         assert self._tls is not None  # noqa: S101 - who calls has looked
         try:
             return await self._tls.read(view)
-        except ssl.SSLEOFError:
-            self.torn = True
-            return 0
         except ssl.SSLError as error:
+            if is_torn(error):
+                self.torn = True
+                return 0
             raise TlsError(self._why(error)) from error
 
 

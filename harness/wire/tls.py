@@ -40,15 +40,24 @@ def make_ends(tls: Tls) -> Ends:
         WireError: a certificate or key cannot be read; one line.
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.options |= ssl.OP_NO_RENEGOTIATION
     server.num_tickets = 0  # a client that leaves without having read them would be seen to break off
     try:
         server.load_cert_chain(tls.certificate)
         client = ssl.create_default_context(cafile=tls.authorities or None)
     except (OSError, ValueError) as error:
         raise WireError(f"cannot read the certificates ({tls.certificate}, {tls.authorities}): {error}") from error
-    client.options |= ssl.OP_NO_RENEGOTIATION
+    for context in (server, client):
+        context.options |= ssl.OP_NO_RENEGOTIATION
+        context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # by default on in Python 3.11.2
     return Ends(server, client, tls.name, tls.at_once)
+
+
+def is_torn(error: ssl.SSLError) -> bool:
+    """Whether the connection ended without a TLS close, as when the peer is killed.
+
+    Python 3.11.2 raises an :class:`ssl.SSLError` here where newer ones raise an :class:`ssl.SSLEOFError`.
+    """
+    return isinstance(error, ssl.SSLEOFError) or error.reason == "UNEXPECTED_EOF_WHILE_READING"
 
 
 def why_not_served(error: Exception) -> str:

@@ -7,6 +7,8 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
+from harness.wire.tls import is_torn
+
 if TYPE_CHECKING:
     from harness.provision.certificates import Certificates
 
@@ -17,6 +19,7 @@ NAME = "127.0.0.1"
 def serving(certificates: Certificates, *, identity: Certificates | None = None) -> ssl.SSLContext:
     """Make what a server is; ``identity``: whose certificates its clients must show."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # set in Python 3.11.2
     context.load_cert_chain(certificates.server)
     if identity is not None:
         context.load_verify_locations(identity.authority)
@@ -26,7 +29,9 @@ def serving(certificates: Certificates, *, identity: Certificates | None = None)
 
 def trusting(certificates: Certificates) -> ssl.SSLContext:
     """Make what a client is that trusts one authority."""
-    return ssl.create_default_context(cafile=certificates.authority)
+    context = ssl.create_default_context(cafile=certificates.authority)
+    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
+    return context
 
 
 class TlsSocket:
@@ -58,6 +63,8 @@ class TlsSocket:
                 return b""
             except ssl.SSLWantReadError:
                 self._take()
+            except ssl.SSLError as error:
+                raise (ssl.SSLEOFError() if is_torn(error) else error) from error
 
     def sendall(self, data: bytes) -> None:
         """Send bytes."""
