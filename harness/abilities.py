@@ -36,7 +36,7 @@ class PowerLoss(Protocol):
     """Revert the files of a dead broker to what it had flushed to disk."""
 
     def await_flush_known(self) -> None:
-        """Wait until the broker has flushed everything that is stored now, and has recorded its flush positions."""
+        """Wait until the broker has recorded up to where it has flushed each log, in a write that began after this call."""
 
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the topic's files to their flushed state, while the broker is down.
@@ -126,7 +126,7 @@ class Membership(Protocol):
         """Wait until the group has removed the role's member that was paused or cut off."""
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until a process whose frames were held, and released, has been told that its group has removed it."""
+        """Wait until a process that was paused and woken, with its frame still held, is told that its group has removed it."""
 
 
 class Rebalance(Protocol):
@@ -147,7 +147,7 @@ class SessionClock(Protocol):
 
 
 class Transactions(Protocol):
-    """Wait for the coordinator to abort a transaction that a dead process left open."""
+    """Wait for the coordinator to abort a transaction that a paused process left open."""
 
     def await_aborted(self, node: Target) -> None:
         """Wait until the coordinator has aborted the open transaction of a stopped process."""

@@ -18,6 +18,7 @@ from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected
 from harness.proofs.locks import LockOutlasted
 from harness.proofs.network import NetworkBad
 from harness.proofs.refusal import Refused
+from harness.proofs.second import InSuccessor
 from harness.services.postgres.signs import database_signs
 from harness.stages.settings import PIPELINES
 from harness.systems import GROUP
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     Detail = Callable[[History], Mapping[str, Any] | None]
 
 PROOFS: Final = (
-    Answered, EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, LetGo, LockOutlasted, NetworkBad, PartHad,
+    Answered, EngineSaid, Forgot, Grown, InputEnded, InSuccessor, LeadershipMoved, LetGo, LockOutlasted, NetworkBad, PartHad,
     PreferredElected, Refused, Rolled,
 )  # fmt: skip
 COMMON: Final = Knowledge(

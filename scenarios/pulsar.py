@@ -27,7 +27,7 @@ from harness.protocols.pulsar.steps import Command
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.pushing import Cursor, PushSettings, Subscription
 from harness.systems.activemq.selections import IN_HAND
-from harness.systems.pulsar.selections import UNWRITTEN
+from harness.systems.pulsar.selections import BEHIND_CHUNK, UNWRITTEN
 from harness.systems.pulsar.settings import ALO as PULSAR_ALO
 from harness.systems.pulsar.settings import (
     ALO_DEDUPLICATED,
@@ -248,7 +248,7 @@ def _in_parts(
     )  # fmt: skip
 
 
-STANDS_STILL = Predicted(left=Some(), control=True)
+STANDS_STILL = Predicted(left=Some(most=BEHIND_CHUNK), control=True)
 _FIRST_THIRD, _ALL_OF_THEM = 8, 24
 _PUT_OFF = {semantic: with_cursor(each, Cursor.LAZY, puts_off=_FIRST_THIRD) for semantic, each in _ANSWERED_RECIPES.items()}
 """Some messages are not acknowledged when the connection is cut."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from harness.abilities import Termination, needs_of
 from harness.controls import Awaited, InProgram
+from harness.proofs.second import BEHIND, InSuccessor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from harness.wire.rules import How
 
 A = TypeVar("A")
-BEHIND = "second-"
-"""How the ids of the second fault's rules begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +47,11 @@ class Twice:
         """Return what the history must show: both faults fired, the first at the target. A role that both kill dies twice."""
         one: Evidence = self.first.evidence()
         other: Evidence = self.second.evidence()
+        role = self.second.at.role
+        both = (InSuccessor(str(role)),) if role in one.killed else ()
         return dataclasses.replace(
             one, killed=one.killed + other.killed, paused=one.paused + other.paused, told=one.told + other.told,
-            approached=one.approached or other.approached, proofs=one.proofs + other.proofs,
+            approached=one.approached or other.approached, proofs=one.proofs + other.proofs + both,
         )  # fmt: skip
 
     def needs(self) -> tuple[type, ...]:
@@ -67,7 +68,8 @@ class Twice:
     def inject(self, controls: Controls) -> None:
         """Inject both faults, one after the other; wait for the restarted nodes at the end."""
         begun: dict[str, Awaited] = {}
-        second = _Second(controls, begun)
+        ends = self.second.evidence()
+        second = _Second(controls, begun, frozenset(ends.killed + ends.told))
         self.first.inject(_First(controls, begun, applied=(lambda: self.second.arm(second)) if self._waits else lambda: None))
         self.second.inject(second)
         for successor in begun.values():
@@ -152,15 +154,25 @@ class _First(_Part):
 
 
 class _Second(_Part):
-    """The controls as the second fault sees them: its rules get ids of their own, and it waits for the nodes that it acts on."""
+    """The controls as the second fault sees them: its rules get ids of their own.
+
+    ``ends``: the roles whose nodes it ends. It starts them again and waits for them itself.
+    """
+
+    def __init__(
+        self, controls: Controls, begun: dict[str, Awaited] | None = None, ends: frozenset[Role] = frozenset()
+    ) -> None:  # fmt: skip
+        super().__init__(controls, begun)
+        self._ends = ends
 
     def arm(self, trigger: Trigger, act: Any) -> None:
         """Arm a trigger."""
         super().arm(trigger, dataclasses.replace(act, id=f"{BEHIND}{act.id}"))
 
     def met(self, node: Target) -> Target:
-        """Return a node. From now on only the second fault waits for it."""
-        self._begun.pop(node.name, None)
+        """Return a node. If this fault ends it, only this fault waits for it from now on."""
+        if node.role in self._ends:
+            self._begun.pop(node.name, None)
         return node
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.faults.twice import BEHIND
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.scenario import Role
 from harness.model.states import State
+from harness.proofs.second import BEHIND
 from harness.sweep.classes import Why, class_of, deviations, splits
 from harness.sweep.phases import name_of, phases
 from harness.sweep.signature import Signature, signature_of

@@ -149,7 +149,7 @@ def step_names() -> Mapping[str, Mapping[str, StepName]]:
     """Return the steps that a rule can name, of each protocol by their labels: the enumeration that has all of its steps."""
     labels = {name: {label for label, _ in load(where).steps} for name, where in listed().items()}
     kinds = [{each.label: each for each in kind} for kind in StepName.__subclasses__()]  # they come with the protocols
-    return {name: next((kind for kind in kinds if kind.keys() >= of), {}) for name, of in labels.items()}
+    return {name: next((kind for kind in kinds if of and kind.keys() >= of), {}) for name, of in labels.items()}
 
 
 def step_named(protocol: str, label: str) -> StepName | None:

@@ -236,9 +236,18 @@ class Sweep:
         self.dry_run(progress)
 
     def plan(self) -> Planned:
-        """Return the plan that follows from the dry runs. They must be done."""
+        """Return the plan that follows from the dry runs. They must be done.
+
+        Raises:
+            UsageError: an older version of lostack made the dry runs.
+        """
         dry = self.dry_runs()
         histories = [read_history(result.directory / HISTORY, result.plan.id) for result in dry]
+        if any(line["phase"] == "open" and "protocol" not in line for each in histories for line in each.of(kinds.CONN)):
+            raise UsageError(
+                f"the dry runs of {self.directory} are of an older lostack and do not say which protocol each connection speaks, "
+                "so its steps would be named otherwise: begin a new sweep"
+            )
         keys = [result.plan.key for result in dry]
         steps = intersected([trace(history, key) for history, key in zip(histories, keys, strict=True)])
         phase = phases(histories[0])

@@ -130,7 +130,7 @@ def test_what_was_seen_leads_to_a_cell_and_what_never_was_is_named(browser: Chro
     assert goal.text == "loss 1"
     never = every(browser, "#coverage details")[0]
     never.find_element("css selector", "summary").click()
-    assert "pause\na process was stopped, and went on (SIGSTOP)" in never.text
+    assert "pause\na process was paused (SIGSTOP), and resumed" in never.text
     assert "loss" not in [term.text for term in every(browser, "#coverage dt")]
     goal.click()
     assert shown(browser, BROKEN)

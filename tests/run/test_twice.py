@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness.abilities import Termination
+from harness.abilities import Membership, Termination
 from harness.controls import OnWire, Role
-from harness.faults import Drop, Kill, Terminate, Twice
+from harness.faults import Drop, Kill, Pause, Terminate, Twice
+from harness.model.history import History
+from harness.proofs.second import InSuccessor
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.judge.recording import Recording
@@ -93,8 +95,11 @@ class _Held(Recording):
 
     def ability(self, kind: type) -> Any:
         """Return what gives the program whole."""
-        assert kind is Termination
+        assert kind in {Termination, Membership}
         return self
+
+    def await_expired(self, role: Role) -> None:
+        """Nothing to wait for: no group."""
 
     def stage(self, role: Role, node: str | None = None) -> Any:
         """Return its program."""
@@ -106,6 +111,7 @@ class _Held(Recording):
     (Kill(DONE, (Role.CONSUMER,)), Drop(ASKS), ["kill 1", "ready 2"]),
     (Kill(DONE, (Role.CONSUMER,)), Kill(SENDS, (Role.PRODUCER,)), ["kill 1", "ready 2"]),
     (Terminate(DONE), Kill(ASKS, (Role.CONSUMER,)), ["tell 1", "end 1", "kill 2", "ready 3"]),
+    (Kill(DONE, (Role.CONSUMER,)), Pause(ASKS), ["kill 1", "pause 2", "resume 2", "ready 2"]),
     (Terminate(DONE), Terminate(ASKS), ["tell 1", "end 1", "tell 2", "end 2", "ready 3"]),
 ])  # fmt: skip
 def test_the_second_strikes_while_the_first_ones_successor_gets_ready(first: Any, second: Any, did: list[str]) -> None:
@@ -117,3 +123,27 @@ def test_the_second_strikes_while_the_first_ones_successor_gets_ready(first: Any
     assert controls.programs[Role.CONSUMER].did == did
     assert controls.done[-1] == "healed"
     assert controls.done.count("fired") == 2
+
+
+@dataclass
+class _Seen:
+    """What a proof reads of a run."""
+
+    history: History
+    killed: list[Any]
+
+
+@pytest.mark.parametrize(("hit", "died", "proved"), [(20, 10, True), (9, 10, False), (9, None, False), (None, 10, True)])
+def test_the_second_must_strike_a_successor(hit: int | None, died: int | None, proved: bool) -> None:
+    """A trigger that the first process hit itself, before it was killed, says nothing of a recovery."""
+    rules = [{"event": "rule", "phase": "hit", "rule": "second-fault", "t": hit}] if hit is not None else []
+    killed = [{"role": "consumer", "t": died}] if died is not None else []
+    fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(ASKS, (Role.CONSUMER,)))
+    [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
+    assert (proof.trouble(cast("Any", _Seen(History(tuple(rules), ()), killed))) is None) is proved
+
+
+def test_another_roles_fault_needs_no_death() -> None:
+    """The producer is not the one that the first fault kills."""
+    fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(SENDS, (Role.PRODUCER,)))
+    assert not [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]

@@ -6,7 +6,7 @@ import itertools
 import json
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from harness.judge.verdict import Kind
 from harness.matrix.selection import SelectionError
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
-from harness.model.history import History
+from harness.model.history import History, read_history
 from harness.registry import UnknownNameError
 from harness.saved import SWEEP_FILE
 from harness.stages.settings import ours
@@ -306,3 +306,18 @@ def test_a_sweep_of_which_nothing_has_a_proof_is_void(shard: tuple[int, int], cu
     assert outcomes.all
     assert not any(point.proved for point in outcomes.all)
     assert summary_of(one, planned, outcomes, cut=cut).exit_code == ExitCode.VOID
+
+
+def test_dry_runs_that_name_no_protocol_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are of before steps were known by their protocol: a plan from them would silently have other points."""
+    one = sweep(tmp_path / "one", lambda _: RIGHT)
+    one.dry_run(Quiet())
+
+    def old(*where: Any) -> History:
+        found = read_history(*where)
+        return History((*found.events, {"event": "conn", "phase": "open", "conn": 1, "t": 1}), ())
+
+    assert one.plan().steps.found
+    monkeypatch.setattr("harness.sweep.sweeping.read_history", old)
+    with pytest.raises(UsageError, match=r"of an older lostack.*begin a new sweep"):
+        one.plan()

@@ -116,7 +116,7 @@ class Connected:
 
 
 class Sent:
-    """A message whose outcome is known. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message whose outcome is known, or not requested. Implements :class:`~harness.stages.clients.interface.Pending`."""
 
     def wait(self, within_s: float) -> None:
         """Return at once: ``send`` has waited for the receipt already, because one message is under way at a time."""

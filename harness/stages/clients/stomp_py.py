@@ -270,7 +270,7 @@ class StompProducer:
         return self._transaction
 
     def close(self, within_s: float) -> None:
-        """Send DISCONNECT, and wait until the broker has read everything before it. Without receipts, only close."""
+        """Send DISCONNECT, and wait up to ``within_s`` until the broker has read everything before it; with 0, only close."""
         with suppress(ClientError):
             if within_s > 0:
                 self._ask(_goodbye, within_s=within_s)

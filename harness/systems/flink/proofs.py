@@ -63,7 +63,7 @@ class ReadersWaited:
             return "it was not checked what readers saw"
         if bool(unseen[0]) is not self.waiting:
             return f"readers must {'wait' if self.waiting else 'see everything'}, but they could not read {unseen[0]} offsets"
-        return f"readers could not read {unseen[-1]} offsets to the end" if unseen[-1] else None
+        return f"readers still could not read {unseen[-1]} offsets at the end" if unseen[-1] else None
 
 
 @dataclass(frozen=True, slots=True)

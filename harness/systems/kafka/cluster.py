@@ -221,7 +221,7 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         self._say_leaders()
 
     def elect_preferred(self) -> None:
-        """Elect the preferred leader of the target's partition."""
+        """Elect the preferred leaders of the topic, and wait for that of the target's partition."""
         self._elect(self._partitions(self._say_leaders()))
 
     def next_broker(self) -> ServerNode:

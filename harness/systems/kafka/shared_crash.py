@@ -67,7 +67,7 @@ class SharedCrash:
         """Wait until all awaited cells have come to a step, or the step is done."""
         with self._lock:
             if step in self._results:
-                raise CellFailure(f"{step} did not wait for this cell, which was {PATIENCE_S:g} s too late; use --jobs 1")
+                raise CellFailure(f"{step} did not wait for this cell, which did not come within {PATIENCE_S:g} s; use --jobs 1")
             there = self._there.setdefault(step, set())
             there.add(member)
         wait_until(

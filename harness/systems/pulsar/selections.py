@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.prediction import Select
+from harness.model.states import Hop
 from harness.systems.activemq.selections import IN_HAND, broker_deaths, given_selections
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ UNWRITTEN: Final = Select("not-written-down")
 An acknowledgement makes the broker write the cursor, once a second at most (managedLedgerDefaultMarkDeleteRateLimit). So the last
 write was at most a second before the last acknowledgement. Records without an answer count, too: the library sends them again.
 """
+BEHIND_CHUNK: Final = Select("behind-a-chunk")
+"""The messages that wait after the first chunk that waits alone (apache/pulsar#26395)."""
 WRITES_NS: Final = 1_500_000_000
 """That second, and half a second for an acknowledgement's way through the broker."""
 
@@ -34,6 +37,21 @@ def cursor_selections(history: History, target: str) -> dict[Select, frozenset[s
         last = max(before.values(), default=0)
         found |= {record for record, t in before.items() if t > last - WRITES_NS}
     return {UNWRITTEN: frozenset(found | _under_way(history, deaths))}
+
+
+def chunk_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
+    """Return the selection; nothing if no chunk waits alone."""
+    del target
+    waits = [e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e.get("waiting") is not None]
+    alone = [_entry(e) for e in waits if e.get("foreign")]
+    if not alone:
+        return {}
+    return {BEHIND_CHUNK: frozenset(e["record"] for e in waits if e["record"] is not None and _entry(e) > min(alone))}
+
+
+def _entry(event: Event) -> tuple[int, ...]:
+    """Return a message's place as numbers: ledger, entry, index in its batch."""
+    return tuple(int(part) for part in event["place"].split(":"))
 
 
 def _under_way(history: History, deaths: list[int]) -> set[str]:

@@ -194,7 +194,7 @@ def test_an_input_with_nothing_behind_its_barrier_proves_nothing() -> None:
         ((5,), False, "readers must see everything, but they could not read 5 offsets"),
         ((5, 0), True, None),
         ((0, 0), True, "readers must wait, but they could not read 0 offsets"),
-        ((5, 5), True, "readers could not read 5 offsets to the end"),
+        ((5, 5), True, "readers still could not read 5 offsets at the end"),
         ((), True, "it was not checked what readers saw"),
     ],
 )

@@ -9,8 +9,9 @@ import pytest
 from harness.model.history import History
 from harness.model.prediction import AtLeast, Permitted, Some
 from harness.model.scenario import Predicted
+from harness.model.semantics import Semantic
 from harness.scenarios import pulsar
-from harness.systems.pulsar.selections import UNWRITTEN, WRITES_NS, cursor_selections
+from harness.systems.pulsar.selections import BEHIND_CHUNK, UNWRITTEN, WRITES_NS, chunk_selections, cursor_selections
 
 DEATH = 10 * WRITES_NS
 COUNTED = {"event": "counted", "queue": "q", "t": DEATH + 9}
@@ -72,3 +73,30 @@ def test_every_prediction_has_an_upper_bound() -> None:
             if isinstance(prediction, Permitted) or (isinstance(prediction, AtLeast | Some) and prediction.most is None):
                 open_ended.add(scenario.id)
     assert open_ended == {"broker-crash-after-ack+holes"}
+
+
+def stored(record: str | None, place: str, *, waiting: str | None = "ready", **fields: Any) -> dict[str, Any]:
+    """A copy that the broker has."""
+    return {"event": "stored", "hop": "topic", "record": record, "place": place, "waiting": waiting, "t": 1, **fields}
+
+
+CHUNK = stored(None, "5:69:0", foreign=True)
+
+
+@pytest.mark.parametrize(("events", "found"), [
+    ([CHUNK, stored("a", "5:107:0"), stored("b", "5:9:0"), stored("c", "6:1:0")], {"a", "c"}),  # by entry, not by text
+    ([CHUNK, stored("a", "5:107:0", waiting=None)], set()),  # acknowledged
+    ([stored(None, "5:200:0", foreign=True), CHUNK, stored("a", "5:107:0")], {"a"}),  # behind the first one
+])  # fmt: skip
+def test_what_waits_behind_a_chunk_that_is_alone(events: list[Any], found: set[str]) -> None:
+    """What waits before it, the broker could deliver: that is another matter."""
+    assert chunk_selections(History(tuple(events), ()), "") == {BEHIND_CHUNK: found}
+
+
+def test_a_broker_that_hangs_by_itself_is_not_the_control() -> None:
+    """Nothing waits behind a chunk that is alone: then nothing may be left."""
+    [control] = [each for each in pulsar.SCENARIOS if each.id == "ack-lost+last-part"]
+    left = next(iter(control.by_client.values()))[Semantic.AT_LEAST_ONCE].left  # type: ignore[union-attr]
+    assert left.contradiction({"a"}, {BEHIND_CHUNK: frozenset("a")}) is None
+    assert chunk_selections(History((stored("a", "5:107:0"),), ()), "") == {}
+    assert left.contradiction({"a"}, {BEHIND_CHUNK: frozenset()}) is not None

@@ -1,0 +1,32 @@
+"""Proof that the second of two faults struck the successor of a process that the first one had killed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from harness.model import events as kinds
+
+if TYPE_CHECKING:
+    from harness.judge.proof import Course
+
+BEHIND: Final = "second-"
+"""How the ids of the second fault's rules begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class InSuccessor:
+    """The second fault's trigger was hit after the first fault had killed the process of ``role``."""
+
+    name: ClassVar[str] = "in-successor"
+
+    role: str
+
+    def trouble(self, course: Course) -> str | None:
+        """Say that the second trigger was hit in a process that the first fault had yet to kill."""
+        rules = course.history.of(kinds.RULE)
+        hit = next((e["t"] for e in rules if e.get("phase") == "hit" and str(e.get("rule")).startswith(BEHIND)), None)
+        died = next((e["t"] for e in course.killed if e.get("role") == self.role), None)
+        if hit is not None and (died is None or hit < died):
+            return f"the second fault was hit in the {self.role} that the first fault had yet to kill"
+        return None
