@@ -312,8 +312,8 @@ _PARTS = (
         "its parts, as configured. Then the broker has only the last part. It never delivers that part, and nothing after it "
         "(apache/pulsar#26395). Messages that the consumer has in hand are recorded twice.",
         {
-            ALO: Predicted(left=AtLeast(), duplicated=AtMost(IN_HAND), control=True),
-            EOS: Predicted(left=AtLeast(), control=True),
+            ALO: Predicted(left=AtLeast(most=BEHIND_CHUNK), duplicated=AtMost(IN_HAND), control=True),
+            EOS: Predicted(left=AtLeast(most=BEHIND_CHUNK), control=True),
         }, recipes=_PUT_OFF,
     ),
 )  # fmt: skip

@@ -48,7 +48,7 @@ class Twice:
         one: Evidence = self.first.evidence()
         other: Evidence = self.second.evidence()
         role = self.second.at.role
-        both = (InSuccessor(str(role)),) if role in one.killed else ()
+        both = (InSuccessor(str(role)),) if role in one.killed + one.told else ()
         return dataclasses.replace(
             one, killed=one.killed + other.killed, paused=one.paused + other.paused, told=one.told + other.told,
             approached=one.approached or other.approached, proofs=one.proofs + other.proofs + both,

@@ -35,8 +35,9 @@ whole. Of a queue also ``queue``, its name.
 letters). ``place`` and ``waiting``: see :mod:`harness.model.places`. ``visible``: the copy is committed; in a log, a
 read-committed reader sees it. ``record`` is null if the payload is not one of lostack's. ``foreign`` is true if such a payload is
 no error, because programs may write other things beside their records. ``text``, for a declared pipeline, is the beginning of a
-payload that was never offered. ``counts``, if it is not 1: the message has several parts, and while it waits the broker counts it
-as so many messages. A waiting part of a message that is incomplete has a line of its own, which is ``foreign``.
+payload that was never offered. ``parts`` and ``counts``, if they are not 1: in how many parts the broker keeps the message, and
+as how many messages it counts it while it waits. A waiting part of a message that is incomplete has a line of its own, which is
+``foreign``.
 """
 LOG: Final = "log"
 """``hop, topic, partition, start, stable, end, last_data``: offsets at rest; ``last_data`` is the last visible copy, or -1.

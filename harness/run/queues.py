@@ -68,6 +68,8 @@ class Message:
     """The place to which the broker moved the copy; null: it has not."""
     origin: str | None = None
     """The place of the copy from which this one was made, if it names one."""
+    parts: int = 1
+    """In how many parts the broker keeps the copy."""
     counts: int = 1
     """As how many messages the broker counts the copy while it waits: a message in parts counts as its waiting parts."""
     whole: bool = True
@@ -232,8 +234,7 @@ def tell_message(
     history: HistoryWriter, hop: Hop, queue: str, message: Message, *, record: str | None, waiting: Waiting | None, **more: Any
 ) -> None:  # fmt: skip
     """Write the history lines of one message of a queue: its record, what it waits for, and what became of it."""
-    if message.counts != 1:
-        more |= {"counts": message.counts}
+    more |= {name: number for name, number in (("parts", message.parts), ("counts", message.counts)) if number != 1}
     history.write(
         kinds.STORED, hop=hop, queue=queue, place=message.place, waiting=waiting, record=record, visible=message.visible,
         attempt=message.attempt, **more,

@@ -106,7 +106,7 @@ class ProducerSettings:
     named: bool = False
     """Whether, on a queue, each message of a transaction carries its record's id as well."""
     catches_up: int | None = None
-    """How many records a restarted program puts into its first unit (more came meanwhile); ``None``: as many as before."""
+    """How many records a restarted program puts into a unit, because more came meanwhile; ``None``: as many as before."""
     own_id: bool = False
     """Whether each process has its own transactional id, and so fences no other."""
     metadata_max_age_ms: int | None = None

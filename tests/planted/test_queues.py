@@ -87,7 +87,14 @@ def hidden() -> list[Case]:
         for k in NUMBERS
     ]
     cases += [
-        Case(Plant(miscount=-1, hide=2), ALO, VOID, {"left_in_topic": 2}, "counts 1 messages ready in queue", QUEUE),
+        Case(
+            Plant(miscount=-1, hide=2),
+            ALO,
+            VOID,
+            {"left_in_topic": 2},
+            "counts 1 messages ready in queue, but the observer saw 2",
+            QUEUE,
+        ),
         Case(Plant(miscount=1, duplicate=1), EOS, VOID, {"duplicated": 1, "stored_twice": 1}, "the broker counts 1", QUEUE),
     ]
     return cases

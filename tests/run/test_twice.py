@@ -143,6 +143,16 @@ def test_the_second_must_strike_a_successor(hit: int | None, died: int | None, p
     assert (proof.trouble(cast("Any", _Seen(History(tuple(rules), ()), killed))) is None) is proved
 
 
+@pytest.mark.parametrize(("hit", "proved"), [(20, True), (9, False)])
+def test_who_is_told_to_end_must_have_been_told(hit: int, proved: bool) -> None:
+    """A program that ends by SIGTERM is in no list of the killed."""
+    events = [{"event": "rule", "phase": "hit", "rule": "second-fault", "t": hit},
+              {"event": "node", "phase": "told", "role": "consumer", "t": 10}]  # fmt: skip
+    fault = Twice(Terminate(DONE), Kill(ASKS, (Role.CONSUMER,)))
+    [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
+    assert (proof.trouble(cast("Any", _Seen(History(tuple(events), ()), []))) is None) is proved
+
+
 def test_another_roles_fault_needs_no_death() -> None:
     """The producer is not the one that the first fault kills."""
     fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(SENDS, (Role.PRODUCER,)))

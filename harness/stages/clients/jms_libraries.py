@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CONNECT_S: Final = 30.0
 """How many seconds to wait for a broker that is down: longer than any restart in a cell."""
 ANSWER_MS: Final = 10_000
-"""How many seconds a broker may take to answer a new connection."""
+"""How many milliseconds a broker may take to answer a new connection."""
 FLUSH_MS: Final = 2000
 """How often lazy acknowledgements are sent. By the library's default, the last ones are never sent."""
 

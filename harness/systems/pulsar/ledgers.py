@@ -165,14 +165,16 @@ def messages(entries: Iterable[Entry], done: Done | None) -> tuple[Message, ...]
             attempt, origin = (dict(single.properties).get(each) for each in (ATTEMPT_HEADER, ORIGIN_HEADER))
             found.append(
                 Message(name, name, single.value, _text(attempt), waiting, visible=visible, removed=removed, origin=_text(origin),
-                        counts=len(its) or 1)
+                        parts=len(parts), counts=len(its) or 1)
             )  # fmt: skip
     return (*found, *(_loose(each) for each in loose.values()))
 
 
 def _loose(part: Entry) -> Message:
     name = f"{part.at[0]}:{part.at[1]}:0"
-    return Message(name, name, part.body, waiting=Waiting.READY, whole=False)
+    visible = not part.says(_ABORTED) and not part.says(_OPEN)
+    waiting = Waiting.READY if visible else Waiting.OPEN if part.says(_OPEN) else None
+    return Message(name, name, part.body, waiting=waiting, visible=visible, whole=False)
 
 
 def _text(value: bytes | None) -> str | None:

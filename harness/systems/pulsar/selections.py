@@ -19,7 +19,9 @@ An acknowledgement makes the broker write the cursor, once a second at most (man
 write was at most a second before the last acknowledgement. Records without an answer count, too: the library sends them again.
 """
 BEHIND_CHUNK: Final = Select("behind-a-chunk")
-"""The messages that wait after the first chunk that waits alone (apache/pulsar#26395)."""
+"""The messages that wait from the first chunk on that waits without the others of its message (apache/pulsar#26395)."""
+_TOPICS: Final = "persistent://"
+"""How the names of Pulsar's topics begin: other brokers' queues have other names, and other places."""
 WRITES_NS: Final = 1_500_000_000
 """That second, and half a second for an acknowledgement's way through the broker."""
 
@@ -40,13 +42,14 @@ def cursor_selections(history: History, target: str) -> dict[Select, frozenset[s
 
 
 def chunk_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the selection; nothing if no chunk waits alone."""
+    """Return the selection; nothing if no chunk waits without the others of its message."""
     del target
-    waits = [e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e.get("waiting") is not None]
-    alone = [_entry(e) for e in waits if e.get("foreign")]
+    there = (e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and str(e.get("queue")).startswith(_TOPICS))
+    waits = [e for e in there if e.get("waiting") is not None]
+    alone = [_entry(e) for e in waits if e.get("foreign") or e.get("parts", 1) > e.get("counts", 1)]
     if not alone:
         return {}
-    return {BEHIND_CHUNK: frozenset(e["record"] for e in waits if e["record"] is not None and _entry(e) > min(alone))}
+    return {BEHIND_CHUNK: frozenset(e["record"] for e in waits if e["record"] is not None and _entry(e) >= min(alone))}
 
 
 def _entry(event: Event) -> tuple[int, ...]:

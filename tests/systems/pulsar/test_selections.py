@@ -77,7 +77,8 @@ def test_every_prediction_has_an_upper_bound() -> None:
 
 def stored(record: str | None, place: str, *, waiting: str | None = "ready", **fields: Any) -> dict[str, Any]:
     """A copy that the broker has."""
-    return {"event": "stored", "hop": "topic", "record": record, "place": place, "waiting": waiting, "t": 1, **fields}
+    place = {"queue": "persistent://public/default/q", "place": place}
+    return {"event": "stored", "hop": "topic", "record": record, "waiting": waiting, "t": 1, **place, **fields}
 
 
 CHUNK = stored(None, "5:69:0", foreign=True)
@@ -86,11 +87,18 @@ CHUNK = stored(None, "5:69:0", foreign=True)
 @pytest.mark.parametrize(("events", "found"), [
     ([CHUNK, stored("a", "5:107:0"), stored("b", "5:9:0"), stored("c", "6:1:0")], {"a", "c"}),  # by entry, not by text
     ([CHUNK, stored("a", "5:107:0", waiting=None)], set()),  # acknowledged
+    ([stored("a", "5:8:0", parts=3), stored("b", "5:4:0"), stored("c", "5:9:0")], {"a", "c"}),  # its first two are acknowledged
     ([stored(None, "5:200:0", foreign=True), CHUNK, stored("a", "5:107:0")], {"a"}),  # behind the first one
 ])  # fmt: skip
 def test_what_waits_behind_a_chunk_that_is_alone(events: list[Any], found: set[str]) -> None:
     """What waits before it, the broker could deliver: that is another matter."""
     assert chunk_selections(History(tuple(events), ()), "") == {BEHIND_CHUNK: found}
+
+
+def test_another_brokers_queue_has_other_places() -> None:
+    """The judge asks each system's selections of every history."""
+    others = stored(None, "ID:x", queue="q", foreign=True), stored("a", "ID:y", queue="q", parts=3)
+    assert chunk_selections(History(others, ()), "") == {}
 
 
 def test_a_broker_that_hangs_by_itself_is_not_the_control() -> None:
@@ -100,3 +108,5 @@ def test_a_broker_that_hangs_by_itself_is_not_the_control() -> None:
     assert left.contradiction({"a"}, {BEHIND_CHUNK: frozenset("a")}) is None
     assert chunk_selections(History((stored("a", "5:107:0"),), ()), "") == {}
     assert left.contradiction({"a"}, {BEHIND_CHUNK: frozenset()}) is not None
+    whole = stored("a", "5:8:0", parts=3, counts=3), stored("b", "5:107:0")
+    assert chunk_selections(History(whole, ()), "") == {}
