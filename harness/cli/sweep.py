@@ -61,6 +61,9 @@ def sweep(
     ] = None,
     depth: Annotated[int, typer.Option(help="With 2, also a second fault during each kind of recovery.", min=1, max=2)] = 1,
     explain: Annotated[bool, typer.Option("--explain", help="Make the dry runs, show what would be run, and stop.")] = False,
+    exit_first: Annotated[
+        bool, typer.Option("--exit-first", help="Begin no point after the first broken one; shrink what was found.")
+    ] = False,
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep each finding in this folder as a scenario that pytest collects.")
     ] = None,
@@ -98,6 +101,8 @@ def sweep(
         sweeps = [sweep_of(replace(again, jobs=jobs or again.jobs), resume)]
     else:
         raise UsageError("--resume continues with the sweep's own pipeline: leave out the declaration and --only")
+    for one in sweeps:
+        one.exit_first = exit_first
     codes = [_run(one, until, explain=explain, keep=keep, as_json=as_json) for one in sweeps]
     raise typer.Exit(next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT))
 
@@ -119,7 +124,7 @@ def _run(one: Sweep, until: float | None, *, explain: bool, keep: Path | None, a
     finally:
         _close(one)
     outcomes = one.outcomes(planned)
-    summary = summary_of(one, planned, outcomes, cut=until is not None and time.monotonic() >= until)
+    summary = summary_of(one, planned, outcomes, cut=one.found_first or (until is not None and time.monotonic() >= until))
     files = (*write_sweep(one, planned, outcomes, summary), *(keep_all(one, outcomes, keep) if keep else ()))
     if as_json:
         typer.echo(as_json_text(one, planned, outcomes, summary), nl=False)
@@ -138,7 +143,7 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
     from harness.sweep.shrinking import shrink_all  # noqa: PLC0415 - as above
 
     one.run(planned, progress, until)
-    if one.asked.depth > 1 and not one.interrupted:
+    if one.asked.depth > 1 and not one.interrupted and not one.found_first:
         planned = one.deeper(planned)
         progress.say(
             f"with those during recovery: {sum(map(len, planned.classes.values()))} points, {len(planned.chosen)} chosen"

@@ -86,6 +86,11 @@ class Cell:
         return False
 
     @property
+    def supervised(self) -> bool:
+        """Whether lostack's own programs are started again when they end with an error, as a supervisor does."""
+        return False
+
+    @property
     def still_s(self) -> float | None:
         """After how many seconds without progress the cell's drain counts as stuck; None: only at the drain's deadline."""
         return None

@@ -84,6 +84,9 @@ class Watching:
     idle_s: float = IDLE_S
     look: Callable[[], None] = lambda: None
     """Called each time that a trigger is checked."""
+    supervise: Callable[[], object] = lambda: None
+    """Starts programs again that have ended by themselves. It is called while a frame is awaited behind a fault: only they may
+    send it."""
 
 
 @dataclass
@@ -268,6 +271,8 @@ class WireControls:
         if not isinstance(trigger, OnWire):
             found = self.nodes.standing(trigger)
             return replace(found, hold=self._held.get(trigger)) if found and isinstance(trigger, InProgram) else found
+        if self.has_fired:
+            self.watching.supervise()
         hit = self._next_hit(trigger)
         return None if hit is None else Fired(hit.get("record"), self.nodes.hit(trigger, hit), hit["held"])
 

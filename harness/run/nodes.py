@@ -26,6 +26,8 @@ READY_S = 30.0
 EXIT_S = 15.0
 GRACE_S = 30.0
 """How long a process may take to end after SIGTERM: what Kubernetes gives by default."""
+LIVES = 6
+"""How many times a supervised program that ends by itself is started before it counts as crash-looping."""
 
 
 class Told(Protocol):
@@ -142,6 +144,19 @@ class StageNode:
     def started(self) -> bool:
         """Whether the stage was ever started."""
         return self.node is not None
+
+    def comes_back(self) -> bool:
+        """Say whether this incarnation has ended by itself with an error, and a supervisor starts the program again."""
+        end = None if self.node is None else self.ended()
+        return self.supervised and end is not None and bool(end.status) and self.stage.incarnation < LIVES
+
+    def supervise(self) -> str | None:
+        """Start the program again if it comes back; return a message about that, or ``None``."""
+        if not self.comes_back():
+            return None
+        end = self.ended()
+        self.begin_again()
+        return f"the {self.name} ended with {end} and was started again"
 
     def stopped_itself(self) -> bool:
         """Say whether this incarnation has died, stands still, is held or has failed at a failpoint."""

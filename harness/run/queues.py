@@ -22,7 +22,7 @@ from harness.run.nodes import ServerNode, StageNode
 from harness.run.parts import Opened, Parts
 from harness.run.scene import CellScene
 from harness.run.sinks import Database, SinkPart
-from harness.run.stages import Producing, Reading
+from harness.run.stages import Producing, Reading, supervise
 from harness.run.who import CellNodes, by_client
 from harness.stages.settings import ours
 from harness.stages.stage import Stage
@@ -325,7 +325,7 @@ def parts_of(
             seed=cell.seed, client=client_name(cell.client),
         )  # fmt: skip
         return StageNode(role, MODULES[role], stage, broker.runtime, history, scene.so_far, scene.logs, scene.failpoints,
-                         client=setup)  # fmt: skip
+                         client=setup, supervised=cell.supervised)  # fmt: skip
 
     producing = Producing(history, make(Role.PRODUCER, "producer"))
     reading = Reading(make, reader, settings.consumer.count)
@@ -337,7 +337,8 @@ def parts_of(
         meant=node_of,
         words=words or {},
     )
-    watching = Watching(scene.progress, lambda: queue.trouble() is None, producing.has_ended, UNANSWERED)
+    watching = Watching(scene.progress, lambda: queue.trouble() is None, producing.has_ended, UNANSWERED,
+                        supervise=lambda: supervise((producing.node, *reading.nodes)))  # fmt: skip
 
     def drain() -> Drain:
         checks = [

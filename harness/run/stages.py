@@ -40,8 +40,8 @@ class Producing:
         self._history.write(kinds.NODE, node=first.name, role=first.role, incarnation=first.stage.incarnation, phase="replaced")
 
     def has_ended(self) -> bool:
-        """Say whether the producer has ended."""
-        return self.node.started and self.node.ended() is not None
+        """Say whether the producer has ended for good."""
+        return self.node.started and self.node.ended() is not None and not self.node.comes_back()
 
     def trouble(self) -> str | None:
         """Say why the source is not exhausted yet, or return ``None``.
@@ -49,6 +49,8 @@ class Producing:
         Raises:
             StageEndedError: the producer has ended with an error, so the source will never be exhausted.
         """
+        if told := self.node.supervise():
+            return told
         end = self.node.ended()
         if end is None:
             return "the producer has not sent everything yet"
@@ -92,11 +94,13 @@ class Reading:
         return node
 
     def trouble(self) -> str | None:
-        """Return ``None``: readers never keep a drain from completing, unless one has ended.
+        """Return ``None``: readers never keep a drain from completing, unless one has ended. A supervised one is started again.
 
         Raises:
             StageEndedError: a reader has ended although it should go on.
         """
+        if told := supervise(self.nodes):
+            return told
         for node in self.nodes:
             if node.started and (end := node.ended()) is not None:
                 raise StageEndedError(f"the {node.name} ended with {end}")
@@ -105,6 +109,11 @@ class Reading:
     def close(self) -> None:
         """Kill all readers."""
         kill_all(self.nodes)
+
+
+def supervise(nodes: Sequence[StageNode]) -> str | None:
+    """Start supervised nodes again that have ended with an error; return a message about one of them, or ``None``."""
+    return next((told for node in nodes if (told := node.supervise()) is not None), None)
 
 
 def kill_all(nodes: Sequence[StageNode]) -> None:

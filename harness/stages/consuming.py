@@ -83,7 +83,11 @@ def rejoined(consumer: Consumer) -> Membership:
 
 
 def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> ClientError | None:
-    """Commit the position after ``batch`` synchronously; return the error if it failed. The ledger gets the outcome."""
+    """Commit the position after ``batch`` synchronously; return the error if it failed. The ledger gets the outcome.
+
+    Raises:
+        ClientError: another process has taken this one's place in the group. The client cannot go on.
+    """
     problem = None
     positions = positions_after(batch)
     try:
@@ -92,6 +96,8 @@ def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[De
         problem = raised
     for partition, position in positions.items():
         ledger.write(kinds.SAVED, partition=partition, offset=position, error=problem and str(problem))
+    if problem is not None and problem.meaning is Meaning.FENCED:
+        raise problem
     return problem
 
 

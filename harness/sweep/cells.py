@@ -37,6 +37,11 @@ class SweepCell(Cell):
     """The silences seen so far, shared by all cells of a sweep."""
 
     @property
+    def supervised(self) -> bool:
+        """As of a pipeline of somebody else's: a refusal that ends a program proves nothing if nobody starts it again."""
+        return True
+
+    @property
     def still_s(self) -> float | None:
         """Longer than any time-out of its clients, and at least twice the longest silence after which something moved again."""
         if self.patient:

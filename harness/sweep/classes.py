@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from harness.sweep.points import base_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -68,8 +71,16 @@ def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collectio
     """Return the points to run at first, and why: the first of every class, then the last of every class, then a sample.
 
     So an interrupted sweep has soon tried every class. Within each of the three parts, classes that are not ``known`` from
-    earlier sweeps come first, and points that kill a broker come last, because they take longest.
+    earlier sweeps come first. Of those, the first class of each kind comes before the second one of any kind: classes of one kind
+    differ only by their phase, or by the error of a refusal. Of equals, points that kill a broker come last, because they take
+    longest.
     """
+    kinds: Counter[tuple[str, str, str, str]] = Counter()
+    turn: dict[str, int] = {}
+    for each, points in classes.items():
+        kind = each.role, each.api, each.direction, base_of(each.act)
+        turn |= dict.fromkeys((point.id for point in points), kinds[kind])
+        kinds[kind] += 1
     old = {point.id for each, points in classes.items() if str(each) in known for point in points}
     dice = random.Random(f"sweep {seed}")
     first = [(points[0], Why.FIRST) for points in classes.values()]
@@ -78,7 +89,9 @@ def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collectio
     drawn = sorted(dice.sample(range(len(rest)), k=-(-len(rest) * int(100 * SAMPLED) // 100)))
     sample = [(rest[at], Why.SAMPLE) for at in drawn]
     return tuple(
-        one for some in (first, last, sample) for one in sorted(some, key=lambda one: (one[0].id in old, one[0].kills_broker))
+        one
+        for some in (first, last, sample)
+        for one in sorted(some, key=lambda one: (one[0].id in old, turn[one[0].id], one[0].kills_broker))
     )
 
 

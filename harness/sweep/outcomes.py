@@ -52,10 +52,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Points that are broken in the same way: one finding. ``points`` are in the order of the run."""
+    """Points that are broken in the same way: one finding. ``points`` are in the order of the run.
+
+    ``ordinary``: the errors that programs are also told at kept points of the same acts. The signature is without them.
+    """
 
     signature: Signature
     points: tuple[Outcome, ...]
+    ordinary: frozenset[str] = frozenset()
 
     @property
     def first(self) -> Outcome:
@@ -90,12 +94,22 @@ def _hit_in(history: History, point: Point) -> str | None:
 def source_ended(history: History) -> bool:
     """Say whether the program that takes records from the source ended by itself, with an error, after the fault.
 
-    That program is the producer; in a pipeline without a producer, it is any program.
+    That program is the producer; in a pipeline without a producer, it is any program. A supervised program does not count: if it
+    ends again and again, that is a finding.
     """
     since = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
     nodes = [(e, e["role"]) for e in history.of(kinds.NODE)]
     at_source = {Role.PRODUCER} & {role for _, role in nodes} or {role for _, role in nodes}
-    ends = (e for e, role in nodes if role in at_source and e.get("phase") == "exited" and e.get("status") and not e.get("asked"))
+    supervised = {e.get("node") for e, _ in nodes if e.get("supervised")}
+    ends = (
+        e
+        for e, role in nodes
+        if role in at_source
+        and e.get("phase") == "exited"
+        and e.get("status")
+        and not e.get("asked")
+        and e.get("node") not in supervised
+    )
     return since is not None and any(e["t"] > since for e in ends)
 
 
@@ -145,12 +159,23 @@ class Outcomes:
             yield from ((point, each) for point in splits(points, outcome) if point.id not in ran)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return the findings: broken or stuck points, grouped by signature, the largest group first."""
+        """Return the findings: broken or stuck points, grouped by signature, the largest group first.
+
+        An error that programs are also told at kept points of the same act does not tell findings apart: whether a program hears
+        of it depends on timing.
+        """
+        ordinary: dict[str, set[str]] = {}
+        for one in self.all:
+            if one.signature.verdict == Kind.KEPT:
+                ordinary.setdefault(one.where.act, set()).update(one.signature.errors)
         found: dict[Signature, list[Outcome]] = {}
         for one in sorted(self.all, key=lambda one: one.point.place):
             if one.signature.broken and one.proved:
-                found.setdefault(one.signature, []).append(one)
-        made = (Finding(signature, tuple(points)) for signature, points in found.items())
+                found.setdefault(one.signature.without(frozenset(ordinary.get(one.where.act, ()))), []).append(one)
+        made = (
+            Finding(signature, tuple(points), frozenset().union(*(ordinary.get(one.where.act, ()) for one in points)))
+            for signature, points in found.items()
+        )
         return tuple(sorted(made, key=lambda finding: -len(finding.points)))
 
     def unseen(self) -> tuple[Class, ...]:

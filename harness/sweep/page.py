@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.judge.verdict import WORST, Kind
 from harness.report.as_html import render_template
-from harness.sweep.points import words
-from harness.sweep.recovery import base_of
+from harness.sweep.points import base_of, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -41,6 +41,15 @@ READERS = (Role.CONSUMER, Role.PROCESSOR)
 """Whose answers nobody else waits for: they can be held until all else is done."""
 
 
+def base_of(act: str) -> str:
+    """Return the kind of an act. All refusals are of one kind.
+
+    >>> base_of("refuse-done-NOT_COORDINATOR"), base_of("late-next")
+    ('refuse', 'late-next')
+    """
+    return REFUSE if act.startswith(REFUSE) else act
+
+
 @dataclass(frozen=True, slots=True)
 class Happening:
     """Something that happens at a frame: all that a file needs to say of it.

@@ -16,7 +16,7 @@ from harness.model.history import HISTORY, read_history
 from harness.model.plan import Plan
 from harness.sweep.outcomes import hit_of
 from harness.sweep.phases import name_of, phases
-from harness.sweep.points import KILL, KILL_BROKER, LOSE, REFUSE, Point, happenings, nameable, trigger
+from harness.sweep.points import KILL, KILL_BROKER, LOSE, Point, base_of, happenings, nameable, trigger
 from harness.sweep.steps import FAILPOINT, WRITE, Step, trace
 
 if TYPE_CHECKING:
@@ -32,15 +32,6 @@ Second: TypeAlias = "tuple[Point, str]"
 """A point of a recovery, and the phase that its second step passes in."""
 ACTS = frozenset({KILL, KILL_BROKER, LOSE})
 """The acts that a second fault may be."""
-
-
-def base_of(act: str) -> str:
-    """Return the kind of an act. All refusals are of one kind.
-
-    >>> base_of("refuse-done-NOT_COORDINATOR"), base_of("late-next")
-    ('refuse', 'late-next')
-    """
-    return REFUSE if act.startswith(REFUSE) else act
 
 
 def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:

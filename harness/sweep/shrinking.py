@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from harness.matrix.runner import Progress
     from harness.sweep.outcomes import Finding, Outcomes
-    from harness.sweep.signature import Signature
     from harness.sweep.sweeping import Sweep
 
 FOUND = "found"
@@ -94,12 +93,12 @@ def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Prog
     whole = found_of(sweep, finding)
     tried = {"": whole, **dict(smaller(whole, partitions_of(sweep.base)))}
     progress.say(f"shrinking {whole.name}: {', '.join(name for name in tried if name) or 'nothing can be left out'}")
-    counts = _came_back(sweep, tried, finding.signature, usual, progress)
+    counts = _came_back(sweep, tried, finding, usual, progress)
     able = [name for name, count in counts.items() if name and count == TIMES]
     best, by = whole, able
     for name in able:
         best = _merged(best, tried[name], whole)
-    if len(able) > 1 and _came_back(sweep, {"together": best}, finding.signature, usual, progress)["together"] < TIMES:
+    if len(able) > 1 and _came_back(sweep, {"together": best}, finding, usual, progress)["together"] < TIMES:
         best, by = tried[able[0]], able[:1]
     return replace(best, came_back=TIMES if by else counts[""], tried=TIMES, without=tuple(by))
 
@@ -111,9 +110,9 @@ def _merged(best: Found, other: Found, whole: Found) -> Found:
 
 
 def _came_back(
-    sweep: Sweep, tried: Mapping[str, Found], signature: Signature, usual: frozenset[str], progress: Progress
+    sweep: Sweep, tried: Mapping[str, Found], finding: Finding, usual: frozenset[str], progress: Progress
 ) -> dict[str, int]:  # fmt: skip
-    """Return how often each scenario showed a signature, of three runs."""
+    """Return how often each scenario showed a finding, of three runs."""
     cells = {}
     for name, found in tried.items():
         base = loaded(sweep.base, found.records, found.partitions)
@@ -125,5 +124,6 @@ def _came_back(
     for result in results:
         name, _ = cells[result.plan.scenario]
         with suppress(HistoryError):  # without one it has shown nothing
-            counts[name] += signature_of(result, read_history(result.directory / HISTORY, result.plan.id), usual) == signature
+            shown = signature_of(result, read_history(result.directory / HISTORY, result.plan.id), usual)
+            counts[name] += shown.without(finding.ordinary) == finding.signature.without(finding.ordinary)
     return counts

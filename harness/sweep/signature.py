@@ -47,6 +47,10 @@ class Signature:
         """Whether the outcome makes a finding: broken or stuck."""
         return self.verdict in {Kind.BROKEN, Kind.STUCK}
 
+    def without(self, errors: frozenset[str]) -> Signature:
+        """Return the signature without these errors."""
+        return dataclasses.replace(self, errors=tuple(each for each in self.errors if each not in errors))
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         return dataclasses.asdict(self)

@@ -189,8 +189,12 @@ class Sweep:
     again: Callable[[Sequence[Cell]], Collection[str]] = lambda _: ()
     alone: str = ""
     """Why its cells run one at a time; empty if they can run side by side."""
+    exit_first: bool = False
+    """Whether no point begins after the first broken one of this run."""
     interrupted: bool = field(default=False, init=False)
     """Whether Ctrl-C ended the sweep."""
+    _broken: bool = field(default=False, init=False)
+    """Whether a point of this run was broken."""
     _judged: dict[Path, CellResult] = field(default_factory=dict, init=False)
     """Cells that have ended, by their folders."""
     _outcomes: dict[Path, Outcome] = field(default_factory=dict, init=False)
@@ -335,13 +339,25 @@ class Sweep:
 
     def run(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
         """Run the chosen points that are left, then those that split classes; begin none after ``until`` (monotonic s)."""
-        while not self.interrupted and not _is_over(until):
+
+        def enough() -> bool:
+            return _is_over(until) or self.found_first
+
+        while not self.interrupted and not enough():
             left = self._left(planned)
             if not left:
                 return
             cells = tuple(self.cell(point) for point, _ in left)
-            saved = run(self._run_plan(cells, POINTS, lambda: _is_over(until)), progress)
+            saved = run(self._run_plan(cells, POINTS, enough), _Noting(progress, self._note))
             self.interrupted = saved.info.interrupted
+
+    @property
+    def found_first(self) -> bool:
+        """Whether a point of this run was broken, and that is enough."""
+        return self.exit_first and self._broken
+
+    def _note(self, result: CellResult) -> None:
+        self._broken |= result.verdict.kind is Kind.BROKEN
 
     def run_beside(self, cells: Sequence[Cell], progress: Progress) -> tuple[CellResult, ...]:
         """Run cells that are not points of the plan, such as those that shrink a finding.
@@ -433,6 +449,31 @@ class Sweep:
             return ()
         lines = read_history(watched[0].directory / HISTORY).of(kinds.WRITES)
         return tuple((str(line["role"]), write) for line in lines for write in tried(line))
+
+
+@dataclass(frozen=True, slots=True)
+class _Noting:
+    """Passes progress on, and every result to ``note`` first. Implements :class:`harness.matrix.runner.Progress`."""
+
+    progress: Progress
+    note: Callable[[CellResult], None]
+
+    def say(self, text: str) -> None:
+        """Pass it on."""
+        self.progress.say(text)
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """Pass them on."""
+        self.progress.planned(cells)
+
+    def began(self, cell: Cell) -> None:
+        """Pass it on."""
+        self.progress.began(cell)
+
+    def ended(self, result: CellResult) -> None:
+        """Note it, and pass it on."""
+        self.note(result)
+        self.progress.ended(result)
 
 
 def _is_over(until: float | None) -> bool:

@@ -215,6 +215,25 @@ def test_what_counts_from_a_frame_is_left_to_the_wire(controls: WireControls, wi
     assert controls.await_fired(since) == Fired(None, "consumer-3", None)
 
 
+def test_programs_are_supervised_while_a_frame_is_awaited_behind_a_fault(controls: WireControls) -> None:
+    """Only a program that is started again may send it. Before the fault nobody is started: a run that fails then is void."""
+    began: list[str] = []
+
+    def begin() -> None:
+        if not began:
+            hits(controls, "second of consumer")
+        began.append("again")
+
+    controls.watching.supervise = begin
+    controls.arm(AT, rule_at(AT, Action.HOLD, "second"))
+    with pytest.raises(NotFiredError):
+        controls.await_fired(AT)
+    assert not began
+    controls.say("fired")
+    assert controls.await_fired(AT) == Fired(None, "consumer-3", "h1")
+    assert began == ["again"]
+
+
 def test_what_counts_from_a_trigger_that_is_armed_needs_no_other(controls: WireControls, wire: Wire) -> None:
     """Its own rule is what the second counts since."""
     since = replace(AT, api=Api.JOIN_GROUP, since=GIVEN)

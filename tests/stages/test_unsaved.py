@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from harness.model.history import HistoryWriter, read_history
 from harness.stages.clients.interface import ClientError, Delivered, Meaning
-from harness.stages.consuming import Unsaved
+from harness.stages.consuming import Unsaved, save, save_until_confirmed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
@@ -109,3 +111,14 @@ def test_who_goes_on_behind_it_all_the_same_saves_it(tmp_path: Path) -> None:
     one.save([at(1, 2)])
     one.save([])
     assert client.committed == [{0: 5}, {1: 3}]
+
+
+@pytest.mark.parametrize("save", [save, save_until_confirmed])
+def test_who_is_fenced_ends(save: Callable[..., object], tmp_path: Path) -> None:
+    """Another process has taken its place, and no client goes on: it is told, instead of being tried for ever."""
+    client = Client([Meaning.FENCED])
+    ledger = HistoryWriter(tmp_path / "consumer.jsonl", cell="c", by="consumer")
+    with pytest.raises(ClientError, match="no answer"):
+        save(Stage(), ledger, client, [at(0, 4)])
+    assert client.committed == []
+    assert [e["error"] for e in read_history(tmp_path).of("saved")] == ["KafkaTimeoutError: no answer"]

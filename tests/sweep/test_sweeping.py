@@ -56,6 +56,36 @@ def test_what_is_planted_is_one_finding(tmp_path: Path) -> None:
     assert summary_of(one, planned, outcomes, cut=False).exit_code == 1
 
 
+def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
+    """No point begins behind it, what was found is told, and a resumed sweep runs the rest."""
+    one, progress = sweep(tmp_path / "one", loses_at_lost_answers), Quiet()
+    one.exit_first = True
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    broken = [each for each in outcomes.all if each.signature.verdict == Kind.BROKEN]
+    assert broken
+    assert len(broken) <= one.asked.jobs
+    assert len(outcomes.all) < len(planned.chosen)
+    assert "PARTIAL" in "\n".join(summary_of(one, planned, outcomes, cut=one.found_first).lines)
+    assert summary_of(one, planned, outcomes, cut=one.found_first).exit_code == ExitCode.BROKEN
+    rest = sweep(tmp_path / "one", loses_at_lost_answers)
+    rest.run(rest.plan(), progress)
+    assert len(rest.outcomes(rest.plan()).all) >= len(planned.chosen)
+
+
+def test_without_a_broken_point_all_are_run(tmp_path: Path) -> None:
+    """Who asks for the first one and has none has the whole sweep."""
+    one, progress = sweep(tmp_path / "one", lambda _: RIGHT), Quiet()
+    one.exit_first = True
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    assert not one.found_first
+    assert len(one.outcomes(planned).all) == len(planned.chosen)
+
+
 def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
     """No single fault finds it; one during the recovery from another does, and its name says both."""
 
@@ -223,6 +253,33 @@ def test_only_the_program_at_the_source_ends_the_source(roles: tuple[str, ...], 
     lines.append({"event": "fault", "t": 2, "phase": "fired"})
     lines.append({"event": "node", "t": 3, "role": ended, "phase": "exited", "status": 1, "asked": False})
     assert source_ended(History(tuple(lines))) is expected
+
+
+def test_a_supervised_program_does_not_end_the_source() -> None:
+    """It was started again: if it ends each time, that is a finding, and no point without a proof."""
+    lines = [{"event": "node", "t": at, "role": "producer", "node": "producer", "phase": "started", "supervised": True}
+             for at in (1, 4)]  # fmt: skip
+    lines += [{"event": "node", "t": at, "role": "producer", "node": "producer", "phase": "exited", "status": 1}
+              for at in (3, 5)]  # fmt: skip
+    lines.append({"event": "fault", "t": 2, "phase": "fired"})
+    assert not source_ended(History(tuple(lines)))
+
+
+def test_an_error_that_kept_points_show_as_well_makes_no_other_finding(tmp_path: Path) -> None:
+    """Who hears that a connection was lost is chance; an error that is told only where something broke tells findings apart."""
+    one = sweep(tmp_path / "one")
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    act = next(each.where.act for each in one.outcomes(planned).all)
+    same = [each for each in one.outcomes(planned).all if each.where.act == act][:5]
+    errors = (("Cut",), ("Cut",), (), ("Other",), ("Cut", "Other"))
+    verdicts = (Kind.KEPT, Kind.STUCK, Kind.STUCK, Kind.STUCK, Kind.STUCK)
+    told = [replace(each, signature=Signature(str(verdict), errors=some))
+            for each, some, verdict in zip(same, errors, verdicts, strict=True)]  # fmt: skip
+    found = Outcomes(planned.classes, tuple(told)).findings()
+    assert [(finding.signature.errors, len(finding.points)) for finding in found] == [((), 2), (("Other",), 2)]
+    assert {finding.ordinary for finding in found} == {frozenset({"Cut"})}
 
 
 def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import WRITES
 from harness.pipelines.braces import fill
-from harness.run.nodes import GRACE_S
+from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing
 from harness.runtimes.process.members import tracer_of
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Exit, Member, Node, Runtime
     from harness.runtimes.process.durable import Held
 
-LIVES = 6
-"""How many times a stage that ends by itself is started before it counts as crash-looping."""
 GONE_S = 20.0
 """How long (seconds) a killed process may take to be gone. Only an uninterruptible read delays a SIGKILL."""
 WORK = "{work}"

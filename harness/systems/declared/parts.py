@@ -84,6 +84,7 @@ def parts_of(
         progress=lambda: (scene.sighted.last, found.results.size() if found.results else None),
         settled=between.settled, exhausted=feed.exhausted, unanswered=between.unanswered,
         idle_s=learnt.silences.still(cell, IDLE_S), look=owners.attribute,
+        supervise=standing.supervise,
     )  # fmt: skip
     abilities: dict[type, object] = {
         Membership: ForeignMembership(scene, nodes), Termination: StageTermination(nodes), Input: StandardInput(feed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from harness.model.scenario import Role
@@ -109,6 +110,12 @@ class Standing:
             )
         nodes = [*(self._services.nodes if self._services else ()), *self._stages.values()]
         return next((trouble for node in nodes if (trouble := node.supervise()) is not None), None)
+
+    def supervise(self) -> None:
+        """Start stages again that ended by themselves. A stage that does not come back is told by :meth:`stage_trouble` later."""
+        for node in self._stages.values():
+            with suppress(StageError):
+                node.supervise()
 
     def check_anything_sent(self, when: str) -> None:
         """Raise StageError if the producer has sent no record."""

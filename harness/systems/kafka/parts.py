@@ -29,7 +29,7 @@ from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode
 from harness.run.parts import Opened, Parts, When
 from harness.run.sinks import Database
-from harness.run.stages import Producing, Reading
+from harness.run.stages import Producing, Reading, supervise
 from harness.run.who import CellNodes, by_client
 from harness.services.postgres.program import NODE as DATABASE
 from harness.stages.settings import SavePosition
@@ -144,7 +144,8 @@ def parts_of(
     nodes = CellNodes(scene, lambda: (producing.node, *reading.nodes), servers, meant)
     shared = ShareGroup(scene) if scene.shared else None
     position_trouble = shared.trouble if shared else partial(scene.position_trouble, ground.saved_positions)
-    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED)
+    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED,
+                        supervise=lambda: supervise((producing.node, *reading.nodes)))  # fmt: skip
     abilities: dict[type, object] = {
         PowerLoss: FlushedFiles(scene), SavedPositions: GroupPositions(scene), Membership: GroupMembership(scene, reading),
         Rebalance: GroupRebalance(scene, reading), SessionClock: ReaderClock(scene),

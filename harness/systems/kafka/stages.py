@@ -40,7 +40,7 @@ class StageMaker:
             access=scene.transport.secured.access if scene.transport.secured else "",
         )  # fmt: skip
         return StageNode(role, f"harness.stages.{role}", stage, scene.transport.runtime, scene.history, scene.so_far,
-                         scene.logs, scene.failpoints, client=self._setup)  # fmt: skip
+                         scene.logs, scene.failpoints, client=self._setup, supervised=cell.supervised)  # fmt: skip
 
 
 def next_producer(scene: Scene, first: StageNode) -> StageNode:
