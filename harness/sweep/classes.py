@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from harness.sweep.points import base_of
+from harness.sweep.points import ACTS, base_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -72,8 +72,8 @@ def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collectio
 
     So an interrupted sweep has soon tried every class. Within each of the three parts, classes that are not ``known`` from
     earlier sweeps come first. Of those, the first class of each kind comes before the second one of any kind: classes of one kind
-    differ only by their phase, or by the error of a refusal. Of equals, points that kill a broker come last, because they take
-    longest.
+    differ only by their phase, or by the error of a refusal. Equals come in the order of their acts, so that every program is
+    killed somewhere before the first of them meets a refusal.
     """
     kinds: Counter[tuple[str, str, str, str]] = Counter()
     turn: dict[str, int] = {}
@@ -88,11 +88,13 @@ def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collectio
     rest = [point for points in classes.values() for point in points[1:-1]]
     drawn = sorted(dice.sample(range(len(rest)), k=-(-len(rest) * int(100 * SAMPLED) // 100)))
     sample = [(rest[at], Why.SAMPLE) for at in drawn]
-    return tuple(
-        one
-        for some in (first, last, sample)
-        for one in sorted(some, key=lambda one: (one[0].id in old, turn[one[0].id], one[0].kills_broker))
-    )
+
+    def order(one: Chosen) -> tuple[bool, int, int]:
+        point, _ = one
+        act = 0 if point.second is not None else ACTS.index(base_of(point.act))  # a second fault comes in its recovery's order
+        return point.id in old, turn[point.id], act
+
+    return tuple(one for some in (first, last, sample) for one in sorted(some, key=order))
 
 
 def splits(points: Sequence[Point], outcome: Mapping[str, K]) -> Iterator[Point]:
