@@ -39,6 +39,8 @@ class Outcome:
     seconds: float
     ended: bool = False
     """Whether the program at the source has ended by itself with an error, and is not started again: then no more load comes."""
+    own: bool = False
+    """Whether the record at which the fault struck is itself lost, duplicated or not recorded, and not only another one."""
 
     @property
     def proved(self) -> bool:
@@ -63,8 +65,12 @@ class Finding:
 
     @property
     def first(self) -> Outcome:
-        """The earliest point, by which reports show the finding."""
-        return self.points[0]
+        """The point by which reports show the finding, and which is shrunk: the one that is most likely to show it again.
+
+        That is one whose own record is affected, because another record is affected by chance; then one that kills no broker,
+        because what is under way when a broker dies is chance, too; of equals the earliest.
+        """
+        return min(self.points, key=lambda one: (not one.own, one.point.kills_broker))
 
 
 def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual: frozenset[str]) -> Outcome:
@@ -77,7 +83,11 @@ def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual
     signature = Signature(str(result.verdict.kind)) if history is None else signature_of(result, history, usual)
     where = planned if phase is None else class_of(point, phase)
     ended = history is not None and source_ended(history)
-    return Outcome(point, why, planned, where, signature, result.verdict.reason, result.directory, result.seconds, ended)
+    own = history is not None and any(
+        row["record"] == point.step.at and (row["state"] != State.RECORDED or row["recordings"] > 1)
+        for row in result.judgement.account.rows
+    )
+    return Outcome(point, why, planned, where, signature, result.verdict.reason, result.directory, result.seconds, ended, own)
 
 
 def hit_of(history: History, rule: str = "fault") -> Event | None:

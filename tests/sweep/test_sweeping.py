@@ -16,14 +16,15 @@ from harness.matrix.selection import SelectionError
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.model.history import History, read_history
+from harness.model.states import State
 from harness.registry import UnknownNameError
 from harness.saved import SWEEP_FILE
 from harness.stages.settings import ours
 from harness.sweep.classes import Why
-from harness.sweep.outcomes import Outcomes, line_of, source_ended
+from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
 from harness.sweep.pipelines import swept
 from harness.sweep.signature import Signature
-from harness.sweep.sweeping import Asked, DryRunError
+from harness.sweep.sweeping import POINTS, Asked, DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
 from harness.systems.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, Stepping, asked, sweep
@@ -263,6 +264,44 @@ def test_a_supervised_program_does_not_end_the_source() -> None:
               for at in (3, 5)]  # fmt: skip
     lines.append({"event": "fault", "t": 2, "phase": "fired"})
     assert not source_ended(History(tuple(lines)))
+
+
+def test_a_finding_is_shown_by_the_point_that_most_likely_shows_it_again(tmp_path: Path) -> None:
+    """One whose own record is affected, before one that kills no broker, before the earliest."""
+    one = sweep(tmp_path / "one")
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    broken = Signature(str(Kind.BROKEN), ("lost",))
+    told = [replace(each, signature=broken, own=False) for each in one.outcomes(planned).all]
+    kills = [each for each in told if each.point.kills_broker][:2]
+    plain = [each for each in told if not each.point.kills_broker][:2]
+
+    def shown(*points: Outcome) -> Outcome:
+        [finding] = Outcomes(planned.classes, points).findings()
+        return finding.first
+
+    assert shown(*kills, *plain).point == min((each.point for each in plain), key=lambda point: point.place)
+    assert shown(replace(kills[0], own=True), *plain).point == kills[0].point
+    assert shown(*kills).point == min((each.point for each in kills), key=lambda point: point.place)
+
+
+@pytest.mark.parametrize(("changed", "own"), [
+    ({}, False), ({"state": State.LOST}, True), ({"state": State.LEFT_IN_TOPIC}, True), ({"recordings": 2}, True),
+])  # fmt: skip
+def test_whether_a_fault_s_own_record_is_affected(changed: dict[str, Any], own: bool, tmp_path: Path) -> None:
+    """It is where that one is lost, duplicated or not recorded; another one that is lost says nothing."""
+    one = sweep(tmp_path / "one", loses_at_lost_answers)
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    told = next(each for each in one.outcomes(planned).all if each.signature.verdict == Kind.BROKEN)
+    assert not told.own
+    result = next(each for each in one.results(POINTS) if each.directory == told.directory)
+    account = result.judgement.account
+    rows = tuple(row | (changed if row["record"] == told.point.step.at else {}) for row in account.rows)
+    result = replace(result, judgement=replace(result.judgement, account=replace(account, rows=rows)))
+    assert outcome_of(result, told.point, told.why, told.planned, planned.usual).own is own
 
 
 def test_an_error_that_kept_points_show_as_well_makes_no_other_finding(tmp_path: Path) -> None:
