@@ -58,7 +58,7 @@ LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a scenario file says. ``partitions``: how many the topics have (0: as many as the pipeline says)."""
+    """What a scenario file says. ``partitions``, ``consumers``: how many there are (0: as many as the pipeline says)."""
 
     name: str
     because: str
@@ -75,6 +75,7 @@ class Found:
     like: str = ""
     """The scenario of lostack's own whose settings it has."""
     partitions: int = 0
+    consumers: int = 0
     signature: str = ""
     """What came of it when it was found, in words."""
     came_back: int = 0

@@ -135,15 +135,18 @@ def _has_settings_of(scenario: Scenario, base: Cell) -> bool:
     return there and scenario.settings(*of) == base.settings
 
 
-def loaded(base: Cell, records: int, partitions: int = 0) -> Cell:
-    """Return a cell with ``records`` records and ``partitions`` partitions (0: unchanged)."""
+def loaded(base: Cell, records: int, partitions: int = 0, consumers: int = 0) -> Cell:
+    """Return a cell with so many records, partitions and, of lostack's own pipelines, consumers (0: unchanged)."""
     if isinstance(base, DeclaredSweepCell):
         declared = replace(base.declared, records=records, partitions=partitions or base.declared.partitions)
         return replace(base, records=records, declared=declared)
-    if not partitions:
+    if not partitions and not consumers:
         return replace(base, records=records)
     settings = ours(base.settings)
-    fewer = replace(settings, topic=replace(settings.topic, partitions=partitions))
+    fewer = replace(
+        settings, topic=replace(settings.topic, partitions=partitions or settings.topic.partitions),
+        consumer=replace(settings.consumer, count=consumers or settings.consumer.count),
+    )  # fmt: skip
     scenario = replace(base.scenario, expect={base.semantic: Predicted(settings=fewer)})
     return replace(base, records=records, scenario=scenario)
 
@@ -151,6 +154,11 @@ def loaded(base: Cell, records: int, partitions: int = 0) -> Cell:
 def partitions_of(base: Cell) -> int:
     """Return how many partitions the topics of a pipeline have."""
     return base.declared.partitions if isinstance(base, DeclaredSweepCell) else ours(base.settings).topic.partitions
+
+
+def consumers_of(base: Cell) -> int:
+    """Return how many consumers a pipeline has; 1 for a declared one, whose consumers lostack cannot count."""
+    return 1 if isinstance(base, DeclaredSweepCell) else ours(base.settings).consumer.count
 
 
 def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str) -> RunPlan:
@@ -168,7 +176,7 @@ def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str)
         sweep = sweep_of(Asked(what, found.client, found.seed, found.records, jobs, (1, 1), command, bool(found.declaration),
                                found.system, found.like), reports, keep=False)  # fmt: skip
         jobs = min(jobs, sweep.asked.jobs)  # a declared pipeline may take only one cell at a time
-        cells.append(found.cell(loaded(sweep.base, found.records, found.partitions)))
+        cells.append(found.cell(loaded(sweep.base, found.records, found.partitions, found.consumers)))
         systems.setdefault(sweep.system.name, sweep.system)
     if len({cell.id for cell in cells}) < len(cells):
         raise SelectionError("two of these scenario files describe the same cell: leave one out")

@@ -12,7 +12,7 @@ from harness.model.cell import LEAST_RECORDS
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.sweep import SUFFIX
 from harness.sweep.found import Found, slug
-from harness.sweep.pipelines import loaded, partitions_of
+from harness.sweep.pipelines import consumers_of, loaded, partitions_of
 from harness.sweep.points import LATE_NEXT, LATE_NEXT_KILL, LOSE
 from harness.sweep.signature import signature_of
 
@@ -68,14 +68,19 @@ def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]
     return tuple(Found.load(file).save(folder / f"{slug(f'{of} {file.stem}')}{SUFFIX}") for file in files)
 
 
-def smaller(found: Found, partitions: int) -> Iterator[tuple[str, Found]]:
-    """Yield smaller scenarios, each simpler in one respect, which is named. ``partitions``: how many its topics have."""
+def smaller(found: Found, partitions: int, consumers: int) -> Iterator[tuple[str, Found]]:
+    """Yield smaller scenarios, each simpler in one respect, which is named.
+
+    ``partitions``: how many its topics have; ``consumers``: how many consumers it has.
+    """
     if found.then is not None:
         yield "one fault", replace(found, then=None)
     if found.records > LEAST_RECORDS and found.position + BEHIND <= LEAST_RECORDS:
         yield f"{LEAST_RECORDS} records", replace(found, records=LEAST_RECORDS)
     if partitions > 1 and not found.partitions:
         yield "one partition", replace(found, partitions=1)
+    if consumers > 1 and not found.consumers:
+        yield "one consumer", replace(found, consumers=1)
     if found.fault.act == LATE_NEXT_KILL:
         yield "no process killed", replace(found, fault=replace(found.fault, act=LATE_NEXT))
     elif found.fault.act != LOSE and isinstance(found.fault.at, OnWire):
@@ -91,7 +96,7 @@ def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Prog
         KeyboardInterrupt: Ctrl-C was pressed.
     """
     whole = found_of(sweep, finding)
-    tried = {"": whole, **dict(smaller(whole, partitions_of(sweep.base)))}
+    tried = {"": whole, **dict(smaller(whole, partitions_of(sweep.base), consumers_of(sweep.base)))}
     progress.say(f"shrinking {whole.name}: {', '.join(name for name in tried if name) or 'nothing can be left out'}")
     counts = _came_back(sweep, tried, finding, usual, progress)
     able = [name for name, count in counts.items() if name and count == TIMES]
@@ -105,7 +110,7 @@ def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Prog
 
 def _merged(best: Found, other: Found, whole: Found) -> Found:
     """Return a scenario that also leaves out what another one leaves out."""
-    names = ("then", "records", "partitions", "fault")
+    names = ("then", "records", "partitions", "consumers", "fault")
     return replace(best, **{name: getattr(other, name) for name in names if getattr(other, name) != getattr(whole, name)})
 
 
@@ -115,7 +120,7 @@ def _came_back(
     """Return how often each scenario showed a finding, of three runs."""
     cells = {}
     for name, found in tried.items():
-        base = loaded(sweep.base, found.records, found.partitions)
+        base = loaded(sweep.base, found.records, found.partitions, found.consumers)
         for number in range(1, TIMES + 1):
             cell = found.cell(base, f"{found.name}~{slug(name) or 'whole'}~{number}")
             cells[cell.scenario.id] = name, cell

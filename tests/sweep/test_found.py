@@ -75,9 +75,9 @@ def test_a_durable_write_is_said_by_its_call(tmp_path: Path) -> None:
 def test_where_there_is_no_frame_none_is_lost(at: AtWrite | InProgram) -> None:
     """A finding inside a program is not shrunk to something that cannot be there."""
     found = replace(LATE, fault=Happening(KILL, at), then=None)
-    assert "a frame lost" not in dict(smaller(found, 3))
-    assert "a frame lost" in dict(smaller(replace(found, fault=Happening(KILL, END)), 3))
-    for _, less in smaller(found, 3):
+    assert "a frame lost" not in dict(smaller(found, 3, 1))
+    assert "a frame lost" in dict(smaller(replace(found, fault=Happening(KILL, END)), 3, 1))
+    for _, less in smaller(found, 3, 1):
         less.fault.fault()
 
 
@@ -118,13 +118,13 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(was: str, becomes: str, b
 
 def test_what_can_be_left_out() -> None:
     """The second fault, records, partitions, the death of the sender: one at a time."""
-    found = dict(smaller(LATE, partitions=3))
-    assert list(found) == ["one fault", "12 records", "one partition", "no process killed"]
+    found = dict(smaller(LATE, partitions=3, consumers=2))
+    assert list(found) == ["one fault", "12 records", "one partition", "one consumer", "no process killed"]
     assert found["one fault"].then is None
-    assert (found["12 records"].records, found["one partition"].partitions) == (12, 1)
+    assert (found["12 records"].records, found["one partition"].partitions, found["one consumer"].consumers) == (12, 1, 1)
     assert found["no process killed"].fault.act == LATE_NEXT
-    assert "12 records" not in dict(smaller(replace(LATE, position=11), partitions=3))
-    assert dict(smaller(replace(LATE, then=None, records=12, fault=Happening(LOSE, END)), partitions=1)) == {}
+    assert "12 records" not in dict(smaller(replace(LATE, position=11), partitions=3, consumers=1))
+    assert dict(smaller(replace(LATE, then=None, records=12, fault=Happening(LOSE, END)), partitions=1, consumers=1)) == {}
 
 
 def test_a_finding_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:
