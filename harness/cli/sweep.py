@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.matrix.runner import Progress
-    from harness.sweep.sweeping import Asked, Planned, Sweep
+    from harness.sweep.asked import Asked
+    from harness.sweep.sweeping import Planned, Sweep
 
 SWEEPS = "sweeps"
 OWN_AT_ONCE = 3
@@ -62,7 +63,7 @@ def sweep(
     depth: Annotated[int, typer.Option(help="With 2, also a second fault during each kind of recovery.", min=1, max=2)] = 1,
     explain: Annotated[bool, typer.Option("--explain", help="Make the dry runs, show what would be run, and stop.")] = False,
     exit_first: Annotated[
-        bool, typer.Option("--exit-first", help="Begin no point after the first broken one; shrink what was found.")
+        bool, typer.Option("--exit-first", help="Begin no further point when one of this run is broken; shrink what was found.")
     ] = False,
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep each finding in this folder as a scenario that pytest collects.")
@@ -71,8 +72,8 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline at every step of its run, and judge each by what it claims."""
+    from harness.sweep.asked import Asked  # noqa: PLC0415
     from harness.sweep.pipelines import sweep_of  # noqa: PLC0415 - brings systems; nobody else needs it
-    from harness.sweep.sweeping import Asked  # noqa: PLC0415
 
     begun = time.monotonic()
     if keep is not None and keep.exists() and not keep.is_dir():
@@ -103,7 +104,11 @@ def sweep(
         raise UsageError("--resume continues with the sweep's own pipeline: leave out the declaration and --only")
     for one in sweeps:
         one.exit_first = exit_first
-    codes = [_run(one, until, explain=explain, keep=keep, as_json=as_json) for one in sweeps]
+    codes = []
+    for one in sweeps:
+        codes.append(_run(one, until, explain=explain, keep=keep, as_json=as_json))
+        if one.found_first:
+            break
     raise typer.Exit(next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT))
 
 
@@ -143,7 +148,7 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
     from harness.sweep.shrinking import shrink_all  # noqa: PLC0415 - as above
 
     one.run(planned, progress, until)
-    if one.asked.depth > 1 and not one.interrupted and not one.found_first:
+    if one.asked.depth > 1 and not one.interrupted:
         planned = one.deeper(planned)
         progress.say(
             f"with those during recovery: {sum(map(len, planned.classes.values()))} points, {len(planned.chosen)} chosen"

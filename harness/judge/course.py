@@ -143,7 +143,7 @@ class Course:
         return None
 
     def _supervised(self, end: Event) -> bool:
-        """Whether a process that ended by itself was started again by a supervisor that the pipeline declares."""
+        """Whether a process that ended by itself was started again by a supervisor."""
         lives = (e for e in self.history.of(kinds.NODE) if e.get("node") == end.get("node") and e["t"] > end["t"])
         return any(e.get("phase") == "started" and e.get("supervised") is True for e in lives)
 

@@ -211,7 +211,7 @@ process belongs to the node (see ``runtimes/process/members.py``). ``left``: the
 ``replaced``: another process took over the node's work while the node was paused.
 ``gone``: the stage lives, but one of its processes (``pid, command``), which had fetched records, has ended by itself.
 ``stood_by`` is true if the process was started earlier and waited idle for its turn.
-``supervised`` is true if a declared pipeline's supervisor restarted a process that had ended by itself.
+``supervised`` is true if a supervisor started a program again that had ended by itself.
 """
 OWNER: Final = "owner"
 """``conn, role, pid, command``: which process of a stage owns a connection, as the kernel says."""

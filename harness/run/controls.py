@@ -85,8 +85,8 @@ class Watching:
     look: Callable[[], None] = lambda: None
     """Called each time that a trigger is checked."""
     supervise: Callable[[], object] = lambda: None
-    """Starts programs again that have ended by themselves. It is called while a frame is awaited behind a fault: only they may
-    send it."""
+    """Starts programs again that have ended by themselves. It is called while something is awaited behind a fault that only they
+    may do, such as to send a frame."""
 
 
 @dataclass
@@ -187,12 +187,13 @@ class WireControls:
 
     def settle(self) -> None:
         """Wait until the reading stages have passed everything that is visible now."""
-        wait_until(self.watching.settled, within_s=FIRE_S, because="everything acknowledged to be recorded", poll_s=0.05)
+        wait_until(self._beside(self.watching.settled), within_s=FIRE_S, because="everything acknowledged to be recorded",
+                   poll_s=0.05)  # fmt: skip
 
     def await_exhausted(self) -> None:
         """Wait until the producer has ended. The limit is longer than the time after which its client gives up a record."""
         patience_s = self.cell.settings.patience_s
-        wait_until(self.watching.exhausted, within_s=FIRE_S + patience_s, because="the source to be exhausted")
+        wait_until(self._beside(self.watching.exhausted), within_s=FIRE_S + patience_s, because="the source to be exhausted")
 
     def disarm(self) -> None:
         """Disarm all rules that have not fired, and discard all frames that are still held (the wire records both)."""
@@ -271,10 +272,18 @@ class WireControls:
         if not isinstance(trigger, OnWire):
             found = self.nodes.standing(trigger)
             return replace(found, hold=self._held.get(trigger)) if found and isinstance(trigger, InProgram) else found
-        if self.has_fired:
-            self.watching.supervise()
-        hit = self._next_hit(trigger)
+        hit = self._beside(lambda: self._next_hit(trigger))()
         return None if hit is None else Fired(hit.get("record"), self.nodes.hit(trigger, hit), hit["held"])
+
+    def _beside(self, look: Callable[[], A]) -> Callable[[], A]:
+        """Return a function that also supervises the programs, behind the fault. Before it a program that ends voids the cell."""
+
+        def supervised() -> A:
+            if self.has_fired:
+                self.watching.supervise()
+            return look()
+
+        return supervised
 
     def _next_hit(self, trigger: OnWire) -> Event | None:
         """Return the next hit of a trigger's rule that was not returned yet, if there is one.

@@ -37,11 +37,15 @@ class Check(NamedTuple):
 
 
 class StageEndedError(Exception):
-    """A stage has ended by itself, so the drain cannot complete. ``stage``: its name; empty: that of the current check."""
+    """A stage has ended by itself, so the drain cannot complete. ``stage``: its name; empty: that of the current check.
 
-    def __init__(self, because: str, stage: str = "") -> None:
+    ``given_up``: a supervisor has started it again and again, and it does not stay: that is why nothing moves.
+    """
+
+    def __init__(self, because: str, stage: str = "", *, given_up: bool = False) -> None:
         super().__init__(because)
         self.stage = stage
+        self.given_up = given_up
 
 
 class Checks:
@@ -152,7 +156,7 @@ class QuietSink:
         except WaitTimeoutError:
             pass
         except StageEndedError as error:
-            return Drained(str(error), error.stage or self._checks.stage)
+            return Drained(str(error), error.stage or self._checks.stage, {"at_once": True} if error.given_up else {})
         return Drained(more=self._more()) if self._rests else Drained(self._checks.because, self._checks.stage)
 
     def _over(self) -> bool:

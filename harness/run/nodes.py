@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -76,7 +77,9 @@ class StageNode:
     client: ClientSetup | None = None
     """The environment that the client needs; null: lostack's own."""
     supervised: bool = False
-    """Whether a program that has ended by itself is started again, as a supervisor would."""
+    """Whether the drain starts a program again that has ended by itself, as a supervisor would."""
+    by_supervisor: bool = False
+    """Whether a start is that of a supervisor: the program before it has ended by itself."""
     _told: bool = False
     """Whether the end of this incarnation was written down."""
     _asked: bool = False
@@ -110,7 +113,7 @@ class StageNode:
         )
         self.node = self.runtime.start(spec)
         self._told = self._asked = False
-        self._say("started", pid=self.node.pid, supervised=self.supervised)
+        self._say("started", pid=self.node.pid, supervised=self.by_supervisor)
 
     def await_ready(self) -> None:
         """Wait until the program reports in its ledger that it is ready, or until it has ended.
@@ -146,17 +149,29 @@ class StageNode:
         return self.node is not None
 
     def comes_back(self) -> bool:
-        """Say whether this incarnation has ended by itself with an error, and a supervisor starts the program again."""
+        """Say whether this incarnation has ended by itself with an error, and a supervisor starts the program again.
+
+        What a SIGKILL has ended was killed by the fault, which starts it again.
+        """
         end = None if self.node is None else self.ended()
-        return self.supervised and end is not None and bool(end.status) and self.stage.incarnation < LIVES
+        failed = end is not None and (bool(end.status) or end.signal not in (None, signal.SIGKILL))
+        return self.supervised and failed and self.stage.incarnation < LIVES
 
     def supervise(self) -> str | None:
         """Start the program again if it comes back; return a message about that, or ``None``."""
         if not self.comes_back():
             return None
         end = self.ended()
-        self.begin_again()
+        self.begin_supervised()
         return f"the {self.name} ended with {end} and was started again"
+
+    def begin_supervised(self) -> None:
+        """Start the next incarnation as a supervisor does; do not wait."""
+        self.by_supervisor = True
+        try:
+            self.begin_again()
+        finally:
+            self.by_supervisor = False
 
     def stopped_itself(self) -> bool:
         """Say whether this incarnation has died, stands still, is held or has failed at a failpoint."""

@@ -275,7 +275,8 @@ class Readers:
         Raises:
             StageEndedError: a reader that should live has ended.
         """
-        self.reading.trouble()
+        if trouble := self.reading.trouble():
+            return trouble
         told = Counter(e["record"] for e in self.scene.so_far.of(kinds.DELIVERED))
         came = [e for e in on_open_connections(self.scene) if e["reached"]]
         last = {e["record"]: e["t"] for e in came}

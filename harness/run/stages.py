@@ -39,6 +39,10 @@ class Producing:
         self._replaced = (*self._replaced, first)
         self._history.write(kinds.NODE, node=first.name, role=first.role, incarnation=first.stage.incarnation, phase="replaced")
 
+    def supervise(self) -> str | None:
+        """Start the producer again if it comes back; return a message about that, or ``None``."""
+        return self.node.supervise()
+
     def has_ended(self) -> bool:
         """Say whether the producer has ended for good."""
         return self.node.started and self.node.ended() is not None and not self.node.comes_back()
@@ -49,13 +53,13 @@ class Producing:
         Raises:
             StageEndedError: the producer has ended with an error, so the source will never be exhausted.
         """
-        if told := self.node.supervise():
+        if told := self.supervise():
             return told
         end = self.node.ended()
         if end is None:
             return "the producer has not sent everything yet"
         if end.status != 0:
-            raise StageEndedError(f"the producer ended with {end} before the source was exhausted")
+            raise _given_up(self.node, f"the producer ended with {end} before the source was exhausted")
         return None
 
     def close(self) -> None:
@@ -103,7 +107,7 @@ class Reading:
             return told
         for node in self.nodes:
             if node.started and (end := node.ended()) is not None:
-                raise StageEndedError(f"the {node.name} ended with {end}")
+                raise _given_up(node, f"the {node.name} ended with {end}")
         return None
 
     def close(self) -> None:
@@ -114,6 +118,12 @@ class Reading:
 def supervise(nodes: Sequence[StageNode]) -> str | None:
     """Start supervised nodes again that have ended with an error; return a message about one of them, or ``None``."""
     return next((told for node in nodes if (told := node.supervise()) is not None), None)
+
+
+def _given_up(node: StageNode, because: str) -> StageEndedError:
+    """Return the error that a node has ended for good."""
+    lives = f", started {node.stage.incarnation} times" if node.supervised else ""
+    return StageEndedError(because + lives, given_up=node.supervised)
 
 
 def kill_all(nodes: Sequence[StageNode]) -> None:

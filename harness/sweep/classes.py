@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from harness.sweep.points import ACTS, base_of
+from harness.sweep.points import ACTS, KILL, base_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 SAMPLED = 0.05
 """The share of the other points that is run as well, to test whether the points of a class do behave alike."""
+KILLS, OTHERS = 6, 2
+"""How many kills, and how many points of every other act, come in one turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +73,10 @@ def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collectio
     """Return the points to run at first, and why: the first of every class, then the last of every class, then a sample.
 
     So an interrupted sweep has soon tried every class. Within each of the three parts, classes that are not ``known`` from
-    earlier sweeps come first. Of those, the first class of each kind comes before the second one of any kind: classes of one kind
-    differ only by their phase, or by the error of a refusal. Equals come in the order of their acts, so that every program is
-    killed somewhere before the first of them meets a refusal.
+    earlier sweeps come first; of those in the order of :func:`turns`. Points of a recovery stay in the order that they have.
     """
-    kinds: Counter[tuple[str, str, str, str]] = Counter()
-    turn: dict[str, int] = {}
-    for each, points in classes.items():
-        kind = each.role, each.api, each.direction, base_of(each.act)
-        turn |= dict.fromkeys((point.id for point in points), kinds[kind])
-        kinds[kind] += 1
     old = {point.id for each, points in classes.items() if str(each) in known for point in points}
+    turn = {point.id: turn for each, turn in turns(classes).items() for point in classes[each] if point.second is None}
     dice = random.Random(f"sweep {seed}")
     first = [(points[0], Why.FIRST) for points in classes.values()]
     last = [(points[-1], Why.LAST) for points in classes.values() if len(points) > 1]
@@ -89,12 +84,32 @@ def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collectio
     drawn = sorted(dice.sample(range(len(rest)), k=-(-len(rest) * int(100 * SAMPLED) // 100)))
     sample = [(rest[at], Why.SAMPLE) for at in drawn]
 
-    def order(one: Chosen) -> tuple[bool, int, int]:
-        point, _ = one
-        act = 0 if point.second is not None else ACTS.index(base_of(point.act))  # a second fault comes in its recovery's order
-        return point.id in old, turn[point.id], act
+    def order(one: Chosen) -> tuple[bool, tuple[int, int, int]]:
+        return one[0].id in old, turn.get(one[0].id, (0, 0, 0))
 
     return tuple(one for some in (first, last, sample) for one in sorted(some, key=order))
+
+
+def turns(classes: Iterable[Class]) -> dict[Class, tuple[int, int, int]]:
+    """Return for each class when it comes: the lowest first.
+
+    The first class of each kind comes before the second one of any kind: those of one kind differ only by their phase, or by the
+    error of a refusal. Of equals, six kills and two of every other act come in turn, each from all roles in turn. So all acts and
+    all programs have soon been tried.
+    """
+    kinds: Counter[tuple[str, str, str, str]] = Counter()
+    alike: dict[tuple[int, str], dict[str, list[Class]]] = {}
+    for each in classes:
+        act = base_of(each.act)
+        kind = each.role, each.api, each.direction, act
+        alike.setdefault((kinds[kind], act), {}).setdefault(each.role, []).append(each)
+        kinds[kind] += 1
+    found = {}
+    for (number, act), by_role in alike.items():
+        mixed = (each for some in itertools.zip_longest(*by_role.values()) for each in some if each is not None)
+        for place, each in enumerate(mixed):
+            found[each] = number, place // (KILLS if act == KILL else OTHERS), ACTS.index(act) if act in ACTS else len(ACTS)
+    return found
 
 
 def splits(points: Sequence[Point], outcome: Mapping[str, K]) -> Iterator[Point]:

@@ -13,11 +13,12 @@ from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
 from harness.report.escaping import code, markdown
 from harness.saved import RunInfo
+from harness.sweep.asked import Asked
 from harness.sweep.found import Found
 from harness.sweep.outcomes import hit_of
 from harness.sweep.pipelines import sweep_of
-from harness.sweep.shrinking import FOUND, file_of
-from harness.sweep.sweeping import Asked
+from harness.sweep.shrinking import file_of
+from harness.sweep.sweeping import FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

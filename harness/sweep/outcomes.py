@@ -9,9 +9,11 @@ from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.scenario import Role
+from harness.model.semantics import Anomaly, forbids
 from harness.model.states import State
 from harness.proofs.second import BEHIND
 from harness.sweep.classes import Why, class_of, deviations, splits
+from harness.sweep.found import slug
 from harness.sweep.phases import name_of, phases
 from harness.sweep.signature import Signature, signature_of
 
@@ -40,7 +42,7 @@ class Outcome:
     ended: bool = False
     """Whether the program at the source has ended by itself with an error, and is not started again: then no more load comes."""
     own: bool = False
-    """Whether the record at which the fault struck is itself lost, duplicated or not recorded, and not only another one."""
+    """Whether what the claim forbids happened to the record at which the fault struck, and not only to another one."""
 
     @property
     def proved(self) -> bool:
@@ -57,20 +59,23 @@ class Finding:
     """Points that are broken in the same way: one finding. ``points`` are in the order of the run.
 
     ``ordinary``: the errors that programs are also told at kept points of the same acts. The signature is without them.
+    ``saved``: the names of the scenario files that the sweep has.
     """
 
     signature: Signature
     points: tuple[Outcome, ...]
     ordinary: frozenset[str] = frozenset()
+    saved: frozenset[str] = frozenset()
 
     @property
     def first(self) -> Outcome:
         """The point by which reports show the finding, and which is shrunk: the one that is most likely to show it again.
 
-        That is one whose own record is affected, because another record is affected by chance; then one that kills no broker,
-        because what is under way when a broker dies is chance, too; of equals the earliest.
+        A point that has a scenario file already stays. Else that is one whose own record is affected, because another record is
+        affected by chance; then one that kills no broker, because what is under way when a broker dies is chance, too; of equals
+        the earliest.
         """
-        return min(self.points, key=lambda one: (not one.own, one.point.kills_broker))
+        return min(self.points, key=lambda one: (slug(one.point.id) not in self.saved, not one.own, one.point.kills_broker))
 
 
 def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual: frozenset[str]) -> Outcome:
@@ -83,11 +88,17 @@ def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual
     signature = Signature(str(result.verdict.kind)) if history is None else signature_of(result, history, usual)
     where = planned if phase is None else class_of(point, phase)
     ended = history is not None and source_ended(history)
-    own = history is not None and any(
-        row["record"] == point.step.at and (row["state"] != State.RECORDED or row["recordings"] > 1)
-        for row in result.judgement.account.rows
-    )
+    own = history is not None and _is_own(result, point.step.at)
     return Outcome(point, why, planned, where, signature, result.verdict.reason, result.directory, result.seconds, ended, own)
+
+
+def _is_own(result: CellResult, record: str) -> bool:
+    """Say whether a record is among those that the verdict is about."""
+    account, semantic = result.judgement.account, result.plan.semantic
+    if result.verdict.kind is Kind.STUCK:
+        return any(row["record"] == record and row["state"] != State.RECORDED for row in account.rows)
+    lost, duplicated = forbids(semantic, Anomaly.LOST), forbids(semantic, Anomaly.DUPLICATED)
+    return (lost and record in account.lost) or (duplicated and record in account.duplicated)
 
 
 def hit_of(history: History, rule: str = "fault") -> Event | None:
@@ -129,6 +140,8 @@ class Outcomes:
 
     classes: Mapping[Class, Sequence[Point]]
     all: tuple[Outcome, ...]
+    saved: frozenset[str] = frozenset()
+    """The names of the scenario files that the sweep has, without their suffix."""
 
     @property
     def unproved(self) -> tuple[Outcome, ...]:
@@ -183,7 +196,7 @@ class Outcomes:
             if one.signature.broken and one.proved:
                 found.setdefault(one.signature.without(frozenset(ordinary.get(one.where.act, ()))), []).append(one)
         made = (
-            Finding(signature, tuple(points), frozenset().union(*(ordinary.get(one.where.act, ()) for one in points)))
+            Finding(signature, tuple(points), frozenset().union(*(ordinary.get(one.where.act, ()) for one in points)), self.saved)
             for signature, points in found.items()
         )
         return tuple(sorted(made, key=lambda finding: -len(finding.points)))
@@ -202,7 +215,8 @@ def merged(one: Outcomes, other: Outcomes) -> Outcomes:
         for each in {**one.classes, **other.classes}
     }  # fmt: skip
     ran = {outcome.point.id for outcome in one.all}
-    return Outcomes(classes, one.all + tuple(outcome for outcome in other.all if outcome.point.id not in ran))
+    both = one.all + tuple(outcome for outcome in other.all if outcome.point.id not in ran)
+    return Outcomes(classes, both, one.saved | other.saved)
 
 
 def line_of(frames: int, outcomes: Outcomes) -> str:

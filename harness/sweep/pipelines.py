@@ -17,9 +17,10 @@ from harness.pipelines import read_pipeline
 from harness.pipelines.cells import NO_FAULT, DeclaredCell, cells_of, failure_points
 from harness.stages.producer import BETWEEN_PHASES
 from harness.stages.settings import ours
+from harness.sweep.asked import Asked
 from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell
 from harness.sweep.found import Found
-from harness.sweep.sweeping import Asked, Sweep
+from harness.sweep.sweeping import Sweep
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:

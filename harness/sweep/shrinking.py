@@ -15,6 +15,7 @@ from harness.sweep.found import Found, slug
 from harness.sweep.pipelines import consumers_of, loaded, partitions_of
 from harness.sweep.points import LATE_NEXT, LATE_NEXT_KILL, LOSE
 from harness.sweep.signature import signature_of
+from harness.sweep.sweeping import FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from harness.sweep.outcomes import Finding, Outcomes
     from harness.sweep.sweeping import Sweep
 
-FOUND = "found"
 TIMES = 3
 """A smaller scenario is run so often, and must show the finding each time."""
 BEHIND = 3
@@ -32,7 +32,7 @@ BEHIND = 3
 
 
 def found_of(sweep: Sweep, finding: Finding) -> Found:
-    """Return the scenario of a finding's earliest point, as it was run in the sweep."""
+    """Return the scenario of the point that shows a finding, as it was run in the sweep."""
     point, asked = finding.first.point, sweep.asked
     position = next(record.position for record in sweep.base.load().records if record.id == point.step.at)
     return Found(

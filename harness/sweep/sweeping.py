@@ -21,7 +21,7 @@ import statistics
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.faults import NoFault
@@ -31,9 +31,8 @@ from harness.matrix.runner import RunPlan, run
 from harness.model import events as kinds
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
-from harness.model.types import misfit
 from harness.pipelines.cells import DeclaredCell
-from harness.saved import ASIDE, RUN_FILE, SWEEP_FILE, load_run, write_whole
+from harness.saved import ASIDE, RUN_FILE, load_run
 from harness.stages.settings import ours
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Why, chosen, class_of, grouped
@@ -54,21 +53,19 @@ if TYPE_CHECKING:
     from harness.model.history import History
     from harness.model.writes import Point as Write
     from harness.saved import CellResult
+    from harness.sweep.asked import Asked
     from harness.sweep.classes import Chosen, Class
     from harness.sweep.outcomes import Outcome
     from harness.sweep.points import Point
     from harness.sweep.steps import Steps
 
-SCHEMA = 1
 RESULT_FILE = "result.json"
-DRY, POINTS, BESIDE = "dry", "points", "beside"
+DRY, POINTS, BESIDE, FOUND = "dry", "points", "beside", "found"
 DRY_RUNS = 3
 FIRST = "dry-1"
 """The dry run of a declared pipeline that also waits for late results, to learn how long to wait."""
 WATCHED = "dry-watched"
 """A further dry run of a declared pipeline, in which a tracer writes down durable writes; that slows the pipeline down."""
-DEPTHS = (1, 2)
-"""How many faults a point may have at most."""
 PATIENTLY = "~patiently"
 """The suffix of a point's name if its cell runs with the drain's full time."""
 UNLOADED = "no other record moves before it, or behind it"
@@ -80,68 +77,6 @@ class DryRunError(Exception):
     def __init__(self, result: CellResult) -> None:
         super().__init__(result.verdict.reason)
         self.result = result
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The settings of a sweep, as ``sweep.json`` keeps them. ``shard``: which part of the points (from 1), of how many."""
-
-    what: str
-    """Which pipeline is swept: one of lostack's own with its semantic (``plain/exactly-once``), or a declaration's file."""
-    client: str
-    seed: int
-    records: int
-    jobs: int
-    shard: tuple[int, int]
-    command: str
-    declared: bool = False
-    system: str = ""
-    like: str = ""
-    """The scenario whose settings are used; empty: those of the pipeline's recipe for the semantic."""
-    depth: int = 1
-    """How many faults a point has at most. With 2, a second fault strikes during the recovery from the first."""
-    acts: tuple[str, ...] = ()
-    """Which acts are tried, by name or prefix (``kill``, ``refuse``); empty: all."""
-    schema: int = SCHEMA
-
-    def save(self, directory: Path) -> None:
-        """Write ``sweep.json``, whole or not at all."""
-        directory.mkdir(parents=True, exist_ok=True)
-        write_whole(directory / SWEEP_FILE, json.dumps(dataclasses.asdict(self), indent=1))
-
-    @staticmethod
-    def load(directory: Path) -> Asked:
-        """Read it.
-
-        Raises:
-            UsageError: the folder holds no sweep, or one of a newer lostack.
-        """
-        file = directory / SWEEP_FILE
-        try:
-            plain: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            if plain["schema"] > SCHEMA:
-                raise UsageError(f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
-            return Asked._from_plain(plain)
-        except OSError as error:
-            raise UsageError(f"{directory} is not the folder of a sweep: cannot read {file.name}: {error.strerror}") from error
-        except (ValueError, TypeError, RecursionError) as error:
-            raise UsageError(f"{file} is damaged: {error}") from error
-        except KeyError as error:
-            raise UsageError(f"{file} is damaged: the field {error.args[0]} is missing") from error
-
-    @staticmethod
-    def _from_plain(plain: dict[str, Any]) -> Asked:
-        """Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
-        known = {each.name: each for each in dataclasses.fields(Asked)}
-        if unknown := sorted(plain.keys() - known):
-            raise ValueError(f"the field {unknown[0]} is unknown")
-        part, parts = plain["shard"]
-        asked = Asked(**{name: plain[name] for name in known} | {"shard": (part, parts), "acts": tuple(plain["acts"])})
-        if wrong := misfit(asked, Asked):
-            raise TypeError(wrong)
-        if not 1 <= part <= parts or asked.depth not in DEPTHS or asked.jobs < 1:
-            raise ValueError(f"shard {part} of {parts}, depth {asked.depth} or jobs {asked.jobs} is not possible")
-        return asked
 
 
 @dataclass(frozen=True)
@@ -350,6 +285,20 @@ class Sweep:
             cells = tuple(self.cell(point) for point, _ in left)
             saved = run(self._run_plan(cells, POINTS, enough), _Noting(progress, self._note))
             self.interrupted = saved.info.interrupted
+            if self.found_first and not self.interrupted:
+                self._make_sure(planned, cells, progress)
+
+    def _make_sure(self, planned: Planned, cells: Sequence[Cell], progress: Progress) -> None:
+        """Run broken points again that did not wait long enough, as later cells showed; if all are kept then, go on."""
+        wanted = self.again(cells)
+        mine = {cell.scenario.id for cell in cells}
+        broken = {one.point.id for one in self.outcomes(planned).all if one.signature.verdict == Kind.BROKEN} & mine
+        doubtful = tuple(cell for cell in cells if cell.id in wanted and cell.scenario.id in broken)
+        if doubtful:
+            progress.say("run again, because another cell showed a longer silence than these had waited for:")
+            self.interrupted = run(self._run_plan(doubtful, POINTS, bool), progress).info.interrupted
+            ran = {one.point.id: one.signature.verdict for one in self.outcomes(planned).all}
+            self._broken = any(ran[each] == Kind.BROKEN for each in broken)
 
     @property
     def found_first(self) -> bool:
@@ -380,7 +329,8 @@ class Sweep:
                 because = why.get(point.id, Why.SPLIT)
                 self._outcomes[result.directory] = outcome_of(result, point, because, each, planned.usual)
         last = {one.point.id: one for one in self._outcomes.values()}  # what was run again counts as it came out then
-        return Outcomes(planned.classes, tuple(last.values()))
+        saved = frozenset(file.stem for file in (self.directory / FOUND).glob("*.toml"))
+        return Outcomes(planned.classes, tuple(last.values()), saved)
 
     def confirm(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
         """Run one point of each stuck finding again, with the drain's full time. If it is kept then, run all its points so.
@@ -480,4 +430,4 @@ def _is_over(until: float | None) -> bool:
     return until is not None and time.monotonic() >= until
 
 
-__all__ = ["Asked", "DeclaredSweepCell", "DryRunError", "Planned", "Sweep", "SweepCell"]
+__all__ = ["DeclaredSweepCell", "DryRunError", "Planned", "Sweep", "SweepCell"]

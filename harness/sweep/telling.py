@@ -17,6 +17,7 @@ from harness.model.failures import UsageError
 from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import counted
 from harness.saved import write_whole
+from harness.sweep.asked import Asked
 from harness.sweep.classes import Why
 from harness.sweep.found import Found
 from harness.sweep.outcomes import line_of, merged
@@ -25,7 +26,7 @@ from harness.sweep.pipelines import sweep_of
 from harness.sweep.points import words
 from harness.sweep.shrinking import file_of
 from harness.sweep.steps import FAILPOINT, WRITE
-from harness.sweep.sweeping import RESULT_FILE, Asked
+from harness.sweep.sweeping import RESULT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,7 +122,8 @@ def finding_lines(number: int, finding: Finding) -> Iterator[str]:
     yield f"  finding {number}: {finding.signature.text()} ({counted(len(finding.points), 'point')})"
     yield f"    {finding.first.point.because}"
     yield f"    {finding.first.reason}"
-    named = [one.point.id for one in finding.points[:SHOWN]]
+    others = [one.point.id for one in finding.points if one is not finding.first]
+    named = [finding.first.point.id, *others[: SHOWN - 1]]
     yield f"    {', '.join(named)}{', …' if len(finding.points) > SHOWN else ''}"
 
 

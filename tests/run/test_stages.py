@@ -9,7 +9,7 @@ import pytest
 
 from harness.model import events as kinds
 from harness.model.scenario import Role
-from harness.run.drain import StageEndedError
+from harness.run.drain import Check, Checks, QuietSink, StageEndedError
 from harness.run.nodes import LIVES
 from harness.run.stages import Producing, Reading
 from harness.runtimes.interface import Exit
@@ -36,24 +36,26 @@ def ended(folder: Path, role: Role, history: Kept, end: Exit, *, supervised: boo
     return node
 
 
-FAILED, DONE, KILLED = Exit(7, 1, None, 0), Exit(7, 0, None, 0), Exit(7, None, 9, 0)
+FAILED, DONE, KILLED, CRASHED = Exit(7, 1, None, 0), Exit(7, 0, None, 0), Exit(7, None, 9, 0), Exit(7, None, 6, 0)
 TROUBLES: list[tuple[Role, Callable[[Kept, StageNode], str | None]]] = [
     (Role.PRODUCER, lambda history, node: Producing(history, node).trouble()),  # type: ignore[arg-type]
     (Role.CONSUMER, lambda _, node: Reading(lambda _role, _name: node, Role.CONSUMER).trouble()),
 ]
 
 
+@pytest.mark.parametrize(("end", "how"), [(FAILED, "status 1"), (CRASHED, "signal 6")])
 @pytest.mark.parametrize(("role", "trouble"), TROUBLES)
 def test_a_supervised_program_is_started_again(
-    role: Role, trouble: Callable[[Kept, StageNode], str | None], tmp_path: Path
+    role: Role, trouble: Callable[[Kept, StageNode], str | None], end: Exit, how: str, tmp_path: Path
 ) -> None:
-    """The drain goes on, and the history says who started it."""
+    """The drain goes on, and the history says who started it. A fault's own restart is no supervisor's."""
     history = Kept()
-    node = ended(tmp_path, role, history, FAILED, supervised=True)
-    assert trouble(history, node) == f"the {role} ended with status 1 and was started again"
+    node = ended(tmp_path, role, history, end, supervised=True)
+    assert trouble(history, node) == f"the {role} ended with {how} and was started again"
     assert node.stage.incarnation == 2
     assert history.of(kinds.NODE, "phase", "incarnation") == [("exited", 1), ("started", 2)]
-    assert [line["supervised"] for line in history.lines if line["phase"] == "started"] == [True]
+    node.begin_again()
+    assert [line["supervised"] for line in history.lines if line["phase"] == "started"] == [True, False]
 
 
 @pytest.mark.parametrize(("role", "trouble"), TROUBLES)
@@ -77,8 +79,18 @@ def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None
     for life in range(2, LIVES + 1):
         assert reading.trouble() is not None
         assert node.stage.incarnation == life
-    with pytest.raises(StageEndedError, match="the consumer ended with status 1"):
+    with pytest.raises(StageEndedError, match=f"the consumer ended with status 1, started {LIVES} times"):
         reading.trouble()
+    drained = QuietSink(Checks([Check("consumer", reading.trouble)]), lambda: 0).wait()
+    assert (drained.stage, drained.more) == ("consumer", {"at_once": True})
+
+
+def test_a_program_that_nobody_supervises_leaves_it_open_why_nothing_moves(tmp_path: Path) -> None:
+    """Only of one that was started again and again it is known."""
+    node = ended(tmp_path, Role.CONSUMER, Kept(), FAILED, supervised=False)
+    reading = Reading(lambda _role, _name: node, Role.CONSUMER)
+    drained = QuietSink(Checks([Check("consumer", reading.trouble)]), lambda: 0).wait()
+    assert (drained.because, drained.more) == ("the consumer ended with status 1", {})
 
 
 def test_a_source_is_not_exhausted_while_its_producer_comes_back(tmp_path: Path) -> None:

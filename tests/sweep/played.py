@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.sweeping import Asked
+    from harness.sweep.asked import Asked
 
 
 def planted(cell: Cell) -> Plant:

@@ -9,8 +9,9 @@ from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.stages.settings import PLAIN
+from harness.sweep.asked import Asked
 from harness.sweep.pipelines import swept
-from harness.sweep.sweeping import Asked, Sweep
+from harness.sweep.sweeping import Sweep
 from harness.systems.memory.log import LogRun
 from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemorySystem

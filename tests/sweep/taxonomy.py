@@ -17,10 +17,11 @@ from harness.faults import Answer, Drop, Hold, Kill, Late
 from harness.model.prediction import Zero
 from harness.model.scenario import Predicted, Role
 from harness.stages.settings import TopicSettings, ours
+from harness.sweep.asked import Asked
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.points import HOLD, KILL, KILL_BROKER, LATE_NEXT_KILL, LOSE, REFUSE, REFUSE_DONE
 from harness.sweep.steps import FAILPOINT
-from harness.sweep.sweeping import RESULT_FILE, Asked
+from harness.sweep.sweeping import RESULT_FILE
 from scenarios.errors import ERRORS
 from scenarios.offsets import LATE
 from scenarios.plain import PLAIN_SCENARIOS

@@ -10,8 +10,9 @@ import pytest
 
 from harness.judge.verdict import Kind
 from harness.sweep import sweeping
+from harness.sweep.asked import Asked
 from harness.sweep.pipelines import sweep_of
-from harness.sweep.sweeping import Asked, DryRunError
+from harness.sweep.sweeping import DryRunError
 from tests.sweep.stepping import Quiet
 
 if TYPE_CHECKING:

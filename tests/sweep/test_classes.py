@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from harness.controls import OnWire
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
-from harness.sweep.classes import Why, chosen, deviations, grouped, splits
+from harness.sweep.classes import Class, Why, chosen, deviations, grouped, splits, turns
 from harness.sweep.points import Happening, Point
 from harness.sweep.steps import Step
 from harness.wire.rules import Direction
@@ -63,6 +63,19 @@ def test_the_first_class_of_each_kind_comes_first() -> None:
     points = [point(place, act) for place, act in enumerate(acts)]
     classes = grouped(points, dict(enumerate(("calm", "calm", "calm", "joining", "calm", "joining"))))
     assert [one.place for one, _ in chosen(classes, 1)] == [0, 5, 1, 3, 2, 4]
+
+
+def test_all_acts_and_all_programs_come_soon() -> None:
+    """Six kills and two of every other act in turn, and each of them from all programs in turn."""
+    apis = [f"Api{number}" for number in range(5)]
+    found = [Class(role, api, "request", act, "calm") for role in ("producer", "consumer") for api in apis
+             for act in ("kill", "lose", "pause")]  # fmt: skip
+    when = turns(found)
+    told = [(each.act, each.role, each.api) for each in sorted(found, key=lambda each: when[each])]
+    assert [act for act, _, _ in told][:10] == ["kill"] * 6 + ["lose"] * 2 + ["pause"] * 2
+    assert [act for act, _, _ in told][10:18] == ["kill"] * 4 + ["lose"] * 2 + ["pause"] * 2
+    assert {role for _, role, _ in told[:6]} == {"producer", "consumer"}
+    assert {api for _, _, api in told[:6]} == {"Api0", "Api1", "Api2"}
 
 
 @given(st.integers(3, 60), st.data())

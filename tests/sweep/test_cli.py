@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.sweeping import Asked
+    from harness.sweep.asked import Asked
 
 PLAIN = ("sweep", "--only", "plain/at-least-once", "--system", "memory", "--records", "12", "--jobs", "1", "--act", "lose")
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.sweeping import Asked, Sweep
+    from harness.sweep.asked import Asked
+    from harness.sweep.sweeping import Sweep
 
 AT = trigger(Step("producer", "Produce", Direction.RESPONSE, 1, "k1-3"))
 KEPT = Found("lost-answer", "It is lost.", 1, 12, 5, Happening(LOSE, AT), pipeline="plain/at-least-once", system="memory")

@@ -20,16 +20,19 @@ from harness.model.states import State
 from harness.registry import UnknownNameError
 from harness.saved import SWEEP_FILE
 from harness.stages.settings import ours
+from harness.sweep.asked import Asked
 from harness.sweep.classes import Why
+from harness.sweep.found import slug
 from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
 from harness.sweep.pipelines import swept
 from harness.sweep.signature import Signature
-from harness.sweep.sweeping import POINTS, Asked, DryRunError
+from harness.sweep.sweeping import POINTS, DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
 from harness.systems.memory.plants import Plant
 from tests.sweep.stepping import RIGHT, Quiet, Stepping, asked, sweep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
@@ -74,6 +77,31 @@ def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
     rest = sweep(tmp_path / "one", loses_at_lost_answers)
     rest.run(rest.plan(), progress)
     assert len(rest.outcomes(rest.plan()).all) >= len(planned.chosen)
+
+
+def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(tmp_path: Path) -> None:
+    """It is kept then, and the sweep goes on; one that stays broken ends it."""
+    asked_again: list[str] = []
+
+    def again(cells: Sequence[Cell]) -> list[str]:
+        asked_again.extend(cell.id for cell in cells)
+        return asked_again
+
+    one, progress = sweep(tmp_path / "one", lambda cell: RIGHT if asked_again else loses_at_lost_answers(cell)), Quiet()
+    one.exit_first, one.again = True, again
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    assert asked_again
+    assert not one.found_first
+    assert not one.outcomes(planned).findings()
+    assert len(one.outcomes(planned).all) == len(planned.chosen)
+    other = sweep(tmp_path / "other", loses_at_lost_answers)
+    other.exit_first, other.again = True, lambda cells: [cell.id for cell in cells]
+    other.dry_run(progress)
+    other.run(other.plan(), progress)
+    assert other.found_first
+    assert len(other.outcomes(other.plan()).all) < len(planned.chosen)
 
 
 def test_without_a_broken_point_all_are_run(tmp_path: Path) -> None:
@@ -284,13 +312,15 @@ def test_a_finding_is_shown_by_the_point_that_most_likely_shows_it_again(tmp_pat
     assert shown(*kills, *plain).point == min((each.point for each in plain), key=lambda point: point.place)
     assert shown(replace(kills[0], own=True), *plain).point == kills[0].point
     assert shown(*kills).point == min((each.point for each in kills), key=lambda point: point.place)
+    [finding] = Outcomes(planned.classes, (*kills, *plain), frozenset({slug(kills[1].point.id)})).findings()
+    assert finding.first.point == kills[1].point, "its scenario file is there, and may be a test of somebody's"
 
 
 @pytest.mark.parametrize(("changed", "own"), [
-    ({}, False), ({"state": State.LOST}, True), ({"state": State.LEFT_IN_TOPIC}, True), ({"recordings": 2}, True),
+    ({}, False), ({"state": State.LOST}, True), ({"state": State.LEFT_IN_TOPIC}, False), ({"recordings": 2}, False),
 ])  # fmt: skip
 def test_whether_a_fault_s_own_record_is_affected(changed: dict[str, Any], own: bool, tmp_path: Path) -> None:
-    """It is where that one is lost, duplicated or not recorded; another one that is lost says nothing."""
+    """It is where the claim forbids what happened to that one: at least once a loss, and no duplicate."""
     one = sweep(tmp_path / "one", loses_at_lost_answers)
     one.dry_run(Quiet())
     planned = one.plan()
@@ -339,6 +369,19 @@ def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     again.run(anew, later)
     assert set(later.ran).isdisjoint(point.id for point in half)
     assert len(again.outcomes(anew).all) == len(planned.chosen)
+
+
+@pytest.mark.parametrize(("shard", "refused"), [((1, 2), True), ((1, 1), False)])
+def test_a_part_of_an_older_sweep_is_refused(shard: tuple[int, int], refused: bool, tmp_path: Path) -> None:
+    """Its points came in another order, so its parts had other ones; a whole sweep has the same."""
+    asked(shard=shard).save(tmp_path)
+    file = tmp_path / SWEEP_FILE
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema": 1}))
+    if refused:
+        with pytest.raises(UsageError, match="whose parts have other points: begin it anew"):
+            Asked.load(tmp_path)
+    else:
+        assert Asked.load(tmp_path).shard == shard
 
 
 def test_shards_have_every_point_once(tmp_path: Path) -> None:

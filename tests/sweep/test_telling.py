@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.sweep.sweeping import Asked, Sweep
+    from harness.sweep.asked import Asked
+    from harness.sweep.sweeping import Sweep
 
 
 def wrong(cell: Cell) -> Plant:

@@ -22,7 +22,7 @@ class Meaning(Enum):
     NEVER_APPENDED = auto()
     """The broker returned the error before it appended the record: the attempt is *refused*."""
     FENCED = auto()
-    """Another producer uses the transactional id now: this producer is fenced."""
+    """Another process uses the transactional id, or the id of the group's member, now: this one is fenced, and cannot go on."""
     PUT_OUT = auto()
     """The group has removed this consumer, which must join again."""
     UNKNOWN = auto()

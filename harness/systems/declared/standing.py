@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from harness.model.scenario import Role
+from harness.model.waiting import WaitTimeoutError
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
 from harness.systems.declared.nodes import StageError
@@ -112,9 +113,9 @@ class Standing:
         return next((trouble for node in nodes if (trouble := node.supervise()) is not None), None)
 
     def supervise(self) -> None:
-        """Start stages again that ended by themselves. A stage that does not come back is told by :meth:`stage_trouble` later."""
+        """Start stages again that ended by themselves. If one cannot be started, the drain tells later."""
         for node in self._stages.values():
-            with suppress(StageError):
+            with suppress(StageError, WaitTimeoutError, *self.between.unanswered):
                 node.supervise()
 
     def check_anything_sent(self, when: str) -> None:

@@ -53,7 +53,8 @@ def parts_of(
     if cell.scenario.deployment.alone:
         servers[JOB_MANAGER] = lambda: job.job_manager
     nodes = CellNodes(scene, lambda: (producing.node,), servers)
-    watching = Watching(scene.progress, lambda: job.position_trouble() is None, producing.has_ended, SILENT)
+    watching = Watching(scene.progress, lambda: job.position_trouble() is None, producing.has_ended, SILENT,
+                        supervise=producing.supervise)  # fmt: skip
     checks = [
         Check("source", producing.trouble), Check("job", job.trouble), Check("position", job.position_trouble, costly=True),
         Check("topic", scene.log_trouble, costly=True),

@@ -235,8 +235,8 @@ class Supervisor(Supervision):
                    because=f"{stage.name} to end, or to go on")  # fmt: skip
         end = stage.ended()
         if end is not None and end.status != 0:
-            stage.supervised = True
-            stage.restart()
+            stage.begin_supervised()
+            stage.await_back()
 
 
 @dataclass

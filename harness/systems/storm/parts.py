@@ -83,7 +83,9 @@ def parts_of(
         servers |= daemons(scene, cluster)
     nodes = TopologyNodes(scene, lambda: (producing.node,), servers)
     position_trouble = partial(scene.position_trouble, topology.saved_positions)
-    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, SILENT)
+    watching = Watching(
+        scene.progress, lambda: position_trouble() is None, producing.has_ended, SILENT, supervise=producing.supervise
+    )
     checks = [
         Check("source", producing.trouble), Check("topology", topology.trouble), Check("topic", scene.log_trouble, costly=True),
         Check("bolt", topology.unwritten), Check("position", position_trouble, costly=True), *ground.sink_checks(),

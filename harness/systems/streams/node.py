@@ -53,7 +53,7 @@ class InstanceNode(StageNode):
         ahead, self._ahead = self._ahead, None
         self.node = ahead or self._launch(self.stage)
         self._told = self._asked = False
-        self._say("started", pid=self.node.pid, supervised=self.supervised, stood_by=ahead is not None)
+        self._say("started", pid=self.node.pid, supervised=self.by_supervisor, stood_by=ahead is not None)
         self._turn(self.stage).touch()
 
     def kill(self) -> None:

@@ -10,7 +10,7 @@ from harness.model.scenario import Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
 from harness.run.parts import Opened, Parts
-from harness.run.stages import Producing
+from harness.run.stages import Producing, supervise
 from harness.systems.kafka.abilities import GroupMembership, Supervisor
 from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.one_broker import OneBroker
@@ -46,7 +46,8 @@ def parts_of(
     broker = OneBroker(scene, SharedCrash(()))
     nodes = InstanceNodes(scene, lambda: (producing.node, *instances.nodes), broker.servers())
     position_trouble = partial(scene.position_trouble, ground.saved_positions)
-    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED)
+    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED,
+                        supervise=lambda: supervise((producing.node, *instances.nodes)))  # fmt: skip
     disks = Disks(scene)
     abilities: dict[type, object] = {
         LocalState: disks, Membership: GroupMembership(scene, instances.reading), Rebalance: InstancesGather(scene, instances),

@@ -1,0 +1,85 @@
+"""What a sweep was asked for: its settings, as ``sweep.json`` keeps them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.model.failures import UsageError
+from harness.model.types import misfit
+from harness.saved import SWEEP_FILE, write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = 2
+OTHER_ORDER = 2
+"""Since this schema points have another order, from which it follows which part of a sweep has them."""
+DEPTHS = (1, 2)
+"""How many faults a point may have at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The settings of a sweep, as ``sweep.json`` keeps them. ``shard``: which part of the points (from 1), of how many."""
+
+    what: str
+    """Which pipeline is swept: one of lostack's own with its semantic (``plain/exactly-once``), or a declaration's file."""
+    client: str
+    seed: int
+    records: int
+    jobs: int
+    shard: tuple[int, int]
+    command: str
+    declared: bool = False
+    system: str = ""
+    like: str = ""
+    """The scenario whose settings are used; empty: those of the pipeline's recipe for the semantic."""
+    depth: int = 1
+    """How many faults a point has at most. With 2, a second fault strikes during the recovery from the first."""
+    acts: tuple[str, ...] = ()
+    """Which acts are tried, by name or prefix (``kill``, ``refuse``); empty: all."""
+    schema: int = SCHEMA
+
+    def save(self, directory: Path) -> None:
+        """Write ``sweep.json``, whole or not at all."""
+        directory.mkdir(parents=True, exist_ok=True)
+        write_whole(directory / SWEEP_FILE, json.dumps(dataclasses.asdict(self), indent=1))
+
+    @staticmethod
+    def load(directory: Path) -> Asked:
+        """Read it.
+
+        Raises:
+            UsageError: the folder holds no sweep, or one of a newer lostack.
+        """
+        file = directory / SWEEP_FILE
+        try:
+            plain: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            if plain["schema"] > SCHEMA:
+                raise UsageError(f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
+            if plain["schema"] < OTHER_ORDER and plain["shard"] != [1, 1]:
+                raise UsageError(f"{file} is a part of a sweep of an older lostack, whose parts have other points: begin it anew")
+            return Asked._from_plain(plain)
+        except OSError as error:
+            raise UsageError(f"{directory} is not the folder of a sweep: cannot read {file.name}: {error.strerror}") from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UsageError(f"{file} is damaged: {error}") from error
+        except KeyError as error:
+            raise UsageError(f"{file} is damaged: the field {error.args[0]} is missing") from error
+
+    @staticmethod
+    def _from_plain(plain: dict[str, Any]) -> Asked:
+        """Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
+        known = {each.name: each for each in dataclasses.fields(Asked)}
+        if unknown := sorted(plain.keys() - known):
+            raise ValueError(f"the field {unknown[0]} is unknown")
+        part, parts = plain["shard"]
+        asked = Asked(**{name: plain[name] for name in known} | {"shard": (part, parts), "acts": tuple(plain["acts"])})
+        if wrong := misfit(asked, Asked):
+            raise TypeError(wrong)
+        if not 1 <= part <= parts or asked.depth not in DEPTHS or asked.jobs < 1:
+            raise ValueError(f"shard {part} of {parts}, depth {asked.depth} or jobs {asked.jobs} is not possible")
+        return asked
