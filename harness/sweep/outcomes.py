@@ -15,6 +15,7 @@ from harness.proofs.second import BEHIND
 from harness.sweep.classes import Why, class_of, deviations, splits
 from harness.sweep.found import slug
 from harness.sweep.phases import name_of, phases
+from harness.sweep.points import REFUSE
 from harness.sweep.signature import Signature, signature_of
 
 if TYPE_CHECKING:
@@ -185,19 +186,20 @@ class Outcomes:
         """Return the findings: broken or stuck points, grouped by signature, the largest group first.
 
         An error that programs are also told at kept points of the same act does not tell findings apart: whether a program hears
-        of it depends on timing.
+        of it depends on timing. A refusal is never one finding with another act: the program was answered, and decided itself.
         """
         ordinary: dict[str, set[str]] = {}
         for one in self.all:
             if one.signature.verdict == Kind.KEPT:
                 ordinary.setdefault(one.where.act, set()).update(one.signature.errors)
-        found: dict[Signature, list[Outcome]] = {}
+        found: dict[tuple[Signature, bool], list[Outcome]] = {}
         for one in sorted(self.all, key=lambda one: one.point.place):
             if one.signature.broken and one.proved:
-                found.setdefault(one.signature.without(frozenset(ordinary.get(one.where.act, ()))), []).append(one)
+                signature = one.signature.without(frozenset(ordinary.get(one.where.act, ())))
+                found.setdefault((signature, one.point.act.startswith(REFUSE)), []).append(one)
         made = (
             Finding(signature, tuple(points), frozenset().union(*(ordinary.get(one.where.act, ()) for one in points)), self.saved)
-            for signature, points in found.items()
+            for (signature, _), points in found.items()
         )
         return tuple(sorted(made, key=lambda finding: -len(finding.points)))
 

@@ -21,7 +21,7 @@ from harness.registry import UnknownNameError
 from harness.saved import SWEEP_FILE
 from harness.stages.settings import ours
 from harness.sweep.asked import Asked
-from harness.sweep.classes import Why
+from harness.sweep.classes import Why, class_of
 from harness.sweep.found import slug
 from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
 from harness.sweep.pipelines import swept
@@ -292,6 +292,21 @@ def test_a_supervised_program_does_not_end_the_source() -> None:
               for at in (3, 5)]  # fmt: skip
     lines.append({"event": "fault", "t": 2, "phase": "fired"})
     assert not source_ended(History(tuple(lines)))
+
+
+def test_a_refusal_is_no_finding_with_another_act(tmp_path: Path) -> None:
+    """Who is refused decides itself what to do: another cause than a death or a loss that ends alike."""
+    one = sweep(tmp_path / "one", acts=("kill", "lose", "refuse"))
+    one.dry_run(Quiet())
+    planned = one.plan()
+    points = [point for inside in planned.classes.values() for point in inside]
+    some = [next(point for point in points if point.act.startswith(act))
+            for act in ("kill", "lose", "refuse-N", "refuse-done-R")]  # fmt: skip
+    each = class_of(some[0], "calm")
+    broken = Signature(str(Kind.BROKEN), ("lost",))
+    told = tuple(Outcome(point, Why.FIRST, each, class_of(point, "calm"), broken, "", tmp_path, 1.0) for point in some)
+    found = Outcomes(planned.classes, told).findings()
+    assert [{one.point.act.partition("-")[0] for one in finding.points} for finding in found] == [{"kill", "lose"}, {"refuse"}]
 
 
 def test_a_finding_is_shown_by_the_point_that_most_likely_shows_it_again(tmp_path: Path) -> None:
