@@ -23,6 +23,8 @@ FAILPOINT = "failpoint"
 """Where the direction of a frame stands, of a place inside a program: its name stands where an API does."""
 WRITE = "durable write"
 """Likewise, of one of its durable writes."""
+_JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
+"""What a member of a group asks, by either of Kafka's group protocols."""
 _WORDS = 3
 """A client id of ours is ``<cell key>.<node>.<incarnation>``, and what the client puts behind it."""
 
@@ -120,6 +122,19 @@ class Steps:
     early: int
     named: Mapping[bool, int]
     recurred: Mapping[bool, int]
+
+
+def shared_roles(history: History, key: str) -> frozenset[str]:
+    """Return the roles that several processes have whose group shares its work: another one takes over what one leaves.
+
+    A stage of somebody else may be several processes that no client id tells apart. The kernel tells who owns a connection.
+    """
+    owners = {event["conn"]: str(event["pid"]) for event in history.of(kinds.OWNER)}
+    members: dict[str, set[str]] = {}
+    for line in history.of(kinds.FRAME):
+        if line["api"] in _JOINS and line["dir"] == Direction.REQUEST:
+            members.setdefault(str(line["role"]), set()).add(owners.get(line["conn"], process_of(line, key)))
+    return frozenset(role for role, found in members.items() if len(found) > 1)
 
 
 def process_of(line: Event, key: str) -> str:

@@ -41,7 +41,7 @@ from harness.sweep.phases import has_load, name_of, phases
 from harness.sweep.points import Can, at_writes, in_programs, points, tried
 from harness.sweep.recovery import first_faults, in_turn, seconds
 from harness.sweep.signature import usual_requests
-from harness.sweep.steps import intersected, trace
+from harness.sweep.steps import intersected, shared_roles, trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -192,7 +192,7 @@ class Sweep:
         phase = phases(histories[0])
         in_phase = {place: phase[name_of(frame.line)] for place, (_, frame) in enumerate(steps.found)}
         acts = self.asked.acts
-        can = self._can(steps)
+        can = self._can(histories[0], keys[0])
         found = itertools.chain(points(steps, self.base.load(), can), in_programs(steps, can), at_writes(steps, can))
         able, unable = self._applicable(point for point in found if not acts or point.act.startswith(acts))
         loaded = self._loaded(steps, histories[0])
@@ -226,11 +226,9 @@ class Sweep:
         found = enumerate(steps.found)
         return {place for place, (step, frame) in found if step.at != first and has_load(history, frame.line, step.at)}
 
-    def _can(self, steps: Steps) -> Can:
-        processes: dict[str, set[str]] = {}
-        for _, frame in steps.found:
-            processes.setdefault(frame.line["role"], set()).add(frame.process)
-        members = frozenset(role for role, found in processes.items() if len(found) > 1)
+    def _can(self, history: History, key: str) -> Can:
+        """Return what can be done to the pipeline that a run without a fault shows."""
+        members = shared_roles(history, key)
         declared = isinstance(self.base, DeclaredCell)
         resends = declared or ours(self.base.settings).producer.retries
         return Can(
@@ -261,7 +259,8 @@ class Sweep:
     def deeper(self, planned: Planned) -> Planned:
         """Return the plan with a second fault in each kind of recovery that the points so far have shown."""
         known = frozenset(step for step, _ in planned.steps.found)
-        can = self._can(planned.steps)
+        first = self.dry_runs()[0]
+        can = self._can(read_history(first.directory / HISTORY, first.plan.id), first.plan.key)
         found: dict[Class, list[Point]] = {}
         firsts = first_faults(self.outcomes(planned).all)
         for point, phase in in_turn([list(seconds(first, known, planned.usual, self.base.load(), can)) for first in firsts]):

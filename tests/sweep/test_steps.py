@@ -5,7 +5,7 @@ from __future__ import annotations
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ from harness.sweep.found import Found
 from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import failpoints_of, swept
 from harness.sweep.points import HOLD, LATE_NEXT, LATE_NEXT_KILL, Can, at_writes, in_programs, points, tried, trigger
-from harness.sweep.steps import Step, Steps, intersected, process_of, trace
+from harness.sweep.steps import Step, Steps, intersected, process_of, shared_roles, trace
 from harness.wire.rules import Direction
 from tests.sweep.stepping import asked
 
@@ -234,6 +234,26 @@ def test_a_step_is_that_of_the_protocol_that_is_spoken(
     (tmp_path / "two.toml").write_text(found.text(tmp_path).replace(f', protocol = "{protocol}"', ""))
     with pytest.raises(UsageError, match="several protocols have a step called SEND"):
         Found.load(tmp_path / "two.toml")
+
+
+def test_who_shares_the_work_of_a_group() -> None:
+    """Several processes of one stage: by the kernel where no client id tells them apart. One beside the group shares nothing."""
+
+    def joins(role: str, conn: int, client: str, api: str = "JoinGroup") -> dict[str, Any]:
+        return {"event": "frame", "t": conn, "dir": "request", "role": role, "conn": conn, "api": api, "client": client}
+
+    def owner(conn: int, pid: int) -> dict[str, Any]:
+        return {"event": "owner", "t": conn, "conn": conn, "role": "processor", "pid": pid, "command": "python"}
+
+    foreign = [joins("processor", 1, "rdkafka"), joins("processor", 2, "rdkafka")]
+    both, one = [owner(1, 70), owner(2, 71)], [owner(1, 70), owner(2, 70)]
+    assert shared_roles(History((*foreign, *both)), KEY) == {"processor"}
+    assert shared_roles(History((*foreign, *one)), KEY) == set()
+    assert shared_roles(History(tuple(foreign)), KEY) == set()
+    beside = [joins("processor", 1, "rdkafka"), joins("processor", 2, "rdkafka", "Metadata")]
+    assert shared_roles(History((*beside, *both)), KEY) == set()
+    ours = [joins("consumer", at, f"{KEY}.consumer-{at}.1", "ConsumerGroupHeartbeat") for at in (1, 2)]
+    assert shared_roles(History(tuple(ours)), KEY) == {"consumer"}
 
 
 @pytest.mark.parametrize("named", [False, True])
