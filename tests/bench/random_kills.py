@@ -68,6 +68,8 @@ class KillAtRandom:
         """Wait, kill, start again. The wait is the fault itself."""
         time.sleep(self.after_s)
         victim = controls.target(self.role)
+        if victim.stopped_itself():  # type: ignore[attr-defined]  # so have all programs
+            return  # nobody starts a program again that has done its work
         controls.say("fired", record=None, node=victim.name)
         victim.kill()
         controls.say("applied", node=victim.name)
@@ -106,10 +108,10 @@ def cells_of(sweep: Sweep, kills: Sequence[KillAtRandom]) -> list[Cell]:
 
 
 def hits(results: Iterable[CellResult]) -> dict[str, int]:
-    """Return how often each outcome that is a finding was seen, by its signature in words."""
+    """Return how often each finding was seen that a kill has caused, by its signature in words."""
     found: dict[str, int] = {}
     for result in results:
-        if result.verdict.kind in FOUND:
+        if result.verdict.kind in FOUND and result.verdict.by_fault:
             words = signature_of(result, read_history(result.directory / HISTORY, result.plan.id)).text()
             found[words] = found.get(words, 0) + 1
     return found

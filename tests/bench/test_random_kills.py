@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from harness.model.history import HISTORY
 from harness.model.scenario import Role
+from harness.sweep.sweeping import BESIDE
 from harness.systems.memory.plants import Plant
-from tests.bench.random_kills import RESULT_FILE, KillAtRandom, drawn, line_of, measure, swept, window
+from tests.bench.random_kills import RESULT_FILE, KillAtRandom, drawn, hits, line_of, measure, swept, window
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:
@@ -67,3 +69,24 @@ def test_what_a_random_kill_breaks_is_a_hit(tmp_path: Path) -> None:
     assert told["random"]["findings"] == 1
     assert measure(one, 7, progress)["random"]["runs"] == 7
     assert len([name for name in progress.ran if name.startswith("random-")]) == 7
+
+
+def test_what_another_cause_breaks_is_no_hit(tmp_path: Path) -> None:
+    """A kill that nobody died of has broken nothing."""
+    one = sweep(tmp_path / "one", lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, KillAtRandom) else RIGHT)
+    measure(one, 2, Quiet())
+    [first, second] = [result for result in one.results(BESIDE) if result.ended]
+    assert sum(hits([first, second]).values()) == 2
+    judged = first.judgement
+    other = replace(first, judgement=replace(judged, verdict=replace(judged.verdict, by_fault=False)))
+    assert sum(hits([other, second]).values()) == 1
+
+
+def test_a_program_that_has_done_its_work_is_not_started_again() -> None:
+    """Nobody would start it, and from its beginning it would do everything twice."""
+    done: list[str] = []
+    node = SimpleNamespace(
+        name="producer", stopped_itself=lambda: True, kill=lambda: done.append("kill"), restart=lambda: done.append("restart")
+    )
+    KillAtRandom(Role.PRODUCER, 0.0).inject(SimpleNamespace(target=lambda _: node, say=done.append))  # type: ignore[arg-type]
+    assert not done
