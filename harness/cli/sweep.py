@@ -109,6 +109,8 @@ def sweep(
         codes.append(_run(one, until, explain=explain, keep=keep, as_json=as_json))
         if one.found_first:
             break
+    if left := [one.asked.what for one in sweeps[len(codes) :]]:
+        complain(f"not begun, because of --exit-first: {', '.join(left)}")
     raise typer.Exit(next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT))
 
 

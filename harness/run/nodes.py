@@ -77,7 +77,7 @@ class StageNode:
     client: ClientSetup | None = None
     """The environment that the client needs; null: lostack's own."""
     supervised: bool = False
-    """Whether the drain starts a program again that has ended by itself, as a supervisor would."""
+    """Whether a program that has ended by itself is started again, as a supervisor would: behind the fault, and in the drain."""
     by_supervisor: bool = False
     """Whether a start is that of a supervisor: the program before it has ended by itself."""
     _told: bool = False

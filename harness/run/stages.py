@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.run.drain import StageEndedError
+from harness.run.nodes import LIVES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -122,8 +123,8 @@ def supervise(nodes: Sequence[StageNode]) -> str | None:
 
 def _given_up(node: StageNode, because: str) -> StageEndedError:
     """Return the error that a node has ended for good."""
-    lives = f", started {node.stage.incarnation} times" if node.supervised else ""
-    return StageEndedError(because + lives, given_up=node.supervised)
+    given_up = node.supervised and node.stage.incarnation >= LIVES
+    return StageEndedError(f"{because}, started {LIVES} times" if given_up else because, given_up=given_up)
 
 
 def kill_all(nodes: Sequence[StageNode]) -> None:

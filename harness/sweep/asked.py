@@ -53,7 +53,7 @@ class Asked:
         """Read it.
 
         Raises:
-            UsageError: the folder holds no sweep, or one of a newer lostack.
+            UsageError: the folder holds no sweep, one of a newer lostack, or a part of one of an older lostack.
         """
         file = directory / SWEEP_FILE
         try:

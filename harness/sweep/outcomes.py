@@ -95,11 +95,13 @@ def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual
 
 def _is_own(result: CellResult, record: str) -> bool:
     """Say whether a record is among those that the verdict is about."""
-    account, semantic = result.judgement.account, result.plan.semantic
+    account, plan = result.judgement.account, result.plan
     if result.verdict.kind is Kind.STUCK:
         return any(row["record"] == record and row["state"] != State.RECORDED for row in account.rows)
-    lost, duplicated = forbids(semantic, Anomaly.LOST), forbids(semantic, Anomaly.DUPLICATED)
-    return (lost and record in account.lost) or (duplicated and record in account.duplicated)
+    lost = account.lost if plan.dead_letters else account.lost | account.set_aside
+    return (forbids(plan.semantic, Anomaly.LOST) and record in lost) or (
+        forbids(plan.semantic, Anomaly.DUPLICATED) and record in account.duplicated
+    )
 
 
 def hit_of(history: History, rule: str = "fault") -> Event | None:
@@ -211,14 +213,17 @@ class Outcomes:
 
 
 def merged(one: Outcomes, other: Outcomes) -> Outcomes:
-    """Return the outcomes of two parts of a sweep as one. If both have run a point, the outcome in ``one`` counts."""
+    """Return the outcomes of two parts of a sweep as one. If both have run a point, the outcome in ``one`` counts.
+
+    Scenario files are those of ``one``.
+    """
     classes = {
         each: tuple({point.id: point for of in (one, other) for point in of.classes.get(each, ())}.values())
         for each in {**one.classes, **other.classes}
     }  # fmt: skip
     ran = {outcome.point.id for outcome in one.all}
     both = one.all + tuple(outcome for outcome in other.all if outcome.point.id not in ran)
-    return Outcomes(classes, both, one.saved | other.saved)
+    return Outcomes(classes, both, one.saved)
 
 
 def line_of(frames: int, outcomes: Outcomes) -> str:

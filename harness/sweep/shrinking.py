@@ -13,7 +13,7 @@ from harness.model.history import HISTORY, HistoryError, read_history
 from harness.sweep import SUFFIX
 from harness.sweep.found import Found, slug
 from harness.sweep.pipelines import consumers_of, loaded, partitions_of
-from harness.sweep.points import LATE_NEXT, LATE_NEXT_KILL, LOSE
+from harness.sweep.points import LATE_NEXT, LATE_NEXT_KILL, LOSE, REFUSE
 from harness.sweep.signature import signature_of
 from harness.sweep.sweeping import FOUND
 
@@ -83,7 +83,7 @@ def smaller(found: Found, partitions: int, consumers: int) -> Iterator[tuple[str
         yield "one consumer", replace(found, consumers=1)
     if found.fault.act == LATE_NEXT_KILL:
         yield "no process killed", replace(found, fault=replace(found.fault, act=LATE_NEXT))
-    elif found.fault.act != LOSE and isinstance(found.fault.at, OnWire):
+    elif found.fault.act != LOSE and not found.fault.act.startswith(REFUSE) and isinstance(found.fault.at, OnWire):
         yield "a frame lost", replace(found, fault=replace(found.fault, act=LOSE, into=None))
 
 

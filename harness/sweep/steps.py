@@ -23,8 +23,8 @@ FAILPOINT = "failpoint"
 """Where the direction of a frame stands, of a place inside a program: its name stands where an API does."""
 WRITE = "durable write"
 """Likewise, of one of its durable writes."""
-_JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat"})
-"""What a member of a group asks, by either of Kafka's group protocols."""
+_JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "api-88"})
+"""What a member of a group asks, by any of Kafka's group protocols; the last one is StreamsGroupHeartbeat."""
 _WORDS = 3
 """A client id of ours is ``<cell key>.<node>.<incarnation>``, and what the client puts behind it."""
 
@@ -127,13 +127,16 @@ class Steps:
 def shared_roles(history: History, key: str) -> frozenset[str]:
     """Return the roles that several processes have whose group shares its work: another one takes over what one leaves.
 
-    A stage of somebody else may be several processes that no client id tells apart. The kernel tells who owns a connection.
+    A stage of somebody else may be several processes that no client id tells apart. The kernel tells who owns a connection, but
+    for one that was closed before anybody looked.
     """
     owners = {event["conn"]: str(event["pid"]) for event in history.of(kinds.OWNER)}
     members: dict[str, set[str]] = {}
     for line in history.of(kinds.FRAME):
         if line["api"] in _JOINS and line["dir"] == Direction.REQUEST:
-            members.setdefault(str(line["role"]), set()).add(owners.get(line["conn"], process_of(line, key)))
+            process = process_of(line, key)
+            who = owners.get(line["conn"]) if process == _foreign(line) else process
+            members.setdefault(str(line["role"]), set()).update({who} if who else ())
     return frozenset(role for role, found in members.items() if len(found) > 1)
 
 
@@ -147,10 +150,14 @@ def process_of(line: Event, key: str) -> str:
     """
     words = str(line["client"]).split(".", _WORDS - 1)
     if len(words) < _WORDS or words[0] != key:
-        return f"route {line['role']}"
+        return _foreign(line)
     number = words[2]
     end = next((at for at, char in enumerate(number) if not char.isalnum()), len(number))
     return f"{words[1]}.{number[:end]}"
+
+
+def _foreign(line: Event) -> str:
+    return f"route {line['role']}"
 
 
 def trace(history: History, key: str) -> Trace:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.history import History
     from harness.model.writes import Point as Write
-    from harness.saved import CellResult
+    from harness.saved import CellResult, SavedRun
     from harness.sweep.asked import Asked
     from harness.sweep.classes import Chosen, Class
     from harness.sweep.outcomes import Outcome
@@ -285,19 +285,30 @@ class Sweep:
             saved = run(self._run_plan(cells, POINTS, enough), _Noting(progress, self._note))
             self.interrupted = saved.info.interrupted
             if self.found_first and not self.interrupted:
-                self._make_sure(planned, cells, progress)
+                self._make_sure(planned, saved, cells, progress, until)
 
-    def _make_sure(self, planned: Planned, cells: Sequence[Cell], progress: Progress) -> None:
-        """Run broken points again that did not wait long enough, as later cells showed; if all are kept then, go on."""
-        wanted = self.again(cells)
+    def _make_sure(
+        self, planned: Planned, saved: SavedRun, cells: Sequence[Cell], progress: Progress, until: float | None
+    ) -> None:  # fmt: skip
+        """Run a declared pipeline's points again that did not wait long enough, as others of the run showed.
+
+        That is done only if a broken point is among them. If none is broken then, the sweep goes on. In lostack's own pipelines
+        waiting for longer undoes nothing that is broken.
+        """
+        wanted = self.again(cells) if isinstance(self.base, DeclaredCell) and not _is_over(until) else ()
+        doubtful = [result for result in saved.results if result.plan.id in wanted]
+        if not any(result.verdict.kind is Kind.BROKEN for result in doubtful):
+            return
+        progress.say("run again, because another cell showed a longer silence than these had waited for:")
+        (saved.directory / ASIDE).mkdir(exist_ok=True)
+        for result in doubtful:
+            self._judged.pop(result.directory, None)
+            self._outcomes.pop(result.directory, None)
+            result.directory.rename(saved.directory / ASIDE / result.directory.name)
+        again = tuple(cell for cell in cells if cell.id in {result.plan.id for result in doubtful})
+        self.interrupted = run(self._run_plan(again, POINTS, bool), progress).info.interrupted
         mine = {cell.scenario.id for cell in cells}
-        broken = {one.point.id for one in self.outcomes(planned).all if one.signature.verdict == Kind.BROKEN} & mine
-        doubtful = tuple(cell for cell in cells if cell.id in wanted and cell.scenario.id in broken)
-        if doubtful:
-            progress.say("run again, because another cell showed a longer silence than these had waited for:")
-            self.interrupted = run(self._run_plan(doubtful, POINTS, bool), progress).info.interrupted
-            ran = {one.point.id: one.signature.verdict for one in self.outcomes(planned).all}
-            self._broken = any(ran[each] == Kind.BROKEN for each in broken)
+        self._broken = any(one.signature.verdict == Kind.BROKEN for one in self.outcomes(planned).all if one.point.id in mine)
 
     @property
     def found_first(self) -> bool:

@@ -120,8 +120,8 @@ def hits(results: Iterable[CellResult]) -> dict[str, int]:
 def swept(directory: Path) -> dict[str, Any]:
     """Return what a sweep came to: runs, hits, and how often each finding was hit."""
     told = json.loads((directory / RESULT_FILE).read_text(encoding="utf-8"))
-    by = [one["signature"]["verdict"] for one in told["outcomes"]]
-    return {"runs": len(by), "hits": sum(verdict in FOUND for verdict in by), "findings": len(told["findings"])}
+    hit = sum(len(each["points"]) for each in told["findings"])  # a point without a proof is of no finding
+    return {"runs": len(told["outcomes"]), "hits": hit, "findings": len(told["findings"])}
 
 
 def measure(sweep: Sweep, runs: int, progress: Progress) -> dict[str, Any]:

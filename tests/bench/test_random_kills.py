@@ -44,7 +44,7 @@ def test_they_fall_where_records_move(tmp_path: Path) -> None:
 def test_hits_are_told_per_hundred_runs(tmp_path: Path) -> None:
     """Of both sides; what is void counts as run: it has found nothing."""
     outcomes = [{"signature": {"verdict": verdict}} for verdict in ("broken", "stuck", "kept", "void")]
-    (tmp_path / RESULT_FILE).write_text(json.dumps({"outcomes": outcomes, "findings": [1]}))
+    (tmp_path / RESULT_FILE).write_text(json.dumps({"outcomes": outcomes, "findings": [{"points": ["one", "two"]}]}))
     sweep = swept(tmp_path)
     assert sweep == {"runs": 4, "hits": 2, "findings": 1}
     told = {"what": "plain/exactly-once", "like": "x", "client": "java", "sweep": sweep, "random": {"runs": 50, "hits": 1}}

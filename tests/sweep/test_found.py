@@ -125,6 +125,8 @@ def test_what_can_be_left_out() -> None:
     assert found["no process killed"].fault.act == LATE_NEXT
     assert "12 records" not in dict(smaller(replace(LATE, position=11), partitions=3, consumers=1))
     assert dict(smaller(replace(LATE, then=None, records=12, fault=Happening(LOSE, END)), partitions=1, consumers=1)) == {}
+    refused = replace(LATE, then=None, records=12, fault=Happening("refuse-REQUEST_TIMED_OUT", END))
+    assert dict(smaller(refused, partitions=1, consumers=1)) == {}, "a lost frame is another cause"
 
 
 def test_a_finding_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:

@@ -250,10 +250,12 @@ def test_who_shares_the_work_of_a_group() -> None:
     assert shared_roles(History((*foreign, *both)), KEY) == {"processor"}
     assert shared_roles(History((*foreign, *one)), KEY) == set()
     assert shared_roles(History(tuple(foreign)), KEY) == set()
+    assert shared_roles(History((*foreign, both[0])), KEY) == set(), "a connection that nobody looked at is no process"
     beside = [joins("processor", 1, "rdkafka"), joins("processor", 2, "rdkafka", "Metadata")]
     assert shared_roles(History((*beside, *both)), KEY) == set()
-    ours = [joins("consumer", at, f"{KEY}.consumer-{at}.1", "ConsumerGroupHeartbeat") for at in (1, 2)]
-    assert shared_roles(History(tuple(ours)), KEY) == {"consumer"}
+    for api in ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "api-88"):
+        ours = [joins("consumer", at, f"{KEY}.consumer-{at}.1", api) for at in (1, 2)]
+        assert shared_roles(History(tuple(ours)), KEY) == {"consumer"}
 
 
 @pytest.mark.parametrize("named", [False, True])

@@ -18,9 +18,11 @@ from harness.model.failures import UsageError
 from harness.model.history import History, read_history
 from harness.model.states import State
 from harness.registry import UnknownNameError
-from harness.saved import SWEEP_FILE
+from harness.saved import ASIDE, SWEEP_FILE
 from harness.stages.settings import ours
+from harness.sweep import sweeping
 from harness.sweep.asked import Asked
+from harness.sweep.cells import SweepCell
 from harness.sweep.classes import Why, class_of
 from harness.sweep.found import slug
 from harness.sweep.outcomes import Outcome, Outcomes, line_of, outcome_of, source_ended
@@ -79,8 +81,11 @@ def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
     assert len(rest.outcomes(rest.plan()).all) >= len(planned.chosen)
 
 
-def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(tmp_path: Path) -> None:
-    """It is kept then, and the sweep goes on; one that stays broken ends it."""
+def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """It is kept then, and the sweep goes on; one that stays broken ends it. So it is of a user's pipeline."""
+    monkeypatch.setattr(sweeping, "DeclaredCell", SweepCell)
     asked_again: list[str] = []
 
     def again(cells: Sequence[Cell]) -> list[str]:
@@ -96,12 +101,25 @@ def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(tmp_pat
     assert not one.found_first
     assert not one.outcomes(planned).findings()
     assert len(one.outcomes(planned).all) == len(planned.chosen)
+    assert list((tmp_path / "one" / POINTS).glob(f"*/{ASIDE}/*")), "the first results are kept, and count no more"
+    fresh = sweep(tmp_path / "one")
+    assert not fresh.outcomes(fresh.plan()).findings()
     other = sweep(tmp_path / "other", loses_at_lost_answers)
     other.exit_first, other.again = True, lambda cells: [cell.id for cell in cells]
     other.dry_run(progress)
     other.run(other.plan(), progress)
     assert other.found_first
     assert len(other.outcomes(other.plan()).all) < len(planned.chosen)
+
+
+def test_what_is_broken_in_lostack_s_own_pipelines_is_not_run_again(tmp_path: Path) -> None:
+    """A cell that is given up there is stuck, never broken for want of patience."""
+    one, progress = sweep(tmp_path / "one", loses_at_lost_answers), Quiet()
+    one.exit_first, one.again = True, lambda cells: [cell.id for cell in cells]
+    one.dry_run(progress)
+    one.run(one.plan(), progress)
+    assert one.found_first
+    assert not list((tmp_path / "one" / POINTS).glob(f"*/{ASIDE}/*"))
 
 
 def test_without_a_broken_point_all_are_run(tmp_path: Path) -> None:

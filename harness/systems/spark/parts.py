@@ -51,8 +51,7 @@ def parts_of(
     servers = {**broker.servers(), **ground.database_node(), **({Role.EXECUTOR: lambda: cluster} if cluster else {})}
     nodes = SparkNodes(scene, CellNodes(scene, lambda: (producing.node, query.driver), servers))
     position_trouble = partial(scene.position_trouble, saved_positions)
-    watching = Watching(scene.progress, lambda: position_trouble() is None, feed.exhausted, UNANSWERED,
-                        supervise=lambda: query.driver.supervise())  # noqa: PLW0108 - it may be replaced  # fmt: skip
+    watching = Watching(scene.progress, lambda: position_trouble() is None, feed.exhausted, UNANSWERED)
     abilities: dict[type, object] = {
         PowerLoss: FlushedFiles(scene), BadNetwork: Proxies(ground.place), Ledger: Ledgers(scene), Partitions: SourceTopic(scene),
         Checkpoint: QueryCheckpoint(scene, query), Retention: SourceRetention(scene, query), Succession: NextDriver(query),

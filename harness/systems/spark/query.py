@@ -60,7 +60,7 @@ class Query:
             self.cluster = Cluster(stage.runtime, spark, scene.history, scene.directory, scene.cell.key, stage.logs)
         self.driver = DriverNode(
             stage.role, "harness.stages.streaming", stage.stage, stage.runtime, stage.history, stage.so_far, stage.logs,
-            stage.failpoints, supervised=stage.supervised, ground=spark, cluster=self.cluster,
+            stage.failpoints, ground=spark, cluster=self.cluster,
             session=session if spark.at_hand and shares_a_session(scene.cell) else None,
         )  # fmt: skip
         self._replaced: list[DriverNode] = []
@@ -95,15 +95,13 @@ class Query:
         return self.driver
 
     def trouble(self) -> str | None:
-        """Return ``None``: a running query is no trouble. A supervised driver that has ended is started again.
+        """Return ``None``: a running query is no trouble.
 
         Raises:
             StageEndedError: the query has ended although it should go on.
         """
         if self.driver.node is not None and (why := self.driver.trouble()):
             raise StageEndedError(f"the {self.driver.name}: {why}")
-        if told := self.driver.supervise():
-            return told
         if self.driver.started and (end := self.driver.ended()) is not None:
             raise StageEndedError(f"the {self.driver.name} ended with {end}")
         return None
