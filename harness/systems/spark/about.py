@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from harness.abilities import BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession
 from harness.interfaces import System
+from harness.model.scenario import Role
 from harness.systems.kafka.about import without_server
 
 if TYPE_CHECKING:
+    from harness.model.cell import Cell
     from harness.model.scenario import Scenario
 
 ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession})
@@ -17,6 +19,14 @@ ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Re
 def runs(scenario: Scenario) -> bool:
     """Say whether a scenario is a streaming query on one broker."""
     return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
+
+
+def lacks(cell: Cell) -> str | None:
+    """Say what is missing here for a cell, or return ``None``."""
+    at = getattr(cell.scenario.fault, "at", None)
+    if at is not None and at.role == Role.PRODUCER and not cell.scenario.source_goes_on:
+        return "the producer fills the topic before the query reads, so no fault is placed at the producer"
+    return without_server(cell)
 
 
 SYSTEM = System(
@@ -28,7 +38,7 @@ SYSTEM = System(
     runtimes=("process", "docker"),
     runs=runs,
     abilities=lambda _: ABILITIES,
-    lacks=without_server,
+    lacks=lacks,
     transport="kafka",
     by_default=True,
 )
