@@ -14,7 +14,7 @@ from harness.report.escaping import visible
 from harness.report.summary import SIGNS, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from harness.matrix.runner import Progress
     from harness.model.cell import Cell
@@ -91,3 +91,27 @@ class _Live(_Lines):
     def _status(self) -> Text:
         names = ", ".join(f"{cell.scenario.id}/{cell.semantic}" for cell in list(self._running.values())[:4])
         return Text(f"{self._done}/{self._total} cells, {time.monotonic() - self._since:.0f} s  {names}", style="dim")
+
+
+class Listening:
+    """Progress that also calls a function for each ended cell."""
+
+    def __init__(self, progress: Progress, ended: Callable[[CellResult], None]) -> None:
+        self._progress, self._ended = progress, ended
+
+    def say(self, text: str) -> None:
+        """Pass the line on."""
+        self._progress.say(text)
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """Pass the plan on."""
+        self._progress.planned(cells)
+
+    def began(self, cell: Cell) -> None:
+        """Pass the start on."""
+        self._progress.began(cell)
+
+    def ended(self, result: CellResult) -> None:
+        """Pass the result on, and call the function."""
+        self._progress.ended(result)
+        self._ended(result)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.judge.verdict import WORST, Kind
 from harness.latest import LATEST
+from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS
 from harness.model.failures import UsageError
@@ -155,7 +156,7 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
             systems=asked.systems, cells=cells, not_applicable=(), reports=asked.folder / RUNS, jobs=1, command=asked.command,
             seeds=tuple(cell.seed for cell in cells), records=records,
         )  # fmt: skip
-        saved = run(plan, _Listening(progress, ended))
+        saved = run(plan, Listening(progress, ended))
         found.interrupted = saved.info.interrupted
         _forget(saved.directory, [result for result in saved.results if result.verdict.green])
         if not found.interrupted and len(saved.results) < many:
@@ -292,27 +293,3 @@ def _forget(directory: Path, green: Sequence[CellResult]) -> None:
     latest = directory.parent / LATEST
     if latest.is_symlink() and not latest.exists():
         latest.unlink()
-
-
-class _Listening:
-    """Progress that also calls a function for each ended wave."""
-
-    def __init__(self, progress: Progress, ended: Callable[[CellResult], None]) -> None:
-        self._progress, self._ended = progress, ended
-
-    def say(self, text: str) -> None:
-        """Pass the line on."""
-        self._progress.say(text)
-
-    def planned(self, cells: Sequence[Cell]) -> None:
-        """Pass the plan on."""
-        self._progress.planned(cells)
-
-    def began(self, cell: Cell) -> None:
-        """Pass the start on."""
-        self._progress.began(cell)
-
-    def ended(self, result: CellResult) -> None:
-        """Pass the result on, and call the function."""
-        self._progress.ended(result)
-        self._ended(result)

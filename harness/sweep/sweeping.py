@@ -27,6 +27,7 @@ from harness import registry
 from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.latest import LATEST
+from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model import events as kinds
 from harness.model.failures import UsageError
@@ -282,7 +283,7 @@ class Sweep:
             if not left:
                 return
             cells = tuple(self.cell(point) for point, _ in left)
-            saved = run(self._run_plan(cells, POINTS, enough), _Noting(progress, self._note))
+            saved = run(self._run_plan(cells, POINTS, enough), Listening(progress, self._note))
             self.interrupted = saved.info.interrupted
             if self.found_first and not self.interrupted:
                 self._make_sure(planned, saved, cells, progress, until)
@@ -409,31 +410,6 @@ class Sweep:
             return ()
         lines = read_history(watched[0].directory / HISTORY).of(kinds.WRITES)
         return tuple((str(line["role"]), write) for line in lines for write in tried(line))
-
-
-@dataclass(frozen=True, slots=True)
-class _Noting:
-    """Passes progress on, and every result to ``note`` first. Implements :class:`harness.matrix.runner.Progress`."""
-
-    progress: Progress
-    note: Callable[[CellResult], None]
-
-    def say(self, text: str) -> None:
-        """Pass it on."""
-        self.progress.say(text)
-
-    def planned(self, cells: Sequence[Cell]) -> None:
-        """Pass them on."""
-        self.progress.planned(cells)
-
-    def began(self, cell: Cell) -> None:
-        """Pass it on."""
-        self.progress.began(cell)
-
-    def ended(self, result: CellResult) -> None:
-        """Note it, and pass it on."""
-        self.note(result)
-        self.progress.ended(result)
 
 
 def _is_over(until: float | None) -> bool:

@@ -13,6 +13,7 @@ from harness.systems.declared import draining, silence
 from harness.systems.declared.draining import PatientDrain
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.silence import Why
+from harness.systems.declared.standing import Standing
 from tests.pipelines.scenes import standing_of
 from tests.pipelines.test_drain import CELLS, ORDERS, PATIENCE_S, QUIET_S, Pipe
 
@@ -181,3 +182,18 @@ def test_a_producer_that_has_not_sent_one_record_is_told_so(scenes: Scenes) -> N
         standing_of(scenes("orders"), producer=producer).check_anything_sent("in 5 s")
     standing_of(scenes("orders", asked), producer=producer).check_anything_sent("in 5 s")
     standing_of(scenes("orders")).check_anything_sent("in 5 s")
+
+
+def test_behind_a_fault_all_stages_are_started_again_that_can_be() -> None:
+    """One that cannot keeps no other from it, nor the fault from going on: the drain tells of it."""
+    begun: list[str] = []
+
+    def fails() -> None:
+        raise StageError("the processor ended with status 3, started 6 times", "processor")
+
+    stages = {
+        "processor": SimpleNamespace(supervise=fails), "consumer": SimpleNamespace(supervise=lambda: begun.append("consumer")),
+    }  # fmt: skip
+    standing: Any = SimpleNamespace(_stages=stages, between=SimpleNamespace(unanswered=()))
+    Standing.supervise(standing)
+    assert begun == ["consumer"]
