@@ -1,6 +1,8 @@
-"""Abilities: what only some systems can do to a running cell. A fault names in ``needs`` those that it uses.
+"""Abilities: what only some systems can do to a running cell. A fault names in ``needs`` those that
+it uses.
 
-If a system lacks an ability that a cell's fault needs, the cell does not apply. The plan says so before the run.
+If a system lacks an ability that a cell's fault needs, the cell does not apply. The plan says so
+before the run.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class PowerLoss(Protocol):
     """Revert the files of a dead broker to what it had flushed to disk."""
 
     def await_flush_known(self) -> None:
-        """Wait until the broker has recorded up to where it has flushed each log, in a write that began after this call."""
+        """Wait until the broker has recorded up to where it has flushed each log, in a write that
+        began after this call.
+        """
 
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the topic's files to their flushed state, while the broker is down.
@@ -49,7 +53,9 @@ class Replication(Protocol):
     """Keep followers from replicating their leader's log."""
 
     def stall(self) -> None:
-        """Keep every follower from replicating anything, from the target record on, until the controls are disarmed."""
+        """Keep every follower from replicating anything, from the target record on, until the
+        controls are disarmed.
+        """
 
     def await_shrunk(self) -> None:
         """Wait until a replica of the target's partition has left the in-sync replicas (ISR)."""
@@ -59,13 +65,17 @@ class Leadership(Protocol):
     """Choose which replica leads a partition, as an administrator does."""
 
     def move(self) -> None:
-        """Make another in-sync replica the leader of the target's partition, and wait until it leads."""
+        """Make another in-sync replica the leader of the target's partition, and wait until it
+        leads.
+        """
 
     def prefer_another(self) -> None:
         """Make another replica the preferred leader of each partition. The current leaders stay."""
 
     def elect_preferred(self) -> None:
-        """Make the preferred replica the leader of the target's partition, and wait until it leads."""
+        """Make the preferred replica the leader of the target's partition, and wait
+        until it leads.
+        """
 
 
 class Server(Target, Protocol):
@@ -79,7 +89,9 @@ class RestartInTurn(Protocol):
     """Restart the brokers one after the other while the others serve (a rolling restart)."""
 
     def next_broker(self) -> Server:
-        """Return the next broker to restart: the target's leader comes first, the coordinators last."""
+        """Return the next broker to restart: the target's leader comes first, the coordinators
+        last.
+        """
 
 
 class Checkpoint(Protocol):
@@ -93,7 +105,9 @@ class Retention(Protocol):
     """Delete records that a streaming query is about to read."""
 
     def expire(self) -> None:
-        """Delete the records that the query has planned to read, and all before them, as the topic's retention does."""
+        """Delete the records that the query has planned to read, and all before them, as the
+        topic's retention does.
+        """
 
 
 class RecordLocks(Protocol):
@@ -103,19 +117,24 @@ class RecordLocks(Protocol):
         """Wait until the lock on the record that a reader held when the fault fired has expired."""
 
     def await_gone_on(self, node: Target) -> None:
-        """Wait until a program that was kept busy asks for more records, which shows that it has finished those it had."""
+        """Wait until a program that was kept busy asks for more records, which shows that it has
+        finished those it had.
+        """
 
 
 class SavedPositions(Protocol):
     """Delete, or wait for, the positions that a consumer group has saved with the broker."""
 
     def forget(self) -> None:
-        """Delete the reader's group with all its saved positions, while no member of the group lives."""
+        """Delete the reader's group with all its saved positions, while no member of the group
+        lives.
+        """
 
     def await_reading(self, node: Target, *, anew: bool = False) -> None:
         """Wait until a restarted reader asks for records (so it knows its position), or has ended.
 
-        ``anew``: the reader was not restarted. Wait for two requests from now on: the second shows that the first was answered.
+        ``anew``: the reader was not restarted. Wait for two requests from now on: the second shows
+        that the first was answered.
         """
 
 
@@ -126,24 +145,32 @@ class Membership(Protocol):
         """Wait until the group has removed the role's member that was paused or cut off."""
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until a process that was paused and woken, with its frame still held, is told that its group has removed it."""
+        """Wait until a process that was paused and woken, with its frame still held, is told that
+        its group has removed it.
+        """
 
 
 class Rebalance(Protocol):
     """Make a consumer group rebalance by another member."""
 
     def join(self, role: Role) -> None:
-        """Start one more process of a role, and wait until its group knows of it (it has no partitions yet)."""
+        """Start one more process of a role, and wait until its group knows of it (it has no
+        partitions yet).
+        """
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
-        """Wait until another process of the role than the paused ``sleeper`` has asked for saved positions after the fault."""
+        """Wait until another process of the role than the paused ``sleeper`` has asked for saved
+        positions after the fault.
+        """
 
 
 class SessionClock(Protocol):
     """Wait out the session time-out that a reader measures by its own clock."""
 
     def outlast(self) -> None:
-        """Wait for the length of a consumer's session. The consumer measures it by its own clock, which cannot be observed."""
+        """Wait for the length of a consumer's session. The consumer measures it by its own clock,
+        which cannot be observed.
+        """
 
 
 class Transactions(Protocol):
@@ -157,65 +184,89 @@ class Supervision(Protocol):
     """Restart programs that end by an error, as a supervisor does."""
 
     def supervise(self, node: Target) -> None:
-        """Wait until a process has ended or has finished its work. If it ended by an error, restart it."""
+        """Wait until a process has ended or has finished its work. If it ended by an error, restart
+        it.
+        """
 
 
 class Succession(Protocol):
     """Start another process in place of a paused one, which becomes a zombie when it wakes."""
 
     def stand_in(self, role: Role) -> None:
-        """Start another process of the role in place of the paused one, and wait until it is ready."""
+        """Start another process of the role in place of the paused one, and wait until
+        it is ready.
+        """
 
     def await_zombie(self, node: Target) -> None:
-        """Wait until a process that was replaced, and then woken, has gone on working or has ended."""
+        """Wait until a process that was replaced, and then woken, has gone on working
+        or has ended.
+        """
 
 
 class BadNetwork(Protocol):
     """Make the network between clients and their broker slow or lossy."""
 
     def worsen(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
-        """Add toxics between these roles' clients and the broker, and count the traffic from then on."""
+        """Add toxics between these roles' clients and the broker, and count the traffic from then
+        on.
+        """
 
     def mend(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
         """Remove the toxics, and write the traffic that passed meanwhile into the history."""
 
     def await_traffic(self, role: Role, enough: Callable[[Traffic], bool], because: str) -> None:
-        """Wait until ``enough`` returns true for the traffic since the toxics were added. ``because``: what is awaited."""
+        """Wait until ``enough`` returns true for the traffic since the toxics were added.
+        ``because``: what is awaited.
+        """
 
 
 class Ledger(Protocol):
     """Wait for what programs record about the outcomes of their sends."""
 
     def await_told_unknown(self) -> None:
-        """Wait until a program has recorded that the outcome of sending the target is unknown (a time-out, a cut connection)."""
+        """Wait until a program has recorded that the outcome of sending the target is unknown (a
+        time-out, a cut connection).
+        """
 
 
 class Partitions(Protocol):
     """Add partitions to a topic."""
 
     def add(self) -> None:
-        """Add partitions to the topic, as an administrator does: as many as are needed for the target to go into a new one."""
+        """Add partitions to the topic, as an administrator does: as many as are needed for the
+        target to go into a new one.
+        """
 
     def await_known(self, node: Target) -> None:
         """Wait until the client of a process knows how many partitions the topic has now."""
 
     def await_shared_out(self) -> None:
-        """Wait until the group's members report that all the added partitions are assigned to them."""
+        """Wait until the group's members report that all the added partitions are
+        assigned to them.
+        """
 
 
 class Harm(StrEnum):
     """A fault that needs containers."""
 
     MEMORY = "memory"
-    """The container exceeds its memory limit and the kernel kills it. It is started again with more memory."""
+    """The container exceeds its memory limit and the kernel kills it. It is started again with more
+    memory.
+    """
     CONTAINER = "container"
     """The container is killed (SIGKILL). Another container takes its place on the same volume."""
     VOLUME = "volume"
-    """The container is killed (SIGKILL) and its volume is lost. Another one starts on an empty volume; topics are made anew."""
+    """The container is killed (SIGKILL) and its volume is lost. Another one starts on an empty
+    volume; topics are made anew.
+    """
     NETWORK = "network"
-    """The container is disconnected from the network until it has given up its connections, and is then connected again."""
+    """The container is disconnected from the network until it has given up its connections, and is
+    then connected again.
+    """
     DISK = "disk"
-    """The disk fills up and the broker ends by itself. It is started again when there is room. (``Deployment.SMALL``)"""
+    """The disk fills up and the broker ends by itself. It is started again when there is room.
+    (``Deployment.SMALL``)
+    """
 
 
 class Containers(Protocol):
@@ -235,7 +286,9 @@ class Stage(Target, Protocol):
         """Send SIGTERM to all processes of the stage, without waiting."""
 
     def await_end(self) -> object:
-        """Wait until the stage has ended; kill it after the usual grace period of an orchestrator."""
+        """Wait until the stage has ended; kill it after the usual grace period of an
+        orchestrator.
+        """
 
 
 class Termination(Protocol):
@@ -252,27 +305,37 @@ class LocalState(Protocol):
         """Delete the local state of a dead process."""
 
     def hold_restoring(self, node: Target) -> None:
-        """Prepare to hold the first answer that carries state to a dead process after its restart."""
+        """Prepare to hold the first answer that carries state to a dead process after
+        its restart.
+        """
 
     def restart_into(self, node: Target) -> str:
-        """Start the process, and wait until its first answer with state is held; return the hold's name."""
+        """Start the process, and wait until its first answer with state is held; return the hold's
+        name.
+        """
 
     def await_sent(self, node: Target) -> None:
-        """Wait until a process has sent what its state held about the target when the process was started."""
+        """Wait until a process has sent what its state held about the target when the process was
+        started.
+        """
 
 
 class Input(Protocol):
     """End the producer's input."""
 
     def end(self) -> None:
-        """Give the producer all remaining records and the end of its input; wait until it has read them."""
+        """Give the producer all remaining records and the end of its input; wait until it has read
+        them.
+        """
 
 
 class DurableWrites(Protocol):
     """Hold a stage at one of its durable writes (fsync, rename, ...)."""
 
     def arm(self, trigger: AtWrite) -> None:
-        """Arm the trigger from which durable writes are counted. The write that ``trigger`` names is then held."""
+        """Arm the trigger from which durable writes are counted. The write that ``trigger`` names
+        is then held.
+        """
 
 
 class Refusal(Protocol):
@@ -311,4 +374,6 @@ ABILITIES: dict[type, str] = {
     Refusal: "has a broker that refuses a message when it is told to",
     DurableWrites: "can hold a user's own stage at its durable writes",
 }
-"""Every ability, with what a system that has it does. Messages about a missing ability use these words."""
+"""Every ability, with what a system that has it does. Messages about a missing ability use these
+words.
+"""

@@ -1,4 +1,5 @@
-"""The controls of a running cell: eight verbs that every system has, and the triggers that start a fault.
+"""The controls of a running cell: eight verbs that every system has, and the triggers that start a
+fault.
 
 A fault uses only this module and :mod:`harness.abilities`, so it works with every system.
 """
@@ -21,12 +22,14 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class OnWire:
-    """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named by ``offset``.
+    """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named
+    by ``offset``.
 
-    ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it). ``since`` is
-    for frames that name no record, such as a heartbeat: they are counted after another trigger has fired. If ``since`` is a
-    frame, counting starts with the next frame. If it is a failpoint, the process waits there until this trigger is armed. If
-    both triggers have the same role, they are about the same process.
+    ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the
+    one before it). ``since`` is for frames that name no record, such as a heartbeat: they are
+    counted after another trigger has fired. If ``since`` is a frame, counting starts with the next
+    frame. If it is a failpoint, the process waits there until this trigger is armed. If both
+    triggers have the same role, they are about the same process.
     """
 
     role: Role
@@ -38,7 +41,9 @@ class OnWire:
 
     @property
     def at_target(self) -> bool:
-        """Whether the frame, and the trigger that it is counted from, are about the target itself."""
+        """Whether the frame, and the trigger that it is counted from, are about the
+        target itself.
+        """
         return not self.offset and not (isinstance(self.since, OnWire) and self.since.offset)
 
 
@@ -55,7 +60,9 @@ Trigger: TypeAlias = OnWire | InProgram
 
 @dataclass(frozen=True, slots=True)
 class AtWrite:
-    """A trigger at a durable write of a stage: a thread reaches ``point``. Writes are counted after ``since`` has fired."""
+    """A trigger at a durable write of a stage: a thread reaches ``point``. Writes are counted after
+    ``since`` has fired.
+    """
 
     role: Role
     point: Point
@@ -77,7 +84,9 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A trigger that fired: the record, the process's node, and the name of the hold if a frame is held there."""
+    """A trigger that fired: the record, the process's node, and the name of the hold if a frame is
+    held there.
+    """
 
     record: str | None
     node: str | None
@@ -85,7 +94,9 @@ class Fired:
 
 
 class NotFiredError(Exception):
-    """A trigger did not fire. The fault ends without a ``healed`` event, and the judge voids the cell."""
+    """A trigger did not fire. The fault ends without a ``healed`` event, and the judge voids the
+    cell.
+    """
 
 
 class Target(Protocol):
@@ -100,7 +111,9 @@ class Target(Protocol):
         """The node's role."""
 
     def kill(self) -> None:
-        """Send SIGKILL, and wait until the process is reaped. A process that has died already is only waited for."""
+        """Send SIGKILL, and wait until the process is reaped. A process that has died already is
+        only waited for.
+        """
 
     def pause(self) -> None:
         """Send SIGSTOP."""
@@ -129,7 +142,8 @@ class Controls(Protocol):
     load: Load
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
-        """Arm a trigger: one on the wire with a rule, one in a program with the way in which it stops.
+        """Arm a trigger: one on the wire with a rule, one in a program with the way in which it
+        stops.
 
         Client and record of the rule are filled in from the trigger.
         """
@@ -142,16 +156,22 @@ class Controls(Protocol):
         """
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Release or discard a held frame. Return whether it arrived (its client may have closed the connection)."""
+        """Release or discard a held frame. Return whether it arrived (its client may have closed
+        the connection).
+        """
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role. ``node``: its name, if the role has several."""
 
     def say(self, phase: str, **fields: Any) -> None:
-        """Write a ``fault`` event with its phase (armed, fired, applied, forgot or healed) into the history."""
+        """Write a ``fault`` event with its phase (armed, fired, applied, forgot or healed) into the
+        history.
+        """
 
     def settle(self) -> None:
-        """Wait until every acknowledged record has been recorded in the sink, and its position saved."""
+        """Wait until every acknowledged record has been recorded in the sink, and its position
+        saved.
+        """
 
     def await_exhausted(self) -> None:
         """Wait until the producer has taken every record from the source."""
@@ -167,4 +187,16 @@ class Controls(Protocol):
         """
 
 
-__all__ = ["AtWrite", "Awaited", "Controls", "Fired", "InProgram", "NotFiredError", "OnWire", "Role", "Stop", "Target", "Trigger"]
+__all__ = [
+    "AtWrite",
+    "Awaited",
+    "Controls",
+    "Fired",
+    "InProgram",
+    "NotFiredError",
+    "OnWire",
+    "Role",
+    "Stop",
+    "Target",
+    "Trigger",
+]

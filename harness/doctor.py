@@ -1,4 +1,6 @@
-"""``lostack doctor``: checks whether this machine has what lostack needs, and says how to get the rest. It changes nothing."""
+"""``lostack doctor``: checks whether this machine has what lostack needs, and says how to get the
+rest. It changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ FILES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. ``remedy``: one command or sentence that says what to do; empty if all is well."""
+    """The result of one check. ``remedy``: one command or sentence that says what to do; empty if
+    all is well.
+    """
 
     name: str
     ok: bool
@@ -50,11 +54,26 @@ class Finding:
 
 
 def diagnose() -> list[Finding]:
-    """Run every check (about a second: each jar's sha256 is compared, and one program is traced)."""
+    """Run every check (about a second: each jar's sha256 is compared, and one program
+    is traced).
+    """
     checks: tuple[Callable[[], Finding], ...] = (
-        _packages, _cache, _java, _jars, _archive, _connector, _toxiproxy, _postgres, _tracing, _disk, _memory, _ports,
-        _open_files, _engine, _systems,
-    )  # fmt: skip
+        _packages,
+        _cache,
+        _java,
+        _jars,
+        _archive,
+        _connector,
+        _toxiproxy,
+        _postgres,
+        _tracing,
+        _disk,
+        _memory,
+        _ports,
+        _open_files,
+        _engine,
+        _systems,
+    )
     return [_safely(check) for check in checks]
 
 
@@ -78,7 +97,12 @@ def _cache() -> Finding:
         with tempfile.TemporaryFile(dir=root):
             pass
     except OSError as error:
-        return Finding("cache", ok=False, detail=f"{root}: {error.strerror}", remedy="set LOSTACK_CACHE to a writable folder")
+        return Finding(
+            "cache",
+            ok=False,
+            detail=f"{root}: {error.strerror}",
+            remedy="set LOSTACK_CACHE to a writable folder",
+        )
     return Finding("cache", ok=True, detail=str(root))
 
 
@@ -93,7 +117,12 @@ def _found_java() -> Java | None:
 def _java() -> Finding:
     java = _found_java()
     if java is None:
-        return Finding("java", ok=False, detail="no Java 17 or 21 found; a run fetches one into the cache", remedy=INSTALL)
+        return Finding(
+            "java",
+            ok=False,
+            detail="no Java 17 or 21 found; a run fetches one into the cache",
+            remedy=INSTALL,
+        )
     return Finding("java", ok=True, detail=f"Java {java.version} at {java.path}")
 
 
@@ -101,24 +130,47 @@ def _jars() -> Finding:
     jar_set = read_jar_set(f"kafka-{VERSION}")
     directory = _jar_directory()
     if not directory.exists():
-        return Finding("jars", ok=False, detail=f"Kafka {VERSION} is not fetched yet", remedy="lostack run fetches it (45 MB)")
+        return Finding(
+            "jars",
+            ok=False,
+            detail=f"Kafka {VERSION} is not fetched yet",
+            remedy="lostack run fetches it (45 MB)",
+        )
     check = check_jars(directory, jar_set)
     if check:
-        return Finding("jars", ok=False, detail=str(check), remedy=f"remove {directory}; the next run fetches it again")
-    return Finding("jars", ok=True, detail=f"Kafka {VERSION}: {len(jar_set.sums)} jars, every sha256 correct")
+        return Finding(
+            "jars",
+            ok=False,
+            detail=str(check),
+            remedy=f"remove {directory}; the next run fetches it again",
+        )
+    return Finding(
+        "jars", ok=True, detail=f"Kafka {VERSION}: {len(jar_set.sums)} jars, every sha256 correct"
+    )
 
 
 def _connector() -> Finding:
     name = f"spark-{pyspark_version()}"
     directory = cache_root() / "jars" / name
     if not directory.exists():
-        return Finding("spark connector", ok=True, detail="fetched by the first command that needs Spark (10 MB)")
+        return Finding(
+            "spark connector",
+            ok=True,
+            detail="fetched by the first command that needs Spark (10 MB)",
+        )
     check = check_jars(directory, read_jar_set(name))
     if check:
         return Finding(
-            "spark connector", ok=False, detail=str(check), remedy=f"remove {directory}; the next run fetches it again"
+            "spark connector",
+            ok=False,
+            detail=str(check),
+            remedy=f"remove {directory}; the next run fetches it again",
         )
-    return Finding("spark connector", ok=True, detail=f"PySpark {pyspark_version()}, connector to Kafka: every sha256 correct")
+    return Finding(
+        "spark connector",
+        ok=True,
+        detail=f"PySpark {pyspark_version()}, connector to Kafka: every sha256 correct",
+    )
 
 
 def _jar_directory() -> Path:
@@ -132,8 +184,14 @@ def _archive() -> Finding:
     jars = [directory / name for name in sorted(read_jar_set(f"kafka-{VERSION}").sums)]
     archive = find_archive(java, jars, cache=cache_root())
     if archive is None:
-        return Finding("class-data archive", ok=True, detail="made by the next run (about ten seconds, once)")
-    return Finding("class-data archive", ok=True, detail="ready" if archive.flags else "could not be made: starts are slower")
+        return Finding(
+            "class-data archive", ok=True, detail="made by the next run (about ten seconds, once)"
+        )
+    return Finding(
+        "class-data archive",
+        ok=True,
+        detail="ready" if archive.flags else "could not be made: starts are slower",
+    )
 
 
 def _toxiproxy() -> Finding:
@@ -142,37 +200,62 @@ def _toxiproxy() -> Finding:
         return Finding("toxiproxy", ok=True, detail=f"server at {found}")
     go = next((path for path in go_candidates(cache_root(), os.environ) if path.exists()), None)
     how = f"by {go}" if go else "by a Go compiler that is fetched for it"
-    return Finding("toxiproxy", ok=True, detail=f"{TOXIPROXY} is built {how}, by the first run that needs it")
+    return Finding(
+        "toxiproxy", ok=True, detail=f"{TOXIPROXY} is built {how}, by the first run that needs it"
+    )
 
 
 def _postgres() -> Finding:
     found = find_postgres()
     if found is None:
-        return Finding("postgres", ok=True, detail=f"{why_no_postgres()} (optional: cells that need one do not apply)")
+        return Finding(
+            "postgres",
+            ok=True,
+            detail=f"{why_no_postgres()} (optional: cells that need one do not apply)",
+        )
     user = f", run as {found.user}" if found.user else ""
-    return Finding("postgres", ok=True, detail=f"PostgreSQL {found.version} at {found.programs}{user}")
+    return Finding(
+        "postgres", ok=True, detail=f"PostgreSQL {found.version} at {found.programs}{user}"
+    )
 
 
 def _tracing() -> Finding:
     why = why_no_tracing()
-    detail = f"{why} (optional: points at durable writes do not apply)" if why else "strace holds a program at its durable writes"
+    detail = (
+        f"{why} (optional: points at durable writes do not apply)"
+        if why
+        else "strace holds a program at its durable writes"
+    )
     return Finding("tracing", ok=True, detail=detail)
 
 
 def _disk() -> Finding:
     free = shutil.disk_usage(tempfile.gettempdir()).free >> 20
-    return Finding("disk", free >= DISK_MB, f"{free} MB free", "" if free >= DISK_MB else f"make {DISK_MB} MB free")
+    return Finding(
+        "disk",
+        free >= DISK_MB,
+        f"{free} MB free",
+        "" if free >= DISK_MB else f"make {DISK_MB} MB free",
+    )
 
 
 def _memory() -> Finding:
     free = psutil.virtual_memory().available >> 20
-    remedy = "" if free >= MEMORY_MB else f"free {MEMORY_MB} MB: three brokers and their programs need that much"
+    remedy = (
+        ""
+        if free >= MEMORY_MB
+        else f"free {MEMORY_MB} MB: three brokers and their programs need that much"
+    )
     return Finding("memory", free >= MEMORY_MB, f"{free} MB available", remedy)
 
 
 def _ports() -> Finding:
     with PortLease(8) as lease:
-        return Finding("ports", ok=True, detail=f"free on loopback, e.g. {lease.ports[0]} to {max(lease.ports)}")
+        return Finding(
+            "ports",
+            ok=True,
+            detail=f"free on loopback, e.g. {lease.ports[0]} to {max(lease.ports)}",
+        )
 
 
 def _open_files() -> Finding:
@@ -191,7 +274,9 @@ def _engine() -> Finding:
     except EnvironmentFailure as error:
         return Finding(name, ok=True, detail=f"{error} (optional: only --runtime docker needs one)")
     if trouble := same_kernel(client):
-        return Finding(name, ok=True, detail=f"{trouble} (optional: only --runtime docker needs one)")
+        return Finding(
+            name, ok=True, detail=f"{trouble} (optional: only --runtime docker needs one)"
+        )
     there = "; ".join(describe(client, each) for each in NAMES)
     return Finding(name, ok=True, detail=f"{client.version()['Version']}; {there}")
 

@@ -1,21 +1,25 @@
-"""In-process failpoints: named places inside a program, which the wire cannot see, where lostack can kill it.
+"""In-process failpoints: named places inside a program, which the wire cannot see, where lostack
+can kill it.
 
-A program calls ``failpoint("after-record", record_id)`` at such a place. Unless the harness has armed that name, the call does
-nothing. If it is armed, the program *first* writes the hit into its cell's history, and then kills (SIGKILL) or pauses (SIGSTOP)
-itself, or is told to fail. So the trigger is exact and counted. The module needs only the standard library: any Python program
-can use it.
+A program calls ``failpoint("after-record", record_id)`` at such a place. Unless the harness has
+armed that name, the call does nothing. If it is armed, the program *first* writes the hit into its
+cell's history, and then kills (SIGKILL) or pauses (SIGSTOP) itself, or is told to fail. So the
+trigger is exact and counted. The module needs only the standard library: any Python program can use
+it.
 
-The harness arms a name by writing a file ``<name>.json`` into the folder that the environment variable ``LOSTACK_FAILPOINTS``
-names::
+The harness arms a name by writing a file ``<name>.json`` into the folder that the environment
+variable ``LOSTACK_FAILPOINTS`` names::
 
-    {"record": "k1-7" | null, "hit": 1, "action": "kill" | "pause" | "hold" | "fail", "history": "<file>", "cell": "<cell id>",
+    {"record": "k1-7" | null, "hit": 1, "action": "kill" | "pause" | "hold" | "fail", "history":
+        "<file>", "cell": "<cell id>",
      "called": "k1-7" | null}
 
-``hold`` is for a program of several processes: the caller waits until a file ``<name>.go`` appears, so that the harness can
-kill or pause all of them. ``fail`` is for a program whose work on one record can fail while the program goes on.
+``hold`` is for a program of several processes: the caller waits until a file ``<name>.go`` appears,
+so that the harness can kill or pause all of them. ``fail`` is for a program whose work on one
+record can fail while the program goes on.
 
-A process claims the file by an atomic rename. So exactly one call fires, among several processes and after any number of
-restarts.
+A process claims the file by an atomic rename. So exactly one call fires, among several processes
+and after any number of restarts.
 """
 
 from __future__ import annotations
@@ -41,8 +45,9 @@ _hits: dict[str, int] = {}
 def failpoint(name: str, record: str | None = None) -> bool:
     """Kill, pause or hold this process here, if the harness has armed this name (for this record).
 
-    ``record`` is the id of the record that the program works on. If the armed file names a record, only calls with that record
-    count as hits. Returns true if the program must let its work on the record fail.
+    ``record`` is the id of the record that the program works on. If the armed file names a record,
+    only calls with that record count as hits. Returns true if the program must let its work on the
+    record fail.
     """
     folder = os.environ.get(VARIABLE)
     file = Path(folder, f"{name}.json") if folder else None
@@ -51,13 +56,20 @@ def failpoint(name: str, record: str | None = None) -> bool:
         return False
     with HistoryWriter(Path(order["history"]), cell=order["cell"], by="failpoint") as history:
         history.write(
-            FAILPOINT, name=name, record=order.get("called", record), hit=_hits[name], action=order["action"], pid=os.getpid()
+            FAILPOINT,
+            name=name,
+            record=order.get("called", record),
+            hit=_hits[name],
+            action=order["action"],
+            pid=os.getpid(),
         )
     act = _ACTIONS[order["action"]]
     if act is not None:
         os.kill(os.getpid(), act)
     elif order["action"] != FAIL:
-        wait_until(file.with_suffix(".go").exists, within_s=HELD_S, because=f"the harness to act on {name}")
+        wait_until(
+            file.with_suffix(".go").exists, within_s=HELD_S, because=f"the harness to act on {name}"
+        )
     return bool(order["action"] == FAIL)
 
 
@@ -79,12 +91,24 @@ def _due(file: Path, name: str, record: str | None) -> dict[str, Any] | None:
     return order
 
 
-def arm(folder: Path, name: str, *, record: str | None, action: str, history: Path, cell: str, hit: int = 1,
-        place: tuple[int, int] | None = None, called: str | None = None) -> None:  # fmt: skip
-    """Arm the failpoint ``name`` in ``folder`` (the harness calls this). ``action``: ``kill``, ``pause``, ``hold`` or ``fail``.
+def arm(
+    folder: Path,
+    name: str,
+    *,
+    record: str | None,
+    action: str,
+    history: Path,
+    cell: str,
+    hit: int = 1,
+    place: tuple[int, int] | None = None,
+    called: str | None = None,
+) -> None:
+    """Arm the failpoint ``name`` in ``folder`` (the harness calls this). ``action``: ``kill``,
+    ``pause``, ``hold`` or ``fail``.
 
     ``called`` is the record's name in the history, if the program knows the record by another id.
-    ``place`` is the record's partition and offset, for a program that knows batches of offsets instead of single records.
+    ``place`` is the record's partition and offset, for a program that knows batches of offsets
+    instead of single records.
 
     Raises:
         ValueError: ``action`` is none of the four.
@@ -94,10 +118,20 @@ def arm(folder: Path, name: str, *, record: str | None, action: str, history: Pa
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{name}.part"
     partition, offset = place or (-1, -1)
-    part.write_text(json.dumps(
-        {"record": record, "hit": hit, "action": action, "history": str(history), "cell": cell,
-         "partition": partition, "offset": offset, "called": called or record}
-    ))  # fmt: skip
+    part.write_text(
+        json.dumps(
+            {
+                "record": record,
+                "hit": hit,
+                "action": action,
+                "history": str(history),
+                "cell": cell,
+                "partition": partition,
+                "offset": offset,
+                "called": called or record,
+            }
+        )
+    )
     part.rename(folder / f"{name}.json")
 
 

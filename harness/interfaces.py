@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
 
 class CellRun(Protocol):
-    """The run of one cell. The runner calls the steps in this order, and ``close`` whatever happens."""
+    """The run of one cell. The runner calls the steps in this order, and ``close`` whatever
+    happens.
+    """
 
     def prepare(self) -> None:
-        """Create topics, source and sink, start what must run before the load, and arm the fault."""
+        """Create topics, source and sink, start what must run before the load, and arm
+        the fault.
+        """
 
     def load(self) -> None:
         """Start the load: let the producer send the records."""
@@ -32,21 +36,28 @@ class CellRun(Protocol):
         """
 
     def drain(self) -> None:
-        """Wait until everything is at rest, and write ``drain`` events: begun, then completed, or failed with the stuck stage."""
+        """Wait until everything is at rest, and write ``drain`` events: begun, then completed, or
+        failed with the stuck stage.
+        """
 
     def observe(self) -> None:
-        """Write what the authorities say: offered, cursor, stored, log, counted, position, recorded, absorbed.
+        """Write what the authorities say: offered, cursor, stored, log, counted, position,
+        recorded, absorbed.
 
-        The cursor and the positions are read first, then the sink, and the logs last. For each log that :meth:`Cell.logs` names,
-        every partition has a ``log`` event and every copy of a record a ``stored`` event. Each partition has a ``position``
-        event, with -1 if none is saved. A queue has neither positions nor ends: it has a ``counted`` event, and each message that
-        the broker removed or moved elsewhere has a ``removed`` or ``moved`` event. A second call writes the same again.
+        The cursor and the positions are read first, then the sink, and the logs last. For each log
+        that :meth:`Cell.logs` names, every partition has a ``log`` event and every copy of a record
+        a ``stored`` event. Each partition has a ``position`` event, with -1 if none is saved. A
+        queue has neither positions nor ends: it has a ``counted`` event, and each message that the
+        broker removed or moved elsewhere has a ``removed`` or ``moved`` event. A second call writes
+        the same again.
         """
 
     def close(self) -> None:
-        """End this cell's processes and free its resources. Safe to call twice, and after any step or failure.
+        """End this cell's processes and free its resources. Safe to call twice, and after any step
+        or failure.
 
-        If one part fails to close, the others are closed all the same, and the exception is raised at the end.
+        If one part fails to close, the others are closed all the same, and the exception is raised
+        at the end.
         """
 
 
@@ -56,7 +67,8 @@ class Deployed(Protocol):
     def together(self, cells: Sequence[Cell]) -> None:
         """Announce the cells that run next, at the same time.
 
-        If their fault kills something that they share, it is killed once, when all of them have reached their trigger.
+        If their fault kills something that they share, it is killed once, when all of them have
+        reached their trigger.
         """
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
@@ -79,7 +91,8 @@ class Launcher(Protocol):
     name: str
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what the system needs. Later calls do nothing. ``say`` shows progress, one line for each call.
+        """Fetch what the system needs. Later calls do nothing. ``say`` shows progress, one line for
+        each call.
 
         Raises:
             EnvironmentFailure: something cannot be fetched.
@@ -93,7 +106,9 @@ class Launcher(Protocol):
         """
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of all programs that take part, for the report. What is not prepared yet is left out."""
+        """Return the versions of all programs that take part, for the report. What is not prepared
+        yet is left out.
+        """
 
 
 @runtime_checkable
@@ -110,15 +125,20 @@ class PreparesForCells(Protocol):
 
 @runtime_checkable
 class LimitsDeployments(Protocol):
-    """A launcher that limits how many deployments run at once for cells that each need their own."""
+    """A launcher that limits how many deployments run at once for cells that each need
+    their own.
+    """
 
     own_at_once: int
-    """The limit. A deployment is several programs that use much CPU when they start, so more of them at once save no time."""
+    """The limit. A deployment is several programs that use much CPU when they start, so more of
+    them at once save no time.
+    """
 
 
 @runtime_checkable
 class TakesOneCell(Protocol):
-    """A launcher whose deployments may take one cell at a time. Cells that run at once then have a deployment each.
+    """A launcher whose deployments may take one cell at a time. Cells that run at once then have a
+    deployment each.
 
     Several threads may call ``deploy`` at once.
     """
@@ -137,7 +157,9 @@ def _nothing(_cell: Cell) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PointsLine:
-    """A line of the table that compares all systems at the same failure points (:mod:`harness.matrix.points`)."""
+    """A line of the table that compares all systems at the same failure points
+    (:mod:`harness.matrix.points`).
+    """
 
     title: str
     """The system and its protocol, as shown in the table."""
@@ -151,35 +173,51 @@ class PointsLine:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A system under test, as its package declares it (``about.py``): everything that is known before anything is fetched.
+    """A system under test, as its package declares it (``about.py``): everything that is known
+    before anything is fetched.
 
-    The declaration must be quick to import. Heavy modules are named by :attr:`launcher`, or imported inside functions.
+    The declaration must be quick to import. Heavy modules are named by :attr:`launcher`, or
+    imported inside functions.
     """
 
     name: str
     launcher: str
-    """``module:callable``: takes a runtime and a version (``None``: the default one) and returns a :class:`Launcher`."""
+    """``module:callable``: takes a runtime and a version (``None``: the default one) and returns a
+    :class:`Launcher`.
+    """
     clients: tuple[str, ...]
     """The client libraries that can talk to it. The first one is the default."""
     runs: Callable[[Scenario], bool]
-    """Whether the system can run a scenario's pipeline in the deployment that the scenario needs."""
+    """Whether the system can run a scenario's pipeline in the deployment that the
+    scenario needs.
+    """
     abilities: Callable[[Cell], Collection[type]]
-    """The abilities that a cell of this system has for its fault: members of :data:`harness.abilities.ABILITIES`."""
+    """The abilities that a cell of this system has for its fault: members of
+    :data:`harness.abilities.ABILITIES`.
+    """
     runtimes: tuple[str, ...] = ("process",)
     versions: Callable[[], Collection[str]] = _none
     """The versions that can be chosen, as ``name==version``, besides the default one."""
     image: str = ""
-    """The image that containers of this system use, which also sets the version; empty: containers use the fetched files."""
+    """The image that containers of this system use, which also sets the version; empty: containers
+    use the fetched files.
+    """
     lacks: Callable[[Cell], str | None] = _nothing
-    """Why this system, or this machine, cannot run a cell that theory allows; ``None`` if it can."""
+    """Why this system, or this machine, cannot run a cell that theory allows; ``None``
+    if it can.
+    """
     scenarios: str = ""
     """``module:tuple``: the system's own scenarios."""
     knowledge: str = ""
-    """``module:object``: what the judge must know about this system's histories (:class:`~harness.judge.proof.Knowledge`)."""
+    """``module:object``: what the judge must know about this system's histories
+    (:class:`~harness.judge.proof.Knowledge`).
+    """
     points: tuple[PointsLine, ...] = ()
     """The system's lines in the table that compares all systems at the same failure points."""
     transport: str | None = None
-    """The system that carries its records (such as ``kafka``), if it has no broker of its own. That system is started, too."""
+    """The system that carries its records (such as ``kafka``), if it has no broker of its own. That
+    system is started, too.
+    """
     by_default: bool = False
     """Whether the system runs if the user names none."""
     simulated: bool = False

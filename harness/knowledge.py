@@ -1,4 +1,6 @@
-"""Collects what the judge must know: the proofs and signs of faults and services, and each system's (``System.knowledge``)."""
+"""Collects what the judge must know: the proofs and signs of faults and services, and each system's
+(``System.knowledge``).
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,21 @@ if TYPE_CHECKING:
     Detail = Callable[[History], Mapping[str, Any] | None]
 
 PROOFS: Final = (
-    Answered, EngineSaid, Forgot, Grown, InputEnded, InSuccessor, LeadershipMoved, LetGo, LockOutlasted, NetworkBad, PartHad,
-    PreferredElected, Refused, Rolled,
-)  # fmt: skip
+    Answered,
+    EngineSaid,
+    Forgot,
+    Grown,
+    InputEnded,
+    InSuccessor,
+    LeadershipMoved,
+    LetGo,
+    LockOutlasted,
+    NetworkBad,
+    PartHad,
+    PreferredElected,
+    Refused,
+    Rolled,
+)
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
     signs=(database_signs, answer_signs),
@@ -47,7 +61,8 @@ def knowledge() -> Knowledge:
     """Return the knowledge of all systems together.
 
     Raises:
-        EnvironmentFailure: two systems declare different things under one name, or a third-party package fails.
+        EnvironmentFailure: two systems declare different things under one name, or a third-party
+            package fails.
     """
     return _merged(tuple(listed().items()))
 
@@ -70,14 +85,18 @@ def _merged(systems: tuple[tuple[str, str], ...]) -> Knowledge:
 
 
 def _in_turn(parts: Iterable[Mapping[str, Detail]]) -> dict[str, Detail]:
-    """Merge the details of several systems: under each name, the first function that returns something gives the value."""
+    """Merge the details of several systems: under each name, the first function that returns
+    something gives the value.
+    """
     told: dict[str, list[Detail]] = {}
     for part in parts:
         for name, tell in part.items():
             told.setdefault(name, []).append(tell)
 
     def first(tells: list[Detail]) -> Detail:
-        return lambda history: next((found for tell in tells if (found := tell(history)) is not None), None)
+        return lambda history: next(
+            (found for tell in tells if (found := tell(history)) is not None), None
+        )
 
     return {name: first(tells) for name, tells in told.items()}
 
@@ -87,5 +106,8 @@ def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for part in parts:
         for name, known in part.items():
             if united.setdefault(name, known) is not known:
-                raise EnvironmentFailure(f"two systems tell the judge different things by the name {name}: rename one of them")
+                raise EnvironmentFailure(
+                    f"two systems tell the judge different things by the name {name}: rename one "
+                    "of them"
+                )
     return united

@@ -1,4 +1,6 @@
-"""The link ``latest`` beside the runs. It points to the run that was started last, as soon as its cells begin."""
+"""The link ``latest`` beside the runs. It points to the run that was started last, as soon as its
+cells begin.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,17 @@ def is_newest(directory: Path, info: RunInfo) -> bool:
 
 
 def _age(info: RunInfo) -> tuple[str, int, str]:
-    """Return a sort key: the start, then the number at the end of the id for runs of one second (``...-2``, ``...-10``)."""
+    """Return a sort key: the start, then the number at the end of the id for runs of one second
+    (``...-2``, ``...-10``).
+    """
     return info.started, len(info.id), info.id
 
 
 def point_latest(directory: Path, info: RunInfo) -> str | None:
     """Make ``latest`` point to this run's folder, atomically, unless it points to a newer run.
 
-    ``latest`` lies beside the folder. It is a symbolic link or, if the file system has none, a file that holds the folder's
-    name. Returns a warning if it cannot be written.
+    ``latest`` lies beside the folder. It is a symbolic link or, if the file system has none, a file
+    that holds the folder's name. Returns a warning if it cannot be written.
     """
     if not is_newest(directory, info):
         return None
@@ -51,7 +55,8 @@ def point_latest(directory: Path, info: RunInfo) -> str | None:
 
 
 def run_directory(named: Path) -> Path:
-    """Return the run's folder for a path: the path itself, or the folder that a ``latest`` points to.
+    """Return the run's folder for a path: the path itself, or the folder that a ``latest`` points
+    to.
 
     Raises:
         SavedRunError: there is no run at the path.

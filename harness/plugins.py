@@ -1,4 +1,6 @@
-"""Finds what other packages register by entry points. An entry point is a name with its place, ``module:attribute``."""
+"""Finds what other packages register by entry points. An entry point is a name with its place,
+``module:attribute``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def _nothing(_: object) -> None:
 
 
 def with_others(group: str, ours: Mapping[str, str]) -> dict[str, str]:
-    """Return lostack's own names and those that installed packages register in an entry-point group, each with its place.
+    """Return lostack's own names and those that installed packages register in an entry-point
+    group, each with its place.
 
     Raises:
         EnvironmentFailure: two packages register the same name. The message is one line.
@@ -28,9 +31,14 @@ def with_others(group: str, ours: Mapping[str, str]) -> dict[str, str]:
     listed = dict(ours)
     for entry in brought(group):
         if entry.name in listed:
-            whose = "lostack has that name itself" if entry.name in ours else "another package does so, too"
+            whose = (
+                "lostack has that name itself"
+                if entry.name in ours
+                else "another package does so, too"
+            )
             raise EnvironmentFailure(
-                f"the package {packaged(entry)} registers {entry.name} in {group}, but {whose}: uninstall or rename it"
+                f"the package {packaged(entry)} registers {entry.name} in {group}, but {whose}: "
+                "uninstall or rename it"
             )
         listed[entry.name] = entry.value
     return listed
@@ -48,16 +56,22 @@ def packaged(entry: EntryPoint) -> str:
 
 
 def load(where: str) -> Any:
-    """Import and return the object at ``module:attribute``. Exceptions of the module are not caught."""
+    """Import and return the object at ``module:attribute``. Exceptions of the module are not
+    caught.
+    """
     module, _, attribute = where.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
-def load_brought(group: str, name: str, where: str, kind: type[T], check: Callable[[T], str | None] = _nothing) -> T:
-    """Import the object of an entry point. It must be an instance of ``kind``. ``check`` returns what is wrong with it.
+def load_brought(
+    group: str, name: str, where: str, kind: type[T], check: Callable[[T], str | None] = _nothing
+) -> T:
+    """Import the object of an entry point. It must be an instance of ``kind``. ``check`` returns
+    what is wrong with it.
 
     Raises:
-        EnvironmentFailure: a third-party package fails to load, or tries to exit. The message is one line.
+        EnvironmentFailure: a third-party package fails to load, or tries to exit. The message is
+            one line.
     """
     theirs = next((entry for entry in brought(group) if entry.name == name), None)
     if theirs is None:
@@ -74,6 +88,6 @@ def load_brought(group: str, name: str, where: str, kind: type[T], check: Callab
 
 def _broken(entry: EntryPoint, because: str) -> EnvironmentFailure:
     return EnvironmentFailure(
-        f"{entry.name}, which the package {packaged(entry)} registers in {entry.group}, cannot be loaded ({because}): "
-        "repair or uninstall the package"
+        f"{entry.name}, which the package {packaged(entry)} registers in {entry.group}, cannot "
+        f"be loaded ({because}): repair or uninstall the package"
     )

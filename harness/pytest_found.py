@@ -1,7 +1,8 @@
-"""Runs kept findings under pytest: each ``*.lostack.toml`` file, as ``lostack sweep --keep`` writes them, is a test case.
+"""Runs kept findings under pytest: each ``*.lostack.toml`` file, as ``lostack sweep --keep`` writes
+them, is a test case.
 
-The case passes if the pipeline keeps its claim at that point. So it fails until the finding is repaired, and is a regression
-test from then on.
+The case passes if the pipeline keeps its claim at that point. So it fails until the finding is
+repaired, and is a regression test from then on.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class ScenarioItem(pytest.Item):
         from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415
 
         try:
-            plan = plan_of_files([self.path], self.config.getoption("--lostack-reports"), 1, "pytest")
+            plan = plan_of_files(
+                [self.path], self.config.getoption("--lostack-reports"), 1, "pytest"
+            )
             with make_progress(sys.stderr) as progress:
                 saved = run(plan, progress)
         except UsageError as error:
@@ -51,12 +54,17 @@ class ScenarioItem(pytest.Item):
         [result] = saved.results
         if not result.verdict.green:
             raise NotKeptError(
-                f"{result.verdict.label}: {result.verdict.reason}\n{result.plan.because}\nsaved: {result.directory}"
+                f"{result.verdict.label}: {result.verdict.reason}\n{result.plan.because}\nsaved: "
+                f"{result.directory}"
             )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the text of a failure, without a traceback."""
-        return str(excinfo.value) if isinstance(excinfo.value, NotKeptError) else super().repr_failure(excinfo, style)
+        return (
+            str(excinfo.value)
+            if isinstance(excinfo.value, NotKeptError)
+            else super().repr_failure(excinfo, style)
+        )
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Return the scenario's file and its title for pytest's report."""

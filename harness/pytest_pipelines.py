@@ -1,15 +1,18 @@
-"""Runs declared pipelines under pytest: one test case for each failure point of a project's own pipeline.
+"""Runs declared pipelines under pytest: one test case for each failure point of a project's own
+pipeline.
 
-In a project's test file, beside its ``pipeline.toml`` (or with a :class:`harness.pipelines.Pipeline`)::
+In a project's test file, beside its ``pipeline.toml`` (or with a
+:class:`harness.pipelines.Pipeline`)::
 
     @pytest.mark.lostack_pipeline("pipeline.toml")
     def test_delivery(lostack_delivery):
         lostack_delivery()
 
-One broker serves the whole session (under pytest-xdist, each worker has its own). The first case of a pipeline starts with a dry
-run, a run without a fault. If the dry run shows that the pipeline never makes a case's request, the case is skipped with that
-reason. The project's ``conftest.py`` can choose another Kafka, for instance a cluster that is up already, by overriding the
-fixture :func:`lostack_kafka`.
+One broker serves the whole session (under pytest-xdist, each worker has its own). The first case of
+a pipeline starts with a dry run, a run without a fault. If the dry run shows that the pipeline
+never makes a case's request, the case is skipped with that reason. The project's ``conftest.py``
+can choose another Kafka, for instance a cluster that is up already, by overriding the fixture
+:func:`lostack_kafka`.
 """
 
 from __future__ import annotations
@@ -44,7 +47,10 @@ def generate(metafunc: pytest.Metafunc) -> None:
     pipeline = _declared(metafunc.definition)
     points = [point for point in failure_points(pipeline) if not _reason(pipeline, point)]
     marks = [pytest.mark.kafka, pytest.mark.semantic(str(pipeline.claims)), pytest.mark.timeout(0)]
-    cases = [pytest.param((pipeline, point.id), id=f"{pipeline.name}/{point.id}", marks=marks) for point in points]
+    cases = [
+        pytest.param((pipeline, point.id), id=f"{pipeline.name}/{point.id}", marks=marks)
+        for point in points
+    ]
     metafunc.parametrize(FIXTURE, cases, indirect=True)
 
 
@@ -57,7 +63,11 @@ def _declared(item: Any) -> Pipeline:
             f"lostack: {item.name} takes {FIXTURE}: name its pipeline by @pytest.mark.{MARK}(file)"
         )
     try:
-        found = mark.args[0] if isinstance(mark.args[0], Pipeline) else read_pipeline(Path(item.path).parent / mark.args[0])
+        found = (
+            mark.args[0]
+            if isinstance(mark.args[0], Pipeline)
+            else read_pipeline(Path(item.path).parent / mark.args[0])
+        )
         found.check_commands()
     except DeclarationError as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
@@ -77,14 +87,18 @@ class Deliveries:
         self._seen: dict[str, Mapping[str, Seen]] = {}
 
     def run(self, pipeline: Pipeline, point: str) -> CellResult:
-        """Run a pipeline at one failure point. Skips a case that does not apply, and fails if the run proves nothing."""
+        """Run a pipeline at one failure point. Skips a case that does not apply, and fails if the
+        run proves nothing.
+        """
         from harness.judge.verdict import Kind  # noqa: PLC0415
         from harness.matrix.checking import Check, seen_in  # noqa: PLC0415
         from harness.pipelines import DeclarationError  # noqa: PLC0415
         from harness.report.advising import last_words  # noqa: PLC0415
 
         seed = (self._config.getoption("--lostack-seed") or [1])[0]
-        check = Check(pipeline, self.system, self._config.getoption("--lostack-reports"), "pytest", seed)
+        check = Check(
+            pipeline, self.system, self._config.getoption("--lostack-reports"), "pytest", seed
+        )
         try:
             check.plan({}, (point,))
         except DeclarationError as error:
@@ -92,7 +106,12 @@ class Deliveries:
         if pipeline.name not in self._seen:
             dry = self._played(check.dry_run)
             if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
-                pytest.fail("\n".join((f"the dry run proves nothing: {dry.verdict.reason}", *last_words(dry))), pytrace=False)
+                pytest.fail(
+                    "\n".join(
+                        (f"the dry run proves nothing: {dry.verdict.reason}", *last_words(dry))
+                    ),
+                    pytrace=False,
+                )
             self._seen[pipeline.name] = seen_in(dry)
         return self._at(check, point, self._seen[pipeline.name])
 
@@ -112,7 +131,11 @@ class Deliveries:
 
         capture = self._config.pluginmanager.getplugin("capturemanager")
         try:
-            with _quiet_client(), capture.global_and_fixture_disabled(), make_progress(sys.stderr) as progress:
+            with (
+                _quiet_client(),
+                capture.global_and_fixture_disabled(),
+                make_progress(sys.stderr) as progress,
+            ):
                 return act(progress)
         except (EnvironmentFailure, HistoryError) as error:
             pytest.exit(f"lostack: {error}", returncode=3)
@@ -120,7 +143,9 @@ class Deliveries:
 
 @contextmanager
 def _quiet_client() -> Iterator[None]:
-    """Keep the logs and warnings of lostack's own Kafka client about killed brokers out of the project's test report."""
+    """Keep the logs and warnings of lostack's own Kafka client about killed brokers out of the
+    project's test report.
+    """
     logger, nothing = logging.getLogger("kafka"), logging.NullHandler()
     before, logger.propagate = logger.propagate, False
     logger.addHandler(nothing)
@@ -135,7 +160,9 @@ def _quiet_client() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def lostack_kafka() -> DeclaredSystem:
-    """Return the Kafka on which pipelines run: lostack's own broker. A project can override this fixture in ``conftest.py``."""
+    """Return the Kafka on which pipelines run: lostack's own broker. A project can override this
+    fixture in ``conftest.py``.
+    """
     with _quiet_client():
         from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415 - only for those who use it
 
@@ -143,21 +170,33 @@ def lostack_kafka() -> DeclaredSystem:
 
 
 @pytest.fixture(scope="session")
-def lostack_deliveries(request: pytest.FixtureRequest, lostack_kafka: DeclaredSystem) -> Iterator[Deliveries]:
+def lostack_deliveries(
+    request: pytest.FixtureRequest, lostack_kafka: DeclaredSystem
+) -> Iterator[Deliveries]:
     """Keep one broker for all pipelines of the session."""
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415 - only for those who use it
 
     if not isinstance(lostack_kafka, DeclaredSystem):
-        pytest.fail(f"lostack: the fixture lostack_kafka must return a DeclaredSystem, not {lostack_kafka!r}", pytrace=False)
+        pytest.fail(
+            (
+                "lostack: the fixture lostack_kafka must return a DeclaredSystem, not "
+                f"{lostack_kafka!r}"
+            ),
+            pytrace=False,
+        )
     yield Deliveries(request.config, lostack_kafka)
     lostack_kafka.close()
 
 
 @pytest.fixture
 def lostack_delivery(
-    lostack_deliveries: Deliveries, request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+    lostack_deliveries: Deliveries,
+    request: pytest.FixtureRequest,
+    record_property: Callable[[str, object], None],
 ) -> Callable[[], CellResult]:
-    """Return a function that runs the pipeline at this case's failure point, and fails if the pipeline breaks its claim."""
+    """Return a function that runs the pipeline at this case's failure point, and fails if the
+    pipeline breaks its claim.
+    """
     pipeline, point = request.param
 
     def check() -> CellResult:
@@ -169,7 +208,11 @@ def lostack_delivery(
             if isinstance(value, str | int | float) and not isinstance(value, bool):
                 record_property(name, value)
         if not result.verdict.green:
-            lines = (f"{result.verdict.label}: {result.verdict.reason}", *advice(result), f"saved: {result.directory}")
+            lines = (
+                f"{result.verdict.label}: {result.verdict.reason}",
+                *advice(result),
+                f"saved: {result.directory}",
+            )
             pytest.fail("\n".join(visible(line) for line in lines), pytrace=False)
         return result
 

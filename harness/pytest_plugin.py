@@ -1,13 +1,15 @@
 """The pytest plugin: scenarios as test cases.
 
-A test that takes the fixture ``lostack_cell`` is called once for each cell. ``lostack_check(cell)`` fails the test, with the
-reason, if the cell is not green. The first test that needs a result starts one run of all selected cells, several at a time;
-under pytest-xdist every worker runs its cells one by one.
+A test that takes the fixture ``lostack_cell`` is called once for each cell. ``lostack_check(cell)``
+fails the test, with the reason, if the cell is not green. The first test that needs a result starts
+one run of all selected cells, several at a time; under pytest-xdist every worker runs its cells one
+by one.
 
-Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-client NAME``, ``--lostack-seed N`` (may be
-repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-suite NAME``,
-``--lostack-baseline FILE``. A case is skipped only if its cell does not apply. A break that the baseline names is an expected
-failure (``xfailed``). The summary at the end lists these breaks, and those that have become green.
+Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-client NAME``,
+``--lostack-seed N`` (may be repeated), ``--lostack-records N``, ``--lostack-jobs N``,
+``--lostack-reports DIR``, ``--lostack-suite NAME``, ``--lostack-baseline FILE``. A case is skipped
+only if its cell does not apply. A break that the baseline names is an expected failure
+(``xfailed``). The summary at the end lists these breaks, and those that have become green.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.pytest_found import collected
-from harness.pytest_pipelines import MARK, generate, lostack_deliveries, lostack_delivery, lostack_kafka
+from harness.pytest_pipelines import (
+    MARK,
+    generate,
+    lostack_deliveries,
+    lostack_delivery,
+    lostack_kafka,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -41,14 +49,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add lostack's options to pytest."""
     group = parser.getgroup("lostack")
     group.addoption("--lostack-system", default=None, metavar="NAME", help="the system under test")
-    group.addoption("--lostack-runtime", default="process", metavar="NAME", help="where nodes live: process or docker")
-    group.addoption("--lostack-client", default=None, metavar="NAME", help="the client, e.g. confluent-kafka==2.3.0")
-    group.addoption("--lostack-seed", action="append", type=int, default=None, metavar="N", help="seed (may be repeated)")
-    group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
-    group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
+    group.addoption(
+        "--lostack-runtime",
+        default="process",
+        metavar="NAME",
+        help="where nodes live: process or docker",
+    )
+    group.addoption(
+        "--lostack-client",
+        default=None,
+        metavar="NAME",
+        help="the client, e.g. confluent-kafka==2.3.0",
+    )
+    group.addoption(
+        "--lostack-seed",
+        action="append",
+        type=int,
+        default=None,
+        metavar="N",
+        help="seed (may be repeated)",
+    )
+    group.addoption(
+        "--lostack-records", type=int, default=None, metavar="N", help="records per cell"
+    )
+    group.addoption(
+        "--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once"
+    )
     group.addoption("--lostack-suite", default="day", metavar="NAME", help="core, day or night")
-    group.addoption("--lostack-baseline", type=Path, default=None, metavar="FILE", help="known breaks: expected failures")
-    group.addoption("--lostack-reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are written")
+    group.addoption(
+        "--lostack-baseline",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="known breaks: expected failures",
+    )
+    group.addoption(
+        "--lostack-reports",
+        type=Path,
+        default=Path("reports"),
+        metavar="DIR",
+        help="where runs are written",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,7 +111,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one case for each cell. A cell that does not apply gets a case that is skipped with the reason."""
+    """Make one case for each cell. A cell that does not apply gets a case that is skipped with the
+    reason.
+    """
     generate(metafunc)
     if _CELL in metafunc.fixturenames:
         cells = [_param(cell) for cell in _cells(metafunc.config)]
@@ -88,12 +131,24 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     records = config.getoption("--lostack-records")
     records = DEFAULT_RECORDS if records is None else records
     try:
-        system, runtime = config.getoption("--lostack-system"), config.getoption("--lostack-runtime")
+        system, runtime = (
+            config.getoption("--lostack-system"),
+            config.getoption("--lostack-runtime"),
+        )
         client = config.getoption("--lostack-client")
-        found = choose(registry.scenarios(), seeds=seeds, records=records, system=system, runtime=runtime,
-                       clients=[client] if client else (), suite=config.getoption("--lostack-suite"))  # fmt: skip
+        found = choose(
+            registry.scenarios(),
+            seeds=seeds,
+            records=records,
+            system=system,
+            runtime=runtime,
+            clients=[client] if client else (),
+            suite=config.getoption("--lostack-suite"),
+        )
         for cell in found:
-            registry.inapplicable(cell)  # a setting that names no server is said before anything is made a skip
+            registry.inapplicable(
+                cell
+            )  # a setting that names no server is said before anything is made a skip
         _baseline(config)
     except (SelectionError, registry.UnknownNameError, EnvironmentFailure, BaselineError) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
@@ -109,18 +164,28 @@ def _baseline(config: pytest.Config) -> tuple[Known, ...]:
 
 
 def _param(cell: Cell) -> Any:
-    """Return the case of a cell. It has no time-out of its own: the first case waits for the whole run, which is bounded."""
+    """Return the case of a cell. It has no time-out of its own: the first case waits for the whole
+    run, which is bounded.
+    """
     from harness import registry  # noqa: PLC0415
     from harness.model.scenario import Predicted  # noqa: PLC0415
 
     expectation = cell.expectation
     needs = registry.needed_by(cell.system)
-    marks = [*(getattr(pytest.mark, name) for name in needs), pytest.mark.semantic(str(cell.semantic)), pytest.mark.timeout(0)]
+    marks = [
+        *(getattr(pytest.mark, name) for name in needs),
+        pytest.mark.semantic(str(cell.semantic)),
+        pytest.mark.timeout(0),
+    ]
     if because := registry.inapplicable(cell):
         marks.append(pytest.mark.skip(reason=f"n/a: {because}"))
     if isinstance(expectation, Predicted) and expectation.control:
         marks.append(pytest.mark.control)
-    return pytest.param(cell, id=f"{cell.scenario.pipeline}/{cell.scenario.id}/{cell.semantic}/s{cell.seed}", marks=marks)
+    return pytest.param(
+        cell,
+        id=f"{cell.scenario.pipeline}/{cell.scenario.id}/{cell.semantic}/s{cell.seed}",
+        marks=marks,
+    )
 
 
 class Results:
@@ -137,7 +202,9 @@ class Results:
     def of(self, cell: Cell) -> CellResult:
         """Return the result of a cell. Fails the test if the run ended before the cell ran."""
         if cell.id not in self._found:
-            alone = hasattr(self._config, "workerinput")  # a worker of pytest-xdist; its environment has children, too
+            alone = hasattr(
+                self._config, "workerinput"
+            )  # a worker of pytest-xdist; its environment has children, too
             self._run([cell] if alone else [c for c in self._selected if c.id not in self._found])
         if cell.id not in self._found:
             pytest.fail("the run ended before this cell", pytrace=False)
@@ -158,9 +225,12 @@ class Results:
             systems=systems_of(cells),
             cells=tuple(cells),
             not_applicable=tuple(not_run(cell) for cell in self._others),
-            reports=self._config.getoption("--lostack-reports"), jobs=self._config.getoption("--lostack-jobs"),
-            command="pytest", seeds=tuple(sorted({cell.seed for cell in cells})), records=cells[0].records,
-        )  # fmt: skip
+            reports=self._config.getoption("--lostack-reports"),
+            jobs=self._config.getoption("--lostack-jobs"),
+            command="pytest",
+            seeds=tuple(sorted({cell.seed for cell in cells})),
+            records=cells[0].records,
+        )
         capture = self._config.pluginmanager.getplugin("capturemanager")
         try:
             with capture.global_and_fixture_disabled(), make_progress(sys.stderr) as progress:
@@ -173,7 +243,9 @@ class Results:
             if warning:
                 warnings.warn(f"lostack: {warning}", stacklevel=2)
         if saved.info.interrupted:
-            pytest.exit(f"lostack: interrupted; the report is PARTIAL: {saved.directory}", returncode=130)
+            pytest.exit(
+                f"lostack: interrupted; the report is PARTIAL: {saved.directory}", returncode=130
+            )
         self._found |= {result.plan.id: result for result in saved.results}
 
 
@@ -185,9 +257,13 @@ def lostack_results(request: pytest.FixtureRequest) -> Results:
 
 @pytest.fixture
 def lostack_check(
-    lostack_results: Results, request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+    lostack_results: Results,
+    request: pytest.FixtureRequest,
+    record_property: Callable[[str, object], None],
 ) -> Callable[[Cell], CellResult]:
-    """Return a function that runs a cell, adds its counts as JUnit properties, and fails the test if the cell is not green."""
+    """Return a function that runs a cell, adds its counts as JUnit properties, and fails the test
+    if the cell is not green.
+    """
 
     def check(cell: Cell) -> CellResult:
         result = lostack_results.of(cell)
@@ -208,7 +284,9 @@ def lostack_check(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Report the duration of a case's own cell, instead of the duration of the whole run."""
     report = yield
     result = item.stash.get(RESULT, None)
@@ -218,7 +296,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the known breaks that were seen, and those that have vanished because every case of theirs is green."""
+    """List the known breaks that were seen, and those that have vanished because every case of
+    theirs is green.
+    """
     met: dict[str, set[str]] = {}
     lines = []
     for outcome in ("passed", "failed", "xfailed"):
@@ -229,7 +309,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if outcome == "xfailed":
                         lines.append(f"{report.nodeid}: {getattr(report, 'wasxfail', '')}")
     lines += [
-        f"vanished: {cell}, and is green now; take it out of the baseline" for cell, seen in met.items() if seen == {"passed"}
+        f"vanished: {cell}, and is green now; take it out of the baseline"
+        for cell, seen in met.items()
+        if seen == {"passed"}
     ]
     if lines:
         terminalreporter.section("lostack: known breaks")
@@ -255,7 +337,9 @@ def _failure(result: CellResult) -> str:
     from harness.report.summary import rerun_line  # noqa: PLC0415
 
     lines = (
-        f"{result.verdict.label}: {result.verdict.reason}", result.plan.because, f"again: {rerun_line(result.plan)}",
+        f"{result.verdict.label}: {result.verdict.reason}",
+        result.plan.because,
+        f"again: {rerun_line(result.plan)}",
         f"saved: {result.directory}",
-    )  # fmt: skip
+    )
     return "\n".join(visible(line) for line in lines)

@@ -53,18 +53,25 @@ def real() -> tuple[str, ...]:
 
 
 def engines() -> tuple[str, ...]:
-    """Return the systems that are fetched and run only if the user names them: all but the default and simulated ones."""
-    return tuple(system.name for system in declared() if not system.by_default and not system.simulated)
+    """Return the systems that are fetched and run only if the user names them: all but the default
+    and simulated ones.
+    """
+    return tuple(
+        system.name for system in declared() if not system.by_default and not system.simulated
+    )
 
 
 def needed_by(name: str) -> tuple[str, ...]:
-    """Return the systems that must be started for a system: its transport, if it has one, and itself.
+    """Return the systems that must be started for a system: its transport, if it has one, and
+    itself.
 
     >>> needed_by("spark"), needed_by("kafka==4.2.0")
     (('kafka', 'spark'), ('kafka',))
     """
     system = described(name)
-    return (system.name,) if system.transport is None else (*needed_by(system.transport), system.name)
+    return (
+        (system.name,) if system.transport is None else (*needed_by(system.transport), system.name)
+    )
 
 
 def runs(system: str, scenario: Scenario) -> bool:
@@ -73,7 +80,8 @@ def runs(system: str, scenario: Scenario) -> bool:
 
 
 def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return those of the ``wanted`` clients (``name`` or ``name==version``) that a system supports; by default its first one.
+    """Return those of the ``wanted`` clients (``name`` or ``name==version``) that a system
+    supports; by default its first one.
 
     >>> clients_of("kafka"), clients_of("spark"), clients_of("kafka", ["confluent-kafka==2.3.0", "spark-sql-kafka"])
     (('kafka-python',), ('spark-sql-kafka',), ('confluent-kafka==2.3.0',))
@@ -81,11 +89,17 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
     Raises:
         UnknownNameError: no system supports one of the clients, or its version is malformed.
     """
-    wanted, clients = tuple(dict.fromkeys(wanted)), dict.fromkeys(client for each in declared() for client in each.clients)
+    wanted, clients = (
+        tuple(dict.fromkeys(wanted)),
+        dict.fromkeys(client for each in declared() for client in each.clients),
+    )
     for client in wanted:
         name = known(client_name(client), clients, "client")
         if client != name and not _is_version(client.partition("==")[2]):
-            raise UnknownNameError(f"{client} names no version: write {name}==2.3.0, or {name} for the one that is installed")
+            raise UnknownNameError(
+                f"{client} names no version: write {name}==2.3.0, or {name} for the one that is "
+                "installed"
+            )
     mine = described(system).clients
     return tuple(client for client in wanted if client_name(client) in mine) if wanted else mine[:1]
 
@@ -101,23 +115,33 @@ def _is_version(text: str) -> bool:
 def inapplicable(cell: Cell) -> str | None:
     """Say why a cell does not apply; return ``None`` if it does.
 
-    Theory may exclude it, its system may lack an ability that its fault needs, or this machine may lack something.
+    Theory may exclude it, its system may lack an ability that its fault needs, or this machine may
+    lack something.
     """
     if isinstance(cell.expectation, NotApplicable):
         return cell.expectation.because
-    if system_name(cell.system) not in listed():  # a declared pipeline's: its failure points are those that it has
+    if (
+        system_name(cell.system) not in listed()
+    ):  # a declared pipeline's: its failure points are those that it has
         return None
     system = described(cell.system)
     return _unable(system, cell) or system.lacks(cell)
 
 
 def _unable(system: System, cell: Cell) -> str | None:
-    """Say which ability the fault of a cell needs and the system lacks; return ``None`` if it lacks none."""
-    missing = next((each for each in needs_of(cell.scenario.fault) if each not in system.abilities(cell)), None)
+    """Say which ability the fault of a cell needs and the system lacks; return ``None`` if it lacks
+    none.
+    """
+    missing = next(
+        (each for each in needs_of(cell.scenario.fault) if each not in system.abilities(cell)), None
+    )
     if missing is None:
         return None
     does = ABILITIES.get(missing, f"has {missing.__name__}")
-    return f"the fault {cell.scenario.fault.id} needs a system that {does}: here {system.name} is not such a system"
+    return (
+        f"the fault {cell.scenario.fault.id} needs a system that {does}: here {system.name} is "
+        "not such a system"
+    )
 
 
 class UnknownNameError(Exception):
@@ -127,22 +151,37 @@ class UnknownNameError(Exception):
 def scenarios() -> tuple[Scenario, ...]:
     """Return the scenarios of all systems, in the order of the systems."""
     named = ((system.name, system.scenarios) for system in declared() if system.scenarios)
-    return tuple(each for name, where in named for each in load_brought(GROUP, name, where, tuple, _wrong_among))
+    return tuple(
+        each
+        for name, where in named
+        for each in load_brought(GROUP, name, where, tuple, _wrong_among)
+    )
 
 
 def _wrong_among(found: tuple[object, ...]) -> str | None:
-    """Say what is wrong with the scenarios that a system declares; return ``None`` if nothing is."""
+    """Say what is wrong with the scenarios that a system declares; return ``None`` if
+    nothing is.
+    """
     known = [each for each in found if isinstance(each, Scenario)]
     if len(known) < len(found):
         none = next(each for each in found if not isinstance(each, Scenario))
         return f"its scenarios hold something else than a Scenario: {none!r:.40}"
     counts = Counter(f"{each.pipeline.name}/{each.id}" for each in known)
-    return next((f"{count} of its scenarios have the same name {called}" for called, count in counts.items() if count > 1), None)
+    return next(
+        (
+            f"{count} of its scenarios have the same name {called}"
+            for called, count in counts.items()
+            if count > 1
+        ),
+        None,
+    )
 
 
 def baseline() -> Path:
     """Return the path of lostack's own file of known breaks, beside the scenarios."""
-    return Path(str(importlib.import_module("harness.scenarios").__file__)).with_name("baseline.toml")
+    return Path(str(importlib.import_module("harness.scenarios").__file__)).with_name(
+        "baseline.toml"
+    )
 
 
 def system(name: str, runtime: str = "process") -> Launcher:
@@ -168,7 +207,9 @@ def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
     if name is None:
         return tuple(each.name for each in there.values() if each.by_default)
     if described(name).name not in there:
-        raise UnknownNameError(f"{name} does not run in runtime {runtime}; these do: {', '.join(there)}")
+        raise UnknownNameError(
+            f"{name} does not run in runtime {runtime}; these do: {', '.join(there)}"
+        )
     if name != system_name(name):
         _check_version(name, runtime)
     return (name,)
@@ -179,12 +220,20 @@ def _check_version(name: str, runtime: str) -> None:
     own, version = described(name), name.partition("==")[2]
     if not own.versions():
         having = ", ".join(each.name for each in declared() if each.versions())
-        raise UnknownNameError(f"{name}: {own.name} has no versions to choose from; these systems have: {having}")
+        raise UnknownNameError(
+            f"{name}: {own.name} has no versions to choose from; these systems have: {having}"
+        )
     if version not in own.versions():
-        raise UnknownNameError(f"{name}: the checksums of its jars are not known; known versions: {', '.join(own.versions())}")
+        raise UnknownNameError(
+            f"{name}: the checksums of its jars are not known; known versions: "
+            f"{', '.join(own.versions())}"
+        )
     if runtime != "process" and own.image:
         image = f"LOSTACK_IMAGE_{own.image.upper()}"
-        raise UnknownNameError(f"{name} can be chosen in runtime process only; in {runtime} the image sets the version ({image})")
+        raise UnknownNameError(
+            f"{name} can be chosen in runtime process only; in {runtime} the image sets the "
+            f"version ({image})"
+        )
 
 
 def known(name: str, names: Iterable[str], what: str) -> str:
@@ -192,7 +241,8 @@ def known(name: str, names: Iterable[str], what: str) -> str:
 
     >>> known("at-last-once", ["at-least-once", "at-most-once"], "semantic")
     Traceback (most recent call last):
-    harness.registry.UnknownNameError: no semantic is called at-last-once; did you mean at-least-once or at-most-once?
+    harness.registry.UnknownNameError: no semantic is called at-last-once; did you mean
+    at-least-once or at-most-once?
 
     Raises:
         UnknownNameError: ``name`` is not among them. The message suggests similar names.
@@ -204,7 +254,9 @@ def known(name: str, names: Iterable[str], what: str) -> str:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Return a suggestion: the names most similar to ``name`` or, if there are none, the first 12 of all."""
+    """Return a suggestion: the names most similar to ``name`` or, if there are none, the first 12
+    of all.
+    """
     names = list(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:

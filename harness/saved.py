@@ -1,4 +1,5 @@
-"""A saved run: ``run.json``, and for each cell a folder with ``cell.json``, ``history/`` and ``logs/``. Read here, and judged.
+"""A saved run: ``run.json``, and for each cell a folder with ``cell.json``, ``history/`` and
+``logs/``. Read here, and judged.
 
 Layout::
 
@@ -72,7 +73,9 @@ class RunInfo:
     """ISO 8601, UTC."""
     seconds: float
     complete: bool
-    """False until every planned cell has ended. It stays false if the run is interrupted or killed."""
+    """False until every planned cell has ended. It stays false if the run is
+    interrupted or killed.
+    """
     planned: tuple[str, ...]
     """Ids of all planned cells."""
     not_applicable: tuple[NotRun, ...]
@@ -84,9 +87,13 @@ class RunInfo:
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds of set-up phases outside the cells (deploy, ...)."""
     interrupted: bool = False
-    """Whether Ctrl-C (or SIGTERM) interrupted the run. A run that was killed is neither interrupted nor complete."""
+    """Whether Ctrl-C (or SIGTERM) interrupted the run. A run that was killed is neither interrupted
+    nor complete.
+    """
     untried: tuple[str, ...] = ()
-    """A sentence for each stage of a declared pipeline that no cell kills, and which is therefore untested."""
+    """A sentence for each stage of a declared pipeline that no cell kills, and which is therefore
+    untested.
+    """
     schema: int = SCHEMA
 
     def save(self, directory: Path) -> None:
@@ -105,23 +112,35 @@ class RunInfo:
             data = json.loads(file.read_text(encoding="utf-8"))
             if data.get("schema", 0) > SCHEMA:
                 raise SavedRunError(
-                    f"{file} was written by a newer lostack (schema {data['schema']}, this one reads up to {SCHEMA}); "
-                    "upgrade lostack to read it"
+                    f"{file} was written by a newer lostack (schema {data['schema']}, this one "
+                    f"reads up to {SCHEMA}); upgrade lostack to read it"
                 )
             return _info_of(data)
         except OSError as error:
-            raise SavedRunError(f"{directory} is not a saved run: cannot read {file.name}: {error.strerror}") from error
+            raise SavedRunError(
+                f"{directory} is not a saved run: cannot read {file.name}: {error.strerror}"
+            ) from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SavedRunError(f"{file} is damaged: {why_damaged(error)}") from error
 
 
 def _info_of(data: dict[str, Any]) -> RunInfo:
-    """Turn the object in ``run.json`` into a RunInfo. Raises ``TypeError``, ``KeyError`` or ``ValueError`` if it is damaged."""
-    rows = tuple(NotRun(**row | {"semantic": Semantic(row["semantic"])}) for row in _tuple(data["not_applicable"]))
-    info = RunInfo(**data | {
-        "planned": _tuple(data["planned"]), "seeds": _tuple(data["seeds"]), "not_applicable": rows,
-        "untried": _tuple(data.get("untried", [])),
-    })  # fmt: skip
+    """Turn the object in ``run.json`` into a RunInfo. Raises ``TypeError``, ``KeyError`` or
+    ``ValueError`` if it is damaged.
+    """
+    rows = tuple(
+        NotRun(**row | {"semantic": Semantic(row["semantic"])})
+        for row in _tuple(data["not_applicable"])
+    )
+    info = RunInfo(
+        **data
+        | {
+            "planned": _tuple(data["planned"]),
+            "seeds": _tuple(data["seeds"]),
+            "not_applicable": rows,
+            "untried": _tuple(data.get("untried", [])),
+        }
+    )
     if wrong := misfit(info, RunInfo):
         raise TypeError(wrong)
     return info
@@ -156,7 +175,9 @@ class CellResult:
         return self.judgement.verdict
 
     def row(self) -> dict[str, Any]:
-        """Return the cell as a row of ``report.json`` (schema: docs in harness/report/schema.json)."""
+        """Return the cell as a row of ``report.json`` (schema: docs in
+        harness/report/schema.json).
+        """
         plan, verdict = self.plan, self.verdict
         return {
             "id": plan.id,
@@ -172,7 +193,9 @@ class CellResult:
             "target": plan.target,
             **self.judgement.account.counts,
             "fired": verdict.fired,
-            "predicted": {name: plan.predicted(name) for name in (Anomaly.LOST, Anomaly.DUPLICATED)},
+            "predicted": {
+                name: plan.predicted(name) for name in (Anomaly.LOST, Anomaly.DUPLICATED)
+            },
             "sign": str(plan.sign) if plan.sign else None,
             "control": plan.control,
             "verdict": str(verdict.kind),
@@ -224,12 +247,16 @@ def judge_cell(directory: Path) -> CellResult:
     try:
         history = read_history(directory / HISTORY, plan.id)
         seconds, phases = _timing(history)
-        return CellResult(judge(plan, history, knowledge()), directory, seconds, phases, _ended(history))
+        return CellResult(
+            judge(plan, history, knowledge()), directory, seconds, phases, _ended(history)
+        )
     except HistoryError as error:
         return CellResult(unjudged(plan, str(error), knowledge()), directory, 0.0, {}, ended=False)
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
         because = f"the history cannot be judged: {type(error).__name__}: {error}"
-        return CellResult(unjudged(plan, because, Knowledge()), directory, 0.0, {})  # who failed is not asked again
+        return CellResult(
+            unjudged(plan, because, Knowledge()), directory, 0.0, {}
+        )  # who failed is not asked again
 
 
 def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:
@@ -248,7 +275,9 @@ def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) ->
     order = {cell: number for number, cell in enumerate(info.planned)}
     results = tuple(sorted(results, key=lambda result: order.get(result.plan.id, len(order))))
     ran = {result.plan.id for result in results}
-    return SavedRun(directory, info, results, tuple(cell for cell in info.planned if cell not in ran))
+    return SavedRun(
+        directory, info, results, tuple(cell for cell in info.planned if cell not in ran)
+    )
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -265,10 +294,22 @@ def _ended(history: History) -> bool:
 
 
 def _timing(history: History) -> tuple[float, dict[str, float]]:
-    """Return the seconds of the whole cell, and the seconds of each phase (since the phase before)."""
+    """Return the seconds of the whole cell, and the seconds of each phase (since the
+    phase before).
+    """
     marks = [(event["phase"], event["t"]) for event in history.of(kinds.CELL)]
     phases = {name: (t - before) / 1e9 for (_, before), (name, t) in itertools.pairwise(marks)}
     return (marks[-1][1] - marks[0][1]) / 1e9 if marks else 0.0, phases
 
 
-__all__ = ["CellResult", "Kind", "NotRun", "RunInfo", "SavedRun", "SavedRunError", "judge_cell", "load_run", "write_whole"]
+__all__ = [
+    "CellResult",
+    "Kind",
+    "NotRun",
+    "RunInfo",
+    "SavedRun",
+    "SavedRunError",
+    "judge_cell",
+    "load_run",
+    "write_whole",
+]

@@ -1,9 +1,10 @@
-"""Scenarios, by story. A new one is a declaration in one of these files and stands in its tuple there.
+"""Scenarios, by story. A new one is a declaration in one of these files and stands in its tuple
+there.
 
 The tuples of Kafka are put together here; each other system names its own (``System.scenarios``).
 
-These files are :mod:`harness.scenarios`: by a link in the repository, and as they are in what is installed. There nothing is
-called ``scenarios``, so that a folder of that name is its owner's.
+These files are :mod:`harness.scenarios`: by a link in the repository, and as they are in what is
+installed. There nothing is called ``scenarios``, so that a folder of that name is its owner's.
 """
 
 from __future__ import annotations
@@ -37,13 +38,30 @@ if TYPE_CHECKING:
 
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN_SCENARIOS, *POWER_LOSS))
 KAFKA: tuple[Scenario, ...] = (
-    *MAIN, *TOPIC_SCENARIOS, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *CLUSTER, *CONTAINERS,
-    *DURABILITY, *DATABASE, *ERRORS, *SECURED, *SHARE_GROUPS,
-)  # fmt: skip
+    *MAIN,
+    *TOPIC_SCENARIOS,
+    *VARIANTS,
+    *ZOMBIES,
+    *TRANSACTIONS,
+    *OFFSETS,
+    *GROWING,
+    *NETWORK,
+    *CLUSTER,
+    *CONTAINERS,
+    *DURABILITY,
+    *DATABASE,
+    *ERRORS,
+    *SECURED,
+    *SHARE_GROUPS,
+)
 
-if __name__ == "scenarios":  # imported from the repository by its short name: the same modules, not a second set of them
+if (
+    __name__ == "scenarios"
+):  # imported from the repository by its short name: the same modules, not a second set of them
     found = importlib.import_module("harness.scenarios")
     for module in pkgutil.walk_packages(found.__path__):
         if not module.name.startswith("test_"):
-            sys.modules[f"scenarios.{module.name}"] = importlib.import_module(f"harness.scenarios.{module.name}")
+            sys.modules[f"scenarios.{module.name}"] = importlib.import_module(
+                f"harness.scenarios.{module.name}"
+            )
     sys.modules["scenarios"] = found

@@ -1,8 +1,10 @@
-"""Pulsar: outbox → producer → topic → subscription → database, at the points of the plain pipeline and at its own.
+"""Pulsar: outbox → producer → topic → subscription → database, at the points of the plain pipeline
+and at its own.
 
-One message per SEND, one in flight per consumer, a shared subscription. Every restart is after SIGKILL. Two things differ from
-other brokers. A client's library makes a lost connection again by itself and sends again what was not answered: a program that
-sends once has no say in that. And a library gathers acknowledgements for 100 ms, and hears no answer to them.
+One message per SEND, one in flight per consumer, a shared subscription. Every restart is after
+SIGKILL. Two things differ from other brokers. A client's library makes a lost connection again by
+itself and sends again what was not answered: a program that sends once has no say in that. And a
+library gathers acknowledgements for 100 ms, and hears no answer to them.
 """
 
 from __future__ import annotations
@@ -40,7 +42,14 @@ from harness.systems.pulsar.settings import (
 )
 from harness.systems.pulsar.settings import AMO as PULSAR_AMO
 from harness.systems.pulsar.settings import EOS as PULSAR_EOS
-from harness.systems.pulsar.signs import ABORTED_OR_ASKED, DEDUPLICATED, ENDED_UNHEARD, HELD_BACK, PART_AGAIN, TOLD_AGAIN
+from harness.systems.pulsar.signs import (
+    ABORTED_OR_ASKED,
+    DEDUPLICATED,
+    ENDED_UNHEARD,
+    HELD_BACK,
+    PART_AGAIN,
+    TOLD_AGAIN,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,149 +61,257 @@ if TYPE_CHECKING:
 
 PULSAR_JAVA: Final = "pulsar-java"
 
-SEND, RECEIPT = OnWire(Role.PRODUCER, Command.SEND, REQUEST), OnWire(Role.PRODUCER, Command.SEND_RECEIPT, RESPONSE)
-MESSAGE, ACK = OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE), OnWire(Role.CONSUMER, Command.ACK, REQUEST)
+SEND, RECEIPT = (
+    OnWire(Role.PRODUCER, Command.SEND, REQUEST),
+    OnWire(Role.PRODUCER, Command.SEND_RECEIPT, RESPONSE),
+)
+MESSAGE, ACK = (
+    OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE),
+    OnWire(Role.CONSUMER, Command.ACK, REQUEST),
+)
 
 _ALL = (
     Scenario(
-        pipeline=SUBSCRIPTION, id="none", failure_point="none", fault=NoFault(),
+        pipeline=SUBSCRIPTION,
+        id="none",
+        failure_point="none",
+        fault=NoFault(),
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="producer-crash-before-send", failure_point="producer-crash-before-send",
+        pipeline=SUBSCRIPTION,
+        id="producer-crash-before-send",
+        failure_point="producer-crash-before-send",
         fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
-        because="The producer has the record and has not sent it. A cursor saved before the send has passed the record; a cursor "
-        "saved after the receipt has not, and the restarted producer takes the record again.",
+        because="The producer has the record and has not sent it. A cursor saved before the send "
+        "has passed the record; a cursor saved after the receipt has not, and the "
+        "restarted producer takes the record again.",
         expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="producer-crash-before-ack", failure_point="producer-crash-before-ack",
+        pipeline=SUBSCRIPTION,
+        id="producer-crash-before-ack",
+        failure_point="producer-crash-before-ack",
         fault=Kill(RECEIPT, (Role.PRODUCER,)),
-        because="The broker has stored the message, and the producer dies before it reads the receipt. At-most-once does not "
-        "send again; at-least-once does, as a new message. If the broker deduplicates, and the restarted producer has the same "
-        "name and takes its sequence ids from the source, the broker answers without storing the message again.",
+        because="The broker has stored the message, and the producer dies before it reads the "
+        "receipt. At-most-once does not send again; at-least-once does, as a new message. If "
+        "the broker deduplicates, and the restarted producer has the same name and takes its "
+        "sequence ids from the source, the broker answers without storing the message again.",
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="request-lost", failure_point="request-lost", fault=Drop(SEND),
-        because="The SEND never reaches the broker, and the connection is cut. The library connects and sends again by itself, "
-        "and does not tell the program. So at-most-once loses nothing here, because it never makes only one attempt.",
-        expect={AMO: holds(REPEATED_REQUEST), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
+        pipeline=SUBSCRIPTION,
+        id="request-lost",
+        failure_point="request-lost",
+        fault=Drop(SEND),
+        because="The SEND never reaches the broker, and the connection is cut. The library "
+        "connects and sends again by itself, and does not tell the program. So "
+        "at-most-once loses nothing here, because it never makes only one attempt.",
+        expect={
+            AMO: holds(REPEATED_REQUEST),
+            ALO: holds(REPEATED_REQUEST),
+            EOS: holds(REPEATED_REQUEST),
+        },
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="ack-lost", failure_point="ack-lost", fault=Drop(RECEIPT),
-        because="The message is stored and its receipt is lost. The library sends it again by itself, and no setting forbids "
-        "that: a program that sends once has the message twice. Only a broker that deduplicates recognises it.",
-        expect={AMO: Predicted(duplicated=Exactly(), control=True), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
+        pipeline=SUBSCRIPTION,
+        id="ack-lost",
+        failure_point="ack-lost",
+        fault=Drop(RECEIPT),
+        because="The message is stored and its receipt is lost. The library sends it again by "
+        "itself, and no setting forbids that: a program that sends once has the message "
+        "twice. Only a broker that deduplicates recognises it.",
+        expect={
+            AMO: Predicted(duplicated=Exactly(), control=True),
+            ALO: DUPLICATES,
+            EOS: holds(DEDUPLICATED),
+        },
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="ack-lost+deduplicated", failure_point="ack-lost", fault=Drop(RECEIPT),
-        because="The same, where the namespace deduplicates: the broker answers it, and stores nothing.",
+        pipeline=SUBSCRIPTION,
+        id="ack-lost+deduplicated",
+        failure_point="ack-lost",
+        fault=Drop(RECEIPT),
+        because=(
+            "The same, where the namespace deduplicates: the broker answers it, and stores nothing."
+        ),
         expect={
             AMO: Predicted(sign=DEDUPLICATED, settings=AMO_DEDUPLICATED),
             ALO: Predicted(sign=DEDUPLICATED, settings=ALO_DEDUPLICATED),
         },
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="broker-crash-before-append", failure_point="broker-crash-before-append",
-        deployment=Deployment.OWN, fault=Kill(SEND, (Role.BROKER,)),
-        because="The broker dies before it sees the SEND; the library sends it again when the broker is back. Acknowledgements "
-        "that no cursor had written down are lost with the broker: their messages are delivered again.",
+        pipeline=SUBSCRIPTION,
+        id="broker-crash-before-append",
+        failure_point="broker-crash-before-append",
+        deployment=Deployment.OWN,
+        fault=Kill(SEND, (Role.BROKER,)),
+        because="The broker dies before it sees the SEND; the library sends it again when the "
+        "broker is back. Acknowledgements that no cursor had written down are lost with "
+        "the broker: their messages are delivered again.",
         expect={
-            AMO: NotApplicable("messages delivered again after the broker's death are the subject of another scenario"),
-            ALO: Predicted(duplicated=AtMost(UNWRITTEN), sign=REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
+            AMO: NotApplicable(
+                "messages delivered again after the broker's death are the subject of another "
+                "scenario"
+            ),
+            ALO: Predicted(duplicated=AtMost(UNWRITTEN), sign=REPEATED_REQUEST),
+            EOS: holds(REPEATED_REQUEST),
         },
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="broker-crash-before-ack", failure_point="broker-crash-before-ack",
-        deployment=Deployment.OWN, fault=Kill(RECEIPT, (Role.BROKER,)),
-        because="The bookie has the message in its journal, and the broker dies before it sends the receipt. After the restart "
-        "the message is there, and the library sends it again. A broker that deduplicates has learnt from its own ledger which "
-        "messages it has.",
+        pipeline=SUBSCRIPTION,
+        id="broker-crash-before-ack",
+        failure_point="broker-crash-before-ack",
+        deployment=Deployment.OWN,
+        fault=Kill(RECEIPT, (Role.BROKER,)),
+        because="The bookie has the message in its journal, and the broker dies before it sends "
+        "the receipt. After the restart the message is there, and the library sends it "
+        "again. A broker that deduplicates has learnt from its own ledger which messages "
+        "it has.",
         expect={
             AMO: Predicted(duplicated=AtLeast(most=UNWRITTEN), control=True),
-            ALO: Predicted(duplicated=AtLeast(most=UNWRITTEN)), EOS: holds(DEDUPLICATED),
+            ALO: Predicted(duplicated=AtLeast(most=UNWRITTEN)),
+            EOS: holds(DEDUPLICATED),
         },
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="broker-crash-before-ack+snapshot", failure_point="broker-crash-before-ack",
-        deployment=Deployment.OWN, fault=Kill(RECEIPT, (Role.BROKER,)), suite=Suite.NIGHT,
-        because="The same, where the broker has written down how far its producer was some messages ago: it begins there, and "
-        "learns the rest from its own ledger.",
-        expect={EOS: Predicted(sign=DEDUPLICATED, settings=with_cursor(PULSAR_EOS, Cursor.SNAPSHOTS))},
-    ),
-    Scenario(
-        pipeline=SUBSCRIPTION, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE),
-        because="The message never reaches the consumer, and the connection is cut. When the library has connected again, all "
-        "messages that are not acknowledged are delivered again: this record, and those that the program acknowledged within the "
-        "last 100 ms, because these acknowledgements are lost with the connection. If there are any, a lost connection alone "
-        "duplicates records, even if the program acknowledges first.",
+        pipeline=SUBSCRIPTION,
+        id="broker-crash-before-ack+snapshot",
+        failure_point="broker-crash-before-ack",
+        deployment=Deployment.OWN,
+        fault=Kill(RECEIPT, (Role.BROKER,)),
+        suite=Suite.NIGHT,
+        because="The same, where the broker has written down how far its producer was some "
+        "messages ago: it begins there, and learns the rest from its own ledger.",
         expect={
-            AMO: NotApplicable("the library's timer of 100 ms decides which acknowledgements it has sent: see +answered"),
-            ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN),
+            EOS: Predicted(sign=DEDUPLICATED, settings=with_cursor(PULSAR_EOS, Cursor.SNAPSHOTS))
         },
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="commit-lost", failure_point="commit-lost", fault=Kill(ACK, (Role.CONSUMER,)),
-        because="The acknowledgement never arrives, and the consumer dies. The message is delivered again, although the program "
-        "was told that it is acknowledged: the library told it so, not the broker. At-most-once has done the work before.",
+        pipeline=SUBSCRIPTION,
+        id="delivery-lost",
+        failure_point="delivery-lost",
+        fault=Drop(MESSAGE),
+        because="The message never reaches the consumer, and the connection is cut. When the "
+        "library has connected again, all messages that are not acknowledged are "
+        "delivered again: this record, and those that the program acknowledged within "
+        "the last 100 ms, because these acknowledgements are lost with the connection. "
+        "If there are any, a lost connection alone duplicates records, even if the "
+        "program acknowledges first.",
+        expect={
+            AMO: NotApplicable(
+                "the library's timer of 100 ms decides which acknowledgements it has sent: see "
+                "+answered"
+            ),
+            ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN),
+            EOS: holds(DELIVERED_AGAIN),
+        },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION,
+        id="commit-lost",
+        failure_point="commit-lost",
+        fault=Kill(ACK, (Role.CONSUMER,)),
+        because="The acknowledgement never arrives, and the consumer dies. The message is "
+        "delivered again, although the program was told that it is acknowledged: the "
+        "library told it so, not the broker. At-most-once has done the work before.",
         expect={
             AMO: Predicted(duplicated=AtLeast(most=IN_HAND), control=True),
-            ALO: Predicted(duplicated=AtLeast(most=IN_HAND)), EOS: holds(ABSORBED),
+            ALO: Predicted(duplicated=AtLeast(most=IN_HAND)),
+            EOS: holds(ABSORBED),
         },
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
+        pipeline=SUBSCRIPTION,
+        id="consumer-crash-before-recording",
+        failure_point="consumer-crash-before-recording",
         fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-        because="The consumer has the message and has not recorded its result. Even an acknowledgement made before the work may "
-        "still be in the library, and be lost with it. Then the record is delivered again, with those that were acknowledged "
-        "within the last 100 ms. Whether the library has just sent them depends on its timer.",
+        because="The consumer has the message and has not recorded its result. Even an "
+        "acknowledgement made before the work may still be in the library, and be lost with "
+        "it. Then the record is delivered again, with those that were acknowledged within "
+        "the last 100 ms. Whether the library has just sent them depends on its timer.",
         expect={
-            AMO: NotApplicable("the library's timer of 100 ms decides which acknowledgements it has sent: see +answered"),
-            ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN),
+            AMO: NotApplicable(
+                "the library's timer of 100 ms decides which acknowledgements it has sent: see "
+                "+answered"
+            ),
+            ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN),
+            EOS: holds(DELIVERED_AGAIN),
         },
     ),
     Scenario(
-        pipeline=SUBSCRIPTION, id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
+        pipeline=SUBSCRIPTION,
+        id="consumer-crash-before-commit",
+        failure_point="consumer-crash-before-commit",
         fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-        because="The result is recorded and the message is not acknowledged: it is delivered again, and with it those whose "
-        "acknowledgements the library had not sent yet.",
+        because="The result is recorded and the message is not acknowledged: it is delivered "
+        "again, and with it those whose acknowledgements the library had not sent yet.",
         expect={
-            AMO: NotApplicable("the message is acknowledged before the work: there is no acknowledgement after it"),
-            ALO: Predicted(duplicated=AtLeast(most=IN_HAND)), EOS: holds(ABSORBED),
+            AMO: NotApplicable(
+                "the message is acknowledged before the work: there is no acknowledgement after it"
+            ),
+            ALO: Predicted(duplicated=AtLeast(most=IN_HAND)),
+            EOS: holds(ABSORBED),
         },
     ),
-)  # fmt: skip
+)
 NO_RECEIPTS = NotApplicable("the client waits for no answer to an acknowledgement")
 NO_TRANSACTIONS = NotApplicable("the client has no transactions")
 NOT_SENT_IN_ONE = NotApplicable("nothing is sent in a transaction")
-_ANSWERED_RECIPES = {AMO: answered(PULSAR_AMO), ALO: answered(PULSAR_ALO), EOS: answered(PULSAR_EOS)}
+_ANSWERED_RECIPES = {
+    AMO: answered(PULSAR_AMO),
+    ALO: answered(PULSAR_ALO),
+    EOS: answered(PULSAR_EOS),
+}
 
 
-def _by_java(name: str, point: str, fault: Fault, because: str, expect: Mapping[Semantic, Expectation], **more: Any) -> Scenario:
-    """Return a scenario of a subscription whose acknowledgements are answered, which only the Java client can be told."""
+def _by_java(
+    name: str,
+    point: str,
+    fault: Fault,
+    because: str,
+    expect: Mapping[Semantic, Expectation],
+    **more: Any,
+) -> Scenario:
+    """Return a scenario of a subscription whose acknowledgements are answered, which only the Java
+    client can be told.
+    """
     told = {
-        semantic: replace(each, settings=each.settings or _ANSWERED_RECIPES[semantic]) if isinstance(each, Predicted) else each
+        semantic: replace(each, settings=each.settings or _ANSWERED_RECIPES[semantic])
+        if isinstance(each, Predicted)
+        else each
         for semantic, each in expect.items()
     }
     return Scenario(
-        pipeline=SUBSCRIPTION, id=name, failure_point=point, fault=fault, because=because,
-        expect=dict.fromkeys(expect, NO_RECEIPTS), by_client={PULSAR_JAVA: told}, **more,
-    )  # fmt: skip
+        pipeline=SUBSCRIPTION,
+        id=name,
+        failure_point=point,
+        fault=fault,
+        because=because,
+        expect=dict.fromkeys(expect, NO_RECEIPTS),
+        by_client={PULSAR_JAVA: told},
+        **more,
+    )
 
 
 ACK_RESPONSE = OnWire(Role.CONSUMER, Command.ACK_RESPONSE, RESPONSE)
 _ANSWERED = (
     _by_java(
-        "none+answered", "none", NoFault(), "Without a fault, where each acknowledgement is sent at once and answered.",
+        "none+answered",
+        "none",
+        NoFault(),
+        "Without a fault, where each acknowledgement is sent at once and answered.",
         {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     _by_java(
-        "delivery-lost+answered", "delivery-lost", Drop(MESSAGE),
-        "The message never reaches the consumer, and the connection is cut. It is delivered again, and possibly also the message "
-        "that the consumer has in hand: if the consumer acknowledges it into the lost connection, it believes that the "
-        "acknowledgement failed, whatever the broker has.",
+        "delivery-lost+answered",
+        "delivery-lost",
+        Drop(MESSAGE),
+        "The message never reaches the consumer, and the connection is cut. It is delivered "
+        "again, and possibly also the message that the consumer has in hand: if the consumer "
+        "acknowledges it into the lost connection, it believes that the acknowledgement failed, "
+        "whatever the broker has.",
         {
             AMO: Predicted(lost=AtMost(IN_HAND), sign=DELIVERED_AGAIN),
             ALO: Predicted(duplicated=AtMost(IN_HAND), sign=DELIVERED_AGAIN),
@@ -202,133 +319,216 @@ _ANSWERED = (
         },
     ),
     _by_java(
-        "commit-lost+answered", "commit-lost", Kill(ACK, (Role.CONSUMER,)),
-        "The acknowledgement never arrives, and the consumer dies. A consumer that acknowledges first has not begun the work, "
-        "because the broker has not answered: at-most-once keeps its promise.",
+        "commit-lost+answered",
+        "commit-lost",
+        Kill(ACK, (Role.CONSUMER,)),
+        "The acknowledgement never arrives, and the consumer dies. A consumer that acknowledges "
+        "first has not begun the work, because the broker has not answered: at-most-once keeps "
+        "its promise.",
         {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
     ),
     _by_java(
-        "commit-ack-lost", "commit-ack-lost", Kill(ACK_RESPONSE, (Role.CONSUMER,)),
-        "The broker has taken the acknowledgement, and the consumer dies before it learns that. If the consumer acknowledges "
-        "first, the record is lost: the work was never done. If it acknowledges last, the work is done.",
+        "commit-ack-lost",
+        "commit-ack-lost",
+        Kill(ACK_RESPONSE, (Role.CONSUMER,)),
+        "The broker has taken the acknowledgement, and the consumer dies before it learns that. "
+        "If the consumer acknowledges first, the record is lost: the work was never done. If it "
+        "acknowledges last, the work is done.",
         {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
     ),
     _by_java(
-        "consumer-crash-before-recording+answered", "consumer-crash-before-recording",
+        "consumer-crash-before-recording+answered",
+        "consumer-crash-before-recording",
         Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
-        "The consumer has the message and has not recorded its result. If the message was acknowledged, and that was answered, "
-        "before the work, it is lost.",
+        "The consumer has the message and has not recorded its result. If the message was "
+        "acknowledged, and that was answered, before the work, it is lost.",
         {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     _by_java(
-        "consumer-crash-before-commit+answered", "consumer-crash-before-commit",
+        "consumer-crash-before-commit+answered",
+        "consumer-crash-before-commit",
         Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-        "The result is recorded and the message is not acknowledged. No other acknowledgement waits with it: exactly this "
-        "message is delivered again.",
+        "The result is recorded and the message is not acknowledged. No other acknowledgement "
+        "waits with it: exactly this message is delivered again.",
         {
-            AMO: NotApplicable("the message is acknowledged before the work: there is no acknowledgement after it"),
-            ALO: DUPLICATES, EOS: holds(ABSORBED),
+            AMO: NotApplicable(
+                "the message is acknowledged before the work: there is no acknowledgement after it"
+            ),
+            ALO: DUPLICATES,
+            EOS: holds(ABSORBED),
         },
     ),
-)  # fmt: skip
+)
 
 
 def _in_parts(
-    name: str, point: str, fault: Fault, because: str, expect: Mapping[Semantic, Expectation], *,
+    name: str,
+    point: str,
+    fault: Fault,
+    because: str,
+    expect: Mapping[Semantic, Expectation],
+    *,
     recipes: Mapping[Semantic, Settings] = _ANSWERED_RECIPES,
-) -> Scenario:  # fmt: skip
-    """Return a scenario of messages in parts, which only the Java client can be told to make of small ones."""
+) -> Scenario:
+    """Return a scenario of messages in parts, which only the Java client can be told to make of
+    small ones.
+    """
     told = {
-        semantic: replace(each, settings=in_parts(recipes[semantic])) if isinstance(each, Predicted) else each
+        semantic: replace(each, settings=in_parts(recipes[semantic]))
+        if isinstance(each, Predicted)
+        else each
         for semantic, each in expect.items()
     }
     return Scenario(
-        pipeline=SUBSCRIPTION, id=name, failure_point=point, fault=fault, because=because, group="parts", suite=Suite.NIGHT,
-        expect=dict.fromkeys(expect, WHOLE_ONLY), by_client={PULSAR_JAVA: told},
-    )  # fmt: skip
+        pipeline=SUBSCRIPTION,
+        id=name,
+        failure_point=point,
+        fault=fault,
+        because=because,
+        group="parts",
+        suite=Suite.NIGHT,
+        expect=dict.fromkeys(expect, WHOLE_ONLY),
+        by_client={PULSAR_JAVA: told},
+    )
 
 
 STANDS_STILL = Predicted(left=Some(most=BEHIND_CHUNK), control=True)
 _FIRST_THIRD, _ALL_OF_THEM = 8, 24
-_PUT_OFF = {semantic: with_cursor(each, Cursor.LAZY, puts_off=_FIRST_THIRD) for semantic, each in _ANSWERED_RECIPES.items()}
+_PUT_OFF = {
+    semantic: with_cursor(each, Cursor.LAZY, puts_off=_FIRST_THIRD)
+    for semantic, each in _ANSWERED_RECIPES.items()
+}
 """Some messages are not acknowledged when the connection is cut."""
-WHOLE_ONLY = NotApplicable("the client splits only messages that are larger than the broker's limit")
+WHOLE_ONLY = NotApplicable(
+    "the client splits only messages that are larger than the broker's limit"
+)
 FIRST_PART = OnWire(Role.PRODUCER, Command.SEND, REQUEST, since=replace(RECEIPT, offset=-1))
-FIRST_PART_GIVEN = OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE, since=replace(MESSAGE, offset=-1))
-"""The last part carries the record, as the wire says it; the first comes next behind the record before."""
+FIRST_PART_GIVEN = OnWire(
+    Role.CONSUMER, Command.MESSAGE, RESPONSE, since=replace(MESSAGE, offset=-1)
+)
+"""The last part carries the record, as the wire says it; the first comes next behind the record
+before.
+"""
 _PARTS = (
     _in_parts(
-        "none+parts", "none", NoFault(), "Without a fault, where each record is sent in several parts (Pulsar calls them "
-                                         "chunks).",
+        "none+parts",
+        "none",
+        NoFault(),
+        "Without a fault, where each record is sent in several parts (Pulsar calls them chunks).",
         {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     _in_parts(
-        "request-lost+first-part", "request-lost", Drop(FIRST_PART),
-        "The first part never reaches the broker, and the connection is cut. The library sends all parts again, in order.",
+        "request-lost+first-part",
+        "request-lost",
+        Drop(FIRST_PART),
+        (
+            "The first part never reaches the broker, and the connection is cut. The library sends "
+            "all parts again, in order."
+        ),
         {AMO: holds(PART_AGAIN), ALO: holds(PART_AGAIN), EOS: holds(PART_AGAIN)},
     ),
     _in_parts(
-        "request-lost+last-part", "request-lost", Drop(SEND),
-        "All parts but the last are stored, and the last never arrives. The library sends it again, and completes the message.",
+        "request-lost+last-part",
+        "request-lost",
+        Drop(SEND),
+        (
+            "All parts but the last are stored, and the last never arrives. The library sends it "
+            "again, and completes the message."
+        ),
         {AMO: holds(REPEATED_REQUEST), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
     ),
     _in_parts(
-        "ack-lost+last-part", "ack-lost", Drop(RECEIPT),
-        "The message is complete, and the receipt of its last part is lost. The library sends only that part again. A broker "
-        "that deduplicates compares last parts, and recognises it. Another broker stores it, never delivers it, and then "
-        "delivers nothing after it either (apache/pulsar#26395).",
+        "ack-lost+last-part",
+        "ack-lost",
+        Drop(RECEIPT),
+        "The message is complete, and the receipt of its last part is lost. The library sends "
+        "only that part again. A broker that deduplicates compares last parts, and recognises "
+        "it. Another broker stores it, never delivers it, and then delivers nothing after it "
+        "either (apache/pulsar#26395).",
         {AMO: STANDS_STILL, ALO: STANDS_STILL, EOS: holds(DEDUPLICATED)},
     ),
     _in_parts(
-        "producer-crash-between-parts", "producer-crash-before-send", Kill(SEND, (Role.PRODUCER,)),
-        "All parts but the last are stored when the producer dies. At-most-once does not send them again; the other semantics "
-        "send all parts again. The consumer acknowledges the parts of a message that is never completed when the next message "
-        "begins.",
+        "producer-crash-between-parts",
+        "producer-crash-before-send",
+        Kill(SEND, (Role.PRODUCER,)),
+        "All parts but the last are stored when the producer dies. At-most-once does not send "
+        "them again; the other semantics send all parts again. The consumer acknowledges the "
+        "parts of a message that is never completed when the next message begins.",
         {AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
     ),
     _in_parts(
-        "producer-crash-before-ack+parts", "producer-crash-before-ack", Kill(RECEIPT, (Role.PRODUCER,)),
-        "The message is complete, and its producer dies before it learns that. Sent again, it is a second message. If the broker "
-        "deduplicates, it recognises the last part and does not store it, and the consumer acknowledges the other parts when the "
-        "next message begins.",
+        "producer-crash-before-ack+parts",
+        "producer-crash-before-ack",
+        Kill(RECEIPT, (Role.PRODUCER,)),
+        "The message is complete, and its producer dies before it learns that. Sent again, it is "
+        "a second message. If the broker deduplicates, it recognises the last part and does not "
+        "store it, and the consumer acknowledges the other parts when the next message begins.",
         {AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
     ),
     _in_parts(
-        "delivery-lost+first-part", "delivery-lost", Drop(FIRST_PART_GIVEN),
-        "The first part never reaches the consumer, and the connection is cut. All parts are delivered again.",
+        "delivery-lost+first-part",
+        "delivery-lost",
+        Drop(FIRST_PART_GIVEN),
+        (
+            "The first part never reaches the consumer, and the connection is cut. All parts are "
+            "delivered again."
+        ),
         {AMO: holds(PART_AGAIN), ALO: holds(PART_AGAIN), EOS: holds(PART_AGAIN)},
     ),
     _in_parts(
-        "delivery-lost+last-part", "delivery-lost", Drop(MESSAGE),
-        "The consumer has all parts but the last, and the connection is cut. All parts are delivered again, and put together "
-        "anew. If the message before is not acknowledged yet, see +put-off.",
+        "delivery-lost+last-part",
+        "delivery-lost",
+        Drop(MESSAGE),
+        "The consumer has all parts but the last, and the connection is cut. All parts are "
+        "delivered again, and put together anew. If the message before is not acknowledged yet, "
+        "see +put-off.",
         {AMO: holds(DELIVERED_AGAIN), ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     _in_parts(
-        "delivery-lost+last-part+put-off", "delivery-lost", Drop(MESSAGE),
-        "Control: the consumer has all parts but the last, the connection is cut, and every second of the first eight messages "
-        "is not acknowledged yet. These are delivered again first. The library still has the target's parts from the old "
-        "connection, which is one unfinished message more than the consumer may keep. So it gives the target up and acknowledges "
-        "its parts, as configured. Then the broker has only the last part. It never delivers that part, and nothing after it "
-        "(apache/pulsar#26395). Messages that the consumer has in hand are recorded twice.",
+        "delivery-lost+last-part+put-off",
+        "delivery-lost",
+        Drop(MESSAGE),
+        "Control: the consumer has all parts but the last, the connection is cut, and every "
+        "second of the first eight messages is not acknowledged yet. These are delivered again "
+        "first. The library still has the target's parts from the old connection, which is one "
+        "unfinished message more than the consumer may keep. So it gives the target up and "
+        "acknowledges its parts, as configured. Then the broker has only the last part. It never "
+        "delivers that part, and nothing after it (apache/pulsar#26395). Messages that the "
+        "consumer has in hand are recorded twice.",
         {
-            ALO: Predicted(left=AtLeast(most=BEHIND_CHUNK), duplicated=AtMost(IN_HAND), control=True),
+            ALO: Predicted(
+                left=AtLeast(most=BEHIND_CHUNK), duplicated=AtMost(IN_HAND), control=True
+            ),
             EOS: Predicted(left=AtLeast(most=BEHIND_CHUNK), control=True),
-        }, recipes=_PUT_OFF,
+        },
+        recipes=_PUT_OFF,
     ),
-)  # fmt: skip
+)
 
 
 def _transform(
-    name: str, fault: Fault, because: str, exactly: Expectation, *, amo: Expectation = NOT_SENT_IN_ONE,
-    alo: Expectation = NOT_SENT_IN_ONE, **more: Any,
-) -> Scenario:  # fmt: skip
+    name: str,
+    fault: Fault,
+    because: str,
+    exactly: Expectation,
+    *,
+    amo: Expectation = NOT_SENT_IN_ONE,
+    alo: Expectation = NOT_SENT_IN_ONE,
+    **more: Any,
+) -> Scenario:
     """Return a scenario of the processor: exactly-once by transactions."""
     expect = {AMO: amo, ALO: alo, EOS: exactly}
     return Scenario(
-        pipeline=TRANSFORM, id=f"transform-{name}", failure_point=name, fault=fault, because=because, group="transactions",
-        expect=dict.fromkeys(expect, NO_TRANSACTIONS), by_client={PULSAR_JAVA: expect}, **more,
-    )  # fmt: skip
+        pipeline=TRANSFORM,
+        id=f"transform-{name}",
+        failure_point=name,
+        fault=fault,
+        because=because,
+        group="transactions",
+        expect=dict.fromkeys(expect, NO_TRANSACTIONS),
+        by_client={PULSAR_JAVA: expect},
+        **more,
+    )
 
 
 def _on(command: Command, direction: Direction = REQUEST) -> OnWire:
@@ -337,127 +537,186 @@ def _on(command: Command, direction: Direction = REQUEST) -> OnWire:
 
 _TRANSACTIONS = (
     _transform(
-        "none", NoFault(), "Without a fault: each result is sent, and its message acknowledged, in one transaction.", Predicted(),
-        amo=Predicted(), alo=Predicted(),
+        "none",
+        NoFault(),
+        "Without a fault: each result is sent, and its message acknowledged, in one transaction.",
+        Predicted(),
+        amo=Predicted(),
+        alo=Predicted(),
     ),
     _transform(
-        "txn-send-lost", Kill(_on(Command.SEND), (Role.PROCESSOR,)),
-        "The processor dies before it sends its result. Its transaction times out, with nothing in it. The message was not "
-        "acknowledged, and is delivered again.",
-        holds(DELIVERED_AGAIN), amo=LOSES, alo=holds(DELIVERED_AGAIN),
+        "txn-send-lost",
+        Kill(_on(Command.SEND), (Role.PROCESSOR,)),
+        "The processor dies before it sends its result. Its transaction times out, with nothing "
+        "in it. The message was not acknowledged, and is delivered again.",
+        holds(DELIVERED_AGAIN),
+        amo=LOSES,
+        alo=holds(DELIVERED_AGAIN),
     ),
     _transform(
-        "txn-sent", Kill(_on(Command.SEND_RECEIPT, RESPONSE), (Role.PROCESSOR,)),
-        "The result is stored in the open transaction, and the processor dies before it learns that. No reader sees the result: "
-        "the transaction is aborted when it times out. The message is delivered again, and its result is sent in another "
-        "transaction.",
-        holds(ABORTED), amo=holds(NOT_RESENT), alo=DUPLICATES,
+        "txn-sent",
+        Kill(_on(Command.SEND_RECEIPT, RESPONSE), (Role.PROCESSOR,)),
+        "The result is stored in the open transaction, and the processor dies before it learns "
+        "that. No reader sees the result: the transaction is aborted when it times out. The "
+        "message is delivered again, and its result is sent in another transaction.",
+        holds(ABORTED),
+        amo=holds(NOT_RESENT),
+        alo=DUPLICATES,
     ),
     _transform(
-        "txn-ack-registered", Kill(_on(Command.ACK), (Role.PROCESSOR,)),
-        "The subscription is in the transaction (ADD_SUBSCRIPTION_TO_TXN is answered), and the acknowledgement is on its way "
-        "when the processor dies: it is aborted with the rest.",
+        "txn-ack-registered",
+        Kill(_on(Command.ACK), (Role.PROCESSOR,)),
+        "The subscription is in the transaction (ADD_SUBSCRIPTION_TO_TXN is answered), and the "
+        "acknowledgement is on its way when the processor dies: it is aborted with the rest.",
         holds(ABORTED),
     ),
     _transform(
-        "txn-end-lost", Kill(_on(Command.END_TXN), (Role.PROCESSOR,)),
-        "The processor asks to commit and dies, and the request never arrives. The message stays acknowledged in an open "
-        "transaction, and is not delivered to any reader until the transaction times out. Then it is aborted, and the work is "
-        "done again.",
+        "txn-end-lost",
+        Kill(_on(Command.END_TXN), (Role.PROCESSOR,)),
+        "The processor asks to commit and dies, and the request never arrives. The message stays "
+        "acknowledged in an open transaction, and is not delivered to any reader until the "
+        "transaction times out. Then it is aborted, and the work is done again.",
         holds(ABORTED),
     ),
     _transform(
-        "txn-end-answer-lost", Kill(_on(Command.END_TXN_RESPONSE, RESPONSE), (Role.PROCESSOR,)),
-        "The transaction is committed, and the processor dies before it learns that. Its message is acknowledged, and never "
-        "delivered again.",
+        "txn-end-answer-lost",
+        Kill(_on(Command.END_TXN_RESPONSE, RESPONSE), (Role.PROCESSOR,)),
+        "The transaction is committed, and the processor dies before it learns that. Its message "
+        "is acknowledged, and never delivered again.",
         holds(ENDED_UNHEARD),
     ),
     _transform(
-        "txn-end-answer-dropped", Drop(_on(Command.END_TXN_RESPONSE, RESPONSE)),
-        "The transaction is committed, and the connection is cut before the answer, but the processor lives on. The library asks "
-        "again, and the broker no longer knows the transaction: it answers TransactionNotFound although the transaction is "
-        "committed. The message is never delivered again.",
+        "txn-end-answer-dropped",
+        Drop(_on(Command.END_TXN_RESPONSE, RESPONSE)),
+        "The transaction is committed, and the connection is cut before the answer, but the "
+        "processor lives on. The library asks again, and the broker no longer knows the "
+        "transaction: it answers TransactionNotFound although the transaction is committed. The "
+        "message is never delivered again.",
         holds(ENDED_UNHEARD),
     ),
     *(
         _transform(
-            f"txn-end-on-{whom}-lost", Drop(OnWire(Role.BROKER, command, REQUEST, since=_on(Command.END_TXN))),
-            f"The coordinator has written down that the transaction is to be committed, and tells the {whom} so; that is lost, "
-            "with the connection. It asks again when its time-out is over (3 s), and the processor waits so long.",
-            holds(TOLD_AGAIN), deployment=Deployment.OWN,
+            f"txn-end-on-{whom}-lost",
+            Drop(OnWire(Role.BROKER, command, REQUEST, since=_on(Command.END_TXN))),
+            "The coordinator has written down that the transaction is to be committed, and "
+            f"tells the {whom} so; that is lost, with the connection. It asks again when its "
+            "time-out is over (3 s), and the processor waits so long.",
+            holds(TOLD_AGAIN),
+            deployment=Deployment.OWN,
         )
-        for whom, command in
-        (("partition", Command.END_TXN_ON_PARTITION), ("subscription", Command.END_TXN_ON_SUBSCRIPTION))
+        for whom, command in (
+            ("partition", Command.END_TXN_ON_PARTITION),
+            ("subscription", Command.END_TXN_ON_SUBSCRIPTION),
+        )
     ),
     _transform(
-        "txn-coordinator-crash-before-commit", Kill(_on(Command.END_TXN), (Role.BROKER,)),
-        "The coordinator dies before it sees the request to commit. After the restart it finds the transaction open. If it has "
-        "timed out by then, it is aborted, and the work is done again. If the library, which asks again over a new connection, "
-        "comes first, the transaction is committed.",
-        holds(ABORTED_OR_ASKED), deployment=Deployment.OWN,
+        "txn-coordinator-crash-before-commit",
+        Kill(_on(Command.END_TXN), (Role.BROKER,)),
+        "The coordinator dies before it sees the request to commit. After the restart it finds "
+        "the transaction open. If it has timed out by then, it is aborted, and the work is done "
+        "again. If the library, which asks again over a new connection, comes first, the "
+        "transaction is committed.",
+        holds(ABORTED_OR_ASKED),
+        deployment=Deployment.OWN,
     ),
     _transform(
-        "txn-coordinator-crash-after-commit", Kill(_on(Command.END_TXN_RESPONSE, RESPONSE), (Role.BROKER,)),
-        "The transaction is committed, on its partition and its subscription, and the coordinator dies before the processor "
-        "learns so. What was acknowledged in it is in a log of its own, whatever the cursor has written down: nobody is "
-        "given it again.",
-        holds(ENDED_UNHEARD), deployment=Deployment.OWN,
+        "txn-coordinator-crash-after-commit",
+        Kill(_on(Command.END_TXN_RESPONSE, RESPONSE), (Role.BROKER,)),
+        "The transaction is committed, on its partition and its subscription, and the "
+        "coordinator dies before the processor learns so. What was acknowledged in it is in a "
+        "log of its own, whatever the cursor has written down: nobody is given it again.",
+        holds(ENDED_UNHEARD),
+        deployment=Deployment.OWN,
     ),
-)  # fmt: skip
-_WRITTEN = {semantic: with_cursor(each, Cursor.WRITTEN) for semantic, each in _ANSWERED_RECIPES.items()}
+)
+_WRITTEN = {
+    semantic: with_cursor(each, Cursor.WRITTEN) for semantic, each in _ANSWERED_RECIPES.items()
+}
 _BROKER = Kill(ACK_RESPONSE, (Role.BROKER,))
 _AFTER_ACK = (
     _by_java(
-        "broker-crash-after-ack", "broker-crash-after-ack", _BROKER,
-        "The broker has taken the acknowledgement and dies before it sends the answer. It writes acknowledgements down at most "
-        "once a second, but answers them at once: messages whose acknowledgements it answered since then are delivered again, "
-        "although a program was told that they are acknowledged.",
+        "broker-crash-after-ack",
+        "broker-crash-after-ack",
+        _BROKER,
+        "The broker has taken the acknowledgement and dies before it sends the answer. It writes "
+        "acknowledgements down at most once a second, but answers them at once: messages whose "
+        "acknowledgements it answered since then are delivered again, although a program was "
+        "told that they are acknowledged.",
         {
             AMO: Predicted(duplicated=Some(most=UNWRITTEN), control=True),
-            ALO: Predicted(duplicated=AtLeast(most=UNWRITTEN)), EOS: holds(ABSORBED),
-        }, deployment=Deployment.OWN,
+            ALO: Predicted(duplicated=AtLeast(most=UNWRITTEN)),
+            EOS: holds(ABSORBED),
+        },
+        deployment=Deployment.OWN,
     ),
     _by_java(
-        "broker-crash-after-ack+written", "broker-crash-after-ack", _BROKER,
-        "As broker-crash-after-ack, in a namespace without a limit on how often acknowledgements are written down "
-        "(managedLedgerMaxMarkDeleteRate 0): an acknowledgement is written down before it is answered. The record is never "
-        "delivered again, and a consumer that acknowledges first has never worked on it. Other messages that the consumer had in "
-        "hand are delivered again. The broker deduplicates here, so messages on their way to it do not matter.",
+        "broker-crash-after-ack+written",
+        "broker-crash-after-ack",
+        _BROKER,
+        "As broker-crash-after-ack, in a namespace without a limit on how often acknowledgements "
+        "are written down (managedLedgerMaxMarkDeleteRate 0): an acknowledgement is written down "
+        "before it is answered. The record is never delivered again, and a consumer that "
+        "acknowledges first has never worked on it. Other messages that the consumer had in hand "
+        "are delivered again. The broker deduplicates here, so messages on their way to it do "
+        "not matter.",
         {
             AMO: Predicted(lost=Exactly(), settings=_WRITTEN[AMO]),
-            ALO: Predicted(duplicated=AtMost(IN_HAND), sign=NOT_GIVEN_AGAIN, settings=_WRITTEN[ALO]),
-        }, deployment=Deployment.OWN,
+            ALO: Predicted(
+                duplicated=AtMost(IN_HAND), sign=NOT_GIVEN_AGAIN, settings=_WRITTEN[ALO]
+            ),
+        },
+        deployment=Deployment.OWN,
     ),
-)  # fmt: skip
+)
 
 
 def _with_holes(cursor: Cursor, up_to: int) -> Mapping[Semantic, Settings]:
-    return {semantic: with_cursor(each, cursor, puts_off=up_to) for semantic, each in _ANSWERED_RECIPES.items()}
+    return {
+        semantic: with_cursor(each, cursor, puts_off=up_to)
+        for semantic, each in _ANSWERED_RECIPES.items()
+    }
 
 
 _FEW, _PAUSING = _with_holes(Cursor.FEW, _FIRST_THIRD), _with_holes(Cursor.PAUSING, _ALL_OF_THEM)
 _HOLES = (
     _by_java(
-        "broker-crash-after-ack+holes", "broker-crash-after-ack", _BROKER,
-        "Every second of the first eight messages is not acknowledged yet, so the acknowledged ones form ranges with gaps "
-        "between them. The broker writes down only three ranges here, and has a fourth. It answers all acknowledgements, but it "
-        "keeps the fourth range in memory only: when it dies, those messages are delivered again.",
+        "broker-crash-after-ack+holes",
+        "broker-crash-after-ack",
+        _BROKER,
+        "Every second of the first eight messages is not acknowledged yet, so the acknowledged "
+        "ones form ranges with gaps between them. The broker writes down only three ranges here, "
+        "and has a fourth. It answers all acknowledgements, but it keeps the fourth range in "
+        "memory only: when it dies, those messages are delivered again.",
         {
-            AMO: Predicted(lost=AtMost(Select.TARGET), duplicated=Some(), settings=_FEW[AMO], control=True),
+            AMO: Predicted(
+                lost=AtMost(Select.TARGET), duplicated=Some(), settings=_FEW[AMO], control=True
+            ),
             ALO: Predicted(duplicated=Some(), settings=_FEW[ALO]),
-        }, deployment=Deployment.OWN, suite=Suite.NIGHT,
+        },
+        deployment=Deployment.OWN,
+        suite=Suite.NIGHT,
     ),
     _by_java(
-        "broker-crash-after-ack+holes+pausing", "broker-crash-after-ack", _BROKER,
-        "With PIP-299, and every second of all messages not acknowledged yet: a broker that has more ranges than it can write "
-        "down delivers no more messages until a gap is filled. So only a message whose acknowledgement it answered just before "
-        "its death is delivered again, because it answers before it writes (seen once in ten runs: 0.3 s before).",
+        "broker-crash-after-ack+holes+pausing",
+        "broker-crash-after-ack",
+        _BROKER,
+        "With PIP-299, and every second of all messages not acknowledged yet: a broker that has "
+        "more ranges than it can write down delivers no more messages until a gap is filled. So "
+        "only a message whose acknowledgement it answered just before its death is delivered "
+        "again, because it answers before it writes (seen once in ten runs: 0.3 s before).",
         {
-            AMO: Predicted(lost=AtMost(Select.TARGET), duplicated=AtMost(UNWRITTEN), sign=HELD_BACK, settings=_PAUSING[AMO]),
+            AMO: Predicted(
+                lost=AtMost(Select.TARGET),
+                duplicated=AtMost(UNWRITTEN),
+                sign=HELD_BACK,
+                settings=_PAUSING[AMO],
+            ),
             ALO: Predicted(duplicated=AtMost(UNWRITTEN), sign=HELD_BACK, settings=_PAUSING[ALO]),
-        }, deployment=Deployment.OWN, suite=Suite.NIGHT,
+        },
+        deployment=Deployment.OWN,
+        suite=Suite.NIGHT,
     ),
-)  # fmt: skip
+)
 
 
 def _read_by(kind: Subscription, count: int, *, cumulative: bool = False) -> Scenario:
@@ -468,29 +727,36 @@ def _read_by(kind: Subscription, count: int, *, cumulative: bool = False) -> Sce
         for semantic, each in ((ALO, PULSAR_ALO), (EOS, PULSAR_EOS))
     }
     return Scenario(
-        pipeline=SUBSCRIPTION, id=f"consumer-crash-before-commit+{'cumulative' if cumulative else kind}",
-        failure_point="consumer-crash-before-commit", fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-        because="The result is recorded and the message not acknowledged: to whomever the subscription gives it next, it is "
-        "given again, and with it what the library had not yet said.",
+        pipeline=SUBSCRIPTION,
+        id=f"consumer-crash-before-commit+{'cumulative' if cumulative else kind}",
+        failure_point="consumer-crash-before-commit",
+        fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+        because="The result is recorded and the message not acknowledged: to whomever the "
+        "subscription gives it next, it is given again, and with it what the library had not "
+        "yet said.",
         expect={
             ALO: Predicted(duplicated=AtLeast(most=IN_HAND), settings=told[ALO]),
             EOS: Predicted(sign=ABSORBED, settings=told[EOS]),
         },
-        suite=Suite.NIGHT, group="subscriptions",
-    )  # fmt: skip
+        suite=Suite.NIGHT,
+        group="subscriptions",
+    )
 
 
 _KINDS = (
-    _read_by(Subscription.EXCLUSIVE, 1), _read_by(Subscription.FAILOVER, 2), _read_by(Subscription.KEY_SHARED, 2),
+    _read_by(Subscription.EXCLUSIVE, 1),
+    _read_by(Subscription.FAILOVER, 2),
+    _read_by(Subscription.KEY_SHARED, 2),
     _read_by(Subscription.EXCLUSIVE, 1, cumulative=True),
-)  # fmt: skip
+)
 _REFUSED = Scenario(
     pipeline=SUBSCRIPTION,
     id="work-fails",
     failure_point="work-fails",
     fault=WorkFails(InProgram(Role.CONSUMER, "before-recording")),
-    because="The work fails, and the consumer refuses the message (a negative acknowledgement): it is delivered again, and the "
-    "work succeeds. If the message was acknowledged before the work, there is nothing to refuse.",
+    because="The work fails, and the consumer refuses the message (a negative acknowledgement): it "
+    "is delivered again, and the work succeeds. If the message was acknowledged before the "
+    "work, there is nothing to refuse.",
     expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     suite=Suite.NIGHT,
     group="subscriptions",

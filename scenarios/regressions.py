@@ -1,6 +1,8 @@
-"""A corpus of published bugs: each convicts a version that has it and acquits one that has not, by the same cell.
+"""A corpus of published bugs: each convicts a version that has it and acquits one that has not, by
+the same cell.
 
-A row stands here because it was run both ways: docs/published-bugs.md says on which seeds. ``lostack regressions`` does it again.
+A row stands here because it was run both ways: docs/published-bugs.md says on which seeds.
+``lostack regressions`` does it again.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from harness.judge.verdict import Kind
 class Trial:
     """A cell (``pipeline/scenario/semantic``) with a client and a system, and what must come out.
 
-    ``reason`` is a regular expression that the verdict's reason must fit: a cell can stand still for more than one.
+    ``reason`` is a regular expression that the verdict's reason must fit: a cell can stand still
+    for more than one.
     """
 
     cell: str
@@ -31,7 +34,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class PublishedBug:
-    """One bug: its name in its tracker, what it does, the trials that convict and those that acquit."""
+    """One bug: its name in its tracker, what it does, the trials that convict and those that
+    acquit.
+    """
 
     id: str
     does: str
@@ -75,32 +80,50 @@ COMPACTED = "queue/broker-crash-after-compaction/at-most-once"
 
 CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
-        "KAFKA-17754", "a late EndTxn ends the next transaction: loss, resurrection, duplicates",
+        "KAFKA-17754",
+        "a late EndTxn ends the next transaction: loss, resurrection, duplicates",
         "https://issues.apache.org/jira/browse/KAFKA-17754",
         convicts=tuple(
             Trial(cell, client, Kind.BROKEN)
-            for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1", "confluent-kafka==2.3.0", "java==3.8.0")
+            for client in (
+                "kafka-python==3.0.12",
+                "confluent-kafka==2.16.1",
+                "confluent-kafka==2.3.0",
+                "java==3.8.0",
+            )
             for cell in (LATE, REVIVED, HALF)
         ),
         acquits=(
-            *(Trial(FENCED, client, Kind.KEPT) for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1")),
+            *(
+                Trial(FENCED, client, Kind.KEPT)
+                for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1")
+            ),
             *(Trial(cell, "java==4.3.0", Kind.KEPT) for cell in (LATE, REVIVED, HALF)),
         ),
     ),
     PublishedBug(
-        "librdkafka #5456", "sending offsets in a transaction waits for ever, past its own time-out, after a lost connection",
+        "librdkafka #5456",
+        (
+            "sending offsets in a transaction waits for ever, past its own time-out, after a lost "
+            "connection"
+        ),
         "https://github.com/confluentinc/librdkafka/issues/5456",
         convicts=(Trial(OFFSETS, "confluent-kafka==2.16.1", Kind.STUCK, STILL),),
         acquits=(Trial(OFFSETS, "confluent-kafka==2.3.0", Kind.KEPT),),
     ),
     PublishedBug(
-        "kafka-python #3131", "a consumer returns nothing more of the partitions that it keeps in a rebalance",
+        "kafka-python #3131",
+        "a consumer returns nothing more of the partitions that it keeps in a rebalance",
         "https://github.com/dpkp/kafka-python/issues/3131",
         convicts=(Trial(GROWS, "kafka-python==3.0.7", Kind.STUCK, STILL),),
         acquits=(Trial(GROWS, "kafka-python==3.0.12", Kind.KEPT),),
     ),
     PublishedBug(
-        "KAFKA-20734", "a partition without a leader counts as deleted: a transaction is complete without its marker, and lost",
+        "KAFKA-20734",
+        (
+            "a partition without a leader counts as deleted: a transaction is complete without its "
+            "marker, and lost"
+        ),
         "https://github.com/apache/kafka/pull/22680",
         convicts=tuple(
             Trial(UNMARKED, client, Kind.BROKEN, system="kafka==4.3.0")
@@ -109,9 +132,15 @@ CORPUS: tuple[PublishedBug, ...] = (
         acquits=(Trial(UNMARKED, "kafka-python==3.0.12", Kind.KEPT, system="kafka==4.2.0"),),
     ),
     PublishedBug(
-        "kafka-python rejoin", "removed while it joins, a consumer goes on from its old position: the others' work is done again",
+        "kafka-python rejoin",
+        (
+            "removed while it joins, a consumer goes on from its old position: the others' work is "
+            "done again"
+        ),
         "https://github.com/dpkp/kafka-python",
-        convicts=tuple(Trial(cell, "kafka-python==3.0.12", Kind.BROKEN) for cell in (ABSENT, ABSENT_PROCESSOR)),
+        convicts=tuple(
+            Trial(cell, "kafka-python==3.0.12", Kind.BROKEN) for cell in (ABSENT, ABSENT_PROCESSOR)
+        ),
         acquits=(
             Trial(ABSENT, "kafka-python==2.3.3", Kind.KEPT),
             Trial(ABSENT, "confluent-kafka==2.16.1", Kind.KEPT),
@@ -119,27 +148,38 @@ CORPUS: tuple[PublishedBug, ...] = (
         ),
     ),
     PublishedBug(
-        "KAFKA-14294", "results sent while no input arrives are not committed, and an orderly shutdown loses them, silently",
+        "KAFKA-14294",
+        (
+            "results sent while no input arrives are not committed, and an orderly shutdown loses "
+            "them, silently"
+        ),
         "https://issues.apache.org/jira/browse/KAFKA-14294",
         convicts=(Trial(UNFED, "kafka-streams==3.3.2", Kind.BROKEN, system="streams"),),
         acquits=tuple(
-            Trial(UNFED, client, Kind.KEPT, system="streams") for client in ("kafka-streams==3.4.0", "kafka-streams==4.3.0")
+            Trial(UNFED, client, Kind.KEPT, system="streams")
+            for client in ("kafka-streams==3.4.0", "kafka-streams==4.3.0")
         ),
     ),
     PublishedBug(
-        "FLINK-40626", "a sink that reuses ids leaves a transaction open when it is restored: readers wait for its time-out",
+        "FLINK-40626",
+        (
+            "a sink that reuses ids leaves a transaction open when it is restored: readers wait "
+            "for its time-out"
+        ),
         "https://issues.apache.org/jira/browse/FLINK-40626",
         convicts=(Trial(POOLED, CONNECTOR, Kind.STUCK, UNSEEN, "flink"),),
         acquits=(Trial(MOVED, CONNECTOR, Kind.KEPT, system="flink"),),
     ),
     PublishedBug(
-        "FLINK-35749", "a send that fails is forgotten, and the next checkpoint is complete without the record",
+        "FLINK-35749",
+        "a send that fails is forgotten, and the next checkpoint is complete without the record",
         "https://issues.apache.org/jira/browse/FLINK-35749",
         convicts=(Trial(REFUSED, f"{CONNECTOR}==3.2.0", Kind.BROKEN, system="flink==1.19.3"),),
         acquits=(Trial(REFUSED, f"{CONNECTOR}==3.3.0", Kind.KEPT, system="flink==1.19.3"),),
     ),
     PublishedBug(
-        "STORM-3301", "a gap in the offsets, as a transaction's marker is one, stops all commits of a spout",
+        "STORM-3301",
+        "a gap in the offsets, as a transaction's marker is one, stops all commits of a spout",
         "https://issues.apache.org/jira/browse/STORM-3301",
         convicts=(Trial(GAPS, "storm-kafka-client==1.2.2", Kind.STUCK, STILL, "storm"),),
         acquits=(
@@ -148,27 +188,51 @@ CORPUS: tuple[PublishedBug, ...] = (
         ),
     ),
     PublishedBug(
-        "ARTEMIS-3729", "the answer to a message sent with a listener is taken for that to its commit, which may be lost",
+        "ARTEMIS-3729",
+        (
+            "the answer to a message sent with a listener is taken for that to its commit, which "
+            "may be lost"
+        ),
         "https://issues.apache.org/jira/browse/ARTEMIS-3729",
         convicts=(Trial(LISTENED, "core==2.20.0", Kind.BROKEN, system="artemis"),),
-        acquits=tuple(Trial(LISTENED, client, Kind.KEPT, system="artemis") for client in ("core==2.21.0", "core==2.44.0")),
+        acquits=tuple(
+            Trial(LISTENED, client, Kind.KEPT, system="artemis")
+            for client in ("core==2.21.0", "core==2.44.0")
+        ),
     ),
     PublishedBug(
-        "PIP-299", "acknowledgements with more holes than a cursor writes down are answered, and forgotten when the broker dies",
+        "PIP-299",
+        (
+            "acknowledgements with more holes than a cursor writes down are answered, and "
+            "forgotten when the broker dies"
+        ),
         "https://github.com/apache/pulsar/blob/master/pip/pip-299.md",
         convicts=(Trial(f"{HOLES}/at-most-once", "pulsar-java", Kind.BROKEN, system="pulsar"),),
-        acquits=(Trial(f"{HOLES}+pausing/at-most-once", "pulsar-java", Kind.KEPT, system="pulsar"),),
+        acquits=(
+            Trial(f"{HOLES}+pausing/at-most-once", "pulsar-java", Kind.KEPT, system="pulsar"),
+        ),
     ),
     PublishedBug(
-        "ARTEMIS-5106", "a message that a plugin refuses is missing from its transaction, whose commit succeeds",
+        "ARTEMIS-5106",
+        "a message that a plugin refuses is missing from its transaction, whose commit succeeds",
         "https://issues.apache.org/jira/browse/ARTEMIS-5106",
         convicts=(Trial(SEND_REFUSED, "amqp", Kind.BROKEN, system="artemis==2.38.0"),),
-        acquits=tuple(Trial(SEND_REFUSED, "amqp", Kind.KEPT, system=f"artemis=={v}") for v in ("2.39.0", "2.44.0")),
+        acquits=tuple(
+            Trial(SEND_REFUSED, "amqp", Kind.KEPT, system=f"artemis=={v}")
+            for v in ("2.39.0", "2.44.0")
+        ),
     ),
     PublishedBug(
-        "AMQ-8201", "compaction carries on no commit of a local transaction: an index that is made anew forgets acknowledgements",
+        "AMQ-8201",
+        (
+            "compaction carries on no commit of a local transaction: an index that is made anew "
+            "forgets acknowledgements"
+        ),
         "https://issues.apache.org/jira/browse/AMQ-8201",
         convicts=(Trial(COMPACTED, "openwire", Kind.BROKEN, system="activemq==5.16.1"),),
-        acquits=tuple(Trial(COMPACTED, "openwire", Kind.KEPT, system=each) for each in ("activemq==5.16.2", "activemq")),
+        acquits=tuple(
+            Trial(COMPACTED, "openwire", Kind.KEPT, system=each)
+            for each in ("activemq==5.16.2", "activemq")
+        ),
     ),
-)  # fmt: skip
+)

@@ -13,21 +13,30 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
 
 BECAUSE = {
-    Deployment.SASL_TLS: "TLS ends in the wire, and SCRAM passes through it: faults at requests and answers work as without "
-                         "security.",
-    Deployment.SASL: "An unencrypted log-in with a password (PLAIN) adds two frames at the beginning of each connection.",
+    Deployment.SASL_TLS: "TLS ends in the wire, and SCRAM passes through it: faults at requests "
+    "and answers work as without security.",
+    Deployment.SASL: (
+        "An unencrypted log-in with a password (PLAIN) adds two frames at the beginning of each "
+        "connection."
+    ),
     Deployment.TLS: "TLS ends in the wire, which reads the same frames as without TLS.",
-}  # fmt: skip
+}
 
 
 def secured(base: Scenario, need: Deployment) -> Scenario:
     """Return a scenario, and all that is predicted of it, on brokers that are reached otherwise."""
     return replace(
-        base, id=f"{base.id}+{need}", group="secured", deployment=need, because=f"{BECAUSE[need]} {base.because}",
+        base,
+        id=f"{base.id}+{need}",
+        group="secured",
+        deployment=need,
+        because=f"{BECAUSE[need]} {base.because}",
         suite=Suite.DAY if need is Deployment.SASL_TLS else Suite.NIGHT,
-    )  # fmt: skip
+    )
 
 
 SECURED = tuple(
-    secured(base, need) for need in BECAUSE for base in (NONE, REQUEST_LOST, ACK_LOST, COMMIT_ACK_LOST, LATE_COMMIT)
-)  # fmt: skip
+    secured(base, need)
+    for need in BECAUSE
+    for base in (NONE, REQUEST_LOST, ACK_LOST, COMMIT_ACK_LOST, LATE_COMMIT)
+)

@@ -9,7 +9,15 @@ from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Forget, Kill, NoFault
 from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
-from harness.model.scenario import Deployment, Expectation, NotApplicable, Predicted, Role, Scenario, Suite
+from harness.model.scenario import (
+    Deployment,
+    Expectation,
+    NotApplicable,
+    Predicted,
+    Role,
+    Scenario,
+    Suite,
+)
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.stages.settings import (
@@ -34,7 +42,9 @@ if TYPE_CHECKING:
 
 DATABASE, FILES, TOPIC = STREAM_TO_DATABASE, STREAM_TO_FILES, STREAM_TO_TOPIC
 STATE = STREAM_TO_STATE
-NO_PLACE = NotApplicable("the sink is Spark's own: there is no place in the program to save a position before it")
+NO_PLACE = NotApplicable(
+    "the sink is Spark's own: there is no place in the program to save a position before it"
+)
 
 
 def killed_at(place: str) -> Kill:
@@ -43,123 +53,199 @@ def killed_at(place: str) -> Kill:
 
 
 MID_BATCH = Scenario(
-    id="driver-crash-mid-batch", failure_point="driver-crash-mid-batch", pipeline=DATABASE, group="streaming",
+    id="driver-crash-mid-batch",
+    failure_point="driver-crash-mid-batch",
+    pipeline=DATABASE,
+    group="streaming",
     fault=killed_at("before-recording"),
-    because="Part of the batch is recorded. If the position was saved first, the rest is lost. With a checkpoint the whole batch "
-    "runs again; a sink that recognises records absorbs the part that it has.",
+    because="Part of the batch is recorded. If the position was saved first, the rest is lost. "
+    "With a checkpoint the whole batch runs again; a sink that recognises records "
+    "absorbs the part that it has.",
     expect={
         AMO: Predicted(lost=Exactly(Select.BATCH_FROM_TARGET)),
         ALO: Predicted(duplicated=Exactly(Select.BATCH_BEFORE_TARGET), sign=DELIVERED_AGAIN),
         EOS: Predicted(sign=DELIVERED_AGAIN),
     },
-)  # fmt: skip
+)
 BEFORE_COMMIT_LOG = Scenario(
-    id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=DATABASE,
-    group="streaming", fault=killed_at("before-commit-log"),
+    id="driver-crash-before-commit-log",
+    failure_point="driver-crash-before-commit-log",
+    pipeline=DATABASE,
+    group="streaming",
+    fault=killed_at("before-commit-log"),
     because="The batch is recorded and not committed yet: with a checkpoint all of it runs again.",
     expect={
         AMO: Predicted(sign=RESUMED_PAST),
         ALO: Predicted(duplicated=Exactly(Select.BATCH)),
         EOS: Predicted(sign=ABSORBED),
     },
-)  # fmt: skip
+)
 DATABASE_POINTS = (
     Scenario(
-        id="none", failure_point="none", pipeline=DATABASE, group="streaming", fault=NoFault(),
+        id="none",
+        failure_point="none",
+        pipeline=DATABASE,
+        group="streaming",
+        fault=NoFault(),
         because="The baseline of the streaming pipeline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     Scenario(
-        id="driver-crash-before-offset-log", failure_point="driver-crash-before-offset-log", pipeline=DATABASE,
-        group="streaming", fault=killed_at("before-offset-log"),
-        because="The batch is planned, but the plan is not stored yet: nothing has happened, and the batch is planned again.",
+        id="driver-crash-before-offset-log",
+        failure_point="driver-crash-before-offset-log",
+        pipeline=DATABASE,
+        group="streaming",
+        fault=killed_at("before-offset-log"),
+        because=(
+            "The batch is planned, but the plan is not stored yet: nothing has happened, and the "
+            "batch is planned again."
+        ),
         expect={semantic: Predicted(sign=REPLAYED) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
-        id="driver-crash-before-batch", failure_point="driver-crash-before-batch", pipeline=DATABASE, group="streaming",
+        id="driver-crash-before-batch",
+        failure_point="driver-crash-before-batch",
+        pipeline=DATABASE,
+        group="streaming",
         fault=killed_at("after-offset-log"),
-        because="The batch is in the offset log and has no output yet: when it runs again, it writes its output for the first "
-        "time.",
+        because="The batch is in the offset log and has no output yet: when it runs again, it "
+        "writes its output for the first time.",
         expect={semantic: Predicted(sign=REPLAYED) for semantic in (AMO, ALO, EOS)},
     ),
     MID_BATCH,
     BEFORE_COMMIT_LOG,
     Scenario(
-        id="driver-crash-after-commit-log", failure_point="driver-crash-after-commit-log", pipeline=DATABASE,
-        group="streaming", fault=killed_at("after-commit-log"),
+        id="driver-crash-after-commit-log",
+        failure_point="driver-crash-after-commit-log",
+        pipeline=DATABASE,
+        group="streaming",
+        fault=killed_at("after-commit-log"),
         because="The batch is committed: the next driver continues after it.",
         expect={semantic: Predicted(sign=RESUMED_PAST) for semantic in (AMO, ALO, EOS)},
     ),
-)  # fmt: skip
+)
 
-PER_BATCH = replace(STREAM_EXACTLY_ONCE, consumer=replace(STREAM_EXACTLY_ONCE.consumer, idempotent=False, per_batch=True))
+PER_BATCH = replace(
+    STREAM_EXACTLY_ONCE,
+    consumer=replace(STREAM_EXACTLY_ONCE.consumer, idempotent=False, per_batch=True),
+)
 TRANSACTIONAL = replace(
-    BEFORE_COMMIT_LOG, id="driver-crash-before-commit-log+batch-transaction",
-    because="The batch and its number were recorded in one database transaction: when the batch runs again, the sink finds the "
-    "number.",
+    BEFORE_COMMIT_LOG,
+    id="driver-crash-before-commit-log+batch-transaction",
+    because="The batch and its number were recorded in one database transaction: when the batch "
+    "runs again, the sink finds the number.",
     expect={EOS: Predicted(sign=ABSORBED, settings=PER_BATCH)},
-)  # fmt: skip
+)
 TRANSACTIONAL_MID = replace(
-    MID_BATCH, id="driver-crash-mid-batch+batch-transaction",
-    because="Half a batch in an open database transaction is rolled back: the next driver records the whole batch.",
+    MID_BATCH,
+    id="driver-crash-mid-batch+batch-transaction",
+    because=(
+        "Half a batch in an open database transaction is rolled back: the next driver records "
+        "the whole batch."
+    ),
     expect={EOS: Predicted(sign=DELIVERED_AGAIN, settings=PER_BATCH)},
-)  # fmt: skip
+)
 
 FILE_POINTS = (
     Scenario(
-        id="driver-crash-before-sink-log", failure_point="driver-crash-before-sink-log", pipeline=FILES, group="streaming",
+        id="driver-crash-before-sink-log",
+        failure_point="driver-crash-before-sink-log",
+        pipeline=FILES,
+        group="streaming",
         fault=killed_at("before-sink-log"),
-        because="All files of the batch are written, and the sink's log does not list them yet. The batch runs again: a reader "
-        "that lists the folder finds both sets of files, a reader that uses the log finds one.",
-        expect={AMO: NO_PLACE, ALO: Predicted(duplicated=Exactly(Select.BATCH)), EOS: Predicted(sign=REPLAYED)},
+        because="All files of the batch are written, and the sink's log does not list them yet. "
+        "The batch runs again: a reader that lists the folder finds both sets of files, "
+        "a reader that uses the log finds one.",
+        expect={
+            AMO: NO_PLACE,
+            ALO: Predicted(duplicated=Exactly(Select.BATCH)),
+            EOS: Predicted(sign=REPLAYED),
+        },
     ),
     Scenario(
-        id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=FILES, group="streaming",
+        id="driver-crash-before-commit-log",
+        failure_point="driver-crash-before-commit-log",
+        pipeline=FILES,
+        group="streaming",
         fault=killed_at("before-commit-log"),
-        because="The sink's log lists the batch: when it runs again, the sink finds its number and leaves it out.",
+        because=(
+            "The sink's log lists the batch: when it runs again, the sink finds its number and "
+            "leaves it out."
+        ),
         expect={AMO: NO_PLACE, ALO: Predicted(sign=REPLAYED), EOS: Predicted(sign=REPLAYED)},
     ),
-)  # fmt: skip
+)
 
 TOPIC_POINTS = (
     Scenario(
-        id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=TOPIC, group="streaming",
+        id="driver-crash-before-commit-log",
+        failure_point="driver-crash-before-commit-log",
+        pipeline=TOPIC,
+        group="streaming",
         fault=killed_at("before-commit-log"),
-        because="Spark's Kafka sink is at-least-once by design: the records carry no transaction and no batch number, and a "
-        "batch that runs again is stored again (Structured Streaming + Kafka Integration Guide). Sold as exactly-once it must be "
-        "convicted.",
+        because="Spark's Kafka sink is at-least-once by design: the records carry no transaction "
+        "and no batch number, and a batch that runs again is stored again (Structured "
+        "Streaming + Kafka Integration Guide). Sold as exactly-once it must be convicted.",
         expect={
             AMO: NO_PLACE,
             ALO: Predicted(duplicated=Exactly(Select.BATCH)),
             EOS: Predicted(lost=Zero(), duplicated=Exactly(Select.BATCH), control=True),
         },
     ),
-)  # fmt: skip
+)
 
 PRODUCED = OnWire(Role.DRIVER, Api.PRODUCE, Direction.RESPONSE)
 FETCHED = OnWire(Role.DRIVER, Api.FETCH, Direction.RESPONSE)
 NETWORK_POINTS = (
     Scenario(
-        id="delivery-lost", failure_point="delivery-lost", pipeline=DATABASE, group="streaming", fault=Drop(FETCHED),
-        because="The fetch response never reaches the query: the task asks again for the same offsets.",
+        id="delivery-lost",
+        failure_point="delivery-lost",
+        pipeline=DATABASE,
+        group="streaming",
+        fault=Drop(FETCHED),
+        because=(
+            "The fetch response never reaches the query: the task asks again for the same offsets."
+        ),
         expect={semantic: Predicted(sign=DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
-        id="ack-lost", failure_point="ack-lost", pipeline=TOPIC, group="streaming", fault=Drop(PRODUCED),
-        because="Spark's producer is idempotent, as the Java client is by default: the repeated request is recognised. What "
-        "makes the sink at-least-once is the batch that runs again, not the network.",
-        expect={AMO: NO_PLACE, ALO: Predicted(sign=REPEATED_REQUEST), EOS: Predicted(sign=REPEATED_REQUEST)},
+        id="ack-lost",
+        failure_point="ack-lost",
+        pipeline=TOPIC,
+        group="streaming",
+        fault=Drop(PRODUCED),
+        because="Spark's producer is idempotent, as the Java client is by default: the repeated "
+        "request is recognised. What makes the sink at-least-once is the batch that runs "
+        "again, not the network.",
+        expect={
+            AMO: NO_PLACE,
+            ALO: Predicted(sign=REPEATED_REQUEST),
+            EOS: Predicted(sign=REPEATED_REQUEST),
+        },
     ),
     Scenario(
-        id="request-lost", failure_point="request-lost", pipeline=TOPIC, group="streaming",
+        id="request-lost",
+        failure_point="request-lost",
+        pipeline=TOPIC,
+        group="streaming",
         fault=Drop(replace(PRODUCED, direction=Direction.REQUEST)),
         because="The request never reaches the broker; the client sends it again.",
-        expect={AMO: NO_PLACE, ALO: Predicted(sign=REPEATED_REQUEST), EOS: Predicted(sign=REPEATED_REQUEST)},
+        expect={
+            AMO: NO_PLACE,
+            ALO: Predicted(sign=REPEATED_REQUEST),
+            EOS: Predicted(sign=REPEATED_REQUEST),
+        },
     ),
     Scenario(
-        id="driver-crash-before-ack", failure_point="driver-crash-before-ack", pipeline=TOPIC, group="streaming",
+        id="driver-crash-before-ack",
+        failure_point="driver-crash-before-ack",
+        pipeline=TOPIC,
+        group="streaming",
         fault=Kill(PRODUCED, victims=(Role.DRIVER,)),
-        because="Part of the batch is stored in the sink's topic when the driver dies: the whole batch runs again.",
+        because=(
+            "Part of the batch is stored in the sink's topic when the driver dies: the whole "
+            "batch runs again."
+        ),
         expect={
             AMO: NO_PLACE,
             ALO: Predicted(duplicated=AtLeast()),
@@ -167,45 +253,68 @@ NETWORK_POINTS = (
         },
     ),
     Scenario(
-        id="broker-crash-before-delivery", failure_point="broker-crash-before-delivery", pipeline=DATABASE, group="streaming",
-        deployment=Deployment.OWN, fault=Kill(FETCHED, victims=(Role.BROKER,)),
-        because="The broker dies during the read: the task waits for it, and reads the same offsets again.",
+        id="broker-crash-before-delivery",
+        failure_point="broker-crash-before-delivery",
+        pipeline=DATABASE,
+        group="streaming",
+        deployment=Deployment.OWN,
+        fault=Kill(FETCHED, victims=(Role.BROKER,)),
+        because=(
+            "The broker dies during the read: the task waits for it, and reads the same offsets "
+            "again."
+        ),
         expect={semantic: Predicted(sign=DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
-        id="broker-crash-before-ack", failure_point="broker-crash-before-ack", pipeline=TOPIC, group="streaming",
-        deployment=Deployment.OWN, fault=Kill(PRODUCED, victims=(Role.BROKER,)),
-        because="Stored, and the broker dies before it answers. By theory it knows from its log, back again, what the "
-        "idempotent producer has sent. Measured (kafka-clients 3.9, Kafka 4.3.0): of two requests on their way at once to "
-        "one partition, both stored, the first is answered OUT_OF_ORDER_SEQUENCE_NUMBER when it is repeated; the client "
-        "takes a new epoch and stores both again. How many are on their way is chance, so any number is permitted.",
+        id="broker-crash-before-ack",
+        failure_point="broker-crash-before-ack",
+        pipeline=TOPIC,
+        group="streaming",
+        deployment=Deployment.OWN,
+        fault=Kill(PRODUCED, victims=(Role.BROKER,)),
+        because="Stored, and the broker dies before it answers. By theory it knows from its log, "
+        "back again, what the idempotent producer has sent. Measured (kafka-clients 3.9, "
+        "Kafka 4.3.0): of two requests on their way at once to one partition, both stored, "
+        "the first is answered OUT_OF_ORDER_SEQUENCE_NUMBER when it is repeated; the client "
+        "takes a new epoch and stores both again. How many are on their way is chance, so "
+        "any number is permitted.",
         expect={AMO: NO_PLACE, ALO: Predicted(duplicated=Permitted(), sign=REPEATED_REQUEST)},
     ),
-)  # fmt: skip
+)
 
 LOST_CHECKPOINT = Scenario(
-    id="checkpoint-lost", failure_point="checkpoint-lost", pipeline=DATABASE, group="streaming",
-    fault=Kill(InProgram(Role.DRIVER, "after-commit-log"), victims=(Role.DRIVER,), forget=Forget.CHECKPOINT),
-    because="The checkpoint folder is lost, and with it every position: the query begins at the first record. Only a sink that "
-    "recognises records absorbs the repeated ones.",
+    id="checkpoint-lost",
+    failure_point="checkpoint-lost",
+    pipeline=DATABASE,
+    group="streaming",
+    fault=Kill(
+        InProgram(Role.DRIVER, "after-commit-log"), victims=(Role.DRIVER,), forget=Forget.CHECKPOINT
+    ),
+    because="The checkpoint folder is lost, and with it every position: the query begins at the "
+    "first record. Only a sink that recognises records absorbs the repeated ones.",
     expect={
         AMO: NotApplicable("the position is not kept in the checkpoint"),
         ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
         EOS: Predicted(sign=ABSORBED),
     },
-)  # fmt: skip
+)
 ZOMBIE = Scenario(
-    id="zombie-driver", failure_point="zombie-driver", pipeline=DATABASE, group="streaming",
+    id="zombie-driver",
+    failure_point="zombie-driver",
+    pipeline=DATABASE,
+    group="streaming",
     fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
-    because="The driver is paused with a recorded batch that is not committed. Another driver takes over the checkpoint and does "
-    "all the rest. When the first one wakes up, it finds its entry of the commit log taken, and ends. If the position is outside "
-    "the checkpoint, nothing fences the first driver: it goes on to the end, beside the other.",
+    because="The driver is paused with a recorded batch that is not committed. Another driver "
+    "takes over the checkpoint and does all the rest. When the first one wakes up, it "
+    "finds its entry of the commit log taken, and ends. If the position is outside the "
+    "checkpoint, nothing fences the first driver: it goes on to the end, beside the "
+    "other.",
     expect={
         AMO: Predicted(duplicated=Some(), control=True),
         ALO: Predicted(duplicated=Exactly(Select.BATCH)),
         EOS: Predicted(sign=ABSORBED),
     },
-)  # fmt: skip
+)
 
 
 def on_executors(settings: Settings) -> Settings:
@@ -214,35 +323,52 @@ def on_executors(settings: Settings) -> Settings:
 
 
 TASK_RETRIED = Scenario(
-    id="executor-crash-mid-task", failure_point="executor-crash-mid-task", pipeline=TOPIC, group="streaming",
+    id="executor-crash-mid-task",
+    failure_point="executor-crash-mid-task",
+    pipeline=TOPIC,
+    group="streaming",
     fault=Kill(PRODUCED, victims=(Role.EXECUTOR,)),
-    because="The executor dies in the middle of a task that has stored a record. The task runs again, as Spark's tasks do, "
-    "under the same driver and in the same batch, and stores it again.",
+    because="The executor dies in the middle of a task that has stored a record. The task runs "
+    "again, as Spark's tasks do, under the same driver and in the same batch, and stores it "
+    "again.",
     expect={
         AMO: NO_PLACE,
         ALO: Predicted(duplicated=AtLeast(), settings=on_executors(recipe(TOPIC, ALO))),
-        EOS: Predicted(duplicated=AtLeast(), control=True, settings=on_executors(recipe(TOPIC, EOS))),
+        EOS: Predicted(
+            duplicated=AtLeast(), control=True, settings=on_executors(recipe(TOPIC, EOS))
+        ),
     },
-)  # fmt: skip
+)
 TASK_BEFORE_OUTPUT = Scenario(
-    id="executor-crash-before-output", failure_point="executor-crash-before-output", pipeline=DATABASE, group="streaming",
+    id="executor-crash-before-output",
+    failure_point="executor-crash-before-output",
+    pipeline=DATABASE,
+    group="streaming",
     fault=Kill(FETCHED, victims=(Role.EXECUTOR,)),
-    because="The executor dies while its task reads. The task runs again on the next executor and reads the same offsets; the "
-    "results reach the database through the driver, once.",
+    because="The executor dies while its task reads. The task runs again on the next executor and "
+    "reads the same offsets; the results reach the database through the driver, once.",
     expect={
         semantic: Predicted(sign=DELIVERED_AGAIN, settings=on_executors(recipe(DATABASE, semantic)))
         for semantic in (AMO, ALO, EOS)
     },
-)  # fmt: skip
+)
 
 OVERTAKEN = Scenario(
-    id="retention-overtakes-query", failure_point="retention-overtakes-query", pipeline=DATABASE, group="streaming",
-    fault=Kill(InProgram(Role.DRIVER, "after-offset-log"), victims=(Role.DRIVER,), forget=Forget.RETENTION),
-    because="The driver is down for longer than the topic keeps its records: when the next one starts, the planned batch's "
-    "records are gone. With failOnDataLoss the query ends with an error, at each start, until a person decides. It breaks no "
-    "promise, because it does not go on: it is stuck, and it says so. No reader can bring the records back.",
-    expect=dict.fromkeys((ALO, EOS), Predicted(lost=Exactly(Select.BATCH), control=True, stops="OffsetOutOfRange")),
-)  # fmt: skip
+    id="retention-overtakes-query",
+    failure_point="retention-overtakes-query",
+    pipeline=DATABASE,
+    group="streaming",
+    fault=Kill(
+        InProgram(Role.DRIVER, "after-offset-log"), victims=(Role.DRIVER,), forget=Forget.RETENTION
+    ),
+    because="The driver is down for longer than the topic keeps its records: when the next one "
+    "starts, the planned batch's records are gone. With failOnDataLoss the query ends with "
+    "an error, at each start, until a person decides. It breaks no promise, because it does "
+    "not go on: it is stuck, and it says so. No reader can bring the records back.",
+    expect=dict.fromkeys(
+        (ALO, EOS), Predicted(lost=Exactly(Select.BATCH), control=True, stops="OffsetOutOfRange")
+    ),
+)
 
 
 def goes_on(settings: Settings) -> Settings:
@@ -251,26 +377,43 @@ def goes_on(settings: Settings) -> Settings:
 
 
 OVERTAKEN_SILENTLY = replace(
-    OVERTAKEN, id="retention-overtakes-query+go-on",
-    because="With failOnDataLoss=false the query writes a warning to its log, continues after the lost records, and commits the "
-    "batch. Sold as at-least-once, or exactly-once, it must be convicted.",
+    OVERTAKEN,
+    id="retention-overtakes-query+go-on",
+    because="With failOnDataLoss=false the query writes a warning to its log, continues after the "
+    "lost records, and commits the batch. Sold as at-least-once, or exactly-once, it must be "
+    "convicted.",
     expect={
         AMO: Predicted(lost=Exactly(Select.BATCH), settings=goes_on(recipe(DATABASE, AMO))),
-        ALO: Predicted(lost=Exactly(Select.BATCH), control=True, settings=goes_on(recipe(DATABASE, ALO))),
-        EOS: Predicted(lost=Exactly(Select.BATCH), control=True, settings=goes_on(recipe(DATABASE, EOS))),
+        ALO: Predicted(
+            lost=Exactly(Select.BATCH), control=True, settings=goes_on(recipe(DATABASE, ALO))
+        ),
+        EOS: Predicted(
+            lost=Exactly(Select.BATCH), control=True, settings=goes_on(recipe(DATABASE, EOS))
+        ),
     },
-)  # fmt: skip
+)
 STATE_POINTS = (
     Scenario(
-        id="none", failure_point="none", pipeline=STATE, group="streaming", fault=NoFault(),
-        because="The baseline of the query with state: for each key the state has every copy that the query has seen.",
+        id="none",
+        failure_point="none",
+        pipeline=STATE,
+        group="streaming",
+        fault=NoFault(),
+        because=(
+            "The baseline of the query with state: for each key the state has every copy that "
+            "the query has seen."
+        ),
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     Scenario(
-        id="driver-crash-mid-batch", failure_point="driver-crash-mid-batch", pipeline=STATE, group="streaming",
+        id="driver-crash-mid-batch",
+        failure_point="driver-crash-mid-batch",
+        pipeline=STATE,
+        group="streaming",
         fault=killed_at("before-recording"),
-        because="State and offsets go back together to the last committed batch, and the batch runs again with the state from "
-        "which it began. Results that replace older ones do not show that; results that are added show a part twice. Without a "
+        because="State and offsets go back together to the last committed batch, and the batch "
+        "runs again with the state from which it began. Results that replace older ones "
+        "do not show that; results that are added show a part twice. Without a "
         "checkpoint the state is lost with its driver.",
         expect={
             AMO: Predicted(lost=AtLeast()),
@@ -279,11 +422,15 @@ STATE_POINTS = (
         },
     ),
     Scenario(
-        id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=STATE, group="streaming",
+        id="driver-crash-before-commit-log",
+        failure_point="driver-crash-before-commit-log",
+        pipeline=STATE,
+        group="streaming",
         fault=killed_at("before-commit-log"),
-        because="The state of the batch is written and not committed: it goes back with the offsets, so no record counts twice "
-        "in it. Without a checkpoint the state begins empty, although the position goes on, and each result that is replaced "
-        "loses the records counted before.",
+        because="The state of the batch is written and not committed: it goes back with the "
+        "offsets, so no record counts twice in it. Without a checkpoint the state begins "
+        "empty, although the position goes on, and each result that is replaced loses "
+        "the records counted before.",
         expect={
             AMO: Predicted(lost=Some()),
             ALO: Predicted(duplicated=Exactly(Select.BATCH)),
@@ -291,20 +438,23 @@ STATE_POINTS = (
         },
     ),
     replace(
-        LOST_CHECKPOINT, pipeline=STATE,
-        because="The state is lost with the offsets: the query begins at the first record, and rebuilds the state from the log, "
-        "as long as the log has its records.",
+        LOST_CHECKPOINT,
+        pipeline=STATE,
+        because="The state is lost with the offsets: the query begins at the first record, and "
+        "rebuilds the state from the log, as long as the log has its records.",
         expect={
             AMO: NotApplicable("neither position nor state is kept in a checkpoint"),
             ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
             EOS: Predicted(sign=DELIVERED_AGAIN),
         },
     ),
-)  # fmt: skip
+)
 
 
 def refreshes(settings: Settings) -> Settings:
-    """Return the settings with a producer that learns of new partitions in half a second, not in five minutes."""
+    """Return the settings with a producer that learns of new partitions in half a second, not in
+    five minutes.
+    """
     return replace(settings, producer=replace(settings.producer, metadata_max_age_ms=500))
 
 
@@ -316,47 +466,79 @@ def assigned(settings: Settings) -> Settings:
 def found(pipeline: Pipeline, *semantics: Semantic) -> Mapping[Semantic, Expectation]:
     """Nothing is lost: the new partitions are found, and read from their first record on."""
     none = {} if AMO in semantics else {AMO: NO_PLACE}
-    return none | {semantic: Predicted(sign=FOUND, settings=refreshes(recipe(pipeline, semantic))) for semantic in semantics}
+    return none | {
+        semantic: Predicted(sign=FOUND, settings=refreshes(recipe(pipeline, semantic)))
+        for semantic in semantics
+    }
 
 
 BEFORE_SEND = InProgram(Role.PRODUCER, "before-send")
 PARTITIONS_ADDED = Scenario(
-    id="partitions-added", failure_point="partitions-added", pipeline=DATABASE, group="streaming", source_goes_on=True,
+    id="partitions-added",
+    failure_point="partitions-added",
+    pipeline=DATABASE,
+    group="streaming",
+    source_goes_on=True,
     fault=PartitionsAdded(BEFORE_SEND),
-    because="The topic gets partitions while the query runs and records flow, and keys move to them. A query that subscribes "
-    "asks for the topic's partitions before each batch, and reads one that it did not know from its first record.",
+    because="The topic gets partitions while the query runs and records flow, and keys move to "
+    "them. A query that subscribes asks for the topic's partitions before each batch, "
+    "and reads one that it did not know from its first record.",
     expect=found(DATABASE, AMO, ALO, EOS),
-)  # fmt: skip
+)
 PARTITIONS_ADDED_UNSEEN = replace(
-    PARTITIONS_ADDED, id="partitions-added+unseen", suite=Suite.NIGHT, fault=PartitionsAdded(BEFORE_SEND, asleep=Role.DRIVER),
-    because="The driver stands still (a long pause of its JVM) while the topic grows and all other records are sent: when it "
-    "finds the new partitions, they already have records. It reads them from the earliest record on, wherever the query began.",
-)  # fmt: skip
+    PARTITIONS_ADDED,
+    id="partitions-added+unseen",
+    suite=Suite.NIGHT,
+    fault=PartitionsAdded(BEFORE_SEND, asleep=Role.DRIVER),
+    because="The driver stands still (a long pause of its JVM) while the topic grows and all other "
+    "records are sent: when it finds the new partitions, they already have records. It reads "
+    "them from the earliest record on, wherever the query began.",
+)
 PARTITIONS_ADDED_ASSIGNED = replace(
-    PARTITIONS_ADDED, id="partitions-added+assigned",
-    because="The query was given a fixed list of partitions (assign), so it never reads the new ones. It writes no warning and "
-    "does not end. Records in the new partitions are not lost, because the topic has them, but they never arrive: convicted of "
-    "being stuck.",
+    PARTITIONS_ADDED,
+    id="partitions-added+assigned",
+    because="The query was given a fixed list of partitions (assign), so it never reads the new "
+    "ones. It writes no warning and does not end. Records in the new partitions are not "
+    "lost, because the topic has them, but they never arrive: convicted of being stuck.",
     expect={
-        semantic: Predicted(left=Exactly(Select.ADDED), control=True, settings=assigned(recipe(DATABASE, semantic)))
+        semantic: Predicted(
+            left=Exactly(Select.ADDED), control=True, settings=assigned(recipe(DATABASE, semantic))
+        )
         for semantic in (ALO, EOS)
     },
-)  # fmt: skip
+)
 GROWING = (
-    PARTITIONS_ADDED, PARTITIONS_ADDED_UNSEEN, PARTITIONS_ADDED_ASSIGNED,
+    PARTITIONS_ADDED,
+    PARTITIONS_ADDED_UNSEEN,
+    PARTITIONS_ADDED_ASSIGNED,
     replace(PARTITIONS_ADDED, pipeline=FILES, suite=Suite.NIGHT, expect=found(FILES, ALO, EOS)),
     replace(PARTITIONS_ADDED, pipeline=TOPIC, suite=Suite.NIGHT, expect=found(TOPIC, ALO, EOS)),
-    replace(PARTITIONS_ADDED, pipeline=STATE, suite=Suite.NIGHT, expect=found(STATE, AMO, ALO, EOS)),
-)  # fmt: skip
+    replace(
+        PARTITIONS_ADDED, pipeline=STATE, suite=Suite.NIGHT, expect=found(STATE, AMO, ALO, EOS)
+    ),
+)
 
 EVERY = (
-    *DATABASE_POINTS, TRANSACTIONAL, TRANSACTIONAL_MID, *FILE_POINTS, *TOPIC_POINTS, *NETWORK_POINTS, LOST_CHECKPOINT, ZOMBIE,
-    TASK_RETRIED, TASK_BEFORE_OUTPUT, *STATE_POINTS, OVERTAKEN,
-    OVERTAKEN_SILENTLY, *GROWING,
-)  # fmt: skip
+    *DATABASE_POINTS,
+    TRANSACTIONAL,
+    TRANSACTIONAL_MID,
+    *FILE_POINTS,
+    *TOPIC_POINTS,
+    *NETWORK_POINTS,
+    LOST_CHECKPOINT,
+    ZOMBIE,
+    TASK_RETRIED,
+    TASK_BEFORE_OUTPUT,
+    *STATE_POINTS,
+    OVERTAKEN,
+    OVERTAKEN_SILENTLY,
+    *GROWING,
+)
 CORE = {
     DATABASE: {"none", "driver-crash-mid-batch", "driver-crash-before-commit-log", "delivery-lost"},
     TOPIC: {"ack-lost", "driver-crash-before-ack"},
 }
 """What the main job shows of them: one of each kind."""
-STREAMING = tuple(replace(one, suite=Suite.CORE) if one.id in CORE.get(one.pipeline, ()) else one for one in EVERY)
+STREAMING = tuple(
+    replace(one, suite=Suite.CORE) if one.id in CORE.get(one.pipeline, ()) else one for one in EVERY
+)

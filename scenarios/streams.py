@@ -1,4 +1,6 @@
-"""Kafka Streams: its instances die at each place of a record's way through result, state, changelog and position."""
+"""Kafka Streams: its instances die at each place of a record's way through result, state, changelog
+and position.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
 APP = Role.PROCESSOR
 NOT_OFFERED = NotApplicable("not offered: Kafka Streams has at_least_once and exactly_once_v2")
 NO_TRANSACTION = NotApplicable("at_least_once has no transaction")
-IN_TRANSACTION = NotApplicable("exactly_once_v2 sends the position in the transaction of the results: there is no OffsetCommit")
+IN_TRANSACTION = NotApplicable(
+    "exactly_once_v2 sends the position in the transaction of the results: there is no OffsetCommit"
+)
 LOSES_ALL_THE_SAME = Predicted(lost=Exactly(), control=True)
 STATEFUL = (DEDUP, COUNT)
 
@@ -51,19 +55,35 @@ def dies(api: Api, direction: object) -> Kill:
 
 
 def of(
-    pipelines: Iterable[Pipeline], point: str, fault: Fault, because: str,
-    *, alo: Expectation, eos: Expectation, dedup: Expectation | None = None, variant: str = "",
-) -> tuple[Scenario, ...]:  # fmt: skip
-    """Return a scenario on each of these pipelines; ``dedup``: what theory says at least once where ids are known."""
+    pipelines: Iterable[Pipeline],
+    point: str,
+    fault: Fault,
+    because: str,
+    *,
+    alo: Expectation,
+    eos: Expectation,
+    dedup: Expectation | None = None,
+    variant: str = "",
+) -> tuple[Scenario, ...]:
+    """Return a scenario on each of these pipelines; ``dedup``: what theory says at least once where
+    ids are known.
+    """
 
     def expect(pipeline: Pipeline) -> dict[Semantic, Expectation]:
         return {AMO: NOT_OFFERED, ALO: dedup if dedup and pipeline == DEDUP else alo, EOS: eos}
 
     return tuple(
-        Scenario(id=point + variant, failure_point=point, pipeline=pipeline, group="streams", fault=fault, because=because,
-                 expect=expect(pipeline))
+        Scenario(
+            id=point + variant,
+            failure_point=point,
+            pipeline=pipeline,
+            group="streams",
+            fault=fault,
+            because=because,
+            expect=expect(pipeline),
+        )
         for pipeline in pipelines
-    )  # fmt: skip
+    )
 
 
 ALL_THREE = (MAP, DEDUP, COUNT)
@@ -77,196 +97,331 @@ NONE = of(
 )
 PACED = tuple(
     replace(
-        scenario, id="none+paced", pace_ms=100, suite=Suite.NIGHT,
-        because="Without a fault nothing is lost and nothing is duplicated. Records do not queue up, so latencies include no "
-        "waiting.",
+        scenario,
+        id="none+paced",
+        pace_ms=100,
+        suite=Suite.NIGHT,
+        because="Without a fault nothing is lost and nothing is duplicated. Records do not queue "
+        "up, so latencies include no waiting.",
     )
     for scenario in NONE
-)  # fmt: skip
+)
 LATER_ON = of(
-    (LATER,), "none", NoFault(),
-    "A timer sends results, the last of them when no more input arrives: they are committed all the same.",
-    alo=Predicted(), eos=Predicted(),
-)  # fmt: skip
+    (LATER,),
+    "none",
+    NoFault(),
+    (
+        "A timer sends results, the last of them when no more input arrives: they are committed "
+        "all the same."
+    ),
+    alo=Predicted(),
+    eos=Predicted(),
+)
 SENT_BY_THE_CLOCK = Predicted(sign=SENT_UNFED, settings=told(SOON_OVER, keeps_ms=2000))
 _UNFED = of(
-    (LATER,), "streams-restarted-while-quiet",
+    (LATER,),
+    "streams-restarted-while-quiet",
     RestartedUnfed(OnWire(Role.PRODUCER, Api.END_TXN, RESPONSE)),
-    "The source gives no more records. The application is told to end, and starts again; a timer sends the results that were in "
-    "its store, and the application is told to end again. It got no input in between, so it has no position to commit; its "
-    "results are committed all the same. (Before 3.4 they are not, KAFKA-14294; an orderly shutdown takes the store, from which "
-    "they were removed, for committed: all of them are lost, and no error is reported.)",
-    alo=NO_TRANSACTION, eos=SENT_BY_THE_CLOCK,
-)  # fmt: skip
+    "The source gives no more records. The application is told to end, and starts again; a timer "
+    "sends the results that were in its store, and the application is told to end again. It got "
+    "no input in between, so it has no position to commit; its results are committed all the "
+    "same. (Before 3.4 they are not, KAFKA-14294; an orderly shutdown takes the store, from "
+    "which they were removed, for committed: all of them are lost, and no error is reported.)",
+    alo=NO_TRANSACTION,
+    eos=SENT_BY_THE_CLOCK,
+)
 UNFED = tuple(
-    replace(scenario, by_client={"kafka-streams<3.4": {EOS: replace(SENT_BY_THE_CLOCK, lost=AtLeast(), control=True)}})
+    replace(
+        scenario,
+        by_client={
+            "kafka-streams<3.4": {EOS: replace(SENT_BY_THE_CLOCK, lost=AtLeast(), control=True)}
+        },
+    )
     for scenario in _UNFED
-)  # fmt: skip
+)
 AFTER_OUTPUT = of(
-    ALL_THREE, "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
-    "The result is stored, the position is not saved, and the instance dies. The record is delivered again: its work is done "
-    "again, and a value whose changelog has it counts it again; a store of ids recognises it. A transaction is aborted when its "
-    "instance dies.",
-    alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
-)  # fmt: skip
+    ALL_THREE,
+    "streams-crash-after-output",
+    dies(Api.PRODUCE, RESPONSE),
+    "The result is stored, the position is not saved, and the instance dies. The record is "
+    "delivered again: its work is done again, and a value whose changelog has it counts it "
+    "again; a store of ids recognises it. A transaction is aborted when its instance dies.",
+    alo=DUPLICATES,
+    eos=holds(ABORTED),
+    dedup=holds(ABSORBED),
+)
 BEFORE_OFFSET_COMMIT = of(
-    ALL_THREE, "streams-crash-before-offset-commit", dies(Api.OFFSET_COMMIT, REQUEST),
+    ALL_THREE,
+    "streams-crash-before-offset-commit",
+    dies(Api.OFFSET_COMMIT, REQUEST),
     "Result and state are stored; the position never arrives, and the instance dies.",
-    alo=DUPLICATES, eos=IN_TRANSACTION, dedup=holds(ABSORBED),
-)  # fmt: skip
+    alo=DUPLICATES,
+    eos=IN_TRANSACTION,
+    dedup=holds(ABSORBED),
+)
 AFTER_OFFSET_COMMIT = of(
-    ALL_THREE, "streams-crash-after-offset-commit", dies(Api.OFFSET_COMMIT, RESPONSE),
-    "Result, state and position are stored, and the instance dies before it learns that: the next one continues after them.",
-    alo=holds(RESUMED_PAST), eos=IN_TRANSACTION,
-)  # fmt: skip
+    ALL_THREE,
+    "streams-crash-after-offset-commit",
+    dies(Api.OFFSET_COMMIT, RESPONSE),
+    (
+        "Result, state and position are stored, and the instance dies before it learns that: the "
+        "next one continues after them."
+    ),
+    alo=holds(RESUMED_PAST),
+    eos=IN_TRANSACTION,
+)
 BEFORE_OFFSETS = of(
-    ALL_THREE, "streams-crash-before-offsets-in-tx", dies(Api.TXN_OFFSET_COMMIT, REQUEST),
-    "Result and changelog are in the transaction, the position is not yet, and the instance dies: all of it is aborted. The "
-    "local state is wiped, and rebuilt from the committed part of the changelog.",
-    alo=NO_TRANSACTION, eos=holds(ABORTED),
-)  # fmt: skip
+    ALL_THREE,
+    "streams-crash-before-offsets-in-tx",
+    dies(Api.TXN_OFFSET_COMMIT, REQUEST),
+    "Result and changelog are in the transaction, the position is not yet, and the instance "
+    "dies: all of it is aborted. The local state is wiped, and rebuilt from the committed part "
+    "of the changelog.",
+    alo=NO_TRANSACTION,
+    eos=holds(ABORTED),
+)
 BEFORE_COMMIT = of(
-    ALL_THREE, "streams-crash-before-commit", dies(Api.END_TXN, REQUEST),
+    ALL_THREE,
+    "streams-crash-before-commit",
+    dies(Api.END_TXN, REQUEST),
     "The request to commit never arrives: result, changelog and position are aborted together.",
-    alo=NO_TRANSACTION, eos=holds(ABORTED),
-)  # fmt: skip
+    alo=NO_TRANSACTION,
+    eos=holds(ABORTED),
+)
 BEFORE_COMMIT_ACK = of(
-    ALL_THREE, "streams-crash-before-commit-ack", dies(Api.END_TXN, RESPONSE),
-    "Result, changelog and position are committed together, and the instance dies before it learns that.",
-    alo=NO_TRANSACTION, eos=holds(RESUMED_PAST),
-)  # fmt: skip
+    ALL_THREE,
+    "streams-crash-before-commit-ack",
+    dies(Api.END_TXN, RESPONSE),
+    (
+        "Result, changelog and position are committed together, and the instance dies before it "
+        "learns that."
+    ),
+    alo=NO_TRANSACTION,
+    eos=holds(RESUMED_PAST),
+)
 
 
 def each(
-    scenarios: tuple[Scenario, ...], alo: StreamsSettings | None = None, eos: StreamsSettings | None = None
+    scenarios: tuple[Scenario, ...],
+    alo: StreamsSettings | None = None,
+    eos: StreamsSettings | None = None,
 ) -> tuple[Scenario, ...]:
     """Return scenarios with other settings, where theory says anything."""
 
     def other(expectation: Expectation, settings: StreamsSettings | None) -> Expectation:
-        return replace(expectation, settings=settings) if isinstance(expectation, Predicted) else expectation
+        return (
+            replace(expectation, settings=settings)
+            if isinstance(expectation, Predicted)
+            else expectation
+        )
 
     return tuple(
-        replace(one, expect={AMO: one.expect[AMO], ALO: other(one.expect[ALO], alo), EOS: other(one.expect[EOS], eos)})
+        replace(
+            one,
+            expect={
+                AMO: one.expect[AMO],
+                ALO: other(one.expect[ALO], alo),
+                EOS: other(one.expect[EOS], eos),
+            },
+        )
         for one in scenarios
-    )  # fmt: skip
+    )
 
 
 CHANGELOG_AHEAD = each(
     of(
-        STATEFUL, "streams-changelog-ahead", dies(Api.PRODUCE, REQUEST),
-        "The changelog has the record's change of the state; its result never arrives, and the instance dies. At least once the "
-        "state stays ahead: a value counts the record twice, and a store of ids takes it for a record that was here before, so "
-        "it never has a result. With exactly-once the change of the state is aborted, too.",
-        alo=DUPLICATES, eos=holds(DELIVERED_AGAIN), dedup=LOSES_ALL_THE_SAME,
+        STATEFUL,
+        "streams-changelog-ahead",
+        dies(Api.PRODUCE, REQUEST),
+        "The changelog has the record's change of the state; its result never arrives, and the "
+        "instance dies. At least once the state stays ahead: a value counts the record twice, "
+        "and a store of ids takes it for a record that was here before, so it never has a "
+        "result. With exactly-once the change of the state is aborted, too.",
+        alo=DUPLICATES,
+        eos=holds(DELIVERED_AGAIN),
+        dedup=LOSES_ALL_THE_SAME,
     ),
-    told(ALO_SETTINGS, step=True), told(EOS_SETTINGS, step=True),
-)  # fmt: skip
+    told(ALO_SETTINGS, step=True),
+    told(EOS_SETTINGS, step=True),
+)
 FLUSHED = dies(Api.PRODUCE, REQUEST)
 STATE_FLUSHED = each(
     of(
-        (DEDUP,), "streams-state-flushed-uncommitted", FLUSHED,
-        "Neither changelog nor result has left the instance when it dies, but its local disk has the id. At least once the "
-        "restarted instance uses that state, and takes the record for one that was here before; exactly once the state is wiped.",
-        alo=LOSES_ALL_THE_SAME, eos=holds(DELIVERED_AGAIN),
-    ) + of(
-        (COUNT,), "streams-state-flushed-uncommitted", FLUSHED,
-        "Neither changelog nor result has left the instance when it dies, but its local disk has the new value. If the key is in "
-        "the changelog already, the value that is read from there, from the state's committed position on, replaces the value on "
-        "the disk. Only a new key keeps the disk's value, and is counted twice.",
-        alo=Predicted(duplicated=Exactly(NEW_KEY), sign=DELIVERED_AGAIN), eos=holds(DELIVERED_AGAIN),
+        (DEDUP,),
+        "streams-state-flushed-uncommitted",
+        FLUSHED,
+        "Neither changelog nor result has left the instance when it dies, but its local disk has "
+        "the id. At least once the restarted instance uses that state, and takes the record for "
+        "one that was here before; exactly once the state is wiped.",
+        alo=LOSES_ALL_THE_SAME,
+        eos=holds(DELIVERED_AGAIN),
+    )
+    + of(
+        (COUNT,),
+        "streams-state-flushed-uncommitted",
+        FLUSHED,
+        "Neither changelog nor result has left the instance when it dies, but its local disk has "
+        "the new value. If the key is in the changelog already, the value that is read from "
+        "there, from the state's committed position on, replaces the value on the disk. Only a "
+        "new key keeps the disk's value, and is counted twice.",
+        alo=Predicted(duplicated=Exactly(NEW_KEY), sign=DELIVERED_AGAIN),
+        eos=holds(DELIVERED_AGAIN),
     ),
-    told(ALO_SETTINGS, flush=True), told(EOS_SETTINGS, flush=True),
-)  # fmt: skip
-FORGETS = " (The instance's id is lost with the disk, too, so its open transaction is aborted only when it times out.)"
+    told(ALO_SETTINGS, flush=True),
+    told(EOS_SETTINGS, flush=True),
+)
+FORGETS = (
+    " (The instance's id is lost with the disk, too, so its open transaction is aborted only "
+    "when it times out.)"
+)
 STATE_LOST = each(
     of(
-        STATEFUL, "streams-state-lost", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE)),
-        "The instance dies and its disk is lost: the state is rebuilt from the changelog, which has its change." + FORGETS,
-        alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+        STATEFUL,
+        "streams-state-lost",
+        StateLost(OnWire(APP, Api.PRODUCE, RESPONSE)),
+        (
+            "The instance dies and its disk is lost: the state is rebuilt from the changelog, "
+            "which has its change."
+        )
+        + FORGETS,
+        alo=DUPLICATES,
+        eos=holds(ABORTED),
+        dedup=holds(ABSORBED),
     ),
-    ALO_SETTINGS, SOON_OVER,
-)  # fmt: skip
+    ALO_SETTINGS,
+    SOON_OVER,
+)
 RESTORE_CRASH = each(
     of(
-        STATEFUL, "streams-restore-crash", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE), again=True),
-        "The instance dies, its disk is lost, and it dies again while it rebuilds its state: that only costs time." + FORGETS,
-        alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+        STATEFUL,
+        "streams-restore-crash",
+        StateLost(OnWire(APP, Api.PRODUCE, RESPONSE), again=True),
+        (
+            "The instance dies, its disk is lost, and it dies again while it rebuilds its state: "
+            "that only costs time."
+        )
+        + FORGETS,
+        alo=DUPLICATES,
+        eos=holds(ABORTED),
+        dedup=holds(ABSORBED),
     ),
-    ALO_SETTINGS, SOON_OVER,
-)  # fmt: skip
+    ALO_SETTINGS,
+    SOON_OVER,
+)
 
 
 def pair(settings: StreamsSettings, standbys: int = 0) -> StreamsSettings:
     """Return the settings with two instances, dynamic members with a session that is soon over."""
     consumer = replace(settings.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=3000)
-    return replace(settings, consumer=consumer, streams=replace(settings.streams, standbys=standbys))
+    return replace(
+        settings, consumer=consumer, streams=replace(settings.streams, standbys=standbys)
+    )
 
 
 TAKES_OVER = TakenOver(OnWire(APP, Api.PRODUCE, RESPONSE))
 TAKEN_OVER = each(
     of(
-        ALL_THREE, "streams-taken-over", TAKES_OVER,
-        "The instance dies with its result stored, and another instance takes over its task: it rebuilds the state from the "
-        "changelog. If the dead instance left a transaction open, the other one waits until the transaction times out.",
-        alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+        ALL_THREE,
+        "streams-taken-over",
+        TAKES_OVER,
+        "The instance dies with its result stored, and another instance takes over its task: it "
+        "rebuilds the state from the changelog. If the dead instance left a transaction open, "
+        "the other one waits until the transaction times out.",
+        alo=DUPLICATES,
+        eos=holds(ABORTED),
+        dedup=holds(ABSORBED),
     ),
-    pair(ALO_SETTINGS), pair(SOON_OVER),
-)  # fmt: skip
+    pair(ALO_SETTINGS),
+    pair(SOON_OVER),
+)
 STANDBY = each(
     of(
-        STATEFUL, "streams-taken-over", TAKES_OVER,
-        "The instance dies with its result stored, and another instance takes over its task. It has a standby of the state: a "
-        "copy of the changelog, and nothing more.",
-        alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED), variant="+standby",
+        STATEFUL,
+        "streams-taken-over",
+        TAKES_OVER,
+        "The instance dies with its result stored, and another instance takes over its task. It "
+        "has a standby of the state: a copy of the changelog, and nothing more.",
+        alo=DUPLICATES,
+        eos=holds(ABORTED),
+        dedup=holds(ABSORBED),
+        variant="+standby",
     ),
-    pair(ALO_SETTINGS, 1), pair(SOON_OVER, 1),
-)  # fmt: skip
+    pair(ALO_SETTINGS, 1),
+    pair(SOON_OVER, 1),
+)
 WAKES_UP = Pause(OnWire(APP, Api.PRODUCE, REQUEST))
 ZOMBIE = each(
     of(
-        (MAP, DEDUP), "streams-zombie", WAKES_UP,
-        "The instance is paused with its result on the way. Its group removes it, and another instance does the work. Then the "
-        "first one wakes up, and its result arrives. At least once both results are stored; with exactly-once the late result's "
-        "transaction never commits.",
-        alo=DUPLICATES, eos=holds(ABORTED),
-    ) + of(
-        (COUNT,), "streams-zombie", WAKES_UP,
-        "The instance is paused with its result on the way, another instance does the work, and then the late result arrives. "
-        "The result is a value with its state: older than those of the other instance, but after them in the log. At least once "
-        "the late value is the last one, and the records that the other instance has counted since are lost.",
-        alo=Predicted(lost=Some(), control=True), eos=holds(ABORTED),
+        (MAP, DEDUP),
+        "streams-zombie",
+        WAKES_UP,
+        "The instance is paused with its result on the way. Its group removes it, and another "
+        "instance does the work. Then the first one wakes up, and its result arrives. At least "
+        "once both results are stored; with exactly-once the late result's transaction never "
+        "commits.",
+        alo=DUPLICATES,
+        eos=holds(ABORTED),
+    )
+    + of(
+        (COUNT,),
+        "streams-zombie",
+        WAKES_UP,
+        "The instance is paused with its result on the way, another instance does the work, and "
+        "then the late result arrives. The result is a value with its state: older than those of "
+        "the other instance, but after them in the log. At least once the late value is the last "
+        "one, and the records that the other instance has counted since are lost.",
+        alo=Predicted(lost=Some(), control=True),
+        eos=holds(ABORTED),
     ),
-    pair(ALO_SETTINGS), pair(SOON_OVER),
-)  # fmt: skip
+    pair(ALO_SETTINGS),
+    pair(SOON_OVER),
+)
 REBALANCE = each(
     of(
-        ALL_THREE, "streams-rebalance-mid-commit", Pause(OnWire(APP, Api.OFFSET_COMMIT, REQUEST)),
-        "The instance is paused with its position on the way, and another instance does the work meanwhile. The late position is "
-        "refused.",
-        alo=DUPLICATES, eos=IN_TRANSACTION, dedup=holds(ABSORBED),
+        ALL_THREE,
+        "streams-rebalance-mid-commit",
+        Pause(OnWire(APP, Api.OFFSET_COMMIT, REQUEST)),
+        "The instance is paused with its position on the way, and another instance does the work "
+        "meanwhile. The late position is refused.",
+        alo=DUPLICATES,
+        eos=IN_TRANSACTION,
+        dedup=holds(ABSORBED),
     ),
     pair(ALO_SETTINGS),
 ) + each(
     of(
-        ALL_THREE, "streams-rebalance-mid-commit", Pause(OnWire(APP, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
-        "The instance is paused between its position and its commit. Another instance asks for that position, which is pending, "
-        "and waits. The first one wakes up and commits; the other continues after the position.",
-        alo=NO_TRANSACTION, eos=holds(RESUMED_PAST), variant="+in-transaction",
+        ALL_THREE,
+        "streams-rebalance-mid-commit",
+        Pause(OnWire(APP, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
+        "The instance is paused between its position and its commit. Another instance asks for "
+        "that position, which is pending, and waits. The first one wakes up and commits; the "
+        "other continues after the position.",
+        alo=NO_TRANSACTION,
+        eos=holds(RESUMED_PAST),
+        variant="+in-transaction",
     ),
-    None, pair(EOS_SETTINGS),
-)  # fmt: skip
+    None,
+    pair(EOS_SETTINGS),
+)
 OUTLIVED = each(
     of(
-        ALL_THREE, "streams-tx-outlived", TransactionTimeout(OnWire(APP, Api.END_TXN, REQUEST)),
-        "The instance is paused for longer than its transaction may take, and the transaction is aborted. Then the broker "
-        "answers its commit with INVALID_TXN_STATE, and not with the error for a fenced producer (KAFKA-19690 fixed that for "
-        "Produce only). Kafka Streams 4.3.0 does not take this for a lost task: its thread ends, and the application with it. "
+        ALL_THREE,
+        "streams-tx-outlived",
+        TransactionTimeout(OnWire(APP, Api.END_TXN, REQUEST)),
+        "The instance is paused for longer than its transaction may take, and the transaction is "
+        "aborted. Then the broker answers its commit with INVALID_TXN_STATE, and not with the "
+        "error for a fenced producer (KAFKA-19690 fixed that for Produce only). Kafka Streams "
+        "4.3.0 does not take this for a lost task: its thread ends, and the application with it. "
         "After a restart it does the work again.",
-        alo=NO_TRANSACTION, eos=holds(ABORTED),
+        alo=NO_TRANSACTION,
+        eos=holds(ABORTED),
     ),
-    None, SOON_OVER,
-)  # fmt: skip
-BEFORE_4_2 = NotApplicable("the client does not know the group protocol of applications as it is (KIP-1071, 4.2)")
+    None,
+    SOON_OVER,
+)
+BEFORE_4_2 = NotApplicable(
+    "the client does not know the group protocol of applications as it is (KIP-1071, 4.2)"
+)
 
 
 def by_heartbeats(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
@@ -280,53 +435,111 @@ def by_heartbeats(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
             return expectation
         settings = streams_of(expectation.settings or scenario.pipeline.recipes[semantic])
         consumer = replace(
-            settings.consumer, protocol=GroupProtocol.STREAMS, members=Members.DYNAMIC, session_timeout_ms=3000
-        )  # fmt: skip
+            settings.consumer,
+            protocol=GroupProtocol.STREAMS,
+            members=Members.DYNAMIC,
+            session_timeout_ms=3000,
+        )
         return replace(expectation, settings=replace(settings, consumer=consumer))
 
     return tuple(
         replace(
-            scenario, id=f"{scenario.id}+heartbeats", suite=Suite.NIGHT,
-            expect={semantic: told_so(scenario, semantic, each) for semantic, each in scenario.expect.items()},
-            by_client={"kafka-streams<4.2": {
-                semantic: BEFORE_4_2 for semantic, each in scenario.expect.items() if isinstance(each, Predicted)
-            }},
+            scenario,
+            id=f"{scenario.id}+heartbeats",
+            suite=Suite.NIGHT,
+            expect={
+                semantic: told_so(scenario, semantic, each)
+                for semantic, each in scenario.expect.items()
+            },
+            by_client={
+                "kafka-streams<4.2": {
+                    semantic: BEFORE_4_2
+                    for semantic, each in scenario.expect.items()
+                    if isinstance(each, Predicted)
+                }
+            },
         )
         for scenario in scenarios
-    )  # fmt: skip
+    )
 
 
 SELDOM = each(
     of(
-        (MAP,), "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
-        "Positions are committed every few seconds, as by default, and not after each record: all records worked on since then "
-        "are delivered again.",
-        alo=Predicted(duplicated=AtLeast(Select.THROUGH_TARGET)), eos=holds(ABORTED), variant="+seldom-committed",
+        (MAP,),
+        "streams-crash-after-output",
+        dies(Api.PRODUCE, RESPONSE),
+        "Positions are committed every few seconds, as by default, and not after each record: "
+        "all records worked on since then are delivered again.",
+        alo=Predicted(duplicated=AtLeast(Select.THROUGH_TARGET)),
+        eos=holds(ABORTED),
+        variant="+seldom-committed",
     ),
-    replace(told(ALO_SETTINGS, each=False, commit_interval_ms=5000), topic=TopicSettings(partitions=1)),
+    replace(
+        told(ALO_SETTINGS, each=False, commit_interval_ms=5000), topic=TopicSettings(partitions=1)
+    ),
     replace(told(SOON_OVER, each=False, commit_interval_ms=100), topic=TopicSettings(partitions=1)),
-)  # fmt: skip
-NETWORK = of(
-    ALL_THREE, "delivery-lost", Drop(OnWire(APP, Api.FETCH, RESPONSE)),
-    "The fetch response is lost, and the instance asks again.", alo=holds(DELIVERED_AGAIN), eos=holds(DELIVERED_AGAIN),
-) + of(
-    ALL_THREE, "ack-lost", Drop(OnWire(APP, Api.PRODUCE, RESPONSE)),
-    "The result is stored and its ack is lost. The producer of Kafka Streams is idempotent whatever the guarantee: the "
-    "repeated request is recognised.", alo=holds(REPEATED_REQUEST), eos=holds(REPEATED_REQUEST),
-) + of(
-    ALL_THREE, "source-ack-lost", Drop(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)),
-    "The fault strikes before the application: the ack of a source record is lost, and its producer sends it again. The two "
-    "copies are two records, unless a store of ids recognises the "
-    "second.", alo=DUPLICATES, eos=holds(REPEATED_REQUEST), dedup=holds(ABSORBED),
-)  # fmt: skip
+)
+NETWORK = (
+    of(
+        ALL_THREE,
+        "delivery-lost",
+        Drop(OnWire(APP, Api.FETCH, RESPONSE)),
+        "The fetch response is lost, and the instance asks again.",
+        alo=holds(DELIVERED_AGAIN),
+        eos=holds(DELIVERED_AGAIN),
+    )
+    + of(
+        ALL_THREE,
+        "ack-lost",
+        Drop(OnWire(APP, Api.PRODUCE, RESPONSE)),
+        "The result is stored and its ack is lost. The producer of Kafka Streams is idempotent "
+        "whatever the guarantee: the repeated request is recognised.",
+        alo=holds(REPEATED_REQUEST),
+        eos=holds(REPEATED_REQUEST),
+    )
+    + of(
+        ALL_THREE,
+        "source-ack-lost",
+        Drop(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)),
+        "The fault strikes before the application: the ack of a source record is lost, and its "
+        "producer sends it again. The two copies are two records, unless a store of ids "
+        "recognises the second.",
+        alo=DUPLICATES,
+        eos=holds(REPEATED_REQUEST),
+        dedup=holds(ABSORBED),
+    )
+)
 
-BY_HEARTBEATS = by_heartbeats((*NONE[:1], *AFTER_OUTPUT[1:], *BEFORE_COMMIT[2:], *TAKEN_OVER[1:], *ZOMBIE[1:], *OUTLIVED[2:]))
+BY_HEARTBEATS = by_heartbeats(
+    (*NONE[:1], *AFTER_OUTPUT[1:], *BEFORE_COMMIT[2:], *TAKEN_OVER[1:], *ZOMBIE[1:], *OUTLIVED[2:])
+)
 
 STREAMS = tuple(
-    replace(scenario, suite=Suite.CORE) if scenario in (AFTER_OUTPUT[-1], CHANGELOG_AHEAD[0]) else scenario
+    replace(scenario, suite=Suite.CORE)
+    if scenario in (AFTER_OUTPUT[-1], CHANGELOG_AHEAD[0])
+    else scenario
     for scenario in (
-        *NONE, *AFTER_OUTPUT, *BEFORE_OFFSET_COMMIT, *AFTER_OFFSET_COMMIT, *BEFORE_OFFSETS, *BEFORE_COMMIT, *BEFORE_COMMIT_ACK,
-        *CHANGELOG_AHEAD, *STATE_FLUSHED, *PACED, *LATER_ON, *UNFED, *STATE_LOST, *RESTORE_CRASH, *TAKEN_OVER, *STANDBY, *ZOMBIE,
-        *REBALANCE, *OUTLIVED, *SELDOM, *NETWORK, *BY_HEARTBEATS,
+        *NONE,
+        *AFTER_OUTPUT,
+        *BEFORE_OFFSET_COMMIT,
+        *AFTER_OFFSET_COMMIT,
+        *BEFORE_OFFSETS,
+        *BEFORE_COMMIT,
+        *BEFORE_COMMIT_ACK,
+        *CHANGELOG_AHEAD,
+        *STATE_FLUSHED,
+        *PACED,
+        *LATER_ON,
+        *UNFED,
+        *STATE_LOST,
+        *RESTORE_CRASH,
+        *TAKEN_OVER,
+        *STANDBY,
+        *ZOMBIE,
+        *REBALANCE,
+        *OUTLIVED,
+        *SELDOM,
+        *NETWORK,
+        *BY_HEARTBEATS,
     )
-)  # fmt: skip
+)

@@ -1,4 +1,6 @@
-"""Topic to topic: outbox → producer → topic → processor → topic. The processor is consumer and producer in one."""
+"""Topic to topic: outbox → producer → topic → processor → topic. The processor is consumer and
+producer in one.
+"""
 
 from __future__ import annotations
 
@@ -13,104 +15,177 @@ from harness.stages.settings import TOPIC_TO_TOPIC
 
 T2T = TOPIC_TO_TOPIC
 PROCESSOR = Role.PROCESSOR
-IN_TRANSACTION = NotApplicable("the position is sent in the transaction of the results: there is no OffsetCommit")
+IN_TRANSACTION = NotApplicable(
+    "the position is sent in the transaction of the results: there is no OffsetCommit"
+)
 NO_TRANSACTION = NotApplicable("there is no transaction under this semantic")
 
 TOPIC_SCENARIOS = (
     Scenario(
-        id="none", failure_point="none", pipeline=T2T, group="topic-to-topic", fault=NoFault(),
+        id="none",
+        failure_point="none",
+        pipeline=T2T,
+        group="topic-to-topic",
+        fault=NoFault(),
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
         expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
     ),
     Scenario(
-        id="request-lost", failure_point="request-lost", pipeline=T2T, group="topic-to-topic",
+        id="request-lost",
+        failure_point="request-lost",
+        pipeline=T2T,
+        group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.PRODUCE, REQUEST)),
-        because="The result never reaches the broker. Its position was saved before, or the client sends it again.",
+        because=(
+            "The result never reaches the broker. Its position was saved before, or the client "
+            "sends it again."
+        ),
         expect={AMO: LOSES, ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
     ),
     Scenario(
-        id="ack-lost", failure_point="ack-lost", pipeline=T2T, group="topic-to-topic",
+        id="ack-lost",
+        failure_point="ack-lost",
+        pipeline=T2T,
+        group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE)),
-        because="The result is stored and its ack is lost: a retry stores it again, unless the broker knows its number.",
+        because=(
+            "The result is stored and its ack is lost: a retry stores it again, unless the "
+            "broker knows its number."
+        ),
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST)},
     ),
     Scenario(
-        id="producer-crash-before-ack", failure_point="producer-crash-before-ack", pipeline=T2T, group="topic-to-topic",
+        id="producer-crash-before-ack",
+        failure_point="producer-crash-before-ack",
+        pipeline=T2T,
+        group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (PROCESSOR,)),
-        because="The result is stored and the processor dies before it reads the ack. Its position was saved before, is "
-        "not saved (the record is processed again), or dies with the transaction.",
+        because="The result is stored and the processor dies before it reads the ack. Its position "
+        "was saved before, is not saved (the record is processed again), or dies with the "
+        "transaction.",
         expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ABORTED)},
     ),
     Scenario(
-        id="broker-crash-before-append", failure_point="broker-crash-before-append", pipeline=T2T, group="topic-to-topic",
-        deployment=Deployment.OWN, together=True, fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, REQUEST), (Role.BROKER,)),
-        because="The broker dies with the result not yet seen. Where nobody sends again, it is gone, and so is what the "
-        "source's producer sends meanwhile.",
+        id="broker-crash-before-append",
+        failure_point="broker-crash-before-append",
+        pipeline=T2T,
+        group="topic-to-topic",
+        deployment=Deployment.OWN,
+        together=True,
+        fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, REQUEST), (Role.BROKER,)),
+        because="The broker dies with the result not yet seen. Where nobody sends again, it is "
+        "gone, and so is what the source's producer sends meanwhile.",
         expect={
-            AMO: Predicted(lost=AtLeast()), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
-        },
-    ),
-    Scenario(
-        id="broker-crash-before-ack", failure_point="broker-crash-before-ack", pipeline=T2T, group="topic-to-topic",
-        deployment=Deployment.OWN, together=True, fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
-        because="The broker has stored the result and dies before it answers: a retry stores it again, unless the "
-        "recovered log knows its number.",
-        expect={
-            AMO: Predicted(lost=Permitted(), sign=NOT_RESENT), ALO: Predicted(duplicated=AtLeast()),
+            AMO: Predicted(lost=AtLeast()),
+            ALO: holds(REPEATED_REQUEST),
             EOS: holds(REPEATED_REQUEST),
         },
     ),
     Scenario(
-        id="delivery-lost", failure_point="delivery-lost", pipeline=T2T, group="topic-to-topic",
+        id="broker-crash-before-ack",
+        failure_point="broker-crash-before-ack",
+        pipeline=T2T,
+        group="topic-to-topic",
+        deployment=Deployment.OWN,
+        together=True,
+        fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
+        because="The broker has stored the result and dies before it answers: a retry stores it "
+        "again, unless the recovered log knows its number.",
+        expect={
+            AMO: Predicted(lost=Permitted(), sign=NOT_RESENT),
+            ALO: Predicted(duplicated=AtLeast()),
+            EOS: holds(REPEATED_REQUEST),
+        },
+    ),
+    Scenario(
+        id="delivery-lost",
+        failure_point="delivery-lost",
+        pipeline=T2T,
+        group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.FETCH, RESPONSE)),
         because="The fetch response is lost, and the processor asks again.",
         expect={semantic: holds(DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
-        id="commit-lost", failure_point="commit-lost", pipeline=T2T, group="topic-to-topic",
+        id="commit-lost",
+        failure_point="commit-lost",
+        pipeline=T2T,
+        group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.OFFSET_COMMIT, REQUEST), (PROCESSOR,)),
-        because="The commit never arrives and the processor dies: the record is processed once more, or for the first time.",
+        because=(
+            "The commit never arrives and the processor dies: the record is processed once more, "
+            "or for the first time."
+        ),
         expect={AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: IN_TRANSACTION},
     ),
     Scenario(
-        id="commit-ack-lost", failure_point="commit-ack-lost", pipeline=T2T, group="topic-to-topic",
+        id="commit-ack-lost",
+        failure_point="commit-ack-lost",
+        pipeline=T2T,
+        group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.OFFSET_COMMIT, RESPONSE), (PROCESSOR,)),
         because="The commit is stored and the processor dies before it learns that.",
         expect={AMO: LOSES, ALO: holds(RESUMED_PAST), EOS: IN_TRANSACTION},
     ),
     Scenario(
-        id="consumer-crash-before-processing", failure_point="consumer-crash-before-processing", pipeline=T2T,
-        group="topic-to-topic", fault=Kill(InProgram(PROCESSOR, "before-processing"), (PROCESSOR,)),
-        because="The processor dies after it has received the record and before the work. The record is lost only if its "
-        "position was saved before.",
+        id="consumer-crash-before-processing",
+        failure_point="consumer-crash-before-processing",
+        pipeline=T2T,
+        group="topic-to-topic",
+        fault=Kill(InProgram(PROCESSOR, "before-processing"), (PROCESSOR,)),
+        because="The processor dies after it has received the record and before the work. The "
+        "record is lost only if its position was saved before.",
         expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     Scenario(
-        id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording", pipeline=T2T,
-        group="topic-to-topic", fault=Kill(InProgram(PROCESSOR, "before-recording"), (PROCESSOR,)),
-        because="The record is processed and its result not sent: the same as not processed at all.",
+        id="consumer-crash-before-recording",
+        failure_point="consumer-crash-before-recording",
+        pipeline=T2T,
+        group="topic-to-topic",
+        fault=Kill(InProgram(PROCESSOR, "before-recording"), (PROCESSOR,)),
+        because=(
+            "The record is processed and its result not sent: the same as not processed at all."
+        ),
         expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     Scenario(
-        id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit", pipeline=T2T,
-        group="topic-to-topic", fault=Kill(InProgram(PROCESSOR, "before-commit"), (PROCESSOR,)),
-        because="The result is sent and acknowledged, the position is not saved: the record comes again.",
+        id="consumer-crash-before-commit",
+        failure_point="consumer-crash-before-commit",
+        pipeline=T2T,
+        group="topic-to-topic",
+        fault=Kill(InProgram(PROCESSOR, "before-commit"), (PROCESSOR,)),
+        because=(
+            "The result is sent and acknowledged, the position is not saved: the record comes "
+            "again."
+        ),
         expect={
-            AMO: NotApplicable("the position is saved before the work: there is no commit after it"),
-            ALO: DUPLICATES, EOS: IN_TRANSACTION,
+            AMO: NotApplicable(
+                "the position is saved before the work: there is no commit after it"
+            ),
+            ALO: DUPLICATES,
+            EOS: IN_TRANSACTION,
         },
     ),
     Scenario(
-        id="producer-crash-before-commit", failure_point="producer-crash-before-commit", pipeline=T2T,
-        group="topic-to-topic", fault=Kill(OnWire(PROCESSOR, Api.END_TXN, REQUEST), (PROCESSOR,)),
-        because="The request that ends the transaction never arrives: results and offsets are aborted together, and sent again.",
+        id="producer-crash-before-commit",
+        failure_point="producer-crash-before-commit",
+        pipeline=T2T,
+        group="topic-to-topic",
+        fault=Kill(OnWire(PROCESSOR, Api.END_TXN, REQUEST), (PROCESSOR,)),
+        because=(
+            "The request that ends the transaction never arrives: results and offsets are "
+            "aborted together, and sent again."
+        ),
         expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(ABORTED)},
     ),
     Scenario(
-        id="producer-crash-before-commit-ack", failure_point="producer-crash-before-commit-ack", pipeline=T2T,
-        group="topic-to-topic", fault=Kill(OnWire(PROCESSOR, Api.END_TXN, RESPONSE), (PROCESSOR,)),
-        because="Results and offsets are committed together and the processor dies before it learns that: the restarted "
-        "processor continues after them.",
+        id="producer-crash-before-commit-ack",
+        failure_point="producer-crash-before-commit-ack",
+        pipeline=T2T,
+        group="topic-to-topic",
+        fault=Kill(OnWire(PROCESSOR, Api.END_TXN, RESPONSE), (PROCESSOR,)),
+        because="Results and offsets are committed together and the processor dies before it "
+        "learns that: the restarted processor continues after them.",
         expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(RESUMED_PAST)},
     ),
-)  # fmt: skip
+)

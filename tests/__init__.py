@@ -1,1 +1,3 @@
-"""What must hold of lostack. Each folder says in one line what it proves; which tier a test belongs to: ``tests/tiers.py``."""
+"""What must hold of lostack. Each folder says in one line what it proves; which tier a test belongs
+to: ``tests/tiers.py``.
+"""

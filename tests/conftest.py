@@ -1,4 +1,5 @@
-"""What all tests share: how hard Hypothesis looks, and what is said where there is no browser or no container engine.
+"""What all tests share: how hard Hypothesis looks, and what is said where there is no browser or no
+container engine.
 
 ``--hypothesis-profile=thorough`` looks harder, with new luck.
 """
@@ -21,20 +22,35 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("tests.tiers", "tests.leftovers", "tests.timing")
 
-settings.register_profile("quick", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "quick",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "thorough", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("quick")
 
 _NOT_RUN = pytest.StashKey[dict[str, tuple[int, str]]]()
 _NEEDS: Mapping[str, Callable[[], str | None]] = {
-    "browser": lambda: programs().missing, "docker": engine.missing, "postgres": why_no_postgres, "strace": why_no_tracing,
-}  # fmt: skip
+    "browser": lambda: programs().missing,
+    "docker": engine.missing,
+    "postgres": why_no_postgres,
+    "strace": why_no_tracing,
+}
 """What tests with a marker need: why it is missing, or ``None``."""
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Where something is missing, the tests that need it are taken out, and counted for the last lines: no quiet skips."""
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Where something is missing, the tests that need it are taken out, and counted for the last
+    lines: no quiet skips.
+    """
     yield
     not_run = config.stash.setdefault(_NOT_RUN, {})
     for marker, look in _NEEDS.items():
@@ -49,7 +65,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if item not in found]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Say at the end which tests were not run, and why."""
     not_run = config.stash.get(_NOT_RUN, {})
     if not_run:

@@ -1,7 +1,9 @@
-"""After the tests nothing of ours is left: no process, no container, nothing in the system's temporary folder.
+"""After the tests nothing of ours is left: no process, no container, nothing in the system's
+temporary folder.
 
-What a session starts has a word in its environment that nobody else has. What is left when the last test has ended (some
-seconds are granted) is shown, and the session is red. Shared on purpose, and therefore allowed: the lock files of leased ports.
+What a session starts has a word in its environment that nobody else has. What is left when the last
+test has ended (some seconds are granted) is shown, and the session is red. Shared on purpose, and
+therefore allowed: the lock files of leased ports.
 """
 
 from __future__ import annotations
@@ -40,18 +42,27 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Look, when all fixtures are torn down, the workers of pytest-xdist are gone, and nothing is printed yet."""
+    """Look, when all fixtures are torn down, the workers of pytest-xdist are gone, and nothing is
+    printed yet.
+    """
     before = session.config.stash.get(_BEFORE, None)
     if before is None:
         return
     try:
-        wait_until(lambda: not _left(before), within_s=GONE_WITHIN_S, because="everything of the tests to be gone", poll_s=0.2)
+        wait_until(
+            lambda: not _left(before),
+            within_s=GONE_WITHIN_S,
+            because="everything of the tests to be gone",
+            poll_s=0.2,
+        )
     except WaitTimeoutError:
         session.config.stash[_LEFT] = _left(before)
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Show what is left."""
     left = config.stash.get(_LEFT, [])
     if left:
@@ -66,7 +77,11 @@ def _left(before: frozenset[Path]) -> list[str]:
 
 
 def _files() -> set[Path]:
-    return {path for path in Path(tempfile.gettempdir()).iterdir() if OURS.fullmatch(path.name) and not _is_in_use(path)}
+    return {
+        path
+        for path in Path(tempfile.gettempdir()).iterdir()
+        if OURS.fullmatch(path.name) and not _is_in_use(path)
+    }
 
 
 def _is_in_use(path: Path) -> bool:
@@ -77,7 +92,9 @@ def _is_in_use(path: Path) -> bool:
 
 
 def _processes() -> list[psutil.Process]:
-    """Return the living processes that this session has started; the workers of pytest-xdist have ended."""
+    """Return the living processes that this session has started; the workers of pytest-xdist have
+    ended.
+    """
     mine, found = os.environ[VARIABLE], []
     for process in psutil.process_iter():
         try:

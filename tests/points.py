@@ -1,6 +1,8 @@
-"""Writes the table of points anew, in docs/points.md and README.md: ``python -m tests.points [RUN...]``.
+"""Writes the table of points anew, in docs/points.md and README.md: ``python -m tests.points
+[RUN...]``.
 
-What the runs have measured is added to docs/points.json. A run is its folder, or the ``report.json`` that was kept of it.
+What the runs have measured is added to docs/points.json. A run is its folder, or the
+``report.json`` that was kept of it.
 """
 
 from __future__ import annotations
@@ -33,30 +35,44 @@ Measured = dict[str, dict[int, bool]]
 def kept() -> Measured:
     """Return what was measured."""
     read = json.loads(KEPT.read_text(encoding="utf-8"))
-    return {name: {int(seed): right for seed, right in seeds.items()} for name, seeds in read.items()}
+    return {
+        name: {int(seed): right for seed, right in seeds.items()} for name, seeds in read.items()
+    }
 
 
 def added(known: Measured, new: Measured) -> Measured:
-    """Return both, of the cells that the table has; a later run of a seed takes the place of the earlier one."""
+    """Return both, of the cells that the table has; a later run of a seed takes the place of the
+    earlier one.
+    """
     wanted = {cell.name for line in places() for place in line for cell in place.cells()}
     names = sorted((known.keys() | new.keys()) & wanted)
-    return {name: dict(sorted({**known.get(name, {}), **new.get(name, {})}.items())) for name in names}
+    return {
+        name: dict(sorted({**known.get(name, {}), **new.get(name, {})}.items())) for name in names
+    }
 
 
 def rewritten(measured: Measured) -> dict[Path, str]:
     """Return what the files are to hold."""
-    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(seeds)}" for name, seeds in measured.items())
-    readme = SECTION.sub(lambda _: f"\n{table(measured)}\n{LEGEND}\n\n", README.read_text(encoding="utf-8"))
+    lines = ",\n".join(
+        f" {json.dumps(name)}: {json.dumps(seeds)}" for name, seeds in measured.items()
+    )
+    readme = SECTION.sub(
+        lambda _: f"\n{table(measured)}\n{LEGEND}\n\n", README.read_text(encoding="utf-8")
+    )
     return {KEPT: f"{{\n{lines}\n}}\n", PAGE: HEAD + page(measured), README: readme}
 
 
 def reported(report: Path) -> Measured:
-    """Return what a report in JSON says of the cells of its run: whether each came out as predicted. A void one says nothing."""
+    """Return what a report in JSON says of the cells of its run: whether each came out as
+    predicted. A void one says nothing.
+    """
     found: Measured = {}
     for cell in json.loads(report.read_text(encoding="utf-8"))["cells"]:
         if cell.get("outcome") == "void":
             continue
-        name = "/".join(cell[part] for part in ("system", "client", "pipeline", "scenario", "semantic"))
+        name = "/".join(
+            cell[part] for part in ("system", "client", "pipeline", "scenario", "semantic")
+        )
         found.setdefault(name, {})[cell["seed"]] = cell["green"]
     return found
 
@@ -64,7 +80,12 @@ def reported(report: Path) -> Measured:
 def main(runs: list[str]) -> None:
     """Write them."""
     reports = [Path(run) for run in runs if run.endswith(".json")]
-    saved = [result for run in runs if not run.endswith(".json") for result in load_run(Path(run)).results]
+    saved = [
+        result
+        for run in runs
+        if not run.endswith(".json")
+        for result in load_run(Path(run)).results
+    ]
     measured = reduce(added, [*map(reported, reports), measured_in(saved)], kept())
     for file, text in rewritten(measured).items():
         file.write_text(text, encoding="utf-8")

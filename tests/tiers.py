@@ -1,13 +1,15 @@
 """Which tests are run when: three tiers, and a slice of the last one with each commit.
 
 - ``fast`` needs no broker, no Spark, no server, no browser and no container: ``make test-fast``.
-- ``core`` is what must hold of every commit on real systems: ``make test`` runs it behind the fast ones.
-- ``rest`` is everything else (cells of day and night, containers, the other mistakes, long tests): ``make test-all`` runs all.
+- ``core`` is what must hold of every commit on real systems: ``make test`` runs it behind the fast
+  ones.
+- ``rest`` is everything else (cells of day and night, containers, the other mistakes, long tests):
+  ``make test-all`` runs all.
 
-A test's tier follows from what it needs. ``@pytest.mark.rest`` moves one from ``core`` to ``rest``; a container's is there
-anyway.
-A **slice** is a tenth of ``rest``, cut along *units*: the cells of a scenario and seed, a test with its parameters, or a whole
-module where ``@pytest.mark.rest(together=True)`` says that its tests share what is dear.
+A test's tier follows from what it needs. ``@pytest.mark.rest`` moves one from ``core`` to ``rest``;
+a container's is there anyway. A **slice** is a tenth of ``rest``, cut along *units*: the cells of a
+scenario and seed, a test with its parameters, or a whole module where
+``@pytest.mark.rest(together=True)`` says that its tests share what is dear.
 """
 
 from __future__ import annotations
@@ -48,13 +50,24 @@ class Tier(StrEnum):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("tiers")
-    group.addoption("--tier", action="append", choices=[*Tier], help="only tests of this tier (may be repeated)")
-    group.addoption("--slice", type=int, choices=range(SLICES), metavar="N", help=f"only slice N of {SLICES} of the tier rest")
+    group.addoption(
+        "--tier", action="append", choices=[*Tier], help="only tests of this tier (may be repeated)"
+    )
+    group.addoption(
+        "--slice",
+        type=int,
+        choices=range(SLICES),
+        metavar="N",
+        help=f"only slice N of {SLICES} of the tier rest",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
-    config.addinivalue_line("markers", "rest(together=False): not run by `make test`; with together, the module is one unit")
+    config.addinivalue_line(
+        "markers",
+        "rest(together=False): not run by `make test`; with together, the module is one unit",
+    )
 
 
 @pytest.hookimpl(trylast=True)
@@ -65,7 +78,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         tiers = [Tier.REST]
     if tiers is None:
         return
-    kept = [item for item in items if tier_of(item) in tiers and number in {None, slice_of(unit_of(item))}]
+    kept = [
+        item
+        for item in items
+        if tier_of(item) in tiers and number in {None, slice_of(unit_of(item))}
+    ]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
     items[:] = kept
 
@@ -103,14 +120,16 @@ def _cell_of(item: pytest.Item) -> Cell | None:
     return None if call is None else call.params.get(_CELL)
 
 
-# --- what a commit is tested with ------------------------------------------------------------------------------------
+# --- what a commit is tested with -----------------------------------------------------------------
 
 
 def position(commit: str = "HEAD") -> int:
-    """Return a commit's place in its history: 1 for the first. It follows from the commit's id, as everything below does.
+    """Return a commit's place in its history: 1 for the first. It follows from the commit's id, as
+    everything below does.
 
-    Ids themselves would be drawn with repetition: some thirty commits to meet all ten slices, instead of ten. In a clone without
-    history, where the place is not known, it is drawn from the id all the same.
+    Ids themselves would be drawn with repetition: some thirty commits to meet all ten slices,
+    instead of ten. In a clone without history, where the place is not known, it is drawn from the
+    id all the same.
     """
     if _git("rev-parse", "--is-shallow-repository") == "true":
         return int(_git("rev-parse", commit)[:8], 16)
@@ -118,7 +137,8 @@ def position(commit: str = "HEAD") -> int:
 
 
 def due(place: int) -> tuple[int, int]:
-    """Return slice and seed that are due at a commit's place: ten commits have all slices, the next ten the next seed.
+    """Return slice and seed that are due at a commit's place: ten commits have all slices, the next
+    ten the next seed.
 
     >>> due(37), due(38), due(47)
     ((7, 4), (8, 4), (7, 5))
@@ -136,25 +156,34 @@ def chosen(names: Sequence[str], place: int, count: int = 2) -> list[str]:
 
 
 def owners(place: int) -> list[str]:
-    """Return a line for each commit that may own what a slice found: those since that slice was last due, newest first."""
+    """Return a line for each commit that may own what a slice found: those since that slice was
+    last due, newest first.
+    """
     return _git("log", "--format=%h %s", f"-{min(SLICES, place)}").splitlines()
 
 
 def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
     """Say how a slice is run again, and, where it is red, whose it may be."""
     number = config.getoption("--slice")
     if number is None:
         return
     [seed] = config.getoption("--lostack-seed") or [1]
-    terminalreporter.write_line(f"slice {number} of {SLICES}, seed {seed}; again: make slice SLICE={number} SEED={seed}")
+    terminalreporter.write_line(
+        f"slice {number} of {SLICES}, seed {seed}; again: make slice SLICE={number} SEED={seed}"
+    )
     if exitstatus:
         terminalreporter.section("who may own this")
         terminalreporter.write_line(
-            f"Slice {number} was due {SLICES} commits ago; where that commit was tested, one of these owns what is red:"
+            f"Slice {number} was due {SLICES} commits ago; where that commit was tested, one of "
+            "these owns what is red:"
         )
         for line in owners(position()):
             terminalreporter.write_line(f"  {line}")

@@ -1,7 +1,9 @@
-"""Where the time goes: ``pytest --times FILE`` writes a table of minutes and processor time, by folder, file and test.
+"""Where the time goes: ``pytest --times FILE`` writes a table of minutes and processor time, by
+folder, file and test.
 
-Processor time is that of the whole machine, so that brokers and JVMs count which outlive a test: run it with nothing beside it.
-Under pytest-xdist several tests run at once: there it is that of the worker, and of what it has started and buried.
+Processor time is that of the whole machine, so that brokers and JVMs count which outlive a test:
+run it with nothing beside it. Under pytest-xdist several tests run at once: there it is that of the
+worker, and of what it has started and buried.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _BEGAN = pytest.StashKey[tuple[float, float]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    parser.getgroup("tiers").addoption("--times", type=Path, metavar="FILE", help="write there where the time went")
+    parser.getgroup("tiers").addoption(
+        "--times", type=Path, metavar="FILE", help="write there where the time went"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,7 +61,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take over what a worker tells."""
-    node.config.stash[_SPENT].update({test: tuple(spent) for test, spent in node.workeroutput.get("spent", {}).items()})
+    node.config.stash[_SPENT].update(
+        {test: tuple(spent) for test, spent in node.workeroutput.get("spent", {}).items()}
+    )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -69,21 +75,32 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def table(spent: Mapping[str, tuple[float, float]]) -> str:
-    """Return seconds and processor seconds by folder and file, and of the dearest tests, as Markdown.
+    """Return seconds and processor seconds by folder and file, and of the dearest tests, as
+    Markdown.
 
     >>> print(table({"tests/a/test_b.py::test_c": (2.0, 3.0), "tests/a/test_b.py::test_d": (1.0, 0.5)}).splitlines()[2])
     | tests/a | 2 | 3.0 | 3.5 |
     """
     lines: list[str] = []
-    ways: Mapping[str, Callable[[str], str]] = {"folder": lambda file: file.rpartition("/")[0] or file, "file": lambda file: file}
+    ways: Mapping[str, Callable[[str], str]] = {
+        "folder": lambda file: file.rpartition("/")[0] or file,
+        "file": lambda file: file,
+    }
     for title, of in ways.items():
         sums: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
         for test, (seconds, cpu) in spent.items():
             for at, more in enumerate((1, seconds, cpu)):
                 sums[of(test.partition("::")[0])][at] += more
-        lines += ["", f"| {title} | tests | seconds | processor seconds |", "| --- | --- | --- | --- |"]
+        lines += [
+            "",
+            f"| {title} | tests | seconds | processor seconds |",
+            "| --- | --- | --- | --- |",
+        ]
         ordered = sorted(sums.items(), key=lambda row: -row[1][2])
-        lines += [f"| {name} | {count:.0f} | {seconds:.1f} | {cpu:.1f} |" for name, (count, seconds, cpu) in ordered]
+        lines += [
+            f"| {name} | {count:.0f} | {seconds:.1f} | {cpu:.1f} |"
+            for name, (count, seconds, cpu) in ordered
+        ]
     dearest = sorted(spent.items(), key=lambda row: -row[1][1])[:MOST_TESTS]
     lines += ["", "| test | seconds | processor seconds |", "| --- | --- | --- |"]
     lines += [f"| {test} | {seconds:.1f} | {cpu:.1f} |" for test, (seconds, cpu) in dearest]

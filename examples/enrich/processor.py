@@ -1,4 +1,6 @@
-"""Read orders, add their price, write them to another topic, in one transaction with their position."""
+"""Read orders, add their price, write them to another topic, in one transaction with their
+position.
+"""
 
 import json
 import os
@@ -29,5 +31,7 @@ while True:
     order = json.loads(message.value()) | {"price": 10}
     producer.begin_transaction()
     producer.produce("priced", json.dumps(order), key=message.key())
-    producer.send_offsets_to_transaction(consumer.position(consumer.assignment()), consumer.consumer_group_metadata())
+    producer.send_offsets_to_transaction(
+        consumer.position(consumer.assignment()), consumer.consumer_group_metadata()
+    )
     producer.commit_transaction()

@@ -1,4 +1,6 @@
-"""Record every order that is committed once, however often it is delivered. Knows nothing of lostack."""
+"""Record every order that is committed once, however often it is delivered. Knows nothing of
+lostack.
+"""
 
 import json
 import os
@@ -28,5 +30,7 @@ while True:
         continue
     order = json.loads(message.value())
     with database:
-        database.execute("INSERT OR IGNORE INTO orders VALUES (?, ?)", (order["order"], order["customer"]))
+        database.execute(
+            "INSERT OR IGNORE INTO orders VALUES (?, ?)", (order["order"], order["customer"])
+        )
     consumer.commit(message, asynchronous=False)

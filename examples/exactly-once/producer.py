@@ -6,7 +6,9 @@ import sys
 
 from confluent_kafka import Producer
 
-producer = Producer({"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"], "transactional.id": "orders"})
+producer = Producer(
+    {"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"], "transactional.id": "orders"}
+)
 producer.init_transactions()
 for line in sys.stdin:
     order = json.loads(line)

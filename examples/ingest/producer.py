@@ -1,4 +1,6 @@
-"""Take orders by HTTP and send each to a topic; answer when it is stored. Knows nothing of lostack."""
+"""Take orders by HTTP and send each to a topic; answer when it is stored. Knows
+nothing of lostack.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""Record every invoice in a database, each message of the broker's once, then acknowledge it. Knows nothing of lostack."""
+"""Record every invoice in a database, each message of the broker's once, then acknowledge it. Knows
+nothing of lostack.
+"""
 
 import json
 import os
@@ -34,7 +36,12 @@ connection.connect(wait=True)
 connection.subscribe("/queue/invoices", id="1", ack="client-individual")
 while True:
     message = inbox.messages.get()
-    name = message.headers["message-id"].rpartition(",")[2]  # before the comma stands who was given it
+    name = message.headers["message-id"].rpartition(",")[
+        2
+    ]  # before the comma stands who was given it
     with database:
-        database.execute("INSERT OR IGNORE INTO invoices VALUES (?, ?)", (json.loads(message.body)["invoice"], name))
+        database.execute(
+            "INSERT OR IGNORE INTO invoices VALUES (?, ?)",
+            (json.loads(message.body)["invoice"], name),
+        )
     connection.ack(message.headers["ack"])

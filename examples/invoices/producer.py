@@ -1,4 +1,6 @@
-"""Read invoices from standard input, one JSON object a line, and send each to a queue. Knows nothing of lostack."""
+"""Read invoices from standard input, one JSON object a line, and send each to a queue. Knows
+nothing of lostack.
+"""
 
 import json
 import os
@@ -31,7 +33,10 @@ connection = stomp.Connection12([(host, int(port))])
 connection.set_listener("", receipts)
 connection.connect(wait=True)
 for number, line in enumerate(sys.stdin):
-    named = {"persistent": "true", "_AMQ_DUPL_ID": json.loads(line)["invoice"]}  # which the broker takes no second time
+    named = {
+        "persistent": "true",
+        "_AMQ_DUPL_ID": json.loads(line)["invoice"],
+    }  # which the broker takes no second time
     connection.send("/queue/invoices", line.strip(), headers=named, receipt=str(number))
     receipts.said.get(timeout=60)
 receipts.ending = True

@@ -11,9 +11,11 @@ database = sqlite3.connect(sys.argv[1])
 database.execute("CREATE TABLE IF NOT EXISTS letters (number TEXT)")
 client = pulsar.Client(f"pulsar://{os.environ['BROKER']}")
 consumer = client.subscribe(
-    "persistent://public/default/letters", "archive", consumer_type=pulsar.ConsumerType.Shared,
+    "persistent://public/default/letters",
+    "archive",
+    consumer_type=pulsar.ConsumerType.Shared,
     initial_position=pulsar.InitialPosition.Earliest,
-)  # fmt: skip
+)
 while True:
     message = consumer.receive()
     with database:

@@ -1,4 +1,6 @@
-"""Read letters from standard input, one JSON object a line, and send each to a topic of Pulsar. Knows nothing of lostack."""
+"""Read letters from standard input, one JSON object a line, and send each to a topic of Pulsar.
+Knows nothing of lostack.
+"""
 
 import os
 import sys

@@ -1,4 +1,6 @@
-"""Read orders from standard input, one JSON object a line, and send each to a topic. Knows nothing of lostack."""
+"""Read orders from standard input, one JSON object a line, and send each to a topic. Knows nothing
+of lostack.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""Read parcels from standard input, one JSON object a line, and send each to a queue. Knows nothing of lostack."""
+"""Read parcels from standard input, one JSON object a line, and send each to a queue. Knows nothing
+of lostack.
+"""
 
 import os
 import queue
@@ -30,7 +32,9 @@ connection = stomp.Connection12([(host, int(port))])
 connection.set_listener("", receipts)
 connection.connect(wait=True)
 for number, line in enumerate(sys.stdin):
-    connection.send("/queue/parcels", line.strip(), headers={"persistent": "true"}, receipt=str(number))
+    connection.send(
+        "/queue/parcels", line.strip(), headers={"persistent": "true"}, receipt=str(number)
+    )
     receipts.said.get(timeout=60)
 receipts.ending = True
 connection.disconnect()

@@ -1,4 +1,6 @@
-"""Write every reading into a Parquet file of its own, then commit its position. Knows nothing of lostack."""
+"""Write every reading into a Parquet file of its own, then commit its position. Knows nothing of
+lostack.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""Record every order in a database, and commit its position after that, or before. Knows nothing of lostack."""
+"""Record every order in a database, and commit its position after that, or before. Knows nothing of
+lostack.
+"""
 
 import json
 import sqlite3
@@ -9,7 +11,9 @@ from settings import CLIENT
 
 database = sqlite3.connect(sys.argv[1])
 database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
-consumer = Consumer({**CLIENT, "group.id": "billing", "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+consumer = Consumer(
+    {**CLIENT, "group.id": "billing", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+)
 consumer.subscribe(["orders"])
 hasty = "--commit-first" in sys.argv
 while True:

@@ -1,4 +1,6 @@
-"""Read orders from standard input, one JSON object a line, and send each to a topic. Knows nothing of lostack."""
+"""Read orders from standard input, one JSON object a line, and send each to a topic. Knows nothing
+of lostack.
+"""
 
 import json
 import sys
@@ -16,5 +18,7 @@ def told(error, _message):
 producer = Producer({**CLIENT, "acks": "all"})
 for line in sys.stdin:
     order = json.loads(line)
-    producer.produce("orders", line.strip().encode(), key=order["customer"].encode(), on_delivery=told)
+    producer.produce(
+        "orders", line.strip().encode(), key=order["customer"].encode(), on_delivery=told
+    )
     producer.flush()

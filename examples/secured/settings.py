@@ -1,4 +1,6 @@
-"""How these programs come to their brokers: by their environment, as twelve factors have it. Knows nothing of lostack."""
+"""How these programs come to their brokers: by their environment, as twelve factors have it. Knows
+nothing of lostack.
+"""
 
 import os
 

@@ -1,4 +1,6 @@
-"""Prices every order, from topic to topic, with PySpark Structured Streaming. Knows nothing of lostack."""
+"""Prices every order, from topic to topic, with PySpark Structured Streaming. Knows nothing of
+lostack.
+"""
 
 import os
 import sys
@@ -16,7 +18,9 @@ orders = (
     .load()
 )
 order = col("value").cast("string")
-priced = orders.select("key", concat(lit('{"price": '), length(order), lit(', "of": '), order, lit("}")).alias("value"))
+priced = orders.select(
+    "key", concat(lit('{"price": '), length(order), lit(', "of": '), order, lit("}")).alias("value")
+)
 query = (
     priced.writeStream.format("kafka")
     .option("kafka.bootstrap.servers", broker)

@@ -21,7 +21,10 @@ for message in consumer:
     payment = json.loads(message.value)
     with database:
         database.execute(
-            "INSERT INTO totals VALUES (?, ?) ON CONFLICT (customer) DO UPDATE SET cents = cents + excluded.cents",
+            (
+                "INSERT INTO totals VALUES (?, ?) ON CONFLICT (customer) DO UPDATE SET cents = "
+                "cents + excluded.cents"
+            ),
             (payment["customer"], payment["cents"]),
         )
         database.execute("INSERT INTO booked VALUES (?)", (payment["cents"],))

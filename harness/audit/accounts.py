@@ -1,7 +1,8 @@
-"""The account of many cells on Spark: the rules of :mod:`harness.judge.accounting`, by ``groupBy(cell).applyInPandas``.
+"""The account of many cells on Spark: the rules of :mod:`harness.judge.accounting`, by
+``groupBy(cell).applyInPandas``.
 
-A shard is a cell, because every rule looks at one whole cell. One process accounts for a run cell by cell; Spark accounts for the
-cells of many runs in parallel, with the same functions.
+A shard is a cell, because every rule looks at one whole cell. One process accounts for a run cell
+by cell; Spark accounts for the cells of many runs in parallel, with the same functions.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ TYPES: Final = {"b": "boolean", "i": "long", "u": "long", "f": "double", "O": "s
 def cells_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
     """Account for every cell below ``folders``: one row per cell.
 
-    Columns: ``cell`` (its folder), the counts of the report, ``cut_lines`` and ``damaged_lines`` of its history.
+    Columns: ``cell`` (its folder), the counts of the report, ``cut_lines`` and ``damaged_lines`` of
+    its history.
     """
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in _kinds(_cell_row("", account([]), 0, 0)).items())
+    schema = ", ".join(
+        f"`{name}` {kind}" for name, kind in _kinds(_cell_row("", account([]), 0, 0)).items()
+    )
 
     def of_cell(files: pd.DataFrame) -> pd.DataFrame:
         folder, found, cut, damaged = _account(files)
@@ -43,8 +47,12 @@ def cells_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
 
 
 def records_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
-    """Account for every cell below ``folders``: one row per offered record, as in :class:`~harness.judge.accounting.Account`."""
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in _kinds(_record_rows("", account([]))).items())
+    """Account for every cell below ``folders``: one row per offered record, as in
+    :class:`~harness.judge.accounting.Account`.
+    """
+    schema = ", ".join(
+        f"`{name}` {kind}" for name, kind in _kinds(_record_rows("", account([]))).items()
+    )
 
     def of_cell(files: pd.DataFrame) -> pd.DataFrame:
         folder, found, _, _ = _account(files)
@@ -54,31 +62,48 @@ def records_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
 
 
 def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
-    """Read each file of the histories whole, because only then a line cut by a crash differs from a damaged one."""
+    """Read each file of the histories whole, because only then a line cut by a crash differs from a
+    damaged one.
+    """
     wanted = f"{{*.jsonl,{PLAN_FILE}}}"
-    reader = spark.read.format("binaryFile").option("pathGlobFilter", wanted).option("recursiveFileLookup", "true")
+    reader = (
+        spark.read.format("binaryFile")
+        .option("pathGlobFilter", wanted)
+        .option("recursiveFileLookup", "true")
+    )
     files = reader.load([str(folder.absolute()) for folder in folders]).select("path", "content")
     return files.withColumn("folder", f.regexp_extract("path", CELL_FOLDER, 1))
 
 
 def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:
-    """Return the folder of one cell, its account, and how many lines of its history are cut and damaged."""
+    """Return the folder of one cell, its account, and how many lines of its history are cut and
+    damaged.
+    """
     named = files.assign(name=files["path"].str.rsplit("/", n=1).str[-1]).sort_values("path")
     plans = named.loc[named["name"] == PLAN_FILE, "content"]
     cell = json.loads(plans.iloc[0])["id"] if len(plans) else None
     lines = named[named["name"] != PLAN_FILE]
     history = parse_history(zip(lines["name"], lines["content"], strict=True), cell)
-    return str(files["folder"].iloc[0]), account(history.events), len(history.cut_lines), len(history.damage)
+    return (
+        str(files["folder"].iloc[0]),
+        account(history.events),
+        len(history.cut_lines),
+        len(history.damage),
+    )
 
 
 def _cell_row(folder: str, found: Account, cut: int, damaged: int) -> pd.DataFrame:
-    return pd.DataFrame([{"cell": folder, **found.counts, "cut_lines": cut, "damaged_lines": damaged}])
+    return pd.DataFrame(
+        [{"cell": folder, **found.counts, "cut_lines": cut, "damaged_lines": damaged}]
+    )
 
 
 def _record_rows(folder: str, found: Account) -> pd.DataFrame:
     rows = found.records.assign(cell=folder)
     for name in ("state", "last_hop"):
-        rows[name] = rows[name].map(lambda word: None if word is None else str(word)).astype("object")
+        rows[name] = (
+            rows[name].map(lambda word: None if word is None else str(word)).astype("object")
+        )
     return rows
 
 

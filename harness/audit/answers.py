@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 HEAD: Final = struct.Struct(">ihii")
 """Throttle time, error, session, number of topics."""
 PART: Final = struct.Struct(">ihqqqi")
-"""Partition, error, high watermark, last stable offset, start of the log, number of aborted transactions."""
+"""Partition, error, high watermark, last stable offset, start of the log, number of aborted
+transactions.
+"""
 ABORTED: Final = struct.Struct(">qq")
 REST: Final = struct.Struct(">ii")
 """Preferred read replica, length of the records."""
@@ -22,7 +24,8 @@ LENGTH: Final = struct.Struct(">h")
 
 
 class Fetched(NamedTuple):
-    """The result of a fetch of one partition: an error, or records, which are in ``data`` from ``at`` to ``end``.
+    """The result of a fetch of one partition: an error, or records, which are in ``data`` from
+    ``at`` to ``end``.
 
     ``aborted`` are (first offset, producer id) of aborted transactions.
     """
@@ -68,5 +71,7 @@ def _part(data: Octets, end: int) -> Fetched:
     _, size = REST.unpack_from(data, at)
     at += REST.size
     if at + max(size, 0) > end:
-        raise ConnectionError("the broker gave an answer that is shorter than its length field says")
+        raise ConnectionError(
+            "the broker gave an answer that is shorter than its length field says"
+        )
     return Fetched(error, producers, data, at, at + max(size, 0))

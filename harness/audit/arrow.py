@@ -1,4 +1,6 @@
-"""Arrow without pandas: Arrow would import pandas at its first number, which takes a second of CPU."""
+"""Arrow without pandas: Arrow would import pandas at its first number, which takes a
+second of CPU.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class _Nowhere:
 
 
 def leave_pandas() -> None:
-    """Let Arrow look for pandas once without finding it. Arrow looks again, and finds it, when it must make a pandas table."""
+    """Let Arrow look for pandas once without finding it. Arrow looks again, and finds it, when it
+    must make a pandas table.
+    """
     if "pandas" in sys.modules:
         return
     nowhere: Any = _Nowhere()

@@ -1,4 +1,6 @@
-"""One audit, from two SPECs to findings: in this process if it can read both sides, otherwise on Spark."""
+"""One audit, from two SPECs to findings: in this process if it can read both sides, otherwise on
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,9 @@ def audit(
     here = all(can_read(side) for side in (left, right))
     if engine == "here" and not here:
         raise AuditError(
-            "only Spark can read these sides: without it lostack reads ranges, local Parquet files, and topics without "
-            "encryption or log-in, with plain patterns; use --engine spark"
+            "only Spark can read these sides: without it lostack reads ranges, local Parquet "
+            "files, and topics without encryption or log-in, with plain patterns; use --engine "
+            "spark"
         )
     if here and engine != "spark" and master is None:
         try:
@@ -58,7 +61,9 @@ def audit(
     return _on_spark(left, right, master or "local[*]", jars, say)
 
 
-def _on_spark(left: Side, right: Rows, master: str, jars: Sequence[Path], say: Callable[[str], None]) -> Findings:
+def _on_spark(
+    left: Side, right: Rows, master: str, jars: Sequence[Path], say: Callable[[str], None]
+) -> Findings:
     from harness.audit.on_spark import audit_on_spark  # noqa: PLC0415 - PySpark takes half a second to import
     from harness.audit.session import spark_session  # noqa: PLC0415
 
@@ -75,4 +80,8 @@ def _on_spark(left: Side, right: Rows, master: str, jars: Sequence[Path], say: C
 def _drivers(sides: Sequence[Rows], say: Callable[[str], None]) -> tuple[Path, ...]:
     from harness.provision.spark import ensure_driver  # noqa: PLC0415
 
-    return tuple(dict.fromkeys(jar for side in sides if side.kind == "jdbc" for jar in ensure_driver(side.at, say)))
+    return tuple(
+        dict.fromkeys(
+            jar for side in sides if side.kind == "jdbc" for jar in ensure_driver(side.at, say)
+        )
+    )

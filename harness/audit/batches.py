@@ -1,7 +1,9 @@
-"""Record batches as a broker sends them, read column by column: where in the bytes each record's key and value are.
+"""Record batches as a broker sends them, read column by column: where in the bytes each record's
+key and value are.
 
-Only the lengths of records are read one by one; everything else is computed for all records of a fetch at once. Control batches
-and batches of aborted transactions are left out, because a read-committed reader does not see them.
+Only the lengths of records are read one by one; everything else is computed for all records of a
+fetch at once. Control batches and batches of aborted transactions are left out, because a
+read-committed reader does not see them.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ Bytes: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 Octets: TypeAlias = "bytes | bytearray"
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-"""Base offset, length, leader epoch, magic, CRC, attributes, last offset's delta, two timestamps, producer id and epoch,
-base sequence, count."""
+"""Base offset, length, leader epoch, magic, CRC, attributes, last offset's delta, two timestamps,
+producer id and epoch, base sequence, count.
+"""
 BEFORE_LENGTH: Final = 12
 CHECKED_FROM: Final = 21
 MAGIC: Final = 2
@@ -48,12 +51,17 @@ PATIENCE_MOST: Final = 64
 IN_STEP: Final = 64
 """Batches side by side from which on it pays to walk through all of them at once."""
 SMALL: Final = 512
-"""Records a batch, on average, below which it pays to look for records alike in all batches at once."""
+"""Records a batch, on average, below which it pays to look for records alike in all batches at
+once.
+"""
 LOOKS: Final = (8, 64, 64, 1 << 31, 1 << 31)
-"""How many records a batch are looked at in each turn: few, to learn whether any are alike; from the 65th on an offset takes
-a byte more, and so its record does."""
+"""How many records a batch are looked at in each turn: few, to learn whether any are alike; from
+the 65th on an offset takes a byte more, and so its record does.
+"""
 PADDING: Final = bytes(64)
-"""Behind the last record, so that reading on never leaves the array: what is read there is thrown away, or found out."""
+"""Behind the last record, so that reading on never leaves the array: what is read there is thrown
+away, or found out.
+"""
 
 
 class DamagedBatchError(Exception):
@@ -61,7 +69,9 @@ class DamagedBatchError(Exception):
 
 
 class _Batch(NamedTuple):
-    """A batch with records to be read: its base offset, how many, how compressed (0: not), from where to where they stand."""
+    """A batch with records to be read: its base offset, how many, how compressed (0: not), from
+    where to where they stand.
+    """
 
     base: int
     records: int
@@ -71,7 +81,9 @@ class _Batch(NamedTuple):
 
 
 def _snappy(data: bytes) -> Octets:
-    """Decompress one block; or several, each with its length in front, as the Java client writes them behind a header."""
+    """Decompress one block; or several, each with its length in front, as the Java client writes
+    them behind a header.
+    """
     if not data.startswith(XERIAL):
         return bytes(cramjam.snappy.decompress_raw(data))
     view, at, blocks = memoryview(data), XERIAL_HEADER_BYTES, []
@@ -83,13 +95,17 @@ def _snappy(data: bytes) -> Octets:
 
 
 DECOMPRESS: Final[dict[int, Callable[[bytes], Any]]] = {
-    1: cramjam.gzip.decompress, 2: _snappy, 3: cramjam.lz4.decompress, 4: cramjam.zstd.decompress,
-}  # fmt: skip
+    1: cramjam.gzip.decompress,
+    2: _snappy,
+    3: cramjam.lz4.decompress,
+    4: cramjam.zstd.decompress,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one partition. ``data``: their bytes. Each array has one item per record; positions are within ``data``.
+    """Records of one partition. ``data``: their bytes. Each array has one item per record;
+    positions are within ``data``.
 
     A length of -1 is a null. ``headers_at``: the position of the number of headers.
     """
@@ -107,7 +123,9 @@ class Records:
 
     def column(self, name: str) -> tuple[Ints, Ints]:
         """Return the positions and lengths of the ``key`` or the ``value`` of each record."""
-        return (self.key_at, self.key_length) if name == "key" else (self.value_at, self.value_length)
+        return (
+            (self.key_at, self.key_length) if name == "key" else (self.value_at, self.value_length)
+        )
 
     def value(self) -> pa.Array:
         """Return the values, as texts that may not be UTF-8."""
@@ -147,12 +165,21 @@ class Records:
         if not len(self) or (self.offsets[0] >= first and self.offsets[-1] < end):
             return self
         good = (self.offsets >= first) & (self.offsets < end)
-        columns = (self.offsets, self.key_at, self.key_length, self.value_at, self.value_length, self.headers_at)
+        columns = (
+            self.offsets,
+            self.key_at,
+            self.key_length,
+            self.value_at,
+            self.value_length,
+            self.headers_at,
+        )
         return Records(self.data, *(column[good] for column in columns))
 
 
 def slices(data: Octets, at: Ints, length: Ints) -> pa.Array:
-    """Return slices of ``data`` as texts; a negative length gives null. The positions of the others must ascend."""
+    """Return slices of ``data`` as texts; a negative length gives null. The positions of the others
+    must ascend.
+    """
     there = length >= 0
     size = np.where(there, length, 0)
     if not there.all():
@@ -163,7 +190,8 @@ def slices(data: Octets, at: Ints, length: Ints) -> pa.Array:
         ends = np.maximum.accumulate(ends)
         at = np.where(there, at, np.concatenate([[0], ends[:-1]]))
         ends = at + size
-    # every second element is a gap between two slices: no byte is copied before the gaps are left out
+    # every second element is a gap between two slices: no byte is copied before the gaps are left
+    # out
     offsets = np.empty(2 * len(at) + 1, dtype=np.int32)
     offsets[0:-1:2], offsets[1::2] = at, ends
     offsets[-1] = ends[-1] if len(ends) else 0
@@ -175,7 +203,8 @@ def slices(data: Octets, at: Ints, length: Ints) -> pa.Array:
 
 
 def next_offset(data: Octets, at: int = 0, stop: int | None = None) -> int | None:
-    """Return the offset after the last complete batch of a fetch; ``None`` if there is no complete batch.
+    """Return the offset after the last complete batch of a fetch; ``None`` if there is no complete
+    batch.
 
     The fetch is in ``data`` from ``at`` to ``stop``.
     """
@@ -185,16 +214,24 @@ def next_offset(data: Octets, at: int = 0, stop: int | None = None) -> int | Non
         end = at + BEFORE_LENGTH + length
         if end > stop or length <= 0:
             break
-        last = int.from_bytes(data[at : at + 8], "big") + int.from_bytes(data[at + 23 : at + 27], "big") + 1
+        last = (
+            int.from_bytes(data[at : at + 8], "big")
+            + int.from_bytes(data[at + 23 : at + 27], "big")
+            + 1
+        )
         at = end
     return last
 
 
-def read(data: Octets, aborted: Iterable[tuple[int, int]], at: int = 0, stop: int | None = None) -> Records:
-    """Read the visible records of one fetch; ``aborted`` are (first offset, producer id) of aborted transactions.
+def read(
+    data: Octets, aborted: Iterable[tuple[int, int]], at: int = 0, stop: int | None = None
+) -> Records:
+    """Read the visible records of one fetch; ``aborted`` are (first offset, producer id) of aborted
+    transactions.
 
-    The fetch is in ``data`` from ``at`` to ``stop``. If there is room after it, it is read in place, and the result is valid only
-    as long as ``data`` is unchanged. An incomplete last batch is left out: it comes with the next fetch.
+    The fetch is in ``data`` from ``at`` to ``stop``. If there is room after it, it is read in
+    place, and the result is valid only as long as ``data`` is unchanged. An incomplete last batch
+    is left out: it comes with the next fetch.
 
     Raises:
         DamagedBatchError: a checksum or a length is wrong.
@@ -207,14 +244,19 @@ def read(data: Octets, aborted: Iterable[tuple[int, int]], at: int = 0, stop: in
     batches: list[_Batch] = []
     view = memoryview(data)
     while at + HEADER.size <= stop:
-        base, length, _, magic, crc, attributes, last, _, _, producer, _, _, count = HEADER.unpack_from(data, at)
+        base, length, _, magic, crc, attributes, last, _, _, producer, _, _, count = (
+            HEADER.unpack_from(data, at)
+        )
         if magic != MAGIC:
             raise NotOursToReadError(f"a batch at offset {base} has the old format {magic}")
         end = at + BEFORE_LENGTH + length
         if end > stop:
             break
         body_at = at + HEADER.size
-        if length < HEADER.size - BEFORE_LENGTH or google_crc32c.value(bytes(view[at + CHECKED_FROM : end])) != crc:
+        if (
+            length < HEADER.size - BEFORE_LENGTH
+            or google_crc32c.value(bytes(view[at + CHECKED_FROM : end])) != crc
+        ):
             raise DamagedBatchError(f"the batch at offset {base} is damaged: its checksum is wrong")
         at = end
         while pending and pending[0][0] <= base + last:
@@ -230,7 +272,9 @@ def read(data: Octets, aborted: Iterable[tuple[int, int]], at: int = 0, stop: in
 
 
 def _laid_out(data: Octets, batches: list[_Batch]) -> tuple[Octets, list[_Batch]]:
-    """Return bytes in which all bodies stand, decompressed, in order and with room behind; and where. Copied once at most."""
+    """Return bytes in which all bodies stand, decompressed, in order and with room behind; and
+    where. Copied once at most.
+    """
     if not any(batch.compression for batch in batches):
         roomy = not batches or batches[-1].end + len(PADDING) <= len(data)
         return data if roomy else b"".join([data, PADDING]), batches
@@ -248,11 +292,15 @@ def _laid_out(data: Octets, batches: list[_Batch]) -> tuple[Octets, list[_Batch]
 
 
 def _marker(body: bytes) -> int:
-    """Return the type of a control record, -1 where it has none: length, attributes, two deltas, then the key."""
+    """Return the type of a control record, -1 where it has none: length, attributes, two deltas,
+    then the key.
+    """
     view = np.frombuffer(body + PADDING, dtype=np.uint8)
     fields = _fields(view, np.array([_skip(body, 0)], dtype=np.int64))
     key_at, key_length = int(fields[1][0]), int(fields[2][0])
-    return int.from_bytes(body[key_at + 2 : key_at + 4], "big", signed=True) if key_length >= 4 else -1  # noqa: PLR2004
+    return (
+        int.from_bytes(body[key_at + 2 : key_at + 4], "big", signed=True) if key_length >= 4 else -1
+    )  # noqa: PLR2004
 
 
 def _skip(body: bytes, at: int) -> int:
@@ -267,7 +315,9 @@ def _decompressed(body: bytes, kind: int, base: int) -> Octets:
     try:
         data: Octets = DECOMPRESS[kind](body)
     except Exception as error:
-        raise DamagedBatchError(f"the batch at offset {base} cannot be decompressed: {error}") from error
+        raise DamagedBatchError(
+            f"the batch at offset {base} cannot be decompressed: {error}"
+        ) from error
     return data
 
 
@@ -279,17 +329,21 @@ def _records(data: Octets, batches: list[_Batch]) -> Records:
     for batch, at in zip(batches, reached, strict=True):
         if at != batch.end:
             raise DamagedBatchError(
-                f"the batch at offset {batch.base} is damaged: its records end {at - batch.end} bytes behind it"
+                f"the batch at offset {batch.base} is damaged: its records end {at - batch.end} "
+                "bytes behind it"
             )
     deltas, key_at, key_length, value_at, value_length, headers_at = _fields(_view(data), places)
     if bool((headers_at >= ends).any()):
         raise DamagedBatchError("a record's parts are longer than it")
-    offsets = np.repeat(np.array([batch.base for batch in batches], dtype=np.int64), counts) + deltas
+    offsets = (
+        np.repeat(np.array([batch.base for batch in batches], dtype=np.int64), counts) + deltas
+    )
     return Records(data, offsets, key_at, key_length, value_at, value_length, headers_at)
 
 
 def _in_runs(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
-    """Find what :func:`_one_by_one` finds: in all batches at once the records that are as long as the first of those left.
+    """Find what :func:`_one_by_one` finds: in all batches at once the records that are as long as
+    the first of those left.
 
     It goes on for as long as that is worth it; what is left of the batches then is walked through.
     """
@@ -319,7 +373,9 @@ def _in_runs(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, 
 
 
 def _run(view: Bytes, at: Ints, most: Ints, rows: Ints, found: tuple[Ints, Ints]) -> Ints:
-    """Note from each place on the records that begin with the same bytes, and so are of one size; return how many they are."""
+    """Note from each place on the records that begin with the same bytes, and so are of one size;
+    return how many they are.
+    """
     length, behind = _varints(view, at)
     width = behind - at
     size = np.maximum(width + length, 1)
@@ -328,7 +384,9 @@ def _run(view: Bytes, at: Ints, most: Ints, rows: Ints, found: tuple[Ints, Ints]
     position = np.repeat(at, many) + step * np.repeat(size, many)
     same = view[position] == np.repeat(view[at], many)
     for place in range(1, int(width.max())):
-        same &= (view[position + place] == np.repeat(view[at + place], many)) | np.repeat(width <= place, many)
+        same &= (view[position + place] == np.repeat(view[at + place], many)) | np.repeat(
+            width <= place, many
+        )
     odd = np.flatnonzero(~same)
     begin = np.cumsum(many) - many
     first = np.append(odd, len(same))[np.searchsorted(odd, begin)]
@@ -349,10 +407,11 @@ def _counted_up(first: Ints, many: Ints) -> Ints:
 
 
 def _one_by_one(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
-    """Return where each record begins behind its length, and ends; and where the last one of each batch ends.
+    """Return where each record begins behind its length, and ends; and where the last one of each
+    batch ends.
 
-    Where one record is as long as the one before, those behind are looked at in one go for as long as that holds; where
-    that was no gain, not again for some records.
+    Where one record is as long as the one before, those behind are looked at in one go for as long
+    as that holds; where that was no gain, not again for some records.
     """
     view = _view(data)
     places = np.empty(sum(counts), dtype=np.int64)
@@ -397,7 +456,9 @@ def _one_by_one(data: Octets, starts: list[int], counts: list[int]) -> tuple[Int
 
 
 def _alike(view: Bytes, head: bytes, at: int, size: int, most: int) -> int:
-    """Return how many records, from a place on, begin with the same bytes, and so are of one size. Looks at a few at first."""
+    """Return how many records, from a place on, begin with the same bytes, and so are of one size.
+    Looks at a few at first.
+    """
     alike, some = 0, FIRST_LOOK
     while True:
         many = min(some, most - alike, (len(view) - VARINT_BYTES - at) // size + 1 - alike)
@@ -414,7 +475,9 @@ def _alike(view: Bytes, head: bytes, at: int, size: int, most: int) -> int:
 
 
 def _in_step(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
-    """Find what :func:`_one_by_one` finds: the first records of all batches, then the second ones, and so on."""
+    """Find what :func:`_one_by_one` finds: the first records of all batches, then the second ones,
+    and so on.
+    """
     view, many = _view(data), np.array(counts, dtype=np.int64)
     order = np.argsort(-many, kind="stable")  # whoever still has records stands in front
     at = np.array(starts, dtype=np.int64)[order]
@@ -434,7 +497,9 @@ def _in_step(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, 
 
 
 def _fields(view: Bytes, at: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
-    """Return of each record: its offset's delta, place and length of its key and of its value, place of its headers."""
+    """Return of each record: its offset's delta, place and length of its key and of its value,
+    place of its headers.
+    """
     at = _past_varints(view, at + 1)  # attributes; then the timestamp
     deltas, at = _varints(view, at)
     key_length, key_at = _varints(view, at)

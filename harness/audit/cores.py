@@ -1,4 +1,6 @@
-"""Work on every core: forked processes, each doing one task at a time, that end with this process."""
+"""Work on every core: forked processes, each doing one task at a time, that end with
+this process.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,17 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG: Final = 1
 PIPE_BYTES: Final = 1 << 20
-"""What a process may have said before it is listened to: else it would wait while its last word is thought about."""
+"""What a process may have said before it is listened to: else it would wait while its last word is
+thought about.
+"""
 ITEM, END, FAILED = "item", "end", "failed"
 ENDS_WITHIN_S: Final = 10.0
 
 
 class Cores:
-    """Worker processes, one for each core that this process may use; each does one task at a time."""
+    """Worker processes, one for each core that this process may use; each does one
+    task at a time.
+    """
 
     def __init__(self, count: int | None = None) -> None:
         context = multiprocessing.get_context("fork")
@@ -55,8 +61,11 @@ class Cores:
             results.close()
         self._workers = []
 
-    def done(self, work: Callable[..., Iterable[Any]], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """Yield the items of ``work(*task)`` for each task, with the task's number, in the order of the tasks.
+    def done(
+        self, work: Callable[..., Iterable[Any]], tasks: Sequence[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the items of ``work(*task)`` for each task, with the task's number, in the order of
+        the tasks.
 
         Items of a later task are kept in memory until its turn.
 
@@ -100,7 +109,9 @@ class Cores:
             process.join(ENDS_WITHIN_S)
             code = process.exitcode
             how = f"signal {-code}" if code is not None and code < 0 else f"code {code}"
-            raise AuditError(f"a process of the audit died ({how}); if memory was short, use --engine spark") from None
+            raise AuditError(
+                f"a process of the audit died ({how}); if memory was short, use --engine spark"
+            ) from None
         return word, item
 
 

@@ -1,7 +1,9 @@
-"""The extent of a topic, from its brokers: the offsets to read, and the reasons why they may not be all. It needs no JVM.
+"""The extent of a topic, from its brokers: the offsets to read, and the reasons why they may not be
+all. It needs no JVM.
 
-The offsets are fixed before the first pass, so that every pass reads the same records. Records that a read-committed reader
-cannot see, and records that were deleted, are reported as doubts and not counted as lost.
+The offsets are fixed before the first pass, so that every pass reads the same records. Records that
+a read-committed reader cannot see, and records that were deleted, are reported as doubts and not
+counted as lost.
 """
 
 from __future__ import annotations
@@ -71,11 +73,22 @@ class Extent:
 
 
 def extent_from(
-    topic: str, starts: Mapping[int, int], stable: Mapping[int, int], ends: Mapping[int, int], *, compacted: bool
+    topic: str,
+    starts: Mapping[int, int],
+    stable: Mapping[int, int],
+    ends: Mapping[int, int],
+    *,
+    compacted: bool,
 ) -> Extent:
-    """Return the extent, given for each partition the first offset, the last stable offset and the end of the log."""
+    """Return the extent, given for each partition the first offset, the last stable offset and the
+    end of the log.
+    """
     doubts = [
-        *(f"partition {p} of {topic} begins at offset {at}: earlier records were deleted" for p, at in starts.items() if at > 0),
+        *(
+            f"partition {p} of {topic} begins at offset {at}: earlier records were deleted"
+            for p, at in starts.items()
+            if at > 0
+        ),
         *(
             f"partition {p} of {topic} has {ends[p] - at} offsets behind an open transaction"
             for p, at in stable.items()
@@ -108,7 +121,9 @@ def extent_by_brokers(side: Rows) -> Extent:
 
     try:
         within_s = ANSWER_WITHIN_MS / 1000
-        return wait_until(asked, within_s=within_s, because="the brokers' answers", poll_s=ASK_AGAIN_S)
+        return wait_until(
+            asked, within_s=within_s, because="the brokers' answers", poll_s=ASK_AGAIN_S
+        )
     except WaitTimeoutError:
         raise AuditError(f"cannot read {shown(side.text)}: {said}") from None
 
@@ -122,8 +137,12 @@ def _extent(side: Rows) -> Extent:
         need(link, METADATA, LIST_OFFSETS, DESCRIBE_CONFIGS)
         told = link.ask(metadata_request(side.topic), metadata)
         _sound(side, told.error)
-        # whether old copies of a key may be removed; not known where the configuration may not be read
-        compacted = any("compact" in value for value in link.ask(config_request(side.topic, POLICY), config_values))
+        # whether old copies of a key may be removed; not known where the configuration may not be
+        # read
+        compacted = any(
+            "compact" in value
+            for value in link.ask(config_request(side.topic, POLICY), config_values)
+        )
     led: dict[tuple[str, int], list[int]] = {}
     for partition, leader in told.partitions:
         if leader not in told.brokers:
@@ -163,12 +182,16 @@ def _sound(side: Rows, code: int) -> None:
     raise _NotYetError(name)
 
 
-def _offsets(side: Rows, led: Mapping[tuple[str, int], Iterable[int]], *, time: int, isolation: int) -> dict[int, int]:
+def _offsets(
+    side: Rows, led: Mapping[tuple[str, int], Iterable[int]], *, time: int, isolation: int
+) -> dict[int, int]:
     """Ask each leader for an offset of each of its partitions."""
     found: dict[int, int] = {}
     for (host, port), partitions in led.items():
         with contextlib.closing(Link(host, port)) as link:
-            answer = link.ask(offsets_request(side.topic, partitions, time=time, isolation=isolation), offsets)
+            answer = link.ask(
+                offsets_request(side.topic, partitions, time=time, isolation=isolation), offsets
+            )
         for partition, error, offset in answer:
             _sound(side, error)
             found[partition] = offset

@@ -10,7 +10,9 @@ ELSEWHERE: Final = "use --engine spark"
 
 
 class AuditError(EnvironmentFailure):
-    """A side cannot be read, or cannot be read here; the message is one line that says which, why, and what to do."""
+    """A side cannot be read, or cannot be read here; the message is one line that says which, why,
+    and what to do.
+    """
 
 
 class OutgrownError(AuditError):
@@ -18,4 +20,6 @@ class OutgrownError(AuditError):
 
 
 class NotOursToReadError(Exception):
-    """Something that only the Java client can read: the audit runs again with Spark's own connector."""
+    """Something that only the Java client can read: the audit runs again with Spark's own
+    connector.
+    """

@@ -1,7 +1,8 @@
-"""Reads one partition of a topic directly from its leader, for listeners without encryption or log-in.
+"""Reads one partition of a topic directly from its leader, for listeners without encryption or
+log-in.
 
-The next fetch is requested before the current one is read. Everything else (encryption, log-in, brokers before Kafka 2.3) is
-left to Spark's own connector.
+The next fetch is requested before the current one is read. Everything else (encryption, log-in,
+brokers before Kafka 2.3) is left to Spark's own connector.
 """
 
 from __future__ import annotations
@@ -26,14 +27,23 @@ if TYPE_CHECKING:
 WAIT_MS: Final = 500
 ASK_AGAIN_S: Final = 0.2
 MOVED: Final = {
-    "NotLeaderForPartitionError", "LeaderNotAvailableError", "UnknownTopicOrPartitionError", "ReplicaNotAvailableError",
-    "FencedLeaderEpochError", "UnknownLeaderEpochError", "KafkaStorageError", "OffsetNotAvailableError", "UnknownServerError",
+    "NotLeaderForPartitionError",
+    "LeaderNotAvailableError",
+    "UnknownTopicOrPartitionError",
+    "ReplicaNotAvailableError",
+    "FencedLeaderEpochError",
+    "UnknownLeaderEpochError",
+    "KafkaStorageError",
+    "OffsetNotAvailableError",
+    "UnknownServerError",
     "UnknownTopicIdError",
-}  # fmt: skip
+}
 
 
 class Stretch(NamedTuple):
-    """The offsets of one partition to read, from ``first`` to before ``end``; ``servers`` are host:port, separated by commas."""
+    """The offsets of one partition to read, from ``first`` to before ``end``; ``servers`` are
+    host:port, separated by commas.
+    """
 
     servers: str
     topic: str
@@ -51,7 +61,8 @@ class _Moved(Exception):  # noqa: N818 - no error: asked elsewhere
 
 
 def fetched(stretch: Stretch) -> Iterator[Records]:
-    """Yield the committed records of a stretch, in order, some megabytes at a time. Each item is valid until the next one.
+    """Yield the committed records of a stretch, in order, some megabytes at a time. Each item is
+    valid until the next one.
 
     Raises:
         UnreadableError: the stretch cannot be read completely.
@@ -94,13 +105,18 @@ def _await_answer(stretch: Stretch, at: int) -> None:
         return True
 
     try:
-        wait_until(answers, within_s=PATIENCE_S, because="a leader that answers", poll_s=ASK_AGAIN_S)
+        wait_until(
+            answers, within_s=PATIENCE_S, because="a leader that answers", poll_s=ASK_AGAIN_S
+        )
     except WaitTimeoutError:
         raise _given_up(stretch, at, said) from None
 
 
 def _given_up(stretch: Stretch, at: int, why: str) -> UnreadableError:
-    return UnreadableError(f"partition {stretch.partition} of {stretch.topic} cannot be read from offset {at} on: {why}")
+    return UnreadableError(
+        f"partition {stretch.partition} of {stretch.topic} cannot be read from offset {at} on: "
+        f"{why}"
+    )
 
 
 def _part(link: Link, stretch: Stretch, at: int) -> Fetched:
@@ -112,7 +128,9 @@ def _part(link: Link, stretch: Stretch, at: int) -> Fetched:
 
 
 def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Records, int]]:
-    """Yield records from an offset on, each with the offset after it, until this broker returns none for PATIENCE_S seconds."""
+    """Yield records from an offset on, each with the offset after it, until this broker returns
+    none for PATIENCE_S seconds.
+    """
     link.send(_request(stretch, at))
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -129,7 +147,9 @@ def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Record
         try:
             records = read(part.data, part.aborted, part.at, part.end).between(begin, stretch.end)
         except DamagedBatchError as error:
-            raise UnreadableError(f"partition {stretch.partition} of {stretch.topic}: {error}") from None
+            raise UnreadableError(
+                f"partition {stretch.partition} of {stretch.topic}: {error}"
+            ) from None
         yield records, at
         if at >= stretch.end:
             return
@@ -145,11 +165,15 @@ def _refused(code: int, stretch: Stretch, at: int) -> None:
         raise _Moved(name)
     if name == "OffsetOutOfRangeError":
         name = "it is gone (retention), or was never there"
-    raise UnreadableError(f"partition {stretch.partition} of {stretch.topic} cannot be read at offset {at}: {name}")
+    raise UnreadableError(
+        f"partition {stretch.partition} of {stretch.topic} cannot be read at offset {at}: {name}"
+    )
 
 
 def _request(stretch: Stretch, at: int) -> Request:
-    return fetch_request(stretch.topic, stretch.partition, at, wait_ms=WAIT_MS, most_bytes=FETCH_BYTES)
+    return fetch_request(
+        stretch.topic, stretch.partition, at, wait_ms=WAIT_MS, most_bytes=FETCH_BYTES
+    )
 
 
 def _leader(stretch: Stretch) -> Link:
@@ -176,7 +200,9 @@ def _leader(stretch: Stretch) -> Link:
     try:
         return wait_until(connected, within_s=PATIENCE_S, because="a leader", poll_s=ASK_AGAIN_S)
     except WaitTimeoutError:
-        raise UnreadableError(f"partition {stretch.partition} of {stretch.topic} cannot be read: {said}") from None
+        raise UnreadableError(
+            f"partition {stretch.partition} of {stretch.topic} cannot be read: {said}"
+        ) from None
 
 
 def _asked(link: Link, stretch: Stretch) -> tuple[str, int] | None:

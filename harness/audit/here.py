@@ -1,4 +1,6 @@
-"""The audit in this process, without Spark: of numbered ranges, Parquet files and topics. Memory is bounded."""
+"""The audit in this process, without Spark: of numbered ranges, Parquet files and topics. Memory is
+bounded.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Reader(Protocol):
         ...
 
     def count(self, *, ordered: bool, phantoms: Mapping[str, Ints] | None = None) -> Counted:
-        """Count the rows. ``ordered``: check their order, too; ``phantoms`` (by key) are left out of the order."""
+        """Count the rows. ``ordered``: check their order, too; ``phantoms`` (by key) are left out
+        of the order.
+        """
         ...
 
     def unread(self, rows: int) -> Unreadable:
@@ -46,7 +50,9 @@ class Reader(Protocol):
         ...
 
     def with_origins(self, found: Findings, twice: list[tuple[str, Ints]]) -> Findings:
-        """Split the duplicates into stored twice and recorded twice. ``twice``: by key, the duplicated numbers."""
+        """Split the duplicates into stored twice and recorded twice. ``twice``: by key, the
+        duplicated numbers.
+        """
         ...
 
 
@@ -108,16 +114,24 @@ def _compared(offered: Side, left: Reader | None, arrived: Rows, right: Reader) 
         gathering.reordered = right.count(ordered=True, phantoms=phantoms).reordered
     told = right.with_origins(gathering.findings(ordered=arrived.ordered), twice)
     return replace(
-        told, examples=right.examples(gathering), unread_arrived=right.unread(there.unreadable), unseen=right.doubts,
-        unread_offered=Unreadable() if left is None else left.unread(unknown), unknown=() if left is None else left.doubts,
-    )  # fmt: skip
+        told,
+        examples=right.examples(gathering),
+        unread_arrived=right.unread(there.unreadable),
+        unseen=right.doubts,
+        unread_offered=Unreadable() if left is None else left.unread(unknown),
+        unknown=() if left is None else left.doubts,
+    )
 
 
-def _offered_pages(side: Side, reader: Reader | None) -> tuple[Iterator[tuple[str, int, Copies]], int]:
+def _offered_pages(
+    side: Side, reader: Reader | None
+) -> tuple[Iterator[tuple[str, int, Copies]], int]:
     """Return the pages of the offered side, and how many of its rows have no usable id."""
     if isinstance(side, NumberedRange):
         return range_pages(side), 0
     assert reader is not None  # noqa: S101 - rows have one
     counted = reader.count(ordered=False)
     pages = ((key, page, merge(parts)) for (key, page), parts in counted.pages.items())
-    return ((key, page, copies) for key, page, copies in pages if copies is not None), counted.unreadable + counted.damaged
+    return (
+        (key, page, copies) for key, page, copies in pages if copies is not None
+    ), counted.unreadable + counted.damaged

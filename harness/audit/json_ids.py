@@ -1,7 +1,9 @@
-"""Ids in JSON: the texts that Spark's ``get_json_object`` finds at a path of names, for many values at once.
+"""Ids in JSON: the texts that Spark's ``get_json_object`` finds at a path of names, for many values
+at once.
 
-This module reads only values that have one meaning: valid JSON in which each name of the path occurs once. Java reads other
-values by rules of its own (a name twice, text after the object, single quotes): those values are left to Spark.
+This module reads only values that have one meaning: valid JSON in which each name of the path
+occurs once. Java reads other values by rules of its own (a name twice, text after the object,
+single quotes): those values are left to Spark.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ MINUS_ZERO: Final = re.compile(rb"-0(?![0-9.])")
 
 
 def json_reader(path: str) -> Callable[[pa.Array], pa.Array] | None:
-    """Return a function that finds the texts at a path, or ``None`` for a path that has more than names.
+    """Return a function that finds the texts at a path, or ``None`` for a path that has more than
+    names.
 
-    It returns whole numbers if all values have one there. For a value that it cannot read it ends with NotOursToReadError.
+    It returns whole numbers if all values have one there. For a value that it cannot read it ends
+    with NotOursToReadError.
 
     >>> json_reader("$.order.seq")(pa.array(['{"order":{"seq":7}}', '{"order":{"seq":"07"}}', "{}"])).to_pylist()
     ['7', '07', None]
@@ -57,14 +61,18 @@ class _Finder:
         numbers = self._all_at_once(values) if len(values) and not values.null_count else None
         if numbers is not None:
             return numbers
-        return pa.array([self._one(value) for value in values.view(pa.binary()).to_pylist()], pa.string())
+        return pa.array(
+            [self._one(value) for value in values.view(pa.binary()).to_pylist()], pa.string()
+        )
 
     def _all_at_once(self, values: pa.Array) -> pa.Array | None:
         """Return the numbers; None where one value is not as plain as that."""
         try:
             values.validate(full=True)
             text = _lines(values)
-            if any(text.count(each) != len(values) for each in (b"\n", *self._quoted)) or _escapes_letters(text):
+            if any(
+                text.count(each) != len(values) for each in (b"\n", *self._quoted)
+            ) or _escapes_letters(text):
                 return None
             found = _inside(self._numbers.decode_lines(text), self._names)
             numbers = arrow_ints(np.array(found, dtype=np.int64))
@@ -95,7 +103,10 @@ def _lines(values: pa.Array) -> bytes:
     """Return texts with the end of a line behind each."""
     lines = pc.binary_join_element_wise(values, "", "\n")
     _, offsets, data = lines.buffers()
-    (first,), (last,) = (struct.unpack_from("=i", offsets, 4 * at) for at in (lines.offset, lines.offset + len(lines)))
+    (first,), (last,) = (
+        struct.unpack_from("=i", offsets, 4 * at)
+        for at in (lines.offset, lines.offset + len(lines))
+    )
     return bytes(data.slice(first, last - first))
 
 

@@ -1,4 +1,6 @@
-"""Connections to Kafka brokers whose listeners have neither encryption nor log-in, in versions that Kafka 2.3 and later speak."""
+"""Connections to Kafka brokers whose listeners have neither encryption nor log-in, in versions that
+Kafka 2.3 and later speak.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ ROOM_BEHIND: Final = 64
 CORRELATION: Final = 4
 """Size of an answer's header in the versions used here, in bytes."""
 PATIENCE_S: Final = 30.0
-"""After how many seconds without records a partition counts as unreadable: longer than the election of a leader."""
+"""After how many seconds without records a partition counts as unreadable: longer than the election
+of a leader.
+"""
 
 
 class Link:
@@ -31,7 +35,9 @@ class Link:
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), timeout=PATIENCE_S)
         self._sent = 0
-        self._room = bytearray(FETCH_BYTES + ROOM_BESIDE)  # new room for each answer would cost more than to read it
+        self._room = bytearray(
+            FETCH_BYTES + ROOM_BESIDE
+        )  # new room for each answer would cost more than to read it
         self._number = bytearray(4)
 
     def close(self) -> None:
@@ -54,7 +60,9 @@ class Link:
         return read(Words(room, CORRELATION, end))
 
     def answer(self) -> tuple[bytearray, int]:
-        """Return a buffer with the answer to the oldest request (from CORRELATION on), and its end; valid until the next call."""
+        """Return a buffer with the answer to the oldest request (from CORRELATION on), and its end;
+        valid until the next call.
+        """
         self._fill(memoryview(self._number))
         size = int.from_bytes(self._number, "big")
         if size + ROOM_BEHIND > len(self._room):

@@ -1,4 +1,6 @@
-"""Parquet files as a side of an audit in this process, read in chunks with bounded memory; and the pages of numbered ranges."""
+"""Parquet files as a side of an audit in this process, read in chunks with bounded memory; and the
+pages of numbered ranges.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ SORTED_IN_MEMORY: Final = 10_000_000
 
 
 class Counted(NamedTuple):
-    """The counts of a side: encoded pages by key and page, and numbers of reordered, unreadable and damaged rows."""
+    """The counts of a side: encoded pages by key and page, and numbers of reordered, unreadable and
+    damaged rows.
+    """
 
     pages: dict[tuple[str, int], list[bytes]]
     reordered: int
@@ -76,7 +80,9 @@ class Files:
         """Do nothing: no file is open."""
 
     def count(self, *, ordered: bool, phantoms: Mapping[str, Ints] | None = None) -> Counted:
-        """Count the rows. ``ordered``: check their order, too; ``phantoms`` (by key) are left out of the order."""
+        """Count the rows. ``ordered``: check their order, too; ``phantoms`` (by key) are left out
+        of the order.
+        """
         keys = Keys()
         tally, order, unreadable = _tally(self._side, keys, phantoms, ordered=ordered)
         pages = (((keys.names[code], page), data) for code, page, data in tally.pages())
@@ -87,11 +93,15 @@ class Files:
         return _unread(self._side, rows)
 
     def examples(self, gathering: Gathering) -> tuple[Example, ...]:
-        """Read the files again for some duplicated and phantom ids with the places of their copies."""
+        """Read the files again for some duplicated and phantom ids with the places of
+        their copies.
+        """
         return _examples(gathering, self._side)
 
     def with_origins(self, found: Findings, twice: list[tuple[str, Ints]]) -> Findings:
-        """Split the duplicates into stored twice and recorded twice. ``twice``: by key, the duplicated numbers."""
+        """Split the duplicates into stored twice and recorded twice. ``twice``: by key, the
+        duplicated numbers.
+        """
         return _with_origins(found, self._side, twice)
 
 
@@ -106,13 +116,19 @@ def range_pages(side: NumberedRange) -> Iterator[tuple[str, int, Copies]]:
             if high - low == PAGE - 1:
                 yield span.key, page, full
             else:
-                partial.setdefault((span.key, page), np.zeros(PAGE, dtype=np.uint32))[low : high + 1] = 1
+                partial.setdefault((span.key, page), np.zeros(PAGE, dtype=np.uint32))[
+                    low : high + 1
+                ] = 1
     for (key, page), copies in partial.items():
         yield key, page, copies
 
 
-def _tally(side: Rows, keys: Keys, phantoms: Mapping[str, Ints] | None, *, ordered: bool) -> tuple[Tally, Order, int]:
-    """Count a side: its tally, its order (but for phantoms, where they are known), and how many rows have no usable id."""
+def _tally(
+    side: Rows, keys: Keys, phantoms: Mapping[str, Ints] | None, *, ordered: bool
+) -> tuple[Tally, Order, int]:
+    """Count a side: its tally, its order (but for phantoms, where they are known), and how many
+    rows have no usable id.
+    """
     tally, order, unknown = Tally(), Order(), packed(phantoms or {}, keys)
     unreadable = 0
     for chunk in _in_order(side) if ordered else _chunks(side):
@@ -125,12 +141,17 @@ def _tally(side: Rows, keys: Keys, phantoms: Mapping[str, Ints] | None, *, order
             fresh = tally.add_in_order(ids) & ~np.isin(ids, unknown)
             order.add(None if isinstance(codes, int) else codes[fresh], numbers[fresh])
         if tally.compressed_bytes > AT_REST_BYTES:
-            raise OutgrownError(f"{shown(side.text)}: too many ids, or ids too far apart, for one process: {ELSEWHERE}")
+            raise OutgrownError(
+                f"{shown(side.text)}: too many ids, or ids too far apart, for one process: "
+                f"{ELSEWHERE}"
+            )
     return tally, order, unreadable
 
 
 def usable(names: pa.Array | None, numbers: pa.Array, keys: Keys) -> tuple[Ints | int, Ints, Any]:
-    """Return the key codes and numbers of the rows with a usable id, and a flag per row that says whether it has one."""
+    """Return the key codes and numbers of the rows with a usable id, and a flag per row that says
+    whether it has one.
+    """
     good = pc.is_valid(numbers).to_numpy(zero_copy_only=False)
     whole = bool(good.all())
     values = (numbers if whole else numbers.drop_null()).to_numpy(zero_copy_only=False)
@@ -140,7 +161,7 @@ def usable(names: pa.Array | None, numbers: pa.Array, keys: Keys) -> tuple[Ints 
     return (codes if whole else codes[good]), values, good
 
 
-# --- Parquet -----------------------------------------------------------------------------------------------------
+# --- Parquet --------------------------------------------------------------------------------------
 
 
 def _places(side: Rows) -> list[Path]:
@@ -161,7 +182,11 @@ def _files(side: Rows) -> list[Path]:
             inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         except OSError as error:
             raise AuditError(f"cannot read {path}: {error.strerror}") from error
-        found += [file for file in inside if file.is_file() and not _hidden(file, path)] if path.is_dir() else inside
+        found += (
+            [file for file in inside if file.is_file() and not _hidden(file, path)]
+            if path.is_dir()
+            else inside
+        )
     if not found:
         raise AuditError(f"{shown(side.text)}: there is no such file, or the folder has none")
     return found
@@ -182,7 +207,11 @@ def _chunks(side: Rows) -> Iterator[Chunk]:
         except AuditError:
             raise
         except (pa.ArrowException, OSError) as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
+            why = (
+                error.strerror
+                if isinstance(error, OSError) and error.strerror
+                else str(error).splitlines()[0]
+            )
             raise AuditError(f"cannot read {file}: {why}") from error
 
 
@@ -197,7 +226,9 @@ def _file_chunks(side: Rows, file: Path, parquet: ParquetFile) -> Iterator[Chunk
     for batch in parquet.iter_batches(CHUNK_ROWS, columns=list(dict.fromkeys(wanted.values()))):
         parts = {role: batch.column(column) for role, column in wanted.items()}
         columns = _ids(side, parts["id"], parts.get("key"), file)
-        yield Chunk(columns, parts.get("order"), parts.get("partition"), parts.get("offset"), str(file), row)
+        yield Chunk(
+            columns, parts.get("order"), parts.get("partition"), parts.get("offset"), str(file), row
+        )
         row += len(batch)
 
 
@@ -216,12 +247,16 @@ def _ids(side: Rows, ids: pa.Array, keys: pa.Array | None, file: Path) -> Column
     if side.pattern is not None:
         raise AuditError(f"{file}: {side.id!r} is {ids.type}; a pattern needs text")
     if not pa.types.is_integer(ids.type):
-        raise AuditError(f"{file}: {side.id!r} is {ids.type}; ids are whole numbers, or text that holds one")
+        raise AuditError(
+            f"{file}: {side.id!r} is {ids.type}; ids are whole numbers, or text that holds one"
+        )
     return numbered(ids, keys)
 
 
 def _text(column: pa.Array) -> pa.Array:
-    """Return a column as it is, a dictionary only where it is one of text; bytes are text, which may not be UTF-8."""
+    """Return a column as it is, a dictionary only where it is one of text; bytes are text, which
+    may not be UTF-8.
+    """
     if isinstance(column, pa.DictionaryArray):
         if _is_text(column.type.value_type):
             return column
@@ -236,7 +271,9 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _in_order(side: Rows) -> Iterator[Chunk]:
-    """Read a side in its order of recording, where it has one: as it stands, or sorted where it stands otherwise."""
+    """Read a side in its order of recording, where it has one: as it stands, or sorted where it
+    stands otherwise.
+    """
     if side.order is None or _stands_in_order(side):
         yield from _chunks(side)
         return
@@ -244,14 +281,19 @@ def _in_order(side: Rows) -> Iterator[Chunk]:
     for chunk in _chunks(side):
         rows += len(chunk.columns.numbers)
         if rows > SORTED_IN_MEMORY:
-            raise OutgrownError(f"{shown(side.text)}: more than {SORTED_IN_MEMORY} rows that are not in order: {ELSEWHERE}")
+            raise OutgrownError(
+                f"{shown(side.text)}: more than {SORTED_IN_MEMORY} rows that are not in order: "
+                f"{ELSEWHERE}"
+            )
         keys, numbers, *_ = chunk.columns
         names = pa.nulls(len(numbers), pa.string()) if keys is None else pc.cast(keys, pa.string())
         parts.append(pa.table({"key": names, "number": numbers, "order": chunk.order}))
     table = pa.concat_tables(parts).sort_by("order").combine_chunks()
     keys = None if side.key is None and side.pattern is None else table["key"].combine_chunks()
     numbers = table["number"].combine_chunks()
-    yield Chunk(Columns(keys, numbers, numbers, numbers), table["order"].combine_chunks(), None, None, "", 0)
+    yield Chunk(
+        Columns(keys, numbers, numbers, numbers), table["order"].combine_chunks(), None, None, "", 0
+    )
 
 
 def _stands_in_order(side: Rows) -> bool:
@@ -264,7 +306,10 @@ def _stands_in_order(side: Rows) -> bool:
     for chunk in _chunks(replace(side, key=None, partition=None, offset=None)):
         order = chunk.order
         if order is None or order.null_count:
-            raise AuditError(f"{chunk.file}: the order column {side.order!r} has nulls, so the order of recording is not known")
+            raise AuditError(
+                f"{chunk.file}: the order column {side.order!r} has nulls, so the order of "
+                "recording is not known"
+            )
         if not len(order):
             continue
         climbs = len(order) == 1 or pc.all(pc.less_equal(order[:-1], order[1:])).as_py()
@@ -274,7 +319,7 @@ def _stands_in_order(side: Rows) -> bool:
     return True
 
 
-# --- the second look ---------------------------------------------------------------------------------------------
+# --- the second look ------------------------------------------------------------------------------
 
 
 def _with_origins(found: Findings, side: Rows, twice: list[tuple[str, Ints]]) -> Findings:
@@ -292,7 +337,10 @@ def _with_origins(found: Findings, side: Rows, twice: list[tuple[str, Ints]]) ->
         hit = np.isin(ids, wanted)
         rows += int(hit.sum())
         if rows > SORTED_IN_MEMORY:
-            raise OutgrownError(f"{shown(side.text)}: more than {SORTED_IN_MEMORY} copies of duplicated ids: {ELSEWHERE}")
+            raise OutgrownError(
+                f"{shown(side.text)}: more than {SORTED_IN_MEMORY} copies of duplicated ids: "
+                f"{ELSEWHERE}"
+            )
         places = pa.table({"p": chunk.partition, "o": chunk.offset}).to_pandas()[good][hit]
         parts.append(places.assign(id=ids[hit]))
     import pandas as pd  # noqa: PLC0415 - half a second
@@ -307,7 +355,12 @@ def _unread(side: Rows, rows: int) -> Unreadable:
     for chunk in _chunks(side) if rows else ():
         _, numbers, source, found = chunk.columns
         at = pc.indices_nonzero(numbers.is_null())[: UNREAD - len(first)]
-        texts = zip(as_bytes(source.take(at)), pc.cast(found.take(at), pa.string()).to_pylist(), at.to_pylist(), strict=True)
+        texts = zip(
+            as_bytes(source.take(at)),
+            pc.cast(found.take(at), pa.string()).to_pylist(),
+            at.to_pylist(),
+            strict=True,
+        )
         first += [unread(side, text, said, _place(chunk, row)) for text, said, row in texts]
         if len(first) == UNREAD:
             break
@@ -315,12 +368,16 @@ def _unread(side: Rows, rows: int) -> Unreadable:
 
 
 def _examples(gathering: Gathering, side: Rows) -> tuple[Example, ...]:
-    """Read the side again for the places of some duplicated and phantom ids, where there are any."""
+    """Read the side again for the places of some duplicated and phantom ids, where
+    there are any.
+    """
     wanted = gathering.wanted()
     if not wanted:
         return ()
     keys = Keys()
-    ids = {int(pack(keys.code(key), np.array([number]))[0]): (key, number) for key, number in wanted}
+    ids = {
+        int(pack(keys.code(key), np.array([number]))[0]): (key, number) for key, number in wanted
+    }
     known = np.array(sorted(ids), dtype=np.int64)
     places: dict[tuple[str, int], list[str]] = {}
     for chunk in _chunks(side):
@@ -333,7 +390,9 @@ def _examples(gathering: Gathering, side: Rows) -> tuple[Example, ...]:
 
 
 def examples_of(
-    wanted: dict[tuple[str, int], tuple[Anomaly, int]], places: dict[tuple[str, int], list[str]], damaged: Sequence[str] = ()
+    wanted: dict[tuple[str, int], tuple[Anomaly, int]],
+    places: dict[tuple[str, int], list[str]],
+    damaged: Sequence[str] = (),
 ) -> tuple[Example, ...]:
     """Return the examples: duplicated and phantom ids, then lostack's own damaged messages."""
     named = [

@@ -1,7 +1,7 @@
 """The bytes of five Kafka requests and their answers, in versions that Kafka 2.3 and later speak.
 
-A client's library takes longer to import than a small topic takes to read. Answers to fetches are read in
-:mod:`~harness.audit.answers`.
+A client's library takes longer to import than a small topic takes to read. Answers to fetches are
+read in :mod:`~harness.audit.answers`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class Request(NamedTuple):
     body: bytes
 
     def framed(self, number: int) -> bytes:
-        """Return the bytes to send, with their length in front. ``number``: the correlation id, which the answer repeats."""
+        """Return the bytes to send, with their length in front. ``number``: the correlation id,
+        which the answer repeats.
+        """
         header = struct.pack(">hhi", self.api.key, self.api.version, number) + _text(CLIENT)
         return struct.pack(">i", len(header) + len(self.body)) + header + self.body
 
@@ -59,7 +61,9 @@ class Leader(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """Host and port of each broker by its number; the error of the topic that was asked for (0: none) and its partitions."""
+    """Host and port of each broker by its number; the error of the topic that was asked for (0:
+    none) and its partitions.
+    """
 
     brokers: Mapping[int, tuple[str, int]]
     error: int
@@ -103,7 +107,9 @@ class Words:
         (length,) = self.taken("h")
         end = self._at + max(length, 0)
         if end > len(self._data):
-            raise ConnectionError("the broker gave an answer that is shorter than its length field says")
+            raise ConnectionError(
+                "the broker gave an answer that is shorter than its length field says"
+            )
         self._at, begin = end, self._at
         return bytes(self._data[begin:end]).decode(errors="replace")
 
@@ -175,9 +181,13 @@ def _leader(words: Words) -> Leader:
 
 
 def offsets_request(topic: str, partitions: Iterable[int], *, time: int, isolation: int) -> Request:
-    """Return the request for an offset of each partition: the first (``time`` -2), or the end for this isolation (-1)."""
+    """Return the request for an offset of each partition: the first (``time`` -2), or the end for
+    this isolation (-1).
+    """
     parts = _listed([struct.pack(">iq", partition, time) for partition in partitions])
-    return Request(LIST_OFFSETS, struct.pack(">ib", NOBODY, isolation) + _listed([_text(topic) + parts]))
+    return Request(
+        LIST_OFFSETS, struct.pack(">ib", NOBODY, isolation) + _listed([_text(topic) + parts])
+    )
 
 
 def offsets(words: Words) -> list[Offset]:
@@ -192,7 +202,10 @@ def offsets(words: Words) -> list[Offset]:
 
 def _offsets(words: Words) -> list[Offset]:
     words.text()
-    return [Offset(partition, error, offset) for partition, error, _, offset in words.each(lambda each: each.taken("ihqq"))]
+    return [
+        Offset(partition, error, offset)
+        for partition, error, _, offset in words.each(lambda each: each.taken("ihqq"))
+    ]
 
 
 def config_request(topic: str, name: str) -> Request:
@@ -234,12 +247,16 @@ def _synonym(words: Words) -> None:
 
 
 def fetch_request(topic: str, partition: int, at: int, *, wait_ms: int, most_bytes: int) -> Request:
-    """Return the request for committed records of one partition from an offset on, without a fetch session."""
+    """Return the request for committed records of one partition from an offset on, without a fetch
+    session.
+    """
     part = struct.pack(">iiqqi", partition, NONE, at, NONE, most_bytes)
     session = struct.pack(">ii", 0, NONE)
     head = struct.pack(">iiiib", NOBODY, wait_ms, 1, most_bytes, COMMITTED)
     forgotten, rack = _listed([]), _text("")
-    return Request(FETCH, head + session + _listed([_text(topic) + _listed([part])]) + forgotten + rack)
+    return Request(
+        FETCH, head + session + _listed([_text(topic) + _listed([part])]) + forgotten + rack
+    )
 
 
 def _text(text: str) -> bytes:

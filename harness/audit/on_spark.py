@@ -1,7 +1,9 @@
-"""The audit on Spark: any side, in parallel, on any master. It counts as :mod:`harness.audit.pages` does.
+"""The audit on Spark: any side, in parallel, on any master. It counts as :mod:`harness.audit.pages`
+does.
 
-Every task counts its rows into pages and passes on compressed pages. Spark brings the pages of both sides together by key and
-page and compares them there, so no task ever holds more than one page of a hot key. The driver adds up one line per page.
+Every task counts its rows into pages and passes on compressed pages. Spark brings the pages of both
+sides together by key and page and compares them there, so no task ever holds more than one page of
+a hot key. The driver adds up one line per page.
 """
 
 from __future__ import annotations
@@ -19,11 +21,30 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from harness.audit.failures import AuditError
-from harness.audit.findings import EXAMPLES, UNREAD, Example, Findings, Gathering, PageFindings, Unreadable, compare
+from harness.audit.findings import (
+    EXAMPLES,
+    UNREAD,
+    Example,
+    Findings,
+    Gathering,
+    PageFindings,
+    Unreadable,
+    compare,
+)
 from harness.audit.local import examples_of, range_pages
 from harness.audit.logs import Log, counted_log, log_of, places_in_log
 from harness.audit.pages import NUMBERS, PAGE_BITS, encode, merge
-from harness.audit.partials import ARRIVED, CHUNKS, CHUNKS_OF, OFFERED, PARTIAL, SUMMARY, Beside, count_rows, partial_rows
+from harness.audit.partials import (
+    ARRIVED,
+    CHUNKS,
+    CHUNKS_OF,
+    OFFERED,
+    PARTIAL,
+    SUMMARY,
+    Beside,
+    count_rows,
+    partial_rows,
+)
 from harness.audit.session import one_line, said_in_a_task
 from harness.audit.spec import OURS, NumberedRange, Rows, shown
 from harness.audit.texts import unread
@@ -39,26 +60,40 @@ if TYPE_CHECKING:
     from harness.audit.spec import Side
 
 LISTS: Final = ("runs", "again", "phantoms")
-NAMES: Final = (*(field.name for field in dataclasses.fields(PageFindings)), "side", *Beside._fields)
+NAMES: Final = (
+    *(field.name for field in dataclasses.fields(PageFindings)),
+    "side",
+    *Beside._fields,
+)
 FOUND: Final = (
-    "key string, page long, offered long, offered_again long, arrived long, lost long, lost_runs long, duplicated long, "
-    "duplicated_ids long, phantom long, runs array<array<long>>, again array<array<long>>, phantoms array<array<long>>, "
-    "phantom_page binary, side int, reordered long, unreadable long, damaged long"
+    "key string, page long, offered long, offered_again long, arrived long, lost long, lost_runs "
+    "long, duplicated long, duplicated_ids long, phantom long, runs array<array<long>>, again "
+    "array<array<long>>, phantoms array<array<long>>, phantom_page binary, side int, reordered "
+    "long, unreadable long, damaged long"
 )
 PAIRS: Final = pa.list_(pa.list_(pa.int64()))
 SPECIAL: Final = {"key": pa.string(), "side": pa.int32(), "phantom_page": pa.binary()}
-FOUND_ARROW: Final = pa.schema([(name, SPECIAL.get(name, PAIRS if name in LISTS else pa.int64())) for name in NAMES])
+FOUND_ARROW: Final = pa.schema(
+    [(name, SPECIAL.get(name, PAIRS if name in LISTS else pa.int64())) for name in NAMES]
+)
 SQLITE: Final = "jdbc:sqlite:"
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|:|$")
 """Also SQLite's own words for what is no file, and nothing."""
 NUMBER: Final = "^0*([0-9]{1,13})$"
 PAGES_OF_A_TASK: Final = 4096
 """Pages of a numbered range that one task makes: 1.3 x 10⁸ ids."""
-FETCHES: Final = {"kafka.max.poll.records": "100000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
-"""Spark asks the broker for a partition's ends after each poll, and throws away what was fetched beyond it: with the client's
-own 500 records a poll, nine tenths of each fetch. A SPEC may say otherwise."""
+FETCHES: Final = {
+    "kafka.max.poll.records": "100000",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+}
+"""Spark asks the broker for a partition's ends after each poll, and throws away what was fetched
+beyond it: with the client's own 500 records a poll, nine tenths of each fetch. A SPEC may say
+otherwise.
+"""
 LEFT_TO_SPARK: Final = ("NotOursToReadError", "ModuleNotFoundError")
-"""What a task says that cannot fetch for itself: Spark's connector reads what the Java client reads, and needs no package."""
+"""What a task says that cannot fetch for itself: Spark's connector reads what the Java client
+reads, and needs no package.
+"""
 PICKED: Final = 10_000
 """Pages with duplicates up to which only their rows are looked at again."""
 
@@ -77,13 +112,20 @@ def audit_on_spark(spark: SparkSession, offered: Side, arrived: Rows) -> Finding
                 raise
             return _audit(spark, offered, arrived, straight=False)
     except (PySparkException, Py4JError) as error:
-        raise AuditError(f"Spark could not read all records: {shown(said_in_a_task(error) or one_line(error))}") from error
+        raise AuditError(
+            f"Spark could not read all records: {shown(said_in_a_task(error) or one_line(error))}"
+        ) from error
 
 
 def _audit(spark: SparkSession, offered: Side, arrived: Rows, *, straight: bool) -> Findings:
-    """Compare two sides. ``straight``: topics are fetched from their leaders by the tasks themselves, where that can be done."""
+    """Compare two sides. ``straight``: topics are fetched from their leaders by the tasks
+    themselves, where that can be done.
+    """
     known, seen = _extent(spark, offered), _extent(spark, arrived)
-    log, kept = (log_of(side, extent) if straight else None for side, extent in ((arrived, seen), (offered, known)))
+    log, kept = (
+        log_of(side, extent) if straight else None
+        for side, extent in ((arrived, seen), (offered, known))
+    )
     right = rows_of(spark, arrived, seen)
     if isinstance(offered, NumberedRange):
         source, left = _spans(spark, offered), _range_partials(spark, offered)
@@ -114,9 +156,13 @@ def _audit(spark: SparkSession, offered: Side, arrived: Rows, *, straight: bool)
     found = replace(found, unknown=unknown, unseen=unseen)
     if isinstance(offered, Rows) and unreadable[OFFERED]:
         with _looked_at(source, kept, [], chunks[CHUNKS_OF[OFFERED]], unreadable=True) as rows:
-            found = replace(found, unread_offered=_unread(OFFERED, offered, rows, unreadable[OFFERED]))
+            found = replace(
+                found, unread_offered=_unread(OFFERED, offered, rows, unreadable[OFFERED])
+            )
     numbers = sorted({number for _, number in gathering.wanted()})
-    with _looked_at(right, log, numbers, chunks[CHUNKS_OF[ARRIVED]], unreadable=unreadable[ARRIVED] > 0) as rows:
+    with _looked_at(
+        right, log, numbers, chunks[CHUNKS_OF[ARRIVED]], unreadable=unreadable[ARRIVED] > 0
+    ) as rows:
         found = replace(found, unread_arrived=_unread(ARRIVED, arrived, rows, unreadable[ARRIVED]))
         return replace(found, examples=_examples(gathering, rows, numbers))
 
@@ -131,23 +177,41 @@ def _page_of(row: dict[str, Any]) -> PageFindings:
     return PageFindings(**{**fields, **lists})
 
 
-def _side(rows: DataFrame, side: int, spec: Rows, log: Log | None, phantoms: Mapping[str, Ints] | None = None) -> DataFrame:
+def _side(
+    rows: DataFrame,
+    side: int,
+    spec: Rows,
+    log: Log | None,
+    phantoms: Mapping[str, Ints] | None = None,
+) -> DataFrame:
     """Count a side: its rows as Spark reads them, or, given a log, as its tasks fetch them."""
     if log is None:
         return _partials(rows, side, spec, phantoms)
-    return counted_log(rows.sparkSession, log, side, ordered=spec.ordered and side == ARRIVED, phantoms=phantoms or {})
+    return counted_log(
+        rows.sparkSession,
+        log,
+        side,
+        ordered=spec.ordered and side == ARRIVED,
+        phantoms=phantoms or {},
+    )
 
 
-# --- counting ----------------------------------------------------------------------------------------------------
+# --- counting -------------------------------------------------------------------------------------
 
 
-def _partials(rows: DataFrame, side: int, spec: Rows, phantoms: Mapping[str, Ints] | None = None) -> DataFrame:
-    """Count the rows of a side, task by task; ``phantoms`` are left out of the order, where they are known."""
+def _partials(
+    rows: DataFrame, side: int, spec: Rows, phantoms: Mapping[str, Ints] | None = None
+) -> DataFrame:
+    """Count the rows of a side, task by task; ``phantoms`` are left out of the order, where they
+    are known.
+    """
     columns = [name for name in ("key", "number", "stream", "damaged") if name in rows.columns]
     ordered = spec.ordered and side == ARRIVED
     if spec.order is not None and ordered:
         keyed = "stream" if "stream" in rows.columns else "key" if "key" in rows.columns else None
-        rows = (rows.repartition(f.col(keyed)) if keyed else rows.coalesce(1)).sortWithinPartitions("recorded")
+        rows = (rows.repartition(f.col(keyed)) if keyed else rows.coalesce(1)).sortWithinPartitions(
+            "recorded"
+        )
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from count_rows(batches, side, ordered=ordered, phantoms=phantoms or {})
@@ -159,7 +223,9 @@ def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
     """Make the pages of a numbered range where they are needed, in parallel."""
     size = PAGES_OF_A_TASK << PAGE_BITS
     jobs = [
-        (span.key, low, min(low + size - 1, span.last)) for span in side.spans for low in range(span.first, span.last + 1, size)
+        (span.key, low, min(low + size - 1, span.last))
+        for span in side.spans
+        for low in range(span.first, span.last + 1, size)
     ]
 
     def make(frames: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -168,7 +234,10 @@ def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
         for frame in frames:
             for job in frame.to_pylist():
                 part = NumberedRange("", (Span(job["key"], job["first"], job["last"]),))
-                rows = [(OFFERED, key, page, encode(copies), Beside()) for key, page, copies in range_pages(part)]
+                rows = [
+                    (OFFERED, key, page, encode(copies), Beside())
+                    for key, page, copies in range_pages(part)
+                ]
                 yield partial_rows(rows)
 
     frame = spark.createDataFrame(jobs, "key string, first long, last long")
@@ -176,7 +245,9 @@ def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
 
 
 def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Compare all that was counted of each page; the rows of a page stand together. What stands where is passed on."""
+    """Compare all that was counted of each page; the rows of a page stand together. What stands
+    where is passed on.
+    """
     at: tuple[str, int] | None = None
     parts: list[tuple[int, bytes, Beside]] = []
     done: list[dict[str, Any]] = []
@@ -186,7 +257,9 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 done.append(_met(*at, parts))
                 parts = []
             at = (row["key"], row["page"])
-            parts.append((row["side"], row["data"], Beside(*(row[name] for name in Beside._fields))))
+            parts.append(
+                (row["side"], row["data"], Beside(*(row[name] for name in Beside._fields)))
+            )
         if done:
             yield pa.RecordBatch.from_pylist(done, schema=FOUND_ARROW)
             done = []
@@ -195,22 +268,29 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _met(key: str, page: int, parts: list[tuple[int, bytes, Beside]]) -> dict[str, Any]:
-    """Compare what was counted of one page; or add up the summaries of a side; or pass on what stands where in a log."""
+    """Compare what was counted of one page; or add up the summaries of a side; or pass on what
+    stands where in a log.
+    """
     if parts[0][0] == CHUNKS:
         passed = PageFindings(key, page, phantom_page=b"".join(part[1] for part in parts))
         return dataclasses.asdict(passed) | {"side": CHUNKS} | Beside()._asdict()
     if parts[0][0] == SUMMARY:
         total = Beside(*(sum(counts) for counts in zip(*(part[2] for part in parts), strict=True)))
         return dataclasses.asdict(PageFindings(key, page)) | {"side": int(key)} | total._asdict()
-    left, right = (merge([part[1] for part in parts if part[0] == side]) for side in (OFFERED, ARRIVED))
-    return dataclasses.asdict(compare(key, page, left, right)) | {"side": SUMMARY} | Beside()._asdict()
+    left, right = (
+        merge([part[1] for part in parts if part[0] == side]) for side in (OFFERED, ARRIVED)
+    )
+    return (
+        dataclasses.asdict(compare(key, page, left, right)) | {"side": SUMMARY} | Beside()._asdict()
+    )
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def from_here(at: str) -> str:
-    """Make a relative path absolute, because Spark's JVM has another working directory. Anything else stays as it is.
+    """Make a relative path absolute, because Spark's JVM has another working directory. Anything
+    else stays as it is.
 
     >>> from_here("hdfs://host/out"), from_here("/data/*"), from_here("jdbc:sqlite::memory:"), from_here("jdbc:postgresql://h/d")
     ('hdfs://host/out', '/data/*', 'jdbc:sqlite::memory:', 'jdbc:postgresql://h/d')
@@ -223,24 +303,44 @@ def from_here(at: str) -> str:
 
 
 def rows_of(spark: SparkSession, side: Rows, extent: Extent | None = None) -> DataFrame:
-    """Return the rows of a side: ``number`` (or null), and those of ``key, stream, recorded, p, o, place`` that exist.
+    """Return the rows of a side: ``number`` (or null), and those of ``key, stream, recorded, p, o,
+    place`` that exist.
 
-    For a row without a number, ``source`` is its whole text, ``found`` the part of it that should be the id, and ``stands`` is
-    its place in the order. ``damaged`` marks lostack's own messages with a wrong checksum.
+    For a row without a number, ``source`` is its whole text, ``found`` the part of it that should
+    be the id, and ``stands`` is its place in the order. ``damaged`` marks lostack's own messages
+    with a wrong checksum.
     """
-    frame = _topic(spark, side, extent) if side.kind == "kafka" else {"parquet": _parquet, "jdbc": _table}[side.kind](spark, side)
+    frame = (
+        _topic(spark, side, extent)
+        if side.kind == "kafka"
+        else {"parquet": _parquet, "jdbc": _table}[side.kind](spark, side)
+    )
     columns = {**_ids(frame, side), **_places(frame, side)}
     read = frame.select(*(column.alias(name) for name, column in columns.items()))
-    return read.withColumn("number", _bounded(f.col("number")))  # a step of its own: Spark works the number out once
+    return read.withColumn(
+        "number", _bounded(f.col("number"))
+    )  # a step of its own: Spark works the number out once
 
 
 def _topic(spark: SparkSession, side: Rows, extent: Extent | None) -> DataFrame:
-    reader = spark.read.format("kafka").options(**FETCHES | dict(side.more)).option("kafka.bootstrap.servers", side.at)
-    reader = reader.option("subscribe", side.topic).option("kafka.isolation.level", "read_committed")
+    reader = (
+        spark.read.format("kafka")
+        .options(**FETCHES | dict(side.more))
+        .option("kafka.bootstrap.servers", side.at)
+    )
+    reader = reader.option("subscribe", side.topic).option(
+        "kafka.isolation.level", "read_committed"
+    )
     if extent is not None:
-        reader = reader.option("startingOffsets", extent.starting).option("endingOffsets", extent.ending)
+        reader = reader.option("startingOffsets", extent.starting).option(
+            "endingOffsets", extent.ending
+        )
     headers = any(name is not None and name.startswith("header:") for name in (side.id, side.key))
-    return reader.option("failOnDataLoss", "true").option("includeHeaders", str(headers).lower()).load()
+    return (
+        reader.option("failOnDataLoss", "true")
+        .option("includeHeaders", str(headers).lower())
+        .load()
+    )
 
 
 def _parquet(spark: SparkSession, side: Rows) -> DataFrame:
@@ -248,12 +348,21 @@ def _parquet(spark: SparkSession, side: Rows) -> DataFrame:
 
 
 def _table(spark: SparkSession, side: Rows) -> DataFrame:
-    reader = spark.read.format("jdbc").options(url=from_here(side.at), dbtable=side.table, fetchsize="10000", **dict(side.more))
+    reader = spark.read.format("jdbc").options(
+        url=from_here(side.at), dbtable=side.table, fetchsize="10000", **dict(side.more)
+    )
     if side.readers > 1:
         low, high = reader.load().agg(f.min(side.id), f.max(side.id)).first() or (None, None)
         if not isinstance(low, int) or not isinstance(high, int):
-            raise AuditError(f"{shown(side.text)}: readers= needs an id column of whole numbers, and at least one row")
-        bounds = {"lowerBound": str(low), "upperBound": str(high + 1), "numPartitions": str(side.readers)}
+            raise AuditError(
+                f"{shown(side.text)}: readers= needs an id column of whole numbers, and at least "
+                "one row"
+            )
+        bounds = {
+            "lowerBound": str(low),
+            "upperBound": str(high + 1),
+            "numPartitions": str(side.readers),
+        }
         reader = reader.option("partitionColumn", side.id).options(**bounds)
     return reader.load()
 
@@ -269,19 +378,28 @@ def _column(frame: DataFrame, side: Rows, name: str) -> Column:
             return f.get_json_object(f.col("value").cast("string"), rest)
         if name in {"value", "key"}:
             return f.col(name).cast("string")
-        raise AuditError(f"{shown(side.text)}: {name!r} is no field of a message (value, key, header:NAME, json:PATH, {OURS})")
+        raise AuditError(
+            f"{shown(side.text)}: {name!r} is no field of a message (value, key, header:NAME, "
+            f"json:PATH, {OURS})"
+        )
     if name not in frame.columns:
-        raise AuditError(f"{shown(side.text)} has no column {name!r} (there are: {', '.join(frame.columns)})")
+        raise AuditError(
+            f"{shown(side.text)} has no column {name!r} (there are: {', '.join(frame.columns)})"
+        )
     return f.col(f"`{name}`")
 
 
 def _text(frame: DataFrame, side: Rows, name: str) -> Column:
     """Return the text that a column is, or that a field of a topic's message is read from."""
-    return _column(frame, side, "value" if side.kind == "kafka" and name.startswith("json:") else name).cast("string")
+    return _column(
+        frame, side, "value" if side.kind == "kafka" and name.startswith("json:") else name
+    ).cast("string")
 
 
 def _ids(frame: DataFrame, side: Rows) -> dict[str, Column]:
-    """Return the columns number, key, stream, source, found and damaged, as far as there are any."""
+    """Return the columns number, key, stream, source, found and damaged, as far as
+    there are any.
+    """
     if side.id == OURS or side.id.startswith(f"{OURS}:"):
         return _ours(frame, side)
     value = _column(frame, side, side.id)
@@ -295,17 +413,24 @@ def _ids(frame: DataFrame, side: Rows) -> dict[str, Column]:
         text = value.cast("string")
         if groups > 1:
             sound = _is_utf8(_text(frame, side, side.id))
-            keyed = {"key": f.when(text.rlike(side.pattern), f.regexp_extract(text, side.pattern, 1))}
+            keyed = {
+                "key": f.when(text.rlike(side.pattern), f.regexp_extract(text, side.pattern, 1))
+            }
         value = f.regexp_extract(text, side.pattern, groups)
         kind = "string"
     if kind in {"tinyint", "smallint", "int", "bigint"}:
         number = f.when((value >= 0) & (value < NUMBERS), value.cast("long"))
     elif kind.startswith("decimal"):
-        number = f.when((value >= 0) & (value < NUMBERS) & (value == f.floor(value)), value.cast("long"))
+        number = f.when(
+            (value >= 0) & (value < NUMBERS) & (value == f.floor(value)), value.cast("long")
+        )
     elif kind in {"string", "binary"} or kind.startswith(("varchar", "char")):
         number = _whole(value.cast("string"))
     else:
-        raise AuditError(f"{shown(side.text)}: {side.id!r} is {kind}; ids are whole numbers, or text that holds one")
+        raise AuditError(
+            f"{shown(side.text)}: {side.id!r} is {kind}; ids are whole numbers, or text that "
+            "holds one"
+        )
     source, found = _text(frame, side, side.id).cast("binary"), value.cast("string")
     return {**keyed, "number": f.when(sound, number), "source": source, "found": found}
 
@@ -327,9 +452,10 @@ def _bounded(number: Column) -> Column:
 def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
     """Read payloads of :mod:`harness.model.record`: the cell is the key, the position the number.
 
-    What begins with lostack's own word and is not intact is *damaged*: nobody else writes that, so the record is known to have
-    been ours, and is a phantom. All else cannot be read as an id: an empty or null value, another format (also one of ours
-    whose first bytes are gone: nothing tells it from a stranger's), an intact payload with a position above the limit.
+    What begins with lostack's own word and is not intact is *damaged*: nobody else writes that, so
+    the record is known to have been ours, and is a phantom. All else cannot be read as an id: an
+    empty or null value, another format (also one of ours whose first bytes are gone: nothing tells
+    it from a stranger's), an intact payload with a position above the limit.
     """
     _, _, name = side.id.partition(":")
     if side.kind != "kafka" and not name:
@@ -339,7 +465,9 @@ def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
     words = [f.get(line, f.lit(at)) for at in range(5)]
     head = f.concat(words[1], f.lit(" "), words[2], f.lit(" "), words[3])
     body = f.substring(text, f.instr(text, "\n") + 1, f.length(text))
-    checksum = f.lpad(f.lower(f.hex(f.crc32(f.concat(head, f.lit("\n"), body).cast("binary")))), 8, "0")
+    checksum = f.lpad(
+        f.lower(f.hex(f.crc32(f.concat(head, f.lit("\n"), body).cast("binary")))), 8, "0"
+    )
     ours = text.startswith(f"{OURS} ")
     whole = ours & (f.size(line) == 5) & (f.instr(text, "\n") > 0) & (words[4] == checksum)  # noqa: PLR2004
     intact, nothing = f.coalesce(whole, f.lit(False)), f.lit(False)  # noqa: FBT003 - literals of Spark's
@@ -349,34 +477,52 @@ def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
         key = f.col("key").cast("string")
         stream = f.when(_is_utf8(key), key).otherwise(f.hex(key.cast("binary")))
     return {
-        "key": f.when(number.isNotNull(), words[1]), "number": number, "stream": f.concat_ws(" ", words[1], stream),
-        "source": text.cast("binary"), "found": f.when(intact, words[3]), "damaged": f.coalesce(ours & ~intact, nothing),
-    }  # fmt: skip
+        "key": f.when(number.isNotNull(), words[1]),
+        "number": number,
+        "stream": f.concat_ws(" ", words[1], stream),
+        "source": text.cast("binary"),
+        "found": f.when(intact, words[3]),
+        "damaged": f.coalesce(ours & ~intact, nothing),
+    }
 
 
 def _places(frame: DataFrame, side: Rows) -> dict[str, Column]:
-    """Return where a row stands, in words, and the columns recorded, p and o where they are given."""
+    """Return where a row stands, in words, and the columns recorded, p and o where
+    they are given.
+    """
     found: dict[str, Column] = {}
     if side.order is not None:
         found["recorded"] = _column(frame, side, side.order)
     if side.partition is not None and side.offset is not None:
-        found["p"], found["o"] = _column(frame, side, side.partition), _column(frame, side, side.offset)
+        found["p"], found["o"] = (
+            _column(frame, side, side.partition),
+            _column(frame, side, side.offset),
+        )
     if side.kind == "kafka":
-        found["place"], found["stands"] = f.concat_ws("/", "topic", "partition", "offset"), f.struct("partition", "offset")
+        found["place"], found["stands"] = (
+            f.concat_ws("/", "topic", "partition", "offset"),
+            f.struct("partition", "offset"),
+        )
     elif side.kind == "parquet":
         found["place"] = f.concat_ws(":", "_metadata.file_name", "_metadata.row_index")
         found["stands"] = f.struct("_metadata.file_path", "_metadata.row_index")
     if "p" in found:
-        origin = f.concat(f.lit("from "), found["p"].cast("string"), f.lit("/"), found["o"].cast("string"))
+        origin = f.concat(
+            f.lit("from "), found["p"].cast("string"), f.lit("/"), found["o"].cast("string")
+        )
         found["place"] = f.concat_ws(" ", found["place"], origin) if "place" in found else origin
     return found
 
 
-# --- the second look ---------------------------------------------------------------------------------------------
+# --- the second look ------------------------------------------------------------------------------
 
 
-def _with_origins(found: Findings, gathering: Gathering, side: Rows, rows: DataFrame, offered: DataFrame) -> Findings:
-    """Split the duplicates: in a topic every copy was stored; in a table, by the log copies that rows were made from."""
+def _with_origins(
+    found: Findings, gathering: Gathering, side: Rows, rows: DataFrame, offered: DataFrame
+) -> Findings:
+    """Split the duplicates: in a topic every copy was stored; in a table, by the log copies that
+    rows were made from.
+    """
     if side.kind == "kafka":
         return replace(found, stored_twice=found.duplicated, recorded_twice=0)
     if not side.with_origin:
@@ -387,7 +533,11 @@ def _with_origins(found: Findings, gathering: Gathering, side: Rows, rows: DataF
     mine = _keyed(rows).where(f.col("number").isNotNull())
     if len(pages) <= PICKED:
         mine = mine.where(f.shiftright("number", PAGE_BITS).isin(pages))
-    copies = mine.groupBy("key", "number").agg(f.count("*").alias("n"), f.countDistinct("p", "o").alias("d")).where("n > 1")
+    copies = (
+        mine.groupBy("key", "number")
+        .agg(f.count("*").alias("n"), f.countDistinct("p", "o").alias("d"))
+        .where("n > 1")
+    )
     stored = _only_offered(copies, offered).agg(f.sum(f.col("d") - 1)).first()
     twice = int(stored[0] or 0) if stored else 0
     return replace(found, stored_twice=twice, recorded_twice=found.duplicated - twice)
@@ -395,15 +545,21 @@ def _with_origins(found: Findings, gathering: Gathering, side: Rows, rows: DataF
 
 def _keyed(rows: DataFrame) -> DataFrame:
     """Let every row have a key: the empty one where there is none."""
-    return rows.withColumn("key", f.coalesce("key", f.lit("")) if "key" in rows.columns else f.lit(""))
+    return rows.withColumn(
+        "key", f.coalesce("key", f.lit("")) if "key" in rows.columns else f.lit("")
+    )
 
 
 def _spans(spark: SparkSession, side: NumberedRange) -> DataFrame:
-    return spark.createDataFrame([(span.key, span.first, span.last) for span in side.spans], "k string, low long, high long")
+    return spark.createDataFrame(
+        [(span.key, span.first, span.last) for span in side.spans], "k string, low long, high long"
+    )
 
 
 def _only_offered(copies: DataFrame, offered: DataFrame) -> DataFrame:
-    """Leave out ids that were never offered: they are phantoms, and no duplicates. ``offered`` has rows or spans."""
+    """Leave out ids that were never offered: they are phantoms, and no duplicates. ``offered`` has
+    rows or spans.
+    """
     if "number" in offered.columns:
         return copies.join(_keyed(offered).select("key", "number"), ["key", "number"], "left_semi")
     within = (f.col("key") == f.col("k")) & f.col("number").between(f.col("low"), f.col("high"))
@@ -414,11 +570,15 @@ def _only_offered(copies: DataFrame, offered: DataFrame) -> DataFrame:
 def _looked_at(
     rows: DataFrame, log: Log | None, numbers: list[int], chunks: list[bytes], *, unreadable: bool
 ) -> Iterator[DataFrame]:
-    """Give the rows for a second look; of a log only those with these numbers, and the first without a readable one."""
+    """Give the rows for a second look; of a log only those with these numbers, and the first
+    without a readable one.
+    """
     if log is None:
         yield rows
         return
-    some = places_in_log(rows.sparkSession, log, numbers, b"".join(chunks), unreadable=unreadable).cache()
+    some = places_in_log(
+        rows.sparkSession, log, numbers, b"".join(chunks), unreadable=unreadable
+    ).cache()
     try:
         yield some
     finally:
@@ -426,34 +586,56 @@ def _looked_at(
 
 
 def _first(rows: DataFrame, count: int) -> list[Any]:
-    """Return the first rows: in order of partition and offset, or of file and row; of a table, any."""
+    """Return the first rows: in order of partition and offset, or of file and row; of
+    a table, any.
+    """
     return (rows.orderBy("stands") if "stands" in rows.columns else rows).limit(count).collect()
 
 
 def _unread(side: int, spec: Rows, rows: DataFrame, count: int) -> Unreadable:
-    """Return the rows without a readable id, so many, with the first texts; a damaged message that was offered is one."""
+    """Return the rows without a readable id, so many, with the first texts; a damaged message that
+    was offered is one.
+    """
     if not count:
         return Unreadable(0, spec.unreadable)
     rows = rows.where(f.col("number").isNull())
     if side == ARRIVED and "damaged" in rows.columns:
         rows = rows.where(~f.col("damaged"))
     found = [
-        unread(spec, None if row["source"] is None else bytes(row["source"]), row["found"], row["place"] or "")
-        for row in _first(rows if "place" in rows.columns else rows.withColumn("place", f.lit("")), UNREAD)
-    ]  # fmt: skip
+        unread(
+            spec,
+            None if row["source"] is None else bytes(row["source"]),
+            row["found"],
+            row["place"] or "",
+        )
+        for row in _first(
+            rows if "place" in rows.columns else rows.withColumn("place", f.lit("")), UNREAD
+        )
+    ]
     return Unreadable(count, spec.unreadable, tuple(found))
 
 
 def _examples(gathering: Gathering, rows: DataFrame, numbers: list[int]) -> tuple[Example, ...]:
-    """Look for the places of some duplicated and phantom ids, where there are any, and of damaged messages."""
+    """Look for the places of some duplicated and phantom ids, where there are any, and of damaged
+    messages.
+    """
     wanted = gathering.wanted()
     places: dict[tuple[str, int], list[str]] = {}
     if "place" not in rows.columns:
         return examples_of(wanted, places)
     if wanted:
-        hits = _keyed(rows).where(f.col("number").isin(numbers)).select("key", "number", "place").limit(10_000)
+        hits = (
+            _keyed(rows)
+            .where(f.col("number").isin(numbers))
+            .select("key", "number", "place")
+            .limit(10_000)
+        )
         for row in hits.collect():
             if (row["key"], row["number"]) in wanted:
                 places.setdefault((row["key"], row["number"]), []).append(row["place"])
-    damaged = [row["place"] for row in _first(rows.where("damaged"), EXAMPLES)] if gathering.damaged else []
+    damaged = (
+        [row["place"] for row in _first(rows.where("damaged"), EXAMPLES)]
+        if gathering.damaged
+        else []
+    )
     return examples_of(wanted, places, damaged)

@@ -1,8 +1,10 @@
-"""Counts of the copies of every id, in pages: 32,768 neighbouring numbers of one key, one byte each while counting.
+"""Counts of the copies of every id, in pages: 32,768 neighbouring numbers of one key, one byte each
+while counting.
 
-An id is a key and a number from 0 to 2⁴⁰ - 1. The two are packed into one int64 (the key's code above, the number below),
-so that a chunk of a million ids is one array, one sort and one scatter. Pages that are not in use are compressed: a page in which
-every id was seen once takes some 150 bytes, one of random counts some 10 kB.
+An id is a key and a number from 0 to 2⁴⁰ - 1. The two are packed into one int64 (the key's code
+above, the number below), so that a chunk of a million ids is one array, one sort and one scatter.
+Pages that are not in use are compressed: a page in which every id was seen once takes some 150
+bytes, one of random counts some 10 kB.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ CODEC: Final = "lz4"
 
 
 class PageOf(NamedTuple):
-    """The name of a page: it has the ids ``number`` of ``key`` with ``number >> PAGE_BITS == page``."""
+    """The name of a page: it has the ids ``number`` of ``key`` with ``number >> PAGE_BITS ==
+    page``.
+    """
 
     key: str
     page: int
@@ -100,8 +104,14 @@ class Keys:
         """Return the code of each of many keys; null counts as the empty key."""
         if isinstance(names, pa.ChunkedArray):
             names = names.combine_chunks()
-        encoded = names if isinstance(names, pa.DictionaryArray) else names.fill_null("").dictionary_encode()
-        table = np.array([self.code(name or "") for name in encoded.dictionary.to_pylist()], dtype=np.int64)
+        encoded = (
+            names
+            if isinstance(names, pa.DictionaryArray)
+            else names.fill_null("").dictionary_encode()
+        )
+        table = np.array(
+            [self.code(name or "") for name in encoded.dictionary.to_pylist()], dtype=np.int64
+        )
         rows = encoded.indices
         if rows.null_count:
             rows, table = rows.fill_null(len(table)), np.append(table, self.code(""))
@@ -111,12 +121,20 @@ class Keys:
 
 def arrow_ints(numbers: Ints) -> pa.Array:
     """Return numbers as an array of Arrow's, not copied."""
-    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers, dtype=np.int64))])
+    return pa.Array.from_buffers(
+        pa.int64(),
+        len(numbers),
+        [None, pa.py_buffer(np.ascontiguousarray(numbers, dtype=np.int64))],
+    )
 
 
 def pack(codes: Ints | int, numbers: Ints) -> Ints:
     """Pack keys and numbers into ids. The numbers must be in range."""
-    return (np.int64(codes) << NUMBER_BITS) | numbers if isinstance(codes, int) else (codes << NUMBER_BITS) | numbers
+    return (
+        (np.int64(codes) << NUMBER_BITS) | numbers
+        if isinstance(codes, int)
+        else (codes << NUMBER_BITS) | numbers
+    )
 
 
 def _climbs(ids: Ints) -> bool:
@@ -136,7 +154,9 @@ class Tally:
     def __init__(self, live_pages: int = LIVE_PAGES) -> None:
         self.rows = 0
         self.compressed_bytes = 0
-        self._state = np.zeros(live_pages * PAGE, dtype=np.uint8)  # the kernel gives memory only where it is touched
+        self._state = np.zeros(
+            live_pages * PAGE, dtype=np.uint8
+        )  # the kernel gives memory only where it is touched
         self._live: dict[int, int] = {}
         self._cold: dict[int, bytes] = {}
         self._many: dict[int, int] = {}
@@ -154,7 +174,9 @@ class Tally:
             self._add_sorted(ids[starts], np.diff(np.append(starts, len(ids))))
 
     def add_in_order(self, ids: Ints) -> Flags:
-        """Count a chunk and say, for each row, whether it is the first copy of its id. Half as fast as :meth:`add`."""
+        """Count a chunk and say, for each row, whether it is the first copy of its id. Half as fast
+        as :meth:`add`.
+        """
         self.rows += len(ids)
         if _climbs(ids):
             return self._add_sorted(ids, np.ones(len(ids), dtype=np.int64))
@@ -167,7 +189,9 @@ class Tally:
         return first
 
     def _add_sorted(self, ids: Ints, counts: Ints) -> Flags:
-        """Count different, ascending ids, each ``counts`` times; say which were never seen before."""
+        """Count different, ascending ids, each ``counts`` times; say which were never
+        seen before.
+        """
         if not len(ids):
             return np.zeros(0, dtype=np.bool_)
         pages = ids >> PAGE_BITS
@@ -188,10 +212,15 @@ class Tally:
         return fresh
 
     def _run(self, ids: Ints, slot: int, counts: Ints) -> Flags:
-        """Count ids of one page; three times as fast as :meth:`_scatter` where they follow one another."""
+        """Count ids of one page; three times as fast as :meth:`_scatter` where they follow one
+        another.
+        """
         first = int(ids[0]) & (PAGE - 1)
         place = self._state[slot * PAGE + first : slot * PAGE + first + len(ids)]
-        if int(ids[-1]) - int(ids[0]) + 1 != len(ids) or int(place.max()) + int(counts.max()) >= MANY:
+        if (
+            int(ids[-1]) - int(ids[0]) + 1 != len(ids)
+            or int(place.max()) + int(counts.max()) >= MANY
+        ):
             return self._scatter(ids, np.full(len(ids), slot, dtype=np.int64), counts)
         fresh: Flags = place == 0
         place += counts.astype(np.uint8)
@@ -210,7 +239,9 @@ class Tally:
         return fresh
 
     def _slots(self, pages: Ints) -> Ints:
-        """Return where each of these pages lives, brought to life where it lies cold or was never seen."""
+        """Return where each of these pages lives, brought to life where it lies cold or was never
+        seen.
+        """
         wanted = pages.tolist()
         missing = [page for page in wanted if page not in self._live]
         if len(self._live) + len(missing) > self._room:
@@ -231,14 +262,18 @@ class Tally:
     def _cool(self) -> None:
         """Compress every living page."""
         for page, slot in self._live.items():
-            data = bytes([1]) + bytes(pa.compress(self._page(slot).tobytes(), codec=CODEC, asbytes=True))
+            data = bytes([1]) + bytes(
+                pa.compress(self._page(slot).tobytes(), codec=CODEC, asbytes=True)
+            )
             self._cold[page] = data
             self.compressed_bytes += len(data)
         self._state[: len(self._live) * PAGE] = 0
         self._live.clear()
 
     def pages(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield every page as (key's code, page, encoded counts). The tally cannot be used any more."""
+        """Yield every page as (key's code, page, encoded counts). The tally cannot be used any
+        more.
+        """
         self._cool()
         many: dict[int, dict[int, int]] = {}
         for one, count in self._many.items():
@@ -254,14 +289,18 @@ class Tally:
 
 
 class Order:
-    """Counts, for each stream, the first copies whose number is below an earlier one. Give it the rows in order of arrival."""
+    """Counts, for each stream, the first copies whose number is below an earlier one. Give it the
+    rows in order of arrival.
+    """
 
     def __init__(self) -> None:
         self.reordered = 0
         self._highest: dict[int, int] = {}
 
     def add(self, streams: Ints | None, numbers: Ints) -> None:
-        """Add the next first copies: the stream of each (``None``: all are of one stream) and its number."""
+        """Add the next first copies: the stream of each (``None``: all are of one stream) and its
+        number.
+        """
         if not len(numbers):
             return
         if streams is None:
@@ -275,7 +314,9 @@ class Order:
             return
         # one running maximum for all: each stream is lifted above the ones before it
         ranks = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(streams))))
-        base = np.array([self._highest.get(stream, -1) for stream in streams[starts].tolist()], dtype=np.int64)
+        base = np.array(
+            [self._highest.get(stream, -1) for stream in streams[starts].tolist()], dtype=np.int64
+        )
         lifted = numbers + 1 + (ranks << NUMBER_BITS + 1)
         lifted[starts] = np.maximum(lifted[starts], base + 1 + (ranks[starts] << NUMBER_BITS + 1))
         top = np.maximum.accumulate(lifted)

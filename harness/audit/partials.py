@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
     from harness.audit.pages import Ints
 
-PARTIAL: Final = "side int, key string, page long, data binary, reordered long, unreadable long, damaged long"
-"""What a task gives on: a page of a side, or (side SUMMARY) what it counted beside pages, or (CHUNKS) what stands where."""
+PARTIAL: Final = (
+    "side int, key string, page long, data binary, reordered long, unreadable long, damaged long"
+)
+"""What a task gives on: a page of a side, or (side SUMMARY) what it counted beside pages, or
+(CHUNKS) what stands where.
+"""
 OFFERED, ARRIVED, SUMMARY, CHUNKS = 0, 1, 2, 3
 CHUNKS_OF: Final = {OFFERED: -2, ARRIVED: -3}
 """What stands for a page where it is said what stands where in a side."""
@@ -26,7 +30,9 @@ LIVE_PAGES: Final = 2048
 
 
 class Beside(NamedTuple):
-    """Counts beside the pages: records out of order, rows without a usable id, and lostack's own damaged messages."""
+    """Counts beside the pages: records out of order, rows without a usable id, and lostack's own
+    damaged messages.
+    """
 
     reordered: int = 0
     unreadable: int = 0
@@ -48,13 +54,17 @@ def count_rows(
 def counted_rows(
     batches: Iterable[pa.RecordBatch], side: int, *, ordered: bool, phantoms: Mapping[str, Ints]
 ) -> Iterator[list[Partial]]:
-    """Count rows: a summary, then their pages. A damaged message that was offered is a row without a usable id."""
+    """Count rows: a summary, then their pages. A damaged message that was offered is a row without
+    a usable id.
+    """
     tally, order, keys, streams = Tally(LIVE_PAGES), Order(), Keys(), Keys()
     nameless = damaged = 0
     unknown = packed(phantoms, keys)
     for batch in batches:
         names = batch.schema.names
-        codes, numbers, good = usable(batch.column("key") if "key" in names else None, batch.column("number"), keys)
+        codes, numbers, good = usable(
+            batch.column("key") if "key" in names else None, batch.column("number"), keys
+        )
         nameless += len(good) - int(good.sum())
         if side == ARRIVED and "damaged" in names:
             damaged += pc.sum(batch.column("damaged"), min_count=0).as_py()
@@ -82,7 +92,12 @@ def partial_rows(rows: list[Partial]) -> pa.RecordBatch:
     """Return rows of PARTIAL."""
     sides, keys, pages, data, beside = zip(*rows, strict=True)
     counts = dict(zip(Beside._fields, zip(*beside, strict=True), strict=True))
-    return pa.record_batch({
-        "side": pa.array(sides, pa.int32()), "key": pa.array(keys, pa.string()), "page": pa.array(pages, pa.int64()),
-        "data": pa.array(data, pa.binary()), **{name: pa.array(some, pa.int64()) for name, some in counts.items()},
-    })  # fmt: skip
+    return pa.record_batch(
+        {
+            "side": pa.array(sides, pa.int32()),
+            "key": pa.array(keys, pa.string()),
+            "page": pa.array(pages, pa.int64()),
+            "data": pa.array(data, pa.binary()),
+            **{name: pa.array(some, pa.int64()) for name, some in counts.items()},
+        }
+    )

@@ -1,4 +1,6 @@
-"""A Spark session whose driver JVM is a node: it listens on loopback only, and dies with the harness."""
+"""A Spark session whose driver JVM is a node: it listens on loopback only, and dies with the
+harness.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,11 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     memory_mb: int = 1024,
 ) -> Iterator[SparkSession]:
-    """Yield a session on ``master`` (start: 2.5 s on an idle machine); its JVM ends with the block, also after an error.
+    """Yield a session on ``master`` (start: 2.5 s on an idle machine); its JVM ends with the block,
+    also after an error.
 
-    A process can have one session at a time, because PySpark keeps its JVM in a global. ``jars`` are added to the driver's class
-    path and sent to the executors.
+    A process can have one session at a time, because PySpark keeps its JVM in a global. ``jars``
+    are added to the driver's class path and sent to the executors.
 
     Raises:
         EnvironmentFailure: Spark cannot be had, or the master is not there.
@@ -59,15 +62,23 @@ def spark_session(
     local = master.startswith("local")
     settings = {**SETTINGS, **(conf or {})}
     if not local:
-        settings["spark.jars"] = ",".join(str(jar.absolute()) for jar in (*install.connector, *jars))
+        settings["spark.jars"] = ",".join(
+            str(jar.absolute()) for jar in (*install.connector, *jars)
+        )
         settings["spark.executorEnv.PYSPARK_PYTHON"] = sys.executable
     before, path_before = dict(os.environ), list(sys.path)
     try:
         with ProcessRuntime() as runtime:
             folder = runtime.directory
             settings.setdefault("spark.sql.warehouse.dir", str(folder / "warehouse"))
-            gateway = start_gateway(runtime, install, work=folder, conf={"spark.master": master, **settings}, jars=jars,
-                                    memory_mb=memory_mb)  # fmt: skip
+            gateway = start_gateway(
+                runtime,
+                install,
+                work=folder,
+                conf={"spark.master": master, **settings},
+                jars=jars,
+                memory_mb=memory_mb,
+            )
             os.environ.update({**install.env, **gateway.env, "PYTHONPATH": _python_path()})
             session: SparkSession | None = None
             try:
@@ -75,7 +86,9 @@ def spark_session(
                 for name, value in settings.items():
                     builder = builder.config(name, value)
                 session = builder.getOrCreate()
-                for name in gateway.env:  # it is connected: programs that are started meanwhile have JVMs of their own
+                for name in (
+                    gateway.env
+                ):  # it is connected: programs that are started meanwhile have JVMs of their own
                     del os.environ[name]
                 session.sparkContext.setLogLevel("ERROR")
                 if not local:

@@ -5,32 +5,40 @@ r"""SPECs: the texts by which a command line names the sides of an audit.
     range:1-1000000                     numbers 1 to 1000000
     range:a=1-500,b=1-300               numbers per key
     kafka:localhost:9092/orders         a topic whose messages are lostack's
-    kafka:…/orders#id=json:$.seq&key=key             the number in the JSON value, the key is the message key
-    kafka:…/orders#id=header:seq                      … in a header;  id=value, id=key: the text is the number
-    kafka:…/orders#id=value&pattern=^(\w+)-(\d+)$     a regular expression: one group is the number, two are key and number
+    kafka:…/orders#id=json:$.seq&key=key             the number in the JSON value, the key is the
+        message key
+    kafka:…/orders#id=header:seq                      … in a header;  id=value, id=key: the text is
+        the number
+    kafka:…/orders#id=value&pattern=^(\w+)-(\d+)$     a regular expression: one group is the number,
+        two are key and number
     parquet:/data/out#id=seq&key=user                a file, a folder or a glob
     jdbc:postgresql://host/db#table=results&id=seq&user=me&password=…
 
-An id is read from a column of whole numbers, or from a text of the digits 0 to 9. Zeros in front of the number say nothing,
-however many there are (007 is 7), nor does one line's end behind it; the number is at most 2⁴⁰ - 1. A text with a sign (+7, -0),
-white space, a fraction, an exponent, digits of other scripts, or with nothing in it, a null, and a number beyond the limit are no
-ids: they can be read by a ``pattern``, or not at all. In JSON a number and a text of digits are the same. A row without a key
-(null) has the empty one; a key that is not UTF-8 makes the row unreadable, for two of them could not be told apart.
+An id is read from a column of whole numbers, or from a text of the digits 0 to 9. Zeros in front of
+the number say nothing, however many there are (007 is 7), nor does one line's end behind it; the
+number is at most 2⁴⁰ - 1. A text with a sign (+7, -0), white space, a fraction, an exponent, digits
+of other scripts, or with nothing in it, a null, and a number beyond the limit are no ids: they can
+be read by a ``pattern``, or not at all. In JSON a number and a text of digits are the same. A row
+without a key (null) has the empty one; a key that is not UTF-8 makes the row unreadable, for two of
+them could not be told apart.
 
-Rows that cannot be read as an id are counted as that, and as nothing else: they make the verdict void, and the first three texts
-are shown. A few that are known of can be stated (``unreadable=3``): up to so many of that side are then left aside. A message of
-lostack's (its first word says so) with a wrong checksum is *damaged*, and that is a phantom; one that was offered is unreadable.
+Rows that cannot be read as an id are counted as that, and as nothing else: they make the verdict
+void, and the first three texts are shown. A few that are known of can be stated (``unreadable=3``):
+up to so many of that side are then left aside. A message of lostack's (its first word says so) with
+a wrong checksum is *damaged*, and that is a phantom; one that was offered is unreadable.
 
 Behind ``#`` stand options: ``id``, ``key``, ``pattern``, ``unreadable``, and
 
-- ``order``: a column that says in which order rows were recorded; without it ``reordered`` is not counted (a topic's
-  offsets say it);
-- ``partition``, ``offset``: columns with the log copy that a row was made from; without them nobody can say whether a
-  duplicate was stored twice or recorded twice (in a topic, every copy was stored);
-- ``kafka.*``: settings of Spark's Kafka reader, such as ``kafka.security.protocol``; with one of them the topic is read by that
-  reader on Spark, and so are our payloads, paths in JSON beyond names, and patterns beyond plain ones (look-around, flags):
-  slower;
-- ``table``, ``user``, ``password``, ``driver``, ``readers`` (parallel connections, by ranges of a numeric ``id``): JDBC's.
+- ``order``: a column that says in which order rows were recorded; without it ``reordered`` is not
+  counted (a topic's offsets say it);
+- ``partition``, ``offset``: columns with the log copy that a row was made from; without them nobody
+  can say whether a duplicate was stored twice or recorded twice (in a topic, every copy was
+  stored);
+- ``kafka.*``: settings of Spark's Kafka reader, such as ``kafka.security.protocol``; with one of
+  them the topic is read by that reader on Spark, and so are our payloads, paths in JSON beyond
+  names, and patterns beyond plain ones (look-around, flags): slower;
+- ``table``, ``user``, ``password``, ``driver``, ``readers`` (parallel connections, by ranges of a
+  numeric ``id``): JDBC's.
 """
 
 from __future__ import annotations
@@ -56,7 +64,9 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 OURS: Final = "lostack"
 RANGE: Final = re.compile(r"(?:([^=,]+)=)?([0-9]+)-([0-9]+)")
-SECRETS: Final = re.compile(r"(?i)((?:password|secret|jaas\.config)=)[^&;#]*|(//[^/:@]+:)[^@/]+(?=@)")
+SECRETS: Final = re.compile(
+    r"(?i)((?:password|secret|jaas\.config)=)[^&;#]*|(//[^/:@]+:)[^@/]+(?=@)"
+)
 
 
 class SpecError(UsageError):
@@ -73,11 +83,12 @@ class NumberedRange:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A topic, Parquet files or a table. ``kind``: kafka, parquet or jdbc; ``at``: servers, path or URL.
+    """A topic, Parquet files or a table. ``kind``: kafka, parquet or jdbc; ``at``: servers, path or
+    URL.
 
-    ``id`` and ``key`` name the fields of the number and the key; ``id`` is ``lostack`` (or ``lostack:COLUMN``) for payloads of
-    :mod:`harness.model.record`. ``unreadable``: how many rows without a readable id are permitted. ``more``: settings for Spark's
-    reader.
+    ``id`` and ``key`` name the fields of the number and the key; ``id`` is ``lostack`` (or
+    ``lostack:COLUMN``) for payloads of :mod:`harness.model.record`. ``unreadable``: how many rows
+    without a readable id are permitted. ``more``: settings for Spark's reader.
     """
 
     text: str
@@ -125,20 +136,31 @@ def parse(text: str) -> Side:
         return _range(text, rest)
     if kind not in OPTIONS:
         raise SpecError(
-            f"{shown(text)!r} is no SPEC: it must begin with range:, kafka:, parquet: or jdbc: (lostack audit --help)"
+            f"{shown(text)!r} is no SPEC: it must begin with range:, kafka:, parquet: or jdbc: "
+            "(lostack audit --help)"
         )
     at, _, tail = rest.partition("#")
     pairs = parse_qsl(tail.replace("+", "%2B"), keep_blank_values=True, strict_parsing=False)
     options = dict(pairs)
-    more = {name: value for name, value in options.items() if name.startswith("kafka.")} if kind == "kafka" else {}
+    more = (
+        {name: value for name, value in options.items() if name.startswith("kafka.")}
+        if kind == "kafka"
+        else {}
+    )
     unknown = [name for name in options if name not in OPTIONS[kind] and name not in more]
     if unknown or len(options) != len(pairs):
-        raise SpecError(f"{shown(text)!r}: {', '.join(unknown) or 'an option twice'}; {kind} has: {', '.join(OPTIONS[kind])}")
+        raise SpecError(
+            f"{shown(text)!r}: {', '.join(unknown) or 'an option twice'}; {kind} has: "
+            f"{', '.join(OPTIONS[kind])}"
+        )
     if options.get("pattern"):
         _check_pattern(text, options["pattern"])
     if ("partition" in options) != ("offset" in options):
         raise SpecError(f"{shown(text)!r}: give both partition= and offset=, or neither")
-    given: dict[str, Any] = {name: options.get(name) or None for name in ("key", "pattern", "order", "partition", "offset")}
+    given: dict[str, Any] = {
+        name: options.get(name) or None
+        for name in ("key", "pattern", "order", "partition", "offset")
+    }
     given["unreadable"] = _number(text, options, "unreadable", 0, NUMBERS)
     if kind == "kafka":
         servers, slash, topic = at.rpartition("/")
@@ -154,10 +176,21 @@ def parse(text: str) -> Side:
 
 def _table(text: str, at: str, options: Mapping[str, str], given: Mapping[str, Any]) -> Rows:
     if not options.get("table"):
-        raise SpecError(f"{shown(text)!r}: the table is missing; example: jdbc:URL#table=results&id=seq")
+        raise SpecError(
+            f"{shown(text)!r}: the table is missing; example: jdbc:URL#table=results&id=seq"
+        )
     readers = _number(text, options, "readers", 1, 1000)  # more connections serve nobody
     more = {name: options[name] for name in ("user", "password", "driver") if name in options}
-    return Rows(text, "jdbc", f"jdbc:{at}", options.get("id", "id"), table=options["table"], readers=readers, more=more, **given)
+    return Rows(
+        text,
+        "jdbc",
+        f"jdbc:{at}",
+        options.get("id", "id"),
+        table=options["table"],
+        readers=readers,
+        more=more,
+        **given,
+    )
 
 
 def _number(text: str, options: Mapping[str, str], name: str, least: int, most: int) -> int:
@@ -173,7 +206,9 @@ def _range(text: str, rest: str) -> NumberedRange:
     for word in rest.split(","):
         match = RANGE.fullmatch(word)
         if match is None:
-            raise SpecError(f"{text!r}: the form of a range is range:1-1000 or range:a=1-500,b=1-300")
+            raise SpecError(
+                f"{text!r}: the form of a range is range:1-1000 or range:a=1-500,b=1-300"
+            )
         key, first, last = match.group(1) or "", int(match.group(2)), int(match.group(3))
         if first > last or last >= NUMBERS:
             raise SpecError(f"{text!r}: {word} must go upwards, within 0 to {NUMBERS - 1}")
@@ -191,7 +226,10 @@ def _check_pattern(text: str, pattern: str) -> None:
     except re.error as error:
         raise SpecError(f"{shown(text)!r}: the pattern is no regular expression: {error}") from None
     if groups not in {1, 2}:
-        raise SpecError(f"{shown(text)!r}: the pattern needs one group (the number) or two (key, number), not {groups}")
+        raise SpecError(
+            f"{shown(text)!r}: the pattern needs one group (the number) or two (key, number), "
+            f"not {groups}"
+        )
 
 
 def shown(text: str) -> str:

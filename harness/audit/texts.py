@@ -1,7 +1,8 @@
-"""Ids in texts, a column at a time: Arrow and RE2 find what Spark's functions and Java's regular expressions would find.
+"""Ids in texts, a column at a time: Arrow and RE2 find what Spark's functions and Java's regular
+expressions would find.
 
-A pattern that RE2 and Java might read differently is not translated, and is left to Spark. :mod:`~harness.audit.spec` says what
-an id is; :func:`unread` says why a text is none.
+A pattern that RE2 and Java might read differently is not translated, and is left to Spark.
+:mod:`~harness.audit.spec` says what an id is; :func:`unread` says why a text is none.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ AT_THE_END: Final = rf"(?:\r\n|[{LINE_ENDS}])?\z"
 CLASS: Final = r"\[\^?(?:[A-Za-z0-9 _.,:;/#@+=-]|\\[dw.\-])+\]"
 ATOM: Final = rf"(?:{CLASS}|[A-Za-z0-9 _,:;/#@=\"'<>%&~`!-]|\\[dw.\-\[\](){{}}|+*?^$/]|\.)"
 TIMES: Final = r"(?:[+*?]\??|\{\d{1,3}(?:,\d{0,3})?\})?"
-TOKEN: Final = re.compile(rf"(?P<open>\((?:\?:)?)|(?P<close>\){TIMES})|(?P<bar>\|)|(?P<atom>{ATOM}{TIMES})")
+TOKEN: Final = re.compile(
+    rf"(?P<open>\((?:\?:)?)|(?P<close>\){TIMES})|(?P<bar>\|)|(?P<atom>{ATOM}{TIMES})"
+)
 
 
 ID: Final = re.compile(rf"0*([0-9]{{1,{DIGITS}}})(?:\r\n|[\n\r\x85\u2028\u2029])?")
@@ -45,9 +48,11 @@ SHOWN_CHARACTERS: Final = 40
 
 
 class Columns(NamedTuple):
-    """The keys of some rows (``None``: the side has none) and their numbers; null is a row without a usable id.
+    """The keys of some rows (``None``: the side has none) and their numbers; null is a row without
+    a usable id.
 
-    ``source``: the whole texts, which may not be UTF-8; ``found``: the parts of them that should be the ids.
+    ``source``: the whole texts, which may not be UTF-8; ``found``: the parts of them that should be
+    the ids.
     """
 
     keys: pa.Array | None
@@ -57,7 +62,8 @@ class Columns(NamedTuple):
 
 
 def translated(pattern: str) -> str | None:
-    r"""Return a pattern in RE2's syntax, its groups named g1 and g2; ``None`` if RE2 might read it differently.
+    r"""Return a pattern in RE2's syntax, its groups named g1 and g2; ``None`` if RE2 might read it
+    differently.
 
     >>> translated(r"^(\d+) ")
     '^(?P<g1>\\d+) '
@@ -89,7 +95,9 @@ def translated(pattern: str) -> str | None:
 
 
 def reader_of(side: Rows) -> Callable[[Records], Columns] | None:
-    """Return a function that reads the ids of a topic's records; ``None`` if only Spark can (own payloads, odd patterns)."""
+    """Return a function that reads the ids of a topic's records; ``None`` if only Spark can (own
+    payloads, odd patterns).
+    """
     word, _, path = side.id.partition(":")
     if word == "json":
         return _json_reader_of(side, path)
@@ -107,10 +115,11 @@ def reader_of(side: Rows) -> Callable[[Records], Columns] | None:
 
 
 def reading_of(side: Rows) -> Callable[[pa.Array, pa.Array | None], Columns] | None:
-    """Return a function that reads the ids in texts (and the keys beside them); ``None`` for a pattern that only Spark reads.
+    """Return a function that reads the ids in texts (and the keys beside them); ``None`` for a
+    pattern that only Spark reads.
 
-    A row whose key is not UTF-8 (or whose text is not, if a pattern finds the key in it) has no usable id: U+FFFD replaces all
-    bad bytes alike, so two keys could become one.
+    A row whose key is not UTF-8 (or whose text is not, if a pattern finds the key in it) has no
+    usable id: U+FFFD replaces all bad bytes alike, so two keys could become one.
     """
     pattern = None if side.pattern is None else translated(side.pattern)
     groups = 0 if side.pattern is None else re.compile(side.pattern).groups
@@ -161,9 +170,11 @@ def _json_reader_of(side: Rows, path: str) -> Callable[[Records], Columns] | Non
 
 
 def plain_reader_of(side: Rows) -> Callable[[Records], pa.Array | None] | None:
-    """Return a fast function for ids that are whole keys or values, without a pattern or a key beside them; else ``None``.
+    """Return a fast function for ids that are whole keys or values, without a pattern or a key
+    beside them; else ``None``.
 
-    It returns the same numbers as :func:`reader_of`, five times as fast, or ``None`` if one value is no plain number.
+    It returns the same numbers as :func:`reader_of`, five times as fast, or ``None`` if one value
+    is no plain number.
     """
     if side.id not in {"key", "value"} or side.key is not None or side.pattern is not None:
         return None
@@ -176,7 +187,8 @@ def plain_reader_of(side: Rows) -> Callable[[Records], pa.Array | None] | None:
 
 
 def plain_numbers(data: Octets, at: Ints, length: Ints) -> Ints | None:
-    """Read slices of ``data`` as whole numbers, all at once; ``None`` if one of them has not only digits, or is above the limit.
+    """Read slices of ``data`` as whole numbers, all at once; ``None`` if one of them has not only
+    digits, or is above the limit.
 
     >>> plain_numbers(b"xx0000000000000000000742", np.array([2, 22]), np.array([22, 2])).tolist()
     [742, 42]
@@ -187,7 +199,9 @@ def plain_numbers(data: Octets, at: Ints, length: Ints) -> Ints | None:
     begin = at + (length - width)
     if least < 1 or width > WIDEST or int(begin.min()) < 0:
         return None
-    windows = np.lib.stride_tricks.as_strided(view, (len(view) - width + 1, width), (1, 1), writeable=False)
+    windows = np.lib.stride_tricks.as_strided(
+        view, (len(view) - width + 1, width), (1, 1), writeable=False
+    )
     digits = windows[begin] - ord("0")
     if least != width:
         digits[np.arange(width) < (width - length)[:, None]] = 0
@@ -216,7 +230,9 @@ def _picked(name: str) -> Callable[[Records], pa.Array] | None:
 
 
 def tidy(texts: pa.Array) -> tuple[pa.Array, pa.Array | None]:
-    """Return texts as UTF-8, and which of them were UTF-8 (``None``: all). Bad bytes become U+FFFD, as in Java."""
+    """Return texts as UTF-8, and which of them were UTF-8 (``None``: all). Bad bytes become U+FFFD,
+    as in Java.
+    """
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -242,10 +258,16 @@ def as_bytes(texts: pa.Array) -> list[bytes | None]:
 
 
 def whole(texts: pa.Array) -> pa.Array:
-    """Return the ids in texts: digits, with zeros before and a line's end after them permitted; null for any other text."""
-    plain = pc.and_(pc.ascii_is_decimal(texts), pc.less_equal(pc.binary_length(texts), AS_THEY_STAND))
+    """Return the ids in texts: digits, with zeros before and a line's end after them permitted;
+    null for any other text.
+    """
+    plain = pc.and_(
+        pc.ascii_is_decimal(texts), pc.less_equal(pc.binary_length(texts), AS_THEY_STAND)
+    )
     if not pc.all(plain, min_count=0).as_py() or texts.null_count:
-        texts = pc.struct_field(pc.extract_regex(texts, f"^0*(?P<n>[0-9]{{1,{DIGITS}}}){AT_THE_END}"), "n")
+        texts = pc.struct_field(
+            pc.extract_regex(texts, f"^0*(?P<n>[0-9]{{1,{DIGITS}}}){AT_THE_END}"), "n"
+        )
     return bounded(pc.cast(texts, pa.int64()))
 
 
@@ -258,11 +280,12 @@ def bounded(numbers: pa.Array) -> pa.Array:
     return pc.cast(numbers, pa.int64())
 
 
-# --- what is no id -----------------------------------------------------------------------------------------------
+# --- what is no id --------------------------------------------------------------------------------
 
 
 def unread(side: Rows, source: bytes | None, found: str | None, place: str = "") -> Unread:
-    """Say why a row has no usable id, and what its text is. ``found``: the text in the place of the id.
+    """Say why a row has no usable id, and what its text is. ``found``: the text in the place of the
+    id.
 
     >>> from harness.audit.spec import parse
     >>> print(unread(parse("parquet:out"), b"+7", "+7", "a.parquet:3"))
@@ -272,7 +295,8 @@ def unread(side: Rows, source: bytes | None, found: str | None, place: str = "")
 
 
 def quoted(data: bytes | None) -> str:
-    r"""Return some bytes for a report: quoted, escaped, shortened; as a bytes literal if they are not UTF-8.
+    r"""Return some bytes for a report: quoted, escaped, shortened; as a bytes literal if they are
+    not UTF-8.
 
     >>> print(quoted(b"a\n"), quoted("\uff17".encode()), quoted(b"\xff"), quoted(None), quoted(b"x" * 41)[-20:])
     'a\n' '\uff17' b'\xff' null xxxx'... of 41 bytes

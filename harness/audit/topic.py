@@ -63,23 +63,42 @@ def _extent(jvm: Any, admin: Any, side: Rows) -> Extent:
     described = admin.describeTopics(names).allTopicNames().get().get(side.topic)
     partitions = sorted(part.partition() for part in described.partitions())
     kinds = jvm.org.apache.kafka.clients.admin.OffsetSpec
-    starts = _offsets(jvm, admin, side.topic, partitions, kind=kinds.earliest(), isolation="READ_COMMITTED")
-    stable = _offsets(jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_COMMITTED")
-    ends = _offsets(jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_UNCOMMITTED")
-    return extent_from(side.topic, starts, stable, ends, compacted=_compacted(jvm, admin, side.topic))
+    starts = _offsets(
+        jvm, admin, side.topic, partitions, kind=kinds.earliest(), isolation="READ_COMMITTED"
+    )
+    stable = _offsets(
+        jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_COMMITTED"
+    )
+    ends = _offsets(
+        jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_UNCOMMITTED"
+    )
+    return extent_from(
+        side.topic, starts, stable, ends, compacted=_compacted(jvm, admin, side.topic)
+    )
 
 
-def _offsets(jvm: Any, admin: Any, topic: str, partitions: list[int], *, kind: Any, isolation: str) -> dict[int, int]:
+def _offsets(
+    jvm: Any, admin: Any, topic: str, partitions: list[int], *, kind: Any, isolation: str
+) -> dict[int, int]:
     wanted = jvm.java.util.HashMap()
     for partition in partitions:
         wanted.put(jvm.org.apache.kafka.common.TopicPartition(topic, partition), kind)
     level = getattr(jvm.org.apache.kafka.common.IsolationLevel, isolation)
-    found = admin.listOffsets(wanted, jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)).all().get()
-    return {p: found.get(jvm.org.apache.kafka.common.TopicPartition(topic, p)).offset() for p in partitions}
+    found = (
+        admin.listOffsets(wanted, jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level))
+        .all()
+        .get()
+    )
+    return {
+        p: found.get(jvm.org.apache.kafka.common.TopicPartition(topic, p)).offset()
+        for p in partitions
+    }
 
 
 def _compacted(jvm: Any, admin: Any, topic: str) -> bool:
-    """Whether old copies of a key may be removed; not known (False) where the configuration may not be read."""
+    """Whether old copies of a key may be removed; not known (False) where the configuration may not
+    be read.
+    """
     resource = jvm.org.apache.kafka.common.config.ConfigResource(
         getattr(jvm.org.apache.kafka.common.config, "ConfigResource$Type").TOPIC, topic
     )

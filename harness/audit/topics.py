@@ -1,4 +1,6 @@
-"""A topic as a side of an audit on this machine: one process per core fetches and reads, and this process counts."""
+"""A topic as a side of an audit on this machine: one process per core fetches and reads, and this
+process counts.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ class Topic:
         self._cores.close()
 
     def count(self, *, ordered: bool, phantoms: Mapping[str, Ints] | None = None) -> Counted:
-        """Count the records, partition by partition; ``phantoms`` are left out of the order, where they are known.
+        """Count the records, partition by partition; ``phantoms`` are left out of the order, where
+        they are known.
 
         Raises:
             OutgrownError: there are more ids than this process holds.
@@ -73,14 +76,18 @@ class Topic:
                 for side, key, page, data, beside in some:
                     if side == SUMMARY:
                         found = found._replace(
-                            reordered=found.reordered + beside.reordered, unreadable=found.unreadable + beside.unreadable,
+                            reordered=found.reordered + beside.reordered,
+                            unreadable=found.unreadable + beside.unreadable,
                             damaged=found.damaged + beside.damaged,
-                        )  # fmt: skip
+                        )
                         continue
                     size += len(data)
                     found.pages.setdefault((key, page), []).append(data)
             if size > AT_REST_BYTES:
-                raise OutgrownError(f"{shown(self._side.text)}: too many ids for this machine (or too far apart): {ELSEWHERE}")
+                raise OutgrownError(
+                    f"{shown(self._side.text)}: too many ids for this machine (or too far "
+                    f"apart): {ELSEWHERE}"
+                )
         self._noted = np.concatenate(noted) if noted else np.zeros(0, dtype=np.int64)
         return found
 
@@ -88,15 +95,21 @@ class Topic:
         """Fetch again for the first of ``rows`` records without a usable id."""
         if not rows:
             return Unreadable(0, self._side.unreadable)
-        nameless = [row for row in self._look([], unreadable=True) if row["number"] is None][:UNREAD]
-        first = tuple(unread(self._side, row["source"], row["found"], row["place"]) for row in nameless)
+        nameless = [row for row in self._look([], unreadable=True) if row["number"] is None][
+            :UNREAD
+        ]
+        first = tuple(
+            unread(self._side, row["source"], row["found"], row["place"]) for row in nameless
+        )
         return Unreadable(rows, self._side.unreadable, first)
 
     def examples(self, gathering: Gathering) -> tuple[Example, ...]:
         """Fetch again for some duplicated and phantom ids with the places of their copies."""
         wanted = gathering.wanted()
         places: dict[tuple[str, int], list[str]] = {}
-        for row in self._look(sorted({number for _, number in wanted}), unreadable=False) if wanted else ():
+        for row in (
+            self._look(sorted({number for _, number in wanted}), unreadable=False) if wanted else ()
+        ):
             if (row["key"] or "", row["number"]) in wanted:
                 places.setdefault((row["key"] or "", row["number"]), []).append(row["place"])
         return examples_of(wanted, places)
@@ -117,7 +130,9 @@ class Topic:
         ]
 
     def _look(self, numbers: list[int], *, unreadable: bool) -> list[dict[str, Any]]:
-        """Fetch again where these numbers may stand, and the first records without one; in order of partition and offset."""
+        """Fetch again where these numbers may stand, and the first records without one; in order of
+        partition and offset.
+        """
         wanted = np.array(numbers, dtype=np.int64)
         places = stretches_with(self._log, wanted, self._noted, unreadable=unreadable)
         tasks = [(self._side, place, wanted, unreadable) for place in places]
@@ -131,7 +146,9 @@ class Topic:
             raise AuditError(f"cannot read {shown(self._side.text)}: {error}") from None
 
 
-def _batches(rows: Iterable[tuple[int, tuple[pa.RecordBatch, Ints]]], noted: list[Ints]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    rows: Iterable[tuple[int, tuple[pa.RecordBatch, Ints]]], noted: list[Ints]
+) -> Iterator[pa.RecordBatch]:
     for _, (batch, note) in rows:
         noted.append(note)
         yield batch

@@ -19,19 +19,25 @@ if TYPE_CHECKING:
 
 
 BROKEN_PIPE = 141
-"""The exit code of a program that died of SIGPIPE. It is no success: nobody has read the verdicts."""
+"""The exit code of a program that died of SIGPIPE. It is no success: nobody has read
+the verdicts.
+"""
 _LACKING = "2 wrong use; 3 the machine lacks something"
 _PARTLY = f"{_LACKING}; 4 a cell void or stuck, or not everything planned was run; 130 Ctrl-C."
 EPILOG = (
-    "Exit codes: 0 every promise kept and every control convicted (but for the known breaks of --baseline); "
-    f"1 a promise broken, or a control not convicted; {_PARTLY}"
+    "Exit codes: 0 every promise kept and every control convicted (but for the known breaks of "
+    f"--baseline); 1 a promise broken, or a control not convicted; {_PARTLY}"
 )
 """Of commands that have ``--baseline``, and of lostack itself."""
 _FAULTS = f"Exit codes: 0 the promise kept at every fault; 1 it was broken; {_PARTLY}"
-_BUGS = f"Exit codes: 0 every bad version convicted, every good one acquitted; 1 one was not; {_LACKING}; 130 Ctrl-C."
+_BUGS = (
+    "Exit codes: 0 every bad version convicted, every good one acquitted; 1 one was not; "
+    f"{_LACKING}; 130 Ctrl-C."
+)
 _SIDES = (
-    f"Exit codes: 0 the promise of --semantic kept, or none named; 1 it is broken; {_LACKING}, or a side cannot be reached; "
-    "4 it proves nothing: rows cannot be read, or not all could be looked at; 130 Ctrl-C."
+    f"Exit codes: 0 the promise of --semantic kept, or none named; 1 it is broken; {_LACKING}, "
+    "or a side cannot be reached; 4 it proves nothing: rows cannot be read, or not all could be "
+    "looked at; 130 Ctrl-C."
 )
 
 
@@ -44,16 +50,29 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "run": Command("run", "run", EPILOG), "init": Command("init", "init"),
-    "check": Command("check", "check", EPILOG), "sweep": Command("sweep", "sweep", _FAULTS),
-    "soak": Command("soak", "soak", _FAULTS), "export": Command("sweep", "export"), "fetch": Command("machine", "fetch"),
-    "list": Command("listing", "list_cells"), "points": Command("points", "points"),
-    "regressions": Command("regressions", "regressions", _BUGS), "judge": Command("saved", "judge", EPILOG),
-    "report": Command("saved", "report"), "events": Command("saved", "events"), "trend": Command("saved", "trend"),
-    "clients": Command("saved", "clients"), "account": Command("counting", "account"),
-    "audit": Command("counting", "audit", _SIDES), "images": Command("machine", "images"), "doctor": Command("machine", "doctor"),
-}  # fmt: skip
-"""The commands in the order of the help. Modules lie in this package; each is imported when its command is asked for."""
+    "run": Command("run", "run", EPILOG),
+    "init": Command("init", "init"),
+    "check": Command("check", "check", EPILOG),
+    "sweep": Command("sweep", "sweep", _FAULTS),
+    "soak": Command("soak", "soak", _FAULTS),
+    "export": Command("sweep", "export"),
+    "fetch": Command("machine", "fetch"),
+    "list": Command("listing", "list_cells"),
+    "points": Command("points", "points"),
+    "regressions": Command("regressions", "regressions", _BUGS),
+    "judge": Command("saved", "judge", EPILOG),
+    "report": Command("saved", "report"),
+    "events": Command("saved", "events"),
+    "trend": Command("saved", "trend"),
+    "clients": Command("saved", "clients"),
+    "account": Command("counting", "account"),
+    "audit": Command("counting", "audit", _SIDES),
+    "images": Command("machine", "images"),
+    "doctor": Command("machine", "doctor"),
+}
+"""The commands in the order of the help. Modules lie in this package; each is imported when its
+command is asked for.
+"""
 _ENDS_WITH = {
     "harness.model.failures.UsageError": ExitCode.USAGE,
     "harness.report.breaks.BaselineError": ExitCode.USAGE,
@@ -67,15 +86,25 @@ _ENDS_WITH = {
     "harness.report.writing.ReportError": ExitCode.ENVIRONMENT,
     "harness.report.trend.TrendError": ExitCode.USAGE,
 }
-"""The exit code of each error, by its class's name, so that a command need not import the errors of the others."""
+"""The exit code of each error, by its class's name, so that a command need not import the errors of
+the others.
+"""
 
 
 def application(only: str | None = None) -> typer.Typer:
-    """Return the command line with all commands, or with only one, so that the others' modules are not imported."""
+    """Return the command line with all commands, or with only one, so that the others' modules are
+    not imported.
+    """
     app = typer.Typer(
-        name="lostack", add_completion=False, pretty_exceptions_enable=False, epilog=EPILOG,
-        help="Crashes real messaging systems at exact points and counts what was lost and what was duplicated.",
-    )  # fmt: skip
+        name="lostack",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        epilog=EPILOG,
+        help=(
+            "Crashes real messaging systems at exact points and counts what was lost and what "
+            "was duplicated."
+        ),
+    )
     app.callback(invoke_without_command=True)(_options)
     for name, command in COMMANDS.items():
         if only in {None, name}:
@@ -105,14 +134,20 @@ def _version() -> str:
 
 
 _BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""The base class of all errors about options. Depending on its version, typer has its own copy of it or imports it."""
+"""The base class of all errors about options. Depending on its version, typer has its own copy of
+it or imports it.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code. A user's mistake is told in one line, without a traceback."""
+    """Run the command line and return its exit code. A user's mistake is told in one line, without
+    a traceback.
+    """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that has no ✔ is no reason to fail
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a terminal that has no ✔ is no reason to fail
     before = signal.signal(signal.SIGTERM, _terminated)
     try:
         words = sys.argv[1:] if arguments is None else list(arguments)
@@ -122,7 +157,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _asked_for(words: Sequence[str]) -> str | None:
-    """Return the command that is asked for; ``None`` where it is not the first word, or there is no such command."""
+    """Return the command that is asked for; ``None`` where it is not the first word, or there is no
+    such command.
+    """
     return words[0] if words and words[0] in COMMANDS else None
 
 

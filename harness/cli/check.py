@@ -38,20 +38,37 @@ if TYPE_CHECKING:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")],
+    file: Annotated[
+        Path, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")
+    ],
     *,
-    only: Annotated[list[str] | None, typer.Option(help="Only this failure point. May be repeated.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Make the dry run, show what would be done, and stop.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 4 if a cell shows no effect of its fault.")] = False,
-    seed: Annotated[int, typer.Option(help="The seed, from which target record, keys and sizes are drawn.", min=0)] = 1,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this failure point. May be repeated.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Make the dry run, show what would be done, and stop.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 4 if a cell shows no effect of its fault.")
+    ] = False,
+    seed: Annotated[
+        int,
+        typer.Option(help="The seed, from which target record, keys and sizes are drawn.", min=0),
+    ] = 1,
     jobs: Jobs = None,
-    attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A running Kafka: see docs/attach.md.")] = None,
-    attach_remote: Annotated[bool, typer.Option("--attach-remote", help="Allow a broker on another machine.")] = False,
+    attach: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="A running Kafka: see docs/attach.md.")
+    ] = None,
+    attach_remote: Annotated[
+        bool, typer.Option("--attach-remote", help="Allow a broker on another machine.")
+    ] = False,
     baseline: Baseline = None,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,
 ) -> None:
-    """Crash a pipeline of your own at every failure point it has, and judge it by what it claims."""
+    """Crash a pipeline of your own at every failure point it has, and judge it by what
+    it claims.
+    """
     from harness.matrix.checking import (  # noqa: PLC0415 - brings a system; nobody else needs it
         Check,
         at_once,
@@ -72,9 +89,14 @@ def check(
         attachment = Attachment(attach, pipeline, attach_remote)
         attachment.check()
         system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
-    elif pipeline.security and (theirs := [name for name in ("ca", "username") if getattr(pipeline.security, name)]):
+    elif pipeline.security and (
+        theirs := [name for name in ("ca", "username") if getattr(pipeline.security, name)]
+    ):
         own = "lostack's own brokers use their own user and authority, so it is ignored here"
-        warn(f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for --attach: {own}")
+        warn(
+            f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for "
+            f"--attach: {own}"
+        )
     asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
     meant = [*chain(*asked.plan({}, only or ()))]  # a wrong name is told before anything is started
     asked = replace(asked, jobs=min(jobs_of(jobs), len(meant)))
@@ -82,8 +104,11 @@ def check(
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             progress.say("dry run: no fault")
             try:
-                # the list of points has a run without a fault, too: that one waits for what comes late, beside the others
-                rehearsed = asked.rehearsed(progress, brief=explain or any(cell.scenario.id == NO_FAULT for cell in meant))
+                # the list of points has a run without a fault, too: that one waits for what comes
+                # late, beside the others
+                rehearsed = asked.rehearsed(
+                    progress, brief=explain or any(cell.scenario.id == NO_FAULT for cell in meant)
+                )
             except KeyboardInterrupt:
                 complain("interrupted during the dry run: no failure point was tried")
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
@@ -102,14 +127,20 @@ def check(
     finally:
         system.close()
     code = _tell_all(saved, file, known, as_json=as_json)
-    if strict and code is ExitCode.KEPT and (unseen := [r.plan.scenario for r in saved.results if not r.verdict.effect]):
+    if (
+        strict
+        and code is ExitCode.KEPT
+        and (unseen := [r.plan.scenario for r in saved.results if not r.verdict.effect])
+    ):
         complain(f"--strict: no effect was seen of {', '.join(unseen)}")
         code = ExitCode.VOID
     raise typer.Exit(code if code in {ExitCode.BROKEN, ExitCode.INTERRUPTED} else alone or code)
 
 
 def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: bool) -> ExitCode:
-    """Print the outcomes of the faults, and advice for what broke. Return the exit code; known breaks do not count."""
+    """Print the outcomes of the faults, and advice for what broke. Return the exit code; known
+    breaks do not count.
+    """
     finish(saved, as_json=as_json)
     breaks = breaks_of(saved, tuple(known))
     code = exit_code(saved, breaks)
@@ -119,26 +150,53 @@ def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: b
         for result in saved.results:
             for line in advice(result):
                 typer.echo(f"  {visible(line)}")
-        typer.echo(f"to try every step of a run, not only the named failure points: lostack sweep {shlex.quote(str(file))}")
+        typer.echo(
+            "to try every step of a run, not only the named failure points: lostack sweep "
+            f"{shlex.quote(str(file))}"
+        )
     warn(remember(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
     return code
 
 
 def _tell_dry_run(dry: CellResult, known: Sequence[Known] = ()) -> ExitCode:
-    """Say what is wrong in the run without a fault, and return the exit code for it; known breaks do not count.
+    """Say what is wrong in the run without a fault, and return the exit code for it; known breaks
+    do not count.
 
     End the command if the dry run proves nothing.
     """
     if dry.verdict.kind is Kind.KEPT:
         return ExitCode.KEPT
-    pages = [file for file in write_reports(load_run(dry.directory.parent.parent)) if file.suffix == ".html"]
-    saved = f"saved with the logs of its programs in {os.path.relpath(dry.directory)}; its page: {os.path.relpath(pages[0])}"
+    pages = [
+        file
+        for file in write_reports(load_run(dry.directory.parent.parent))
+        if file.suffix == ".html"
+    ]
+    saved = (
+        f"saved with the logs of its programs in {os.path.relpath(dry.directory)}; its page: "
+        f"{os.path.relpath(pages[0])}"
+    )
     if dry.verdict.kind is Kind.VOID and dry.verdict.reason.startswith(UNCLEAN):
-        warn(f"the dry run is {dry.verdict.reason}", "if the pipeline does this on purpose, declare it: expects = "
-              f"{json.dumps([name for name in EXPECTABLE if getattr(dry.judgement.account, name)])}", saved)  # fmt: skip
+        warn(
+            f"the dry run is {dry.verdict.reason}",
+            "if the pipeline does this on purpose, declare it: expects = "
+            f"{json.dumps([name for name in EXPECTABLE if getattr(dry.judgement.account, name)])}",
+            saved,
+        )
         raise typer.Exit(ExitCode.VOID)
     if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
-        warn(f"the dry run without a fault proves nothing: {dry.verdict.reason}", *last_words(dry), saved)
+        warn(
+            f"the dry run without a fault proves nothing: {dry.verdict.reason}",
+            *last_words(dry),
+            saved,
+        )
         raise typer.Exit(ExitCode.VOID)
-    warn(f"broken without a fault: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)), saved)
-    return ExitCode.KEPT if any(one.means(dry) and one.explains(dry) for one in known) else ExitCode.BROKEN
+    warn(
+        f"broken without a fault: {dry.verdict.reason}",
+        *(f"  {line}" for line in advice(dry)),
+        saved,
+    )
+    return (
+        ExitCode.KEPT
+        if any(one.means(dry) and one.explains(dry) for one in known)
+        else ExitCode.BROKEN
+    )

@@ -18,12 +18,18 @@ from harness.report.escaping import visible
 
 
 def account(
-    directories: Annotated[list[Path], typer.Argument(help="Saved runs, or folders that hold many of them.")],
+    directories: Annotated[
+        list[Path], typer.Argument(help="Saved runs, or folders that hold many of them.")
+    ],
     *,
-    master: Annotated[str, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")] = "local[*]",
+    master: Annotated[
+        str, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")
+    ] = "local[*]",
     as_json: AsJson = False,
 ) -> None:
-    """Account for every cell of many saved runs again, on Spark: one line per cell, by the rules of a single run."""
+    """Account for every cell of many saved runs again, on Spark: one line per cell, by the rules of
+    a single run.
+    """
     from harness.audit.accounts import cells_on_spark  # noqa: PLC0415 - PySpark takes half a second to import
     from harness.audit.session import spark_session  # noqa: PLC0415
 
@@ -31,12 +37,19 @@ def account(
         if not any(directory.rglob("history/*.jsonl")):
             raise HistoryError(f"no history in {directory}")
     with spark_session(master=master, say=complain) as spark:
-        rows = [row.asDict() for row in cells_on_spark(spark, directories).orderBy("cell").toLocalIterator()]
+        rows = [
+            row.asDict()
+            for row in cells_on_spark(spark, directories).orderBy("cell").toLocalIterator()
+        ]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
     for row in rows:
-        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in row.items() if name != "cell" and count)
+        counts = ", ".join(
+            f"{count} {name.replace('_', ' ')}"
+            for name, count in row.items()
+            if name != "cell" and count
+        )
         typer.echo(visible(f"{os.path.relpath(row['cell'])}  {counts or 'nothing'}"))
 
 
@@ -44,30 +57,48 @@ def audit(
     *,
     offered: Annotated[str, typer.Option(help="SPEC of the records that were offered.")],
     arrived: Annotated[str, typer.Option(help="SPEC of the records that arrived.")],
-    semantic: Annotated[str | None, typer.Option(help="Judge by the promise of this semantic.")] = None,
+    semantic: Annotated[
+        str | None, typer.Option(help="Judge by the promise of this semantic.")
+    ] = None,
     engine: Annotated[
-        str, typer.Option(help="Where to compare: here (ranges, Parquet, topics; on every core), spark, or auto.")
+        str,
+        typer.Option(
+            help="Where to compare: here (ranges, Parquet, topics; on every core), spark, or auto."
+        ),
     ] = "auto",
-    master: Annotated[str | None, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")] = None,
-    jars: Annotated[list[Path] | None, typer.Option(help="A JDBC driver of yours. May be repeated.")] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")
+    ] = None,
+    jars: Annotated[
+        list[Path] | None, typer.Option(help="A JDBC driver of yours. May be repeated.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare what was offered with what arrived, for data beyond any one history.
 
-    SPEC: range:1-1000000 or range:a=1-500,b=1-300; kafka:HOST:PORT/TOPIC#id=json:$.seq; parquet:PATH#id=COLUMN&key=COLUMN;
-    jdbc:URL#table=TABLE&id=COLUMN. An id is a whole number; leading zeros do not count. Rows without a readable id make the
-    verdict void, unless unreadable=N allows up to N of them. The options after # are described in harness/audit/spec.py.
+    SPEC: range:1-1000000 or range:a=1-500,b=1-300; kafka:HOST:PORT/TOPIC#id=json:$.seq;
+    parquet:PATH#id=COLUMN&key=COLUMN; jdbc:URL#table=TABLE&id=COLUMN. An id is a whole number;
+    leading zeros do not count. Rows without a readable id make the verdict void, unless
+    unreadable=N allows up to N of them. The options after # are described in harness/audit/spec.py.
     """
     from harness.audit import auditing, findings  # noqa: PLC0415 - pyarrow and perhaps PySpark; nobody else needs them
     from harness.audit.spec import shown  # noqa: PLC0415
 
     judged = None if semantic is None else _known(semantic)
-    found = auditing.audit(offered, arrived, engine=engine, master=master, jars=jars or (), say=complain)
+    found = auditing.audit(
+        offered, arrived, engine=engine, master=master, jars=jars or (), say=complain
+    )
     if as_json:
         verdict = None if judged is None else findings.rule(found, judged)
-        told = None if verdict is None else {"semantic": judged, "kind": verdict.kind, "reason": verdict.reason}
+        told = (
+            None
+            if verdict is None
+            else {"semantic": judged, "kind": verdict.kind, "reason": verdict.reason}
+        )
         sides = {"offered": shown(offered), "arrived": shown(arrived)}
-        typer.echo(json.dumps({"sides": sides, **findings.as_json(found), "verdict": told}, indent=1))
+        typer.echo(
+            json.dumps({"sides": sides, **findings.as_json(found), "verdict": told}, indent=1)
+        )
     else:
         for line in findings.as_text(found, judged).splitlines():
             typer.echo(visible(line))

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun
 
 MEANING: Mapping[str, str] = {
-    Outcome.VOID: "the run proves nothing about this cell", Outcome.STUCK: "no progress, although everything is healed",
+    Outcome.VOID: "the run proves nothing about this cell",
+    Outcome.STUCK: "no progress, although everything is healed",
     Outcome.NOT_CONVICTED: "a control must be broken",
-}  # fmt: skip
+}
 """Explanations of outcomes whose names do not explain themselves."""
 
 
@@ -45,7 +46,9 @@ def finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
 def _tell_red(result: CellResult) -> None:
     label = result.verdict.label
     means = f" ({MEANING[label]})" if label in MEANING else ""
-    typer.echo(f"\n{label.upper()}{means}  {visible(result.plan.id)}\n  {visible(result.verdict.reason)}")
+    typer.echo(
+        f"\n{label.upper()}{means}  {visible(result.plan.id)}\n  {visible(result.verdict.reason)}"
+    )
     typer.echo(f"  {visible(result.plan.because)}")
     typer.echo(f"  again: {visible(rerun_line(result.plan))}")
     typer.echo(f"  saved: {os.path.relpath(result.directory)}")

@@ -14,7 +14,14 @@ import typer
 
 from harness.cli.drafts.compose import FILES, Composed, command_at_port, pointed, read_compose, safe
 from harness.cli.drafts.sources import GIVEN, Shown, look_at
-from harness.cli.drafts.writing import CI_FILE, SCHEMA_FILE, Draft, DraftServer, DraftStage, workflow
+from harness.cli.drafts.writing import (
+    CI_FILE,
+    SCHEMA_FILE,
+    Draft,
+    DraftServer,
+    DraftStage,
+    workflow,
+)
 from harness.cli.telling import warn
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
@@ -31,15 +38,21 @@ FILE = "pipeline.toml"
 LINE = "What is one record? ({id}, {key} and {position} are filled in)"
 PYTHONS = (".venv/bin/python", "venv/bin/python")
 NEEDS = {
-    OutputKind.SQLITE: ("file", "query"), OutputKind.LINES: ("file",), OutputKind.PARQUET: ("file",), OutputKind.STDOUT: (),
-    OutputKind.COMMAND: ("command",), OutputKind.TOPIC: ("topic",),
-}  # fmt: skip
+    OutputKind.SQLITE: ("file", "query"),
+    OutputKind.LINES: ("file",),
+    OutputKind.PARQUET: ("file",),
+    OutputKind.STDOUT: (),
+    OutputKind.COMMAND: ("command",),
+    OutputKind.TOPIC: ("topic",),
+}
 """The options that each kind of output needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks the user for values that no option gives. ``asks``: whether a user is at the terminal."""
+    """Asks the user for values that no option gives. ``asks``: whether a user is at
+    the terminal.
+    """
 
     asks: bool
 
@@ -65,31 +78,64 @@ class Asker:
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder of your programs; pipeline.toml is written there.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of your programs; pipeline.toml is written there.")
+    ] = Path(),
     *,
-    claims: Annotated[str | None, typer.Option(help=f"What the pipeline promises: {', '.join(Semantic)}.")] = None,
-    producer: Annotated[
-        str | None, typer.Option(metavar="CMD", help="The command of your producer, or a service of --compose.")
+    claims: Annotated[
+        str | None, typer.Option(help=f"What the pipeline promises: {', '.join(Semantic)}.")
     ] = None,
-    consumer: Annotated[list[str] | None, typer.Option(metavar="CMD", help="The command of your consumer, or a service.")] = None,
+    producer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD", help="The command of your producer, or a service of --compose."
+        ),
+    ] = None,
+    consumer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CMD", help="The command of your consumer, or a service."),
+    ] = None,
     processor: Annotated[
-        str | None, typer.Option(metavar="CMD", help="The command of a program that reads and writes topics.")
+        str | None,
+        typer.Option(metavar="CMD", help="The command of a program that reads and writes topics."),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option(help="A topic of the pipeline; first the one that the producer writes. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="A topic of the pipeline; first the one that the producer writes. May be repeated."
+        ),
     ] = None,
-    source: Annotated[str | None, typer.Option("--input", help=f"How the pipeline gets records: {', '.join(InputKind)}.")] = None,
-    line: Annotated[str | None, typer.Option(help="The text of one record, with {id}, {key} and {position} in it.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--input", help=f"How the pipeline gets records: {', '.join(InputKind)}."),
+    ] = None,
+    line: Annotated[
+        str | None,
+        typer.Option(help="The text of one record, with {id}, {key} and {position} in it."),
+    ] = None,
     header: Annotated[str | None, typer.Option(help="The first line of a CSV file.")] = None,
-    output: Annotated[str | None, typer.Option(help=f"Where results land: {', '.join(OutputKind)}.")] = None,
-    file: Annotated[str | None, typer.Option(help="The output's file or files, e.g. {work}/orders.db.")] = None,
-    query: Annotated[str | None, typer.Option(help="The query that returns the output (sqlite).")] = None,
+    output: Annotated[
+        str | None, typer.Option(help=f"Where results land: {', '.join(OutputKind)}.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option(help="The output's file or files, e.g. {work}/orders.db.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="The query that returns the output (sqlite).")
+    ] = None,
     command: Annotated[str | None, typer.Option(help="The command that prints the output.")] = None,
-    system: Annotated[str, typer.Option(help=f"The system it runs on: {', '.join(DIALECTS)}.")] = "kafka",
-    compose: Annotated[Path | None, typer.Option(help="A docker-compose file, whose services are offered as stages.")] = None,
+    system: Annotated[
+        str, typer.Option(help=f"The system it runs on: {', '.join(DIALECTS)}.")
+    ] = "kafka",
+    compose: Annotated[
+        Path | None,
+        typer.Option(help="A docker-compose file, whose services are offered as stages."),
+    ] = None,
     ci: Annotated[bool, typer.Option("--ci/--no-ci", help=f"Write {CI_FILE} as well.")] = True,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
-    show_schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of a declaration, and stop.")] = False,
+    show_schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of a declaration, and stop.")
+    ] = False,
 ) -> None:
     """Write a first pipeline.toml for programs of your own; asks for what no option says."""
     if show_schema:
@@ -100,50 +146,108 @@ def init(
         raise UsageError(f"{folder} is not a folder")
     if at.exists() and not force:
         raise UsageError(f"{at} exists already: --force overwrites it")
-    texts = {"--line": line, "--header": header, "--file": file, "--query": query, "--command": command, "--producer": producer,
-             "--processor": processor}  # fmt: skip
+    texts = {
+        "--line": line,
+        "--header": header,
+        "--file": file,
+        "--query": query,
+        "--command": command,
+        "--producer": producer,
+        "--processor": processor,
+    }
     several = {"--consumer": consumer or [], "--topic": topic or []}
-    for option, text in (*texts.items(), *((option, each) for option, given in several.items() for each in given)):
+    for option, text in (
+        *texts.items(),
+        *((option, each) for option, given in several.items() for each in given),
+    ):
         _check_text(option, text)
     if len(several["--consumer"]) > 1:
-        raise UsageError("--consumer is given more than once: give the one whose results are judged, and write the others into "
-                         f"{FILE}, each a [[stage]] with a name")  # fmt: skip
+        raise UsageError(
+            "--consumer is given more than once: give the one whose results are judged, and "
+            f"write the others into {FILE}, each a [[stage]] with a name"
+        )
     asker = Asker(sys.stdin.isatty())
     choice("--system", system, DIALECTS)
     services = _composed(folder, compose)
     offered = [each.name for each in services if each.kind == "program"]
     if asker.asks and offered:
-        typer.echo(f"services that could be stages: {', '.join(offered)} (answer with a name, or with a command)")
-    given = {Role.PRODUCER: producer, Role.PROCESSOR: processor, Role.CONSUMER: consumer[0] if consumer else None}
+        typer.echo(
+            f"services that could be stages: {', '.join(offered)} (answer with a name, or with a "
+            "command)"
+        )
+    given = {
+        Role.PRODUCER: producer,
+        Role.PROCESSOR: processor,
+        Role.CONSUMER: consumer[0] if consumer else None,
+    }
     if not any(given.values()):
-        given = {role: asker.perhaps(None, f"What starts your {role}? (a command; nothing: there is none)") for role in given}
+        given = {
+            role: asker.perhaps(
+                None, f"What starts your {role}? (a command; nothing: there is none)"
+            )
+            for role in given
+        }
     stages = [_stage(role, told, folder, services) for role, told in given.items() if told]
     if not stages:
-        raise UsageError("--producer or --consumer is missing: give the command that starts your program, in this folder")
+        raise UsageError(
+            "--producer or --consumer is missing: give the command that starts your program, in "
+            "this folder"
+        )
     shown = {stage.role: look_at(shlex.split(stage.command), folder) for stage in stages}
-    claims = choice("--claims", asker.answer(claims, "--claims", f"What does it promise? ({', '.join(Semantic)})",
-                                             str(Semantic.AT_LEAST_ONCE)), Semantic)  # fmt: skip
+    claims = choice(
+        "--claims",
+        asker.answer(
+            claims,
+            "--claims",
+            f"What does it promise? ({', '.join(Semantic)})",
+            str(Semantic.AT_LEAST_ONCE),
+        ),
+        Semantic,
+    )
     topics = topic or _topics(asker, shown)
     kinds = _kind(asker, source, shown, stages)
-    given_line = line if line is not None else asker.answer(None, "--line", LINE, _like(header, shown))
+    given_line = (
+        line if line is not None else asker.answer(None, "--line", LINE, _like(header, shown))
+    )
     draft = Draft(
-        claims=claims, topics=topics, stages=stages, system=system, servers=_servers(services),
+        claims=claims,
+        topics=topics,
+        stages=stages,
+        system=system,
+        servers=_servers(services),
         python=next((each for each in PYTHONS if (folder / each).is_file()), ""),
-        output=_output(asker, output, {"file": file, "query": query, "command": command}, shown, topics),
-        input_kind=kinds, line=given_line, header=header or "", input_topic=topics[0] if kinds == InputKind.TOPIC else "",
-    )  # fmt: skip
+        output=_output(
+            asker, output, {"file": file, "query": query, "command": command}, shown, topics
+        ),
+        input_kind=kinds,
+        line=given_line,
+        header=header or "",
+        input_topic=topics[0] if kinds == InputKind.TOPIC else "",
+    )
     _write(folder, draft, ci=ci)
     _tell(stages, shown)
 
 
 def _check_text(option: str, text: str | None) -> None:
-    """Raise UsageError if an option is empty, or has a character that a line of the declaration cannot have."""
+    """Raise UsageError if an option is empty, or has a character that a line of the declaration
+    cannot have.
+    """
     if text is None:
         return
     if not text.strip():
         raise UsageError(f"{option} is empty: write something, or leave it out")
-    if odd := next((char for char in text if char in "\x7f\n\r" or char < "\t" or "\ud800" <= char <= "\udfff"), ""):
-        raise UsageError(f"{option} has the character {odd!r}, which {FILE} cannot have: write one line of plain text")
+    if odd := next(
+        (
+            char
+            for char in text
+            if char in "\x7f\n\r" or char < "\t" or "\ud800" <= char <= "\udfff"
+        ),
+        "",
+    ):
+        raise UsageError(
+            f"{option} has the character {odd!r}, which {FILE} cannot have: write one line of "
+            "plain text"
+        )
 
 
 def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
@@ -163,7 +267,10 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
             _put(schema_at, json.dumps(schema(), indent=1) + "\n", undo)
             written.append(schema_at)
         else:
-            warn(f"{schema_at} is not lostack's and was left as it is: lostack init --schema prints the schema of {FILE}")
+            warn(
+                f"{schema_at} is not lostack's and was left as it is: lostack init --schema "
+                f"prints the schema of {FILE}"
+            )
         if ci and workflow_at.exists():
             warn(f"{workflow_at} exists already and was left as it is")
         elif ci:
@@ -173,7 +280,10 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
         undo.pop_all()
     typer.echo(f"wrote {', '.join(map(str, written))}")
     if workflow_at in written:
-        typer.echo(f"in {workflow_at.name}: replace OWNER by the account whose repository of lostack you use")
+        typer.echo(
+            f"in {workflow_at.name}: replace OWNER by the account whose repository of lostack "
+            "you use"
+        )
     typer.echo(f"next: lostack check --explain {shlex.quote(str(at))}")
 
 
@@ -189,17 +299,23 @@ def _put(file: Path, text: str, undo: ExitStack) -> None:
 def _is_ours(schema_at: Path) -> bool:
     """Whether a file is a schema that was written here, by this version or another."""
     with suppress(OSError, ValueError, AttributeError):
-        return bool(json.loads(schema_at.read_text(encoding="utf-8")).get("title") == schema()["title"])
+        return bool(
+            json.loads(schema_at.read_text(encoding="utf-8")).get("title") == schema()["title"]
+        )
     return False
 
 
 def _tell(stages: Sequence[DraftStage], shown: dict[str, Shown]) -> None:
-    """Warn of programs that name a broker's address themselves: lostack cannot put its wire in front of it."""
+    """Warn of programs that name a broker's address themselves: lostack cannot put its wire in
+    front of it.
+    """
     for stage in stages:
         seen = shown[stage.role]
         if seen.fixed and not seen.variables:
-            warn(f"{', '.join(seen.files)} names the broker {seen.fixed}: let it take the address from the environment variable "
-                 "BOOTSTRAP_SERVERS, or from an argument, {bootstrap}: lostack's wire must stand between them")  # fmt: skip
+            warn(
+                f"{', '.join(seen.files)} names the broker {seen.fixed}: let it take the address from the environment variable "
+                "BOOTSTRAP_SERVERS, or from an argument, {bootstrap}: lostack's wire must stand between them"
+            )
 
 
 def _composed(folder: Path, compose: Path | None) -> tuple[Composed, ...]:
@@ -232,29 +348,46 @@ def _stage(role: Role, told: str, folder: Path, services: tuple[Composed, ...]) 
 def _servers(services: Iterable[Composed]) -> list[DraftServer]:
     return [
         DraftServer(safe(each.name), each.image, command_at_port(each), each.environment)
-        for each in services if each.kind == "server"
-    ]  # fmt: skip
+        for each in services
+        if each.kind == "server"
+    ]
 
 
 def _topics(asker: Asker, shown: dict[str, Shown]) -> list[str]:
     found = list(dict.fromkeys(topic for seen in shown.values() for topic in seen.topics))
-    told = asker.answer(None, "--topic", "Which topics does it use? (first the one that the producer writes)", " ".join(found))
+    told = asker.answer(
+        None,
+        "--topic",
+        "Which topics does it use? (first the one that the producer writes)",
+        " ".join(found),
+    )
     return told.replace(",", " ").split()
 
 
-def _kind(asker: Asker, kind: str | None, shown: dict[str, Shown], stages: Sequence[DraftStage]) -> str:
+def _kind(
+    asker: Asker, kind: str | None, shown: dict[str, Shown], stages: Sequence[DraftStage]
+) -> str:
     """Return the kind of the input: how the pipeline gets records."""
     producer = next((stage for stage in stages if stage.role == Role.PRODUCER), None)
     seen = shown.get(str(Role.PRODUCER), Shown())
     if producer is None:
         kind = kind or str(InputKind.TOPIC)
-    guess = InputKind.FILE if "{input}" in (producer.command if producer else "") else InputKind.STDIN if seen.stdin else ""
-    told = asker.answer(kind, "--input", f"How does it get records? ({', '.join(InputKind)})", str(guess))
+    guess = (
+        InputKind.FILE
+        if "{input}" in (producer.command if producer else "")
+        else InputKind.STDIN
+        if seen.stdin
+        else ""
+    )
+    told = asker.answer(
+        kind, "--input", f"How does it get records? ({', '.join(InputKind)})", str(guess)
+    )
     return choice("--input", told, InputKind)
 
 
 def _like(header: str | None, shown: dict[str, Shown]) -> str:
-    """Return a line with a token in its first field, as a CSV row or a JSON object of the fields that a program reads.
+    """Return a line with a token in its first field, as a CSV row or a JSON object of the fields
+    that a program reads.
 
     >>> _like("order,customer,cents", {})
     '{id},{key},{position}'
@@ -268,29 +401,47 @@ def _like(header: str | None, shown: dict[str, Shown]) -> str:
     if not names or any(seen.csv for seen in shown.values()):
         return DEFAULT_LINE
     fills = ('"{id}"', '"{key}"', *["{position}"] * len(names))
-    return "{" + ", ".join(f'"{name}": {fill}' for name, fill in zip(names, fills, strict=False)) + "}"
+    return (
+        "{" + ", ".join(f'"{name}": {fill}' for name, fill in zip(names, fills, strict=False)) + "}"
+    )
 
 
 def _output(
-    asker: Asker, kind: str | None, given: dict[str, str | None], shown: dict[str, Shown], topics: Sequence[str]
-) -> dict[str, str]:  # fmt: skip
+    asker: Asker,
+    kind: str | None,
+    given: dict[str, str | None],
+    shown: dict[str, Shown],
+    topics: Sequence[str],
+) -> dict[str, str]:
     """Return the fields of ``[output]``."""
     last = [*shown.values()][-1]
-    likely = OutputKind.SQLITE if last.sqlite else OutputKind.TOPIC if [*shown][-1] == Role.PROCESSOR else ""
-    kind = choice("--output", asker.answer(kind, "--output", f"Where do results land? ({', '.join(OutputKind)})", str(likely)),
-                  OutputKind)  # fmt: skip
+    likely = (
+        OutputKind.SQLITE
+        if last.sqlite
+        else OutputKind.TOPIC
+        if [*shown][-1] == Role.PROCESSOR
+        else ""
+    )
+    kind = choice(
+        "--output",
+        asker.answer(
+            kind, "--output", f"Where do results land? ({', '.join(OutputKind)})", str(likely)
+        ),
+        OutputKind,
+    )
     column = last.column or "*"
     guesses: dict[str, Any] = {
         "query": f"SELECT {column} FROM {last.table} ORDER BY rowid" if last.table else "",  # noqa: S608 - a guess, shown to who asks
         "topic": topics[-1],
-    }  # fmt: skip
+    }
     questions = {
         "file": "Which file, or files? ({work} is a folder that is new for every run)",
         "query": "Which query gives a row with an id for each result?",
         "command": "What prints a line with an id for each result?",
         "topic": "Which topic?",
-    }  # fmt: skip
+    }
     needed = NEEDS[OutputKind(kind)]
     return {"kind": kind} | {
-        name: asker.answer(given.get(name), f"--{name}", questions[name], guesses.get(name, "")) for name in needed
+        name: asker.answer(given.get(name), f"--{name}", questions[name], guesses.get(name, ""))
+        for name in needed
     }

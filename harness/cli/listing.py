@@ -22,12 +22,17 @@ def list_cells(
     *,
     only: Only = None,
     semantic: Semantics = None,
-    system: Annotated[str | None, typer.Option(help="Only cells of this system. By default those of all real systems.")] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(help="Only cells of this system. By default those of all real systems."),
+    ] = None,
     client: Clients = None,
     as_json: AsJson = False,
 ) -> None:
     """Show every cell with what theory predicts, and those that do not apply with their reason."""
-    cells = _cells([system] if system else registry.real(), only or (), semantic or (), client or ())
+    cells = _cells(
+        [system] if system else registry.real(), only or (), semantic or (), client or ()
+    )
     if as_json:
         typer.echo(json.dumps([_listed(cell) for cell in cells], indent=1))
         return
@@ -36,12 +41,16 @@ def list_cells(
         typer.echo(f"{cell.id:<{width}}  {_predicted(cell)}")
 
 
-def _cells(systems: Sequence[str], only: Sequence[str], semantics: Sequence[str], clients: Sequence[str]) -> list[Cell]:
+def _cells(
+    systems: Sequence[str], only: Sequence[str], semantics: Sequence[str], clients: Sequence[str]
+) -> list[Cell]:
     """Return the cells of several systems. Raises SelectionError where none has any."""
     cells: list[Cell] = []
     for at, system in enumerate(systems, 1):
         try:
-            cells += choose(registry.scenarios(), only=only, semantics=semantics, clients=clients, system=system)
+            cells += choose(
+                registry.scenarios(), only=only, semantics=semantics, clients=clients, system=system
+            )
         except SelectionError:
             if at == len(systems) and not cells:
                 raise
@@ -52,16 +61,28 @@ def _listed(cell: Cell) -> dict[str, Any]:
     """Return a cell as ``list --json`` shows it; what does not apply has no prediction."""
     expectation, unable = cell.expectation, registry.inapplicable(cell)
     row = {
-        "id": cell.id, "scenario": cell.scenario.id, "failure_point": cell.scenario.failure_point,
-        "pipeline": str(cell.scenario.pipeline), "semantic": str(cell.semantic), "because": cell.scenario.because,
-        "lost": None, "duplicated": None, "sign": None, "control": False, "refused_by_client": None,
+        "id": cell.id,
+        "scenario": cell.scenario.id,
+        "failure_point": cell.scenario.failure_point,
+        "pipeline": str(cell.scenario.pipeline),
+        "semantic": str(cell.semantic),
+        "because": cell.scenario.because,
+        "lost": None,
+        "duplicated": None,
+        "sign": None,
+        "control": False,
+        "refused_by_client": None,
         "not_applicable": None,
-    }  # fmt: skip
+    }
     match expectation:
         case Predicted() if unable is None:
             sign = str(expectation.sign) if expectation.sign else None
-            return row | {"lost": expectation.lost.text(), "duplicated": expectation.duplicated.text(), "sign": sign,
-                          "control": expectation.control}  # fmt: skip
+            return row | {
+                "lost": expectation.lost.text(),
+                "duplicated": expectation.duplicated.text(),
+                "sign": sign,
+                "control": expectation.control,
+            }
         case RefusedByClient() if unable is None:
             return row | {"refused_by_client": expectation.because}
         case _:
@@ -74,7 +95,10 @@ def _predicted(cell: Cell) -> str:
         case Predicted() if unable is None:
             control = "  (control: must be convicted)" if expectation.control else ""
             left = f", left {expectation.left.text()}" if expectation.left.must_show() else ""
-            return f"lost {expectation.lost.text()}, duplicated {expectation.duplicated.text()}{left}{control}"
+            return (
+                f"lost {expectation.lost.text()}, duplicated "
+                f"{expectation.duplicated.text()}{left}{control}"
+            )
         case RefusedByClient() if unable is None:
             return f"refused by the client: {expectation.because}"
         case _:

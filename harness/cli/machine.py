@@ -16,9 +16,14 @@ from harness.model.exits import ExitCode
 
 
 def fetch(
-    systems: Annotated[list[str] | None, typer.Argument(help="Systems, e.g. kafka spark. By default Kafka and Spark.")] = None,
+    systems: Annotated[
+        list[str] | None,
+        typer.Argument(help="Systems, e.g. kafka spark. By default Kafka and Spark."),
+    ] = None,
 ) -> None:
-    """Download what systems need, ahead of a run: jars (checked by sha256), class-data archives, servers."""
+    """Download what systems need, ahead of a run: jars (checked by sha256), class-data archives,
+    servers.
+    """
     for name in systems or registry.default_systems():
         registry.systems("process", name)
     with make_progress(sys.stdout) as progress:
@@ -27,7 +32,9 @@ def fetch(
 
 
 def images() -> None:
-    """Pull the container images that --runtime docker needs, or build stand-ins where they cannot be pulled."""
+    """Pull the container images that --runtime docker needs, or build stand-ins where they cannot
+    be pulled.
+    """
     from harness.provision.images import NAMES, ensure_image  # noqa: PLC0415
     from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - the engine's client; nobody else needs it
 
@@ -42,11 +49,15 @@ def doctor(*, as_json: AsJson = False) -> None:
 
     findings = diagnose()
     if as_json:
-        rows = [{"name": f.name, "ok": f.ok, "detail": f.detail, "remedy": f.remedy} for f in findings]
+        rows = [
+            {"name": f.name, "ok": f.ok, "detail": f.detail, "remedy": f.remedy} for f in findings
+        ]
         typer.echo(json.dumps(rows, indent=1))
     else:
         for finding in findings:
-            typer.echo(f"{'ok     ' if finding.ok else 'MISSING'} {finding.name:<22} {finding.detail}")
+            typer.echo(
+                f"{'ok     ' if finding.ok else 'MISSING'} {finding.name:<22} {finding.detail}"
+            )
             if not finding.ok and finding.remedy:
                 typer.echo(f"        {'':<22} → {finding.remedy}")
     if not all(finding.ok for finding in findings):

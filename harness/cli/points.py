@@ -9,11 +9,17 @@ import typer
 
 
 def points(
-    runs: Annotated[list[Path] | None, typer.Argument(help="Saved runs, in which the cells were measured.")] = None,
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Saved runs, in which the cells were measured.")
+    ] = None,
     *,
-    why: Annotated[bool, typer.Option(help="Show also each system's words, settings and reasons.")] = False,
+    why: Annotated[
+        bool, typer.Option(help="Show also each system's words, settings and reasons.")
+    ] = False,
 ) -> None:
-    """Show the same failure points of every system: what is predicted, and what was measured; in Markdown."""
+    """Show the same failure points of every system: what is predicted, and what was measured; in
+    Markdown.
+    """
     from harness.matrix.points import LEGEND, measured_in, page, table  # noqa: PLC0415 - nobody else needs it
     from harness.saved import load_run  # noqa: PLC0415
 

@@ -26,27 +26,47 @@ from harness.report.trend import remember
 def regressions(
     *,
     only: Annotated[
-        list[str] | None, typer.Option(help="Only this bug. A bug of an engine runs only if it is named. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Only this bug. A bug of an engine runs only if it is named. May be repeated."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed.", min=0)] = 1,
-    seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.", min=1, max=MOST_SEEDS)] = 1,
-    jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
+    seeds: Annotated[
+        int, typer.Option(help="How many seeds, counting from --seed.", min=1, max=MOST_SEEDS)
+    ] = 1,
+    jobs: Annotated[
+        int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)
+    ] = 3,
     reports: Reports = Path("reports"),
 ) -> None:
-    """Try the corpus of published bugs: a version with the bug must be convicted, one without it acquitted."""
+    """Try the corpus of published bugs: a version with the bug must be convicted, one without it
+    acquitted.
+    """
     from harness.matrix.regressions import apart, cells_of, disagreements, rulings  # noqa: PLC0415 - nobody else needs it
     from harness.scenarios.regressions import CORPUS  # noqa: PLC0415
 
-    names = [registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()]
+    names = [
+        registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()
+    ]
     bugs = [bug for bug in CORPUS if bug.id in names or (not names and not apart(bug))]
     if left := [bug.id for bug in CORPUS if bug not in bugs and not names]:
-        typer.echo(f"not tried, because an engine is downloaded only for {', '.join(f'--only {each!r}' for each in left)}")
+        typer.echo(
+            "not tried, because an engine is downloaded only for "
+            f"{', '.join(f'--only {each!r}' for each in left)}"
+        )
     numbers = range(seed, seed + seeds)
     cells = cells_of(bugs, numbers)
     plan = RunPlan(
-        systems=systems_of(cells), cells=cells, not_applicable=(), reports=reports, jobs=jobs,
-        command=shlex.join(["lostack", *sys.argv[1:]]), seeds=tuple(numbers), records=DEFAULT_RECORDS,
-    )  # fmt: skip
+        systems=systems_of(cells),
+        cells=cells,
+        not_applicable=(),
+        reports=reports,
+        jobs=jobs,
+        command=shlex.join(["lostack", *sys.argv[1:]]),
+        seeds=tuple(numbers),
+        records=DEFAULT_RECORDS,
+    )
     with make_progress(sys.stdout) as progress:
         saved = run_cells(plan, progress)
     write_reports(saved)
@@ -57,4 +77,6 @@ def regressions(
     warn(remember(saved, disagreements(bugs, saved.results)))
     if saved.info.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    raise typer.Exit(ExitCode.KEPT if all(each.agreed == each.runs > 0 for each in told) else ExitCode.BROKEN)
+    raise typer.Exit(
+        ExitCode.KEPT if all(each.agreed == each.runs > 0 for each in told) else ExitCode.BROKEN
+    )

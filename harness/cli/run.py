@@ -32,24 +32,41 @@ def run(
     *,
     only: Only = None,
     scenario: Annotated[
-        list[Path] | None, typer.Option(help="A scenario file that a sweep has written. May be repeated.")
+        list[Path] | None,
+        typer.Option(help="A scenario file that a sweep has written. May be repeated."),
     ] = None,
     semantic: Semantics = None,
     client: Clients = None,
     seed: Annotated[
         list[int] | None,
         typer.Option(
-            help="The seed, from which target record, keys, sizes and jitter are drawn. May be repeated.", show_default="1"
+            help=(
+                "The seed, from which target record, keys, sizes and jitter are drawn. May be "
+                "repeated."
+            ),
+            show_default="1",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.")] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
-    jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
+    jobs: Annotated[
+        int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)
+    ] = 3,
     reports: Reports = Path("reports"),
-    system: Annotated[str | None, typer.Option(help="The system under test. By default Kafka and Spark.")] = None,
-    runtime: Annotated[str, typer.Option(help=f"Where nodes live: {' or '.join(registry.RUNTIMES)}.")] = "process",
+    system: Annotated[
+        str | None, typer.Option(help="The system under test. By default Kafka and Spark.")
+    ] = None,
+    runtime: Annotated[
+        str, typer.Option(help=f"Where nodes live: {' or '.join(registry.RUNTIMES)}.")
+    ] = "process",
     suite: Annotated[
-        str, typer.Option(help="Which scenarios run without --only: core (the main ones), day (more) or night (all).")
+        str,
+        typer.Option(
+            help=(
+                "Which scenarios run without --only: core (the main ones), day (more) or night "
+                "(all)."
+            )
+        ),
     ] = Suite.CORE.value,
     baseline: Baseline = None,
     as_json: AsJson = False,
@@ -60,24 +77,40 @@ def run(
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     first, *others = seed or [1]
     if others and seeds > 1:
-        raise SelectionError("--seeds counts from one --seed: give one --seed, or leave out --seeds")
+        raise SelectionError(
+            "--seeds counts from one --seed: give one --seed, or leave out --seeds"
+        )
     command = shlex.join(["lostack", *sys.argv[1:]])
     if scenario and only:
-        raise SelectionError("give --scenario (files) or --only (lostack's own scenarios), not both")
+        raise SelectionError(
+            "give --scenario (files) or --only (lostack's own scenarios), not both"
+        )
     if scenario:
         from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415 - brings systems; nobody else needs it
 
         plan = plan_of_files(scenario, reports, jobs, command)
     else:
         chosen = select(
-            registry.scenarios(), only=only or (), semantics=semantic or (),
+            registry.scenarios(),
+            only=only or (),
+            semantics=semantic or (),
             seeds=tuple(dict.fromkeys([first, *others])) if others else range(first, first + seeds),
-            records=records, system=system, runtime=runtime, clients=client or (), suite=suite,
-        )  # fmt: skip
+            records=records,
+            system=system,
+            runtime=runtime,
+            clients=client or (),
+            suite=suite,
+        )
         plan = RunPlan(
-            systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
-            jobs=jobs, command=command, seeds=chosen.seeds, records=records,
-        )  # fmt: skip
+            systems=chosen.systems(),
+            cells=chosen.cells,
+            not_applicable=chosen.not_applicable,
+            reports=reports,
+            jobs=jobs,
+            command=command,
+            seeds=chosen.seeds,
+            records=records,
+        )
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             saved = run_cells(plan, progress)

@@ -1,4 +1,6 @@
-"""Commands about saved runs: ``lostack judge``, ``report``, ``events``, ``trend`` and ``clients``."""
+"""Commands about saved runs: ``lostack judge``, ``report``, ``events``, ``trend`` and
+``clients``.
+"""
 
 from __future__ import annotations
 
@@ -47,28 +49,41 @@ def judge(directory: Directory, *, baseline: Baseline = None, as_json: AsJson = 
 
 def report(
     directories: Annotated[
-        list[Path] | None, typer.Argument(metavar="[RUN]...", help="A saved run (reports/latest), or the parts of a sweep.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN]...", help="A saved run (reports/latest), or the parts of a sweep."
+        ),
     ] = None,
     *,
-    form: Annotated[str | None, typer.Option("--format", help=f"Print one of: {', '.join(RENDERERS)}.")] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help=f"Print one of: {', '.join(RENDERERS)}.")
+    ] = None,
     record: Annotated[
-        str | None, typer.Option(help="Print the path of this record, hop by hop, in each cell that has it.")
+        str | None,
+        typer.Option(help="Print the path of this record, hop by hop, in each cell that has it."),
     ] = None,
     only: Only = None,
     compare: Annotated[
         tuple[Path, Path] | None,
         typer.Option(
-            metavar="A B", help="Show two saved runs side by side. Exit with 1 if they are of two runtimes and a verdict differs."
+            metavar="A B",
+            help=(
+                "Show two saved runs side by side. Exit with 1 if they are of two runtimes and a "
+                "verdict differs."
+            ),
         ),
     ] = None,
     to: Annotated[
         Path | None,
         typer.Option(
-            "--publish", metavar="DIR", help="Write the run's matrix, numbers and page into this folder, to be committed."
+            "--publish",
+            metavar="DIR",
+            help="Write the run's matrix, numbers and page into this folder, to be committed.",
         ),
     ] = None,
 ) -> None:
-    """Render the reports of a saved run, print one, follow a record (in the cells of --only), or compare two runs.
+    """Render the reports of a saved run, print one, follow a record (in the cells of --only), or
+    compare two runs.
 
     Given all parts of a sweep (--shard), write one report of them all into the folder of the first.
     """
@@ -84,7 +99,9 @@ def report(
             typer.echo(visible(line))
         raise typer.Exit(told.exit_code)
     if others:
-        raise UsageError(f"{others[0]}: only the parts of a sweep can be given together; name one run")
+        raise UsageError(
+            f"{others[0]}: only the parts of a sweep can be given together; name one run"
+        )
     saved = load_run(run_directory(directory))
     if to is not None:
         for file in publish(saved, to):
@@ -99,18 +116,28 @@ def report(
 
 
 def events(
-    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A saved run.")] = Path("reports/latest"),
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A saved run.")] = Path(
+        "reports/latest"
+    ),
     *,
     record: Annotated[str | None, typer.Option(help="Only what is about this record.")] = None,
     frames: Annotated[
-        bool, typer.Option("--frames", help="Only what the wire saw: frames, connections, and what its rules did to them.")
+        bool,
+        typer.Option(
+            "--frames",
+            help="Only what the wire saw: frames, connections, and what its rules did to them.",
+        ),
     ] = False,
     only: Only = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the lines of the history as they are, one JSON object each.")
+        bool,
+        typer.Option(
+            "--json", help="Print the lines of the history as they are, one JSON object each."
+        ),
     ] = False,
 ) -> None:
-    """List the events of a saved run, cell by cell, in the order of time: all, those of one record, or those on the wire.
+    """List the events of a saved run, cell by cell, in the order of time: all, those of one record,
+    or those on the wire.
 
     Frames are shown by the protocol's own names: step, version, correlation id, error.
     """
@@ -120,9 +147,13 @@ def events(
 
 
 def trend(
-    directory: Annotated[Path, typer.Argument(metavar="REPORTS", help="The folder of many runs.")] = Path("reports"),
+    directory: Annotated[
+        Path, typer.Argument(metavar="REPORTS", help="The folder of many runs.")
+    ] = Path("reports"),
 ) -> None:
-    """Draw which cells broke when, and since which commit, from the history of all runs in a folder (history.jsonl)."""
+    """Draw which cells broke when, and since which commit, from the history of all runs in a folder
+    (history.jsonl).
+    """
     file = write_trend(directory)
     past, damaged = read_past(directory)
     for broke in breaks_over(past):
@@ -136,15 +167,26 @@ def trend(
 def clients(
     directories: Annotated[list[Path], typer.Argument(help="Saved runs, e.g. one per client.")],
 ) -> None:
-    """Show which client keeps which promise, at which version: its outcomes, and the cells at which clients differ."""
-    typer.echo(client_table([load_run(run_directory(directory)) for directory in directories]), nl=False)
+    """Show which client keeps which promise, at which version: its outcomes, and the cells at which
+    clients differ.
+    """
+    typer.echo(
+        client_table([load_run(run_directory(directory)) for directory in directories]), nl=False
+    )
 
 
 def _meant(saved: SavedRun, only: Sequence[str] | None) -> list[CellResult]:
     """Return the cells of a run that are meant. Raises UsageError where there is none."""
-    found = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
+    found = [
+        one
+        for one in saved.results
+        if not only or any(matches(one.plan.id, pattern) for pattern in only)
+    ]
     if not saved.results:
-        raise UsageError(f"{saved.info.id} has no cell: it ended before its first cell, or its folder cells was removed")
+        raise UsageError(
+            f"{saved.info.id} has no cell: it ended before its first cell, or its folder cells "
+            "was removed"
+        )
     if not found:
         raise UsageError(f"no cell of {saved.info.id} matches {', '.join(map(repr, only or ()))}")
     return found

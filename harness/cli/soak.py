@@ -1,4 +1,6 @@
-"""``lostack soak``: fault after fault, for as long as there are records; our plain pipeline on Kafka as one stream."""
+"""``lostack soak``: fault after fault, for as long as there are records; our plain pipeline on
+Kafka as one stream.
+"""
 
 from __future__ import annotations
 
@@ -41,42 +43,84 @@ ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 
 
 def soak(
-    pipeline: Annotated[str, typer.Argument(help="plain, another pipeline of lostack's own, or the file of a declaration.")],
+    pipeline: Annotated[
+        str,
+        typer.Argument(
+            help="plain, another pipeline of lostack's own, or the file of a declaration."
+        ),
+    ],
     *,
     records: Annotated[float, typer.Option(help="How many records in all, e.g. 1e6.")] = 10_000,
     faults_per_minute: Annotated[
-        float, typer.Option(help="How many faults a minute; it decides how many records there are between them.")
+        float,
+        typer.Option(
+            help="How many faults a minute; it decides how many records there are between them."
+        ),
     ] = 6.0,
     semantic: Annotated[
-        str | None, typer.Option(help="The semantic, by default exactly-once. A declaration has its own.")
+        str | None,
+        typer.Option(help="The semantic, by default exactly-once. A declaration has its own."),
     ] = None,
     system: Annotated[str, typer.Option(help="The system under test.")] = KAFKA,
-    client: Annotated[list[str] | None, typer.Option(help="Only this client. May be repeated.")] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only faults whose cell has these words or matches this glob. May be repeated.")
+    client: Annotated[
+        list[str] | None, typer.Option(help="Only this client. May be repeated.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The seed, from which faults and their target records are drawn.", min=0)] = 1,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only faults whose cell has these words or matches this glob. May be repeated."
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(help="The seed, from which faults and their target records are drawn.", min=0),
+    ] = 1,
     resume: Annotated[Path | None, typer.Option(help="Continue the soak in this folder.")] = None,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,
 ) -> None:
-    """Inject one fault after another at random exact points while records flow; judge each fault, and the whole."""
+    """Inject one fault after another at random exact points while records flow; judge each fault,
+    and the whole.
+    """
     _check_options(records, faults_per_minute, resume)
     declared = Path(pipeline).suffix == ".toml"
     if declared:
-        _check_declared(pipeline, {"--semantic": semantic, "--system": system if system != KAFKA else None, "--client": client})
+        _check_declared(
+            pipeline,
+            {
+                "--semantic": semantic,
+                "--system": system if system != KAFKA else None,
+                "--client": client,
+            },
+        )
     semantic = semantic or str(Semantic.EXACTLY_ONCE)
     began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     folder = resume or reports / f"soak-{began}"
     if (pipeline, system, client) == (PLAIN, KAFKA, None):
-        _stream(folder, int(records), faults_per_minute, semantic, only=only or (), seed=seed, as_json=as_json)
+        _stream(
+            folder,
+            int(records),
+            faults_per_minute,
+            semantic,
+            only=only or (),
+            seed=seed,
+            as_json=as_json,
+        )
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         if declared:
             cells, systems = _declared(Path(pipeline), folder, seed, only or (), progress)
         else:
             cells = _own(pipeline, semantic, system, client or (), only or ())
             systems = systems_of(cells)
-        asked = Soak(folder, cells, systems, int(records), faults_per_minute, seed, shlex.join(["lostack", *sys.argv[1:]]))
+        asked = Soak(
+            folder,
+            cells,
+            systems,
+            int(records),
+            faults_per_minute,
+            seed,
+            shlex.join(["lostack", *sys.argv[1:]]),
+        )
         try:
             found = run_soak(asked, progress)
         finally:
@@ -85,7 +129,11 @@ def soak(
                 if close is not None:
                     close()
     if as_json:
-        told = {"verdict": found.kind, "records": found.records, "complete": found.records >= asked.records}
+        told = {
+            "verdict": found.kind,
+            "records": found.records,
+            "complete": found.records >= asked.records,
+        }
         typer.echo(json.dumps({**told, "waves": [asdict(wave) for wave in found.waves]}, indent=1))
     else:
         for line in as_lines(found, asked):
@@ -95,13 +143,25 @@ def soak(
 
 def _leave(folder: Path, kind: Kind, *, interrupted: bool) -> NoReturn:
     if interrupted:
-        complain(f"interrupted; to continue: lostack soak with the same options and --resume {shlex.quote(str(folder))}")
+        complain(
+            "interrupted; to continue: lostack soak with the same options and --resume "
+            f"{shlex.quote(str(folder))}"
+        )
         raise typer.Exit(ExitCode.INTERRUPTED)
-    raise typer.Exit({Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}.get(kind, ExitCode.VOID))
+    raise typer.Exit(
+        {Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}.get(kind, ExitCode.VOID)
+    )
 
 
 def _stream(
-    folder: Path, records: int, faults_per_minute: float, semantic: str, *, only: Sequence[str], seed: int, as_json: bool
+    folder: Path,
+    records: int,
+    faults_per_minute: float,
+    semantic: str,
+    *,
+    only: Sequence[str],
+    seed: int,
+    as_json: bool,
 ) -> NoReturn:
     """Soak the plain pipeline on Kafka as one stream."""
     from harness.soak import found as told_of  # noqa: PLC0415
@@ -112,19 +172,37 @@ def _stream(
     from harness.systems.kafka.system import KafkaSystem  # noqa: PLC0415
 
     if records < LEAST_STREAMED:
-        raise SoakError(f"--records {records}: a stream needs at least {LEAST_STREAMED}; with --client fewer are enough")
+        raise SoakError(
+            f"--records {records}: a stream needs at least {LEAST_STREAMED}; with --client fewer "
+            "are enough"
+        )
     meant = Semantic(registry.known(semantic, dict.fromkeys(map(str, Semantic), ""), "semantic"))
-    scenarios = streamable((cell.scenario for cell in _own(PLAIN, meant, "kafka", [CLIENT], only)), meant)
+    scenarios = streamable(
+        (cell.scenario for cell in _own(PLAIN, meant, "kafka", [CLIENT], only)), meant
+    )
     if not scenarios:
-        raise SoakError(f"no fault of {PLAIN} that --only selects can strike a stream under {meant}")
-    asked = stream.Stream(folder, scenarios, meant, records, faults_per_minute, seed, unit=stream.unit_of(records))
+        raise SoakError(
+            f"no fault of {PLAIN} that --only selects can strike a stream under {meant}"
+        )
+    asked = stream.Stream(
+        folder, scenarios, meant, records, faults_per_minute, seed, unit=stream.unit_of(records)
+    )
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         system = KafkaSystem()
         system.prepare(progress.say)
         found = stream.Streaming(asked, KafkaFlow(asked, system), progress).run()
     if as_json:
-        told = {"verdict": found.kind, "records": found.recorded, "complete": found.outside is not None}
-        typer.echo(json.dumps({**told, "faults": [asdict(one) for one in found.faults], "outside": found.outside}, indent=1))
+        told = {
+            "verdict": found.kind,
+            "records": found.recorded,
+            "complete": found.outside is not None,
+        }
+        typer.echo(
+            json.dumps(
+                {**told, "faults": [asdict(one) for one in found.faults], "outside": found.outside},
+                indent=1,
+            )
+        )
     else:
         for line in told_of.as_lines(found, records, folder):
             typer.echo(visible(line))
@@ -135,29 +213,50 @@ def _check_options(records: float, faults_per_minute: float, resume: Path | None
     if not (records >= LEAST and records.is_integer()):
         raise SoakError(f"--records {records:g}: give a whole number of at least {LEAST}")
     if not 0 < faults_per_minute <= 600:  # noqa: PLR2004 - ten a second are beyond any broker
-        raise SoakError(f"--faults-per-minute {faults_per_minute:g}: give a number above 0, at most 600")
+        raise SoakError(
+            f"--faults-per-minute {faults_per_minute:g}: give a number above 0, at most 600"
+        )
     if resume is not None and not resume.is_dir():
         raise SoakError(f"--resume {resume}: there is no such folder")
     if resume is not None and not (resume / SOAK_FILE).is_file():
-        raise SoakError(f"--resume {resume}: this is not the folder of a soak: it has no {SOAK_FILE}")
+        raise SoakError(
+            f"--resume {resume}: this is not the folder of a soak: it has no {SOAK_FILE}"
+        )
 
 
 def _check_declared(pipeline: str, given: Mapping[str, object]) -> None:
     """Raise SoakError if an option is given that only pipelines of lostack's own have."""
     if said := [option for option, value in given.items() if value]:
-        raise SoakError(f"{said[0]} is only for lostack's own pipelines: leave it out; {pipeline} itself decides that")
+        raise SoakError(
+            f"{said[0]} is only for lostack's own pipelines: leave it out; {pipeline} itself "
+            "decides that"
+        )
 
 
-def _own(pipeline: str, semantic: str, system: str, clients: Sequence[str], only: Sequence[str]) -> tuple[Cell, ...]:
-    """Return a cell for each fault of a pipeline of lostack's own, for brokers that run one cell at a time."""
+def _own(
+    pipeline: str, semantic: str, system: str, clients: Sequence[str], only: Sequence[str]
+) -> tuple[Cell, ...]:
+    """Return a cell for each fault of a pipeline of lostack's own, for brokers that run one cell at
+    a time.
+    """
     scenarios = registry.scenarios()
     name = registry.known(pipeline, dict.fromkeys(one.group for one in scenarios), "pipeline")
     chosen = choose(
-        [replace(one, deployment=Deployment.OWN) for one in scenarios
-         if one.group == name and one.deployment in ONE_BROKER and not isinstance(one.fault, NoFault)],
-        semantics=(semantic,), system=system, clients=clients, only=only,
-    )  # fmt: skip
-    cells = tuple(cell for cell in chosen if registry.inapplicable(cell) is None and not _is_control(cell))
+        [
+            replace(one, deployment=Deployment.OWN)
+            for one in scenarios
+            if one.group == name
+            and one.deployment in ONE_BROKER
+            and not isinstance(one.fault, NoFault)
+        ],
+        semantics=(semantic,),
+        system=system,
+        clients=clients,
+        only=only,
+    )
+    cells = tuple(
+        cell for cell in chosen if registry.inapplicable(cell) is None and not _is_control(cell)
+    )
     if not cells:
         raise SoakError(f"no fault of {pipeline} applies to {semantic} on {system}")
     return cells
@@ -170,7 +269,9 @@ def _is_control(cell: Cell) -> bool:
 def _declared(
     file: Path, folder: Path, seed: int, only: Sequence[str], progress: Progress
 ) -> tuple[tuple[Cell, ...], tuple[Launcher, ...]]:
-    """Run a declared pipeline once without a fault, and return a cell for each of its possible faults."""
+    """Run a declared pipeline once without a fault, and return a cell for each of its possible
+    faults.
+    """
     from harness.matrix.checking import Check, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
@@ -184,7 +285,10 @@ def _declared(
     dry = check.dry_run(progress)
     if dry.verdict.kind is not Kind.KEPT:
         system.close()
-        told = f"the dry run without a fault is {dry.verdict.kind}: {dry.verdict.reason}; lostack check {file} says more"
+        told = (
+            f"the dry run without a fault is {dry.verdict.kind}: {dry.verdict.reason}; lostack "
+            f"check {file} says more"
+        )
         complain(told)
         raise typer.Exit(ExitCode.BROKEN if dry.verdict.kind is Kind.BROKEN else ExitCode.VOID)
     cells, _ = check.plan(seen_in(dry), only)

@@ -34,39 +34,74 @@ OWN_AT_ONCE = 3
 
 def sweep(
     context: typer.Context,
-    file: Annotated[Path | None, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")
+    ] = None,
     *,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="A pipeline of lostack's own: plain/exactly-once, plain, a glob. May be repeated."),
+        typer.Option(
+            help="A pipeline of lostack's own: plain/exactly-once, plain, a glob. May be repeated."
+        ),
     ] = None,
-    client: Annotated[str | None, typer.Option(help="The client (confluent-kafka, confluent-kafka==2.3.0).")] = None,
+    client: Annotated[
+        str | None, typer.Option(help="The client (confluent-kafka, confluent-kafka==2.3.0).")
+    ] = None,
     system: Annotated[str | None, typer.Option(help="The system under test.")] = None,
-    like: Annotated[str | None, typer.Option(metavar="SCENARIO", help="Use the settings of this scenario of lostack's.")] = None,
-    seed: Annotated[int, typer.Option(help="The seed: keys, sizes and the sample are drawn from it.", min=0)] = 1,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="SCENARIO", help="Use the settings of this scenario of lostack's."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="The seed: keys, sizes and the sample are drawn from it.", min=0)
+    ] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
-    minutes: Annotated[float | None, typer.Option(help="Begin no cell after this many minutes.", min=0)] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Begin no cell after this many minutes.", min=0)
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=64,
-            help="How many cells run at once. Those of lostack's own pipelines share a broker; those of your pipeline have one "
-            "each. By default 3, for your pipeline at most one more than cores.",
+            help="How many cells run at once. Those of lostack's own pipelines share a broker; "
+            "those of your pipeline have one each. By default 3, for your pipeline at most "
+            "one more than cores.",
         ),
     ] = None,
-    shard: Annotated[str | None, typer.Option(metavar="K/N", help="Run only this part of the points, from 1/N to N/N.")] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="K/N", help="Run only this part of the points, from 1/N to N/N."),
+    ] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue the sweep in this folder.")] = None,
     act: Annotated[
-        list[str] | None, typer.Option(help="Only acts that begin with this: kill, lose, late, refuse, ... May be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Only acts that begin with this: kill, lose, late, refuse, ... May be repeated."
+        ),
     ] = None,
-    depth: Annotated[int, typer.Option(help="With 2, also a second fault during each kind of recovery.", min=1, max=2)] = 1,
-    explain: Annotated[bool, typer.Option("--explain", help="Make the dry runs, show what would be run, and stop.")] = False,
+    depth: Annotated[
+        int,
+        typer.Option(
+            help="With 2, also a second fault during each kind of recovery.", min=1, max=2
+        ),
+    ] = 1,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Make the dry runs, show what would be run, and stop.")
+    ] = False,
     exit_first: Annotated[
-        bool, typer.Option("--exit-first", help="Begin no further point when one of this run is broken; shrink what was found.")
+        bool,
+        typer.Option(
+            "--exit-first",
+            help="Begin no further point when one of this run is broken; shrink what was found.",
+        ),
     ] = False,
     keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep each finding in this folder as a scenario that pytest collects.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep each finding in this folder as a scenario that pytest collects.",
+        ),
     ] = None,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,
@@ -101,7 +136,9 @@ def sweep(
         _check_same(context, again)
         sweeps = [sweep_of(replace(again, jobs=jobs or again.jobs), resume)]
     else:
-        raise UsageError("--resume continues with the sweep's own pipeline: leave out the declaration and --only")
+        raise UsageError(
+            "--resume continues with the sweep's own pipeline: leave out the declaration and --only"
+        )
     for one in sweeps:
         one.exit_first = exit_first
     codes = []
@@ -111,10 +148,14 @@ def sweep(
             break
     if left := [one.asked.what for one in sweeps[len(codes) :]]:
         complain(f"not begun, because of --exit-first: {', '.join(left)}")
-    raise typer.Exit(next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT))
+    raise typer.Exit(
+        next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT)
+    )
 
 
-def _run(one: Sweep, until: float | None, *, explain: bool, keep: Path | None, as_json: bool) -> ExitCode:
+def _run(
+    one: Sweep, until: float | None, *, explain: bool, keep: Path | None, as_json: bool
+) -> ExitCode:
     """Run one sweep, print its outcome, and return its exit code. Ctrl-C ends the command."""
     from harness.sweep.shrinking import keep_all  # noqa: PLC0415 - as above
     from harness.sweep.telling import as_json_text, summary_of, write_sweep  # noqa: PLC0415
@@ -131,8 +172,16 @@ def _run(one: Sweep, until: float | None, *, explain: bool, keep: Path | None, a
     finally:
         _close(one)
     outcomes = one.outcomes(planned)
-    summary = summary_of(one, planned, outcomes, cut=one.found_first or (until is not None and time.monotonic() >= until))
-    files = (*write_sweep(one, planned, outcomes, summary), *(keep_all(one, outcomes, keep) if keep else ()))
+    summary = summary_of(
+        one,
+        planned,
+        outcomes,
+        cut=one.found_first or (until is not None and time.monotonic() >= until),
+    )
+    files = (
+        *write_sweep(one, planned, outcomes, summary),
+        *(keep_all(one, outcomes, keep) if keep else ()),
+    )
     if as_json:
         typer.echo(as_json_text(one, planned, outcomes, summary), nl=False)
     else:
@@ -146,14 +195,17 @@ def _run(one: Sweep, until: float | None, *, explain: bool, keep: Path | None, a
 
 
 def _points(one: Sweep, planned: Planned, progress: Progress, until: float | None) -> Planned:
-    """Run the points, then the points during recovery, and shrink the findings. Return the plan of all that was run."""
+    """Run the points, then the points during recovery, and shrink the findings. Return the plan of
+    all that was run.
+    """
     from harness.sweep.shrinking import shrink_all  # noqa: PLC0415 - as above
 
     one.run(planned, progress, until)
     if one.asked.depth > 1 and not one.interrupted:
         planned = one.deeper(planned)
         progress.say(
-            f"with those during recovery: {sum(map(len, planned.classes.values()))} points, {len(planned.chosen)} chosen"
+            f"with those during recovery: {sum(map(len, planned.classes.values()))} points, "
+            f"{len(planned.chosen)} chosen"
         )
         one.run(planned, progress, until)
     if not one.interrupted:
@@ -176,7 +228,9 @@ def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
     except DryRunError as error:
         complain(f"without a fault it is {error.result.verdict.kind}: {error}")
         complain(f"saved: {os.path.relpath(error.result.directory)}")
-        raise typer.Exit(ExitCode.BROKEN if error.result.verdict.kind == "broken" else ExitCode.VOID) from None
+        raise typer.Exit(
+            ExitCode.BROKEN if error.result.verdict.kind == "broken" else ExitCode.VOID
+        ) from None
     planned = one.plan()
     for line in plan_lines(one, planned, None if until is None else until - time.monotonic()):
         progress.say(line)
@@ -187,17 +241,26 @@ def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
 
 
 def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) -> list[Sweep]:
-    """Return the selected sweeps, each with a folder of its own. Raises UsageError if none is selected."""
+    """Return the selected sweeps, each with a folder of its own. Raises UsageError if none is
+    selected.
+    """
     from harness.matrix.room import new_directory  # noqa: PLC0415 - as above
     from harness.sweep.pipelines import sweep_of, swept  # noqa: PLC0415
 
     if (file is None) == (not only):
-        raise UsageError("name a declaration (pipeline.toml), or a pipeline of lostack's with --only (e.g. plain/exactly-once)")
+        raise UsageError(
+            "name a declaration (pipeline.toml), or a pipeline of lostack's with --only (e.g. "
+            "plain/exactly-once)"
+        )
     if file is not None:
         meant = [replace(asked, what=str(file), declared=True)]
     else:
-        meant = [replace(asked, what=f"{cell.pipeline}/{cell.semantic}") for cell in swept(only, asked)]
-    begun = [sweep_of(each, Path()) for each in meant]  # a wrong name is told before anything is written
+        meant = [
+            replace(asked, what=f"{cell.pipeline}/{cell.semantic}") for cell in swept(only, asked)
+        ]
+    begun = [
+        sweep_of(each, Path()) for each in meant
+    ]  # a wrong name is told before anything is written
     for one in begun:
         one.directory = new_directory(reports / SWEEPS)
         one.asked.save(one.directory)
@@ -221,17 +284,33 @@ def _is_said(context: typer.Context, name: str) -> bool:
 
 
 def _check_same(context: typer.Context, asked: Asked) -> None:
-    """Raise UsageError if an option differs from the one that the sweep was begun with: its points would differ."""
+    """Raise UsageError if an option differs from the one that the sweep was begun with: its points
+    would differ.
+    """
     if _is_said(context, "reports"):
         raise UsageError("--resume writes into the sweep's own folder: leave out --reports")
-    begun = {"client": asked.client, "system": asked.system, "like": asked.like, "seed": asked.seed, "records": asked.records,
-             "shard": "/".join(map(str, asked.shard)), "act": list(asked.acts), "depth": asked.depth}  # fmt: skip
+    begun = {
+        "client": asked.client,
+        "system": asked.system,
+        "like": asked.like,
+        "seed": asked.seed,
+        "records": asked.records,
+        "shard": "/".join(map(str, asked.shard)),
+        "act": list(asked.acts),
+        "depth": asked.depth,
+    }
     for name, was in begun.items():
         now = context.params[name]
         now = list(now) if isinstance(was, list) else now  # typer gives a list, or a tuple
         if _is_said(context, name) and now != was:
-            said = f"with --{name} {' '.join(was) if isinstance(was, list) else was}" if was else f"without --{name}"
-            raise UsageError(f"--{name}: the sweep was begun {said}: leave the option out, or begin a new sweep")
+            said = (
+                f"with --{name} {' '.join(was) if isinstance(was, list) else was}"
+                if was
+                else f"without --{name}"
+            )
+            raise UsageError(
+                f"--{name}: the sweep was begun {said}: leave the option out, or begin a new sweep"
+            )
 
 
 def _check_acts(acts: Sequence[str]) -> None:
@@ -259,11 +338,17 @@ def _shard(text: str | None) -> tuple[int, int]:
 
 
 def export(
-    finding: Annotated[Path, typer.Argument(help="The scenario of a finding, in the folder found of its sweep.")],
+    finding: Annotated[
+        Path, typer.Argument(help="The scenario of a finding, in the folder found of its sweep.")
+    ],
     *,
-    to: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder to write; it must not exist yet.")] = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder to write; it must not exist yet.")
+    ] = None,
 ) -> None:
-    """Write a folder for a bug report of a finding: versions, settings, the frames around the fault, how to run it again."""
+    """Write a folder for a bug report of a finding: versions, settings, the frames around the
+    fault, how to run it again.
+    """
     from harness.sweep.exporting import export as write  # noqa: PLC0415 - as above
 
     for file in write(finding, to or Path(finding.stem)):

@@ -63,4 +63,4 @@ __all__ = [
     "Unanswered",
     "Until",
     "WorkFails",
-]  # fmt: skip
+]

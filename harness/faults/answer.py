@@ -1,4 +1,6 @@
-"""Answer: the wire refuses a request with a legal error, in the broker's name. The broker never gets it, or grants it anyway."""
+"""Answer: the wire refuses a request with a legal error, in the broker's name. The broker never
+gets it, or grants it anyway.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The client gets ``error`` (its name in the protocol) for the request ``at`` and the next ones, ``times`` in all.
+    """The client gets ``error`` (its name in the protocol) for the request ``at`` and the next
+    ones, ``times`` in all.
 
-    The request never reaches the broker. With ``forward`` it does, and the wire swallows the broker's answer.
+    The request never reaches the broker. With ``forward`` it does, and the wire swallows the
+    broker's answer.
 
     Raises:
-        RuleError: no broker refuses such a request with this error, or, with ``forward``, not one that has carried it out.
+        RuleError: no broker refuses such a request with this error, or, with ``forward``, not one
+            that has carried it out.
     """
 
     id: ClassVar[str] = "answer"
@@ -35,13 +40,22 @@ class Answer:
         rule_at(self.at, Action.ANSWER, error=self.error, forward=self.forward, limit=self.times)
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, and the client was told so; nobody died."""
+        """Return what the history must show: the rule was hit at the target, and the client was
+        told so; nobody died.
+        """
         told = Answered(self.error, forward=self.forward, times=self.times)
-        return Evidence("rule", at_target=not self.at.offset, approached=self.at.since is not None, proofs=(told,))
+        return Evidence(
+            "rule",
+            at_target=not self.at.offset,
+            approached=self.at.since is not None,
+            proofs=(told,),
+        )
 
     def arm(self, controls: Controls) -> None:
         """Arm the rule."""
-        rule = rule_at(self.at, Action.ANSWER, error=self.error, forward=self.forward, limit=self.times)
+        rule = rule_at(
+            self.at, Action.ANSWER, error=self.error, forward=self.forward, limit=self.times
+        )
         controls.arm(self.at, rule)
         controls.say("armed")
 

@@ -28,7 +28,9 @@ _NOT_KILLED = {Harm.NETWORK, Harm.DISK}
 
 @dataclass(frozen=True, slots=True)
 class ContainerFault:
-    """At ``at``, ``harm`` is done to the node of ``role``. The roles in ``besides`` are killed with it and restarted after it."""
+    """At ``at``, ``harm`` is done to the node of ``role``. The roles in ``besides`` are killed with
+    it and restarted after it.
+    """
 
     id: ClassVar[str] = "container"
 
@@ -39,19 +41,29 @@ class ContainerFault:
 
     def __post_init__(self) -> None:
         if self.harm is Harm.NETWORK and self.role is not self.at.role:
-            raise ValueError(f"only the {self.at.role}, whose request is held, can be disconnected: make it the role")
+            raise ValueError(
+                f"only the {self.at.role}, whose request is held, can be disconnected: make it "
+                "the role"
+            )
 
     def evidence(self) -> Evidence:
         """Return what the history must show.
 
-        The rule was hit at the target, the victims died by SIGKILL or by themselves, and the engine reported the harm.
+        The rule was hit at the target, the victims died by SIGKILL or by themselves, and the engine
+        reported the harm.
         """
         dies = () if self.harm in _NOT_KILLED else (self.role,)
         ended = (self.role,) if self.harm is Harm.DISK else ()
         forgets = self.harm is Harm.VOLUME
         said = EngineSaid(tuple(map(str, _SAID[self.harm])))
-        return Evidence("rule", killed=(*dies, *self.besides), ended=ended, forgotten=forgets, at_target=not self.at.offset,
-                        proofs=(said, Forgot()) if forgets else (said,))  # fmt: skip
+        return Evidence(
+            "rule",
+            killed=(*dies, *self.besides),
+            ended=ended,
+            forgotten=forgets,
+            at_target=not self.at.offset,
+            proofs=(said, Forgot()) if forgets else (said,),
+        )
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: the system must run its nodes as containers."""
@@ -71,7 +83,8 @@ class ContainerFault:
         for other in others:
             other.kill()
         controls.say("applied", node=struck)
-        # of a response: to a dead broker's client it never goes, to a client without a network it goes in vain
+        # of a response: to a dead broker's client it never goes, to a client without a network it
+        # goes in vain
         controls.resolve(fired.hold, How.RELEASE if self.harm is Harm.NETWORK else How.DISCARD)
         controls.ability(Containers).mend(self.harm, self.role)
         for other in others:

@@ -1,4 +1,6 @@
-"""CrashAtWrite: a stage is held at a durable write that follows the target record, and killed there with all its processes."""
+"""CrashAtWrite: a stage is held at a durable write that follows the target record, and killed there
+with all its processes.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CrashAtWrite:
-    """After a reader gets the target, its tracer holds it at the durable write ``point``. It is killed there and restarted.
+    """After a reader gets the target, its tracer holds it at the durable write ``point``. It is
+    killed there and restarted.
 
-    Nobody knows which record that write is about: the target, or one that was read before it or with it. ``point`` is ``None``
-    until a dry run has shown which durable writes there are; such a fault cannot be armed. ``given`` (step and direction) is the
-    frame that brings the target.
+    Nobody knows which record that write is about: the target, or one that was read before it or
+    with it. ``point`` is ``None`` until a dry run has shown which durable writes there are; such a
+    fault cannot be armed. ``given`` (step and direction) is the frame that brings the target.
     """
 
     id: ClassVar[str] = "crash-at-write"
@@ -36,16 +39,23 @@ class CrashAtWrite:
     def evidence(self) -> Evidence:
         """Return what the history must show.
 
-        A thread was held at this write, after its stage had got the target; the stage died by SIGKILL.
+        A thread was held at this write, after its stage had got the target; the stage died by
+        SIGKILL.
         """
-        return Evidence("durable", killed=(self.role,), approached=True, write=str(self.point or ""))
+        return Evidence(
+            "durable", killed=(self.role,), approached=True, write=str(self.point or "")
+        )
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must be able to hold a stage at a durable write."""
+        """Return the abilities that it needs: the system must be able to hold a stage at a durable
+        write.
+        """
         return (DurableWrites,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the trigger from which the writes are counted: the target on its way to the reader."""
+        """Arm the trigger from which the writes are counted: the target on its way to
+        the reader.
+        """
         controls.ability(DurableWrites).arm(self._at())
         controls.say("armed")
 
@@ -60,5 +70,8 @@ class CrashAtWrite:
 
     def _at(self) -> AtWrite:
         if self.point is None:
-            raise ValueError(f"no dry run has shown yet which durable writes the {self.role} makes: make one first")
+            raise ValueError(
+                f"no dry run has shown yet which durable writes the {self.role} makes: make one "
+                "first"
+            )
         return AtWrite(self.role, self.point, OnWire(self.role, *self.given))

@@ -1,4 +1,6 @@
-"""Drop: one frame is lost and the connection is cut (a network loses a packet, and the peer notices)."""
+"""Drop: one frame is lost and the connection is cut (a network loses a packet, and the peer
+notices).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The frame at ``at`` never reaches its destination; ``after`` says what the connection does then."""
+    """The frame at ``at`` never reaches its destination; ``after`` says what the connection does
+    then.
+    """
 
     id: ClassVar[str] = "drop"
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EndInput:
-    """At ``at`` the producer is stopped until all other records, and the end of input, wait in its standard input.
+    """At ``at`` the producer is stopped until all other records, and the end of input, wait in its
+    standard input.
 
-    Then it goes on. Its request is lost and its connection cut, so its client library must send records again. A program that
-    exits at the end of its input without flushing its client loses these records. (On an intact connection most of them would
-    have been sent by then.)
+    Then it goes on. Its request is lost and its connection cut, so its client library must send
+    records again. A program that exits at the end of its input without flushing its client loses
+    these records. (On an intact connection most of them would have been sent by then.)
     """
 
     id: ClassVar[str] = "end-input"
@@ -31,9 +32,12 @@ class EndInput:
     def evidence(self) -> Evidence:
         """Return what the history must show.
 
-        The rule was hit at the target, the producer stood still, and its input ended meanwhile; nobody died.
+        The rule was hit at the target, the producer stood still, and its input ended meanwhile;
+        nobody died.
         """
-        return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset, proofs=(InputEnded(),))
+        return Evidence(
+            "rule", paused=(self.at.role,), at_target=not self.at.offset, proofs=(InputEnded(),)
+        )
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: the system must be able to end the input."""
@@ -45,7 +49,9 @@ class EndInput:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop the producer, write everything into its input, drop the request, let the producer go on."""
+        """Stop the producer, write everything into its input, drop the request, let the producer go
+        on.
+        """
         producer, hold = stop_at(controls, self.at)
         controls.ability(Input).end()
         controls.resolve(hold, How.DISCARD)

@@ -1,4 +1,5 @@
-"""Hold: a frame is held until something else has happened, and is then sent on over the same connection.
+"""Hold: a frame is held until something else has happened, and is then sent on over the same
+connection.
 
 So an answer can arrive while its client waits for the answer to another request.
 """
@@ -30,11 +31,13 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The frame ``at``, and all frames behind it on its connection, are held until ``until``. Then they are sent on in order.
+    """The frame ``at``, and all frames behind it on its connection, are held until ``until``. Then
+    they are sent on in order.
 
-    ``until`` is another frame, which waits until this one has been sent on, or an event that no frame shows (:class:`Until`). The
-    client's other connections are not held. If ``until`` does not happen in time, the cell is void. With ``lost`` the frame
-    ``until`` is dropped: its connection is cut after the held frame was sent on.
+    ``until`` is another frame, which waits until this one has been sent on, or an event that no
+    frame shows (:class:`Until`). The client's other connections are not held. If ``until`` does not
+    happen in time, the cell is void. With ``lost`` the frame ``until`` is dropped: its connection
+    is cut after the held frame was sent on.
     """
 
     id: ClassVar[str] = "hold"
@@ -57,12 +60,18 @@ class Hold:
         return f"the {self.until.role}'s {self.until.api.label} {self.until.direction}"
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, the held frame was released, nobody died."""
+        """Return what the history must show: the rule was hit at the target, the held frame was
+        released, nobody died.
+        """
         approached = self.at.since is not None
-        return Evidence("rule", at_target=not self.at.offset, approached=approached, proofs=(LetGo(self.words),))
+        return Evidence(
+            "rule", at_target=not self.at.offset, approached=approached, proofs=(LetGo(self.words),)
+        )
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: for ``Until.EXPELLED`` the system must have consumer groups."""
+        """Return the abilities that it needs: for ``Until.EXPELLED`` the system must have consumer
+        groups.
+        """
         return (Membership,) if self.until is Until.EXPELLED else ()
 
     def arm(self, controls: Controls) -> None:

@@ -28,7 +28,9 @@ class Forget(StrEnum):
     CHECKPOINT = "checkpoint"
     """The checkpoint folder of a streaming query, whole."""
     RETENTION = "retention"
-    """The records that retention deletes while the query is down: those of the current batch, and all before it."""
+    """The records that retention deletes while the query is down: those of the current batch, and
+    all before it.
+    """
 
 
 POWER_LOST = frozenset({Forget.TOPIC, Forget.ALL})
@@ -36,10 +38,12 @@ POWER_LOST = frozenset({Forget.TOPIC, Forget.ALL})
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """At ``at``: freeze, kill ``victims`` in order, wait until they are reaped, release or discard held frames, restart.
+    """At ``at``: freeze, kill ``victims`` in order, wait until they are reaped, release or discard
+    held frames, restart.
 
-    ``held`` says what becomes of the held frame: ``discard`` (it never arrived) or ``deliver`` (it was on its way).
-    ``forget`` names the data that is lost with it, e.g. what a power loss takes from a broker.
+    ``held`` says what becomes of the held frame: ``discard`` (it never arrived) or ``deliver`` (it
+    was on its way). ``forget`` names the data that is lost with it, e.g. what a power loss takes
+    from a broker.
     """
 
     id: ClassVar[str] = "kill"
@@ -53,32 +57,53 @@ class Kill:
     late: Role | None = None
     """A victim that is restarted only when the source is exhausted."""
     shrunk: bool = False
-    """Whether held frames are released only when the cluster no longer counts the victims as in sync."""
+    """Whether held frames are released only when the cluster no longer counts the victims as in
+    sync.
+    """
     stalled: bool = False
     """Whether replication to the followers stops from the target on, until the victims are dead."""
     outlasting: bool = False
-    """Whether the victims stay down for longer than the consumer's session time-out, by the consumer's own clock."""
+    """Whether the victims stay down for longer than the consumer's session time-out, by the
+    consumer's own clock.
+    """
 
     def __post_init__(self) -> None:
         if not self.victims:
             raise ValueError("a kill needs at least one role in victims")
         if isinstance(self.at, InProgram) and self.victims != (self.at.role,):
-            raise ValueError(f"a failpoint can kill only the {self.at.role}, whose program has it: name no other victim")
+            raise ValueError(
+                f"a failpoint can kill only the {self.at.role}, whose program has it: name no "
+                "other victim"
+            )
         if self.late is not None and self.late not in self.victims:
-            raise ValueError(f"late: the {self.late} is not among the victims, so it cannot come back late")
+            raise ValueError(
+                f"late: the {self.late} is not among the victims, so it cannot come back late"
+            )
         stateful = self.forget in {Forget.CHECKPOINT, Forget.RETENTION}
         owners = (Role.DRIVER,) if stateful else (Role.BROKER, Role.LEADER, Role.FOLLOWER)
         if self.forget is not None and not set(owners) & set(self.victims):
             raise ValueError(f"forget needs a dead {owners[0]}: add it to the victims")
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule or failpoint was hit at the target, and the victims died by SIGKILL."""
+        """Return what the history must show: the rule or failpoint was hit at the target, and the
+        victims died by SIGKILL.
+        """
         exact = not (isinstance(self.at, OnWire) and self.at.offset)
         kind = "rule" if isinstance(self.at, OnWire) else "failpoint"
         approached = isinstance(self.at, OnWire) and self.at.since is not None
         forgets = self.forget is not None
-        proofs = (*((PartHad(),) if PARTS & set(self.victims) else ()), *((Forgot(),) if forgets else ()))
-        return Evidence(kind, killed=self.victims, forgotten=forgets, at_target=exact, approached=approached, proofs=proofs)
+        proofs = (
+            *((PartHad(),) if PARTS & set(self.victims) else ()),
+            *((Forgot(),) if forgets else ()),
+        )
+        return Evidence(
+            kind,
+            killed=self.victims,
+            forgotten=forgets,
+            at_target=exact,
+            approached=approached,
+            proofs=proofs,
+        )
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs.
@@ -86,9 +111,12 @@ class Kill:
         The system must be able to forget what ``forget`` names, and to replicate if ``stalled``.
         """
         wanted = {
-            PowerLoss: self.forget in POWER_LOST, Checkpoint: self.forget is Forget.CHECKPOINT,
-            Retention: self.forget is Forget.RETENTION, Replication: self.stalled or self.shrunk, SessionClock: self.outlasting,
-        }  # fmt: skip
+            PowerLoss: self.forget in POWER_LOST,
+            Checkpoint: self.forget is Forget.CHECKPOINT,
+            Retention: self.forget is Forget.RETENTION,
+            Replication: self.stalled or self.shrunk,
+            SessionClock: self.outlasting,
+        }
         return tuple(ability for ability, needed in wanted.items() if needed)
 
     def arm(self, controls: Controls) -> None:
@@ -97,7 +125,9 @@ class Kill:
             controls.ability(Replication).stall()
         if isinstance(self.at, OnWire):
             broker = self.victims[0] in {Role.BROKER, Role.LEADER, Role.DATABASE}
-            there = broker and not self.settle and not self.stalled and not self.at.offset  # else it is another broker's frame
+            there = (
+                broker and not self.settle and not self.stalled and not self.at.offset
+            )  # else it is another broker's frame
             scope = FreezeScope.NODE if there else FreezeScope.CLIENT
             rule = rule_at(self.at, Action.HOLD, freeze=scope)
             controls.arm(self.at, rule)
@@ -108,7 +138,10 @@ class Kill:
     def inject(self, controls: Controls) -> None:
         """Kill the victims, release or discard held frames, restart the victims."""
         fired = await_fault(controls, self.at)
-        victims = [controls.target(role, fired.node if role is self.at.role else None) for role in self.victims]
+        victims = [
+            controls.target(role, fired.node if role is self.at.role else None)
+            for role in self.victims
+        ]
         if self.settle:
             controls.settle()
         if self.forget in POWER_LOST:
@@ -133,7 +166,9 @@ class Kill:
             case Forget.RETENTION:
                 controls.ability(Retention).expire()
             case Forget.TOPIC | Forget.ALL:
-                controls.ability(PowerLoss).forget_unflushed(internal_topics=self.forget is Forget.ALL)
+                controls.ability(PowerLoss).forget_unflushed(
+                    internal_topics=self.forget is Forget.ALL
+                )
 
     def _dispose(self, controls: Controls, hold: str | None) -> None:
         """Release or discard what the wire holds."""

@@ -1,4 +1,6 @@
-"""Network: from an exact record on, the network between a client and its broker is bad; then it is mended."""
+"""Network: from an exact record on, the network between a client and its broker is bad; then it is
+mended.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,12 @@ class Until(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """At ``at`` the wire holds the frame, adds ``toxics`` to the network, and releases the frame; they stay until ``until``.
+    """At ``at`` the wire holds the frame, adds ``toxics`` to the network, and releases the frame;
+    they stay until ``until``.
 
-    ``effect`` and ``limit`` say what the wire must have measured (see :class:`~harness.proofs.network.Effect`). All of this
-    happens ``times`` times, each time at the next frame that ``at`` describes (flapping). ``waits_s``: seconds.
+    ``effect`` and ``limit`` say what the wire must have measured (see
+    :class:`~harness.proofs.network.Effect`). All of this happens ``times`` times, each time at the
+    next frame that ``at`` describes (flapping). ``waits_s``: seconds.
     """
 
     id: ClassVar[str] = "network"
@@ -86,7 +90,9 @@ class Network:
 
     def arm(self, controls: Controls) -> None:
         """Arm the rule."""
-        controls.arm(self.at, rule_at(self.at, Action.HOLD, limit=self.times, freeze=FreezeScope.CLIENT))
+        controls.arm(
+            self.at, rule_at(self.at, Action.HOLD, limit=self.times, freeze=FreezeScope.CLIENT)
+        )
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
@@ -106,11 +112,19 @@ class Network:
         role, network = self.at.role, controls.ability(BadNetwork)
         match self.until:
             case Until.GAVE_UP:
-                network.await_traffic(role, lambda seen: seen.left >= 1, f"the {role} to give up a connection")
+                network.await_traffic(
+                    role, lambda seen: seen.left >= 1, f"the {role} to give up a connection"
+                )
             case Until.CUT:
-                network.await_traffic(role, lambda seen: seen.lost >= self.limit, f"{self.limit:g} connections to be cut")
+                network.await_traffic(
+                    role,
+                    lambda seen: seen.lost >= self.limit,
+                    f"{self.limit:g} connections to be cut",
+                )
             case Until.WAITED:
-                network.await_traffic(role, lambda seen: seen.longest_s >= self.waits_s, "a request to wait in vain")
+                network.await_traffic(
+                    role, lambda seen: seen.longest_s >= self.waits_s, "a request to wait in vain"
+                )
             case Until.TOLD:
                 controls.ability(Ledger).await_told_unknown()
             case Until.EXPELLED:

@@ -18,7 +18,9 @@ class NoFault:
     id: ClassVar[str] = "none"
 
     watched: bool = False
-    """Whether a tracer writes down the durable writes of the reading stages, for a dry run; it slows them down."""
+    """Whether a tracer writes down the durable writes of the reading stages, for a dry run; it
+    slows them down.
+    """
 
     def evidence(self) -> Evidence:
         """Return what the history must show: nothing."""

@@ -1,4 +1,6 @@
-"""Pause: a process is stopped for longer than its session time-out, and wakes up after another took over: a zombie."""
+"""Pause: a process is stopped for longer than its session time-out, and wakes up after another took
+over: a zombie.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """At ``at`` the process is stopped until its group has removed it; then it goes on as if nothing had happened.
+    """At ``at`` the process is stopped until its group has removed it; then it goes on as if
+    nothing had happened.
 
-    ``others_finish``: it goes on only after the members that took over have done all the work. ``others_ask``: it goes on when
-    those members have asked for the positions of their new partitions; the wire holds its own request to rejoin until they have
-    worked. ``told``: its held frames are released only after an answer has told it that it was removed.
+    ``others_finish``: it goes on only after the members that took over have done all the work.
+    ``others_ask``: it goes on when those members have asked for the positions of their new
+    partitions; the wire holds its own request to rejoin until they have worked. ``told``: its held
+    frames are released only after an answer has told it that it was removed.
     """
 
     id: ClassVar[str] = "pause"
@@ -33,11 +37,17 @@ class Pause:
     told: bool = False
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the trigger was hit at the target, and the process was stopped."""
-        return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
+        """Return what the history must show: the trigger was hit at the target, and the process was
+        stopped.
+        """
+        return Evidence(
+            "rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,)
+        )
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must have groups that remove a stopped member."""
+        """Return the abilities that it needs: the system must have groups that remove a stopped
+        member.
+        """
         return (Membership, Rebalance) if self.others_ask else (Membership,)
 
     def arm(self, controls: Controls) -> None:
@@ -46,7 +56,9 @@ class Pause:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop the process, wait until its group has removed it and others have taken over, wake it."""
+        """Stop the process, wait until its group has removed it and others have taken over, wake
+        it.
+        """
         sleeper, hold = stop_at(controls, self.at)
         members = controls.ability(Membership)
         members.await_expired(self.at.role)
@@ -54,7 +66,9 @@ class Pause:
         if self.others_ask:
             controls.arm(joins, rule_at(joins, Action.HOLD, "joins"))
             controls.ability(Rebalance).await_asked(self.at.role, sleeper)
-        if self.others_finish:  # put out and not replaced yet, it might be back before anybody had taken over anything
+        if (
+            self.others_finish
+        ):  # put out and not replaced yet, it might be back before anybody had taken over anything
             controls.await_exhausted()
             controls.settle()
         sleeper.resume()

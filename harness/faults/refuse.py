@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The wire holds the message ``at``, tells the broker to refuse the next message, and then sends the held one on."""
+    """The wire holds the message ``at``, tells the broker to refuse the next message, and then
+    sends the held one on.
+    """
 
     id: ClassVar[str] = "refuse"
 
@@ -28,11 +30,15 @@ class Refuse:
             raise ValueError("at must be a request: a broker can refuse only what it is sent")
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, the broker's answer refuses it, nobody died."""
+        """Return what the history must show: the rule was hit at the target, the broker's answer
+        refuses it, nobody died.
+        """
         return Evidence("rule", proofs=(Refused(),))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the broker must be able to refuse a message on demand."""
+        """Return the abilities that it needs: the broker must be able to refuse a message on
+        demand.
+        """
         return (Refusal,)
 
     def arm(self, controls: Controls) -> None:

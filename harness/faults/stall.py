@@ -1,4 +1,6 @@
-"""Stall: a server stands still while a program works on a record, and goes on after a while, as if nothing had happened."""
+"""Stall: a server stands still while a program works on a record, and goes on after a while, as if
+nothing had happened.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """At ``at`` the ``victim`` is stopped for ``seconds``; the frame that the wire holds is released at once."""
+    """At ``at`` the ``victim`` is stopped for ``seconds``; the frame that the wire holds is
+    released at once.
+    """
 
     id: ClassVar[str] = "stall"
 
@@ -28,12 +32,17 @@ class Stall:
 
     def __post_init__(self) -> None:
         if self.victim is self.at.role:
-            raise ValueError(f"Stall stops a server that the {self.victim} works with, not the {self.victim} itself: use Pause")
+            raise ValueError(
+                f"Stall stops a server that the {self.victim} works with, not the {self.victim} "
+                "itself: use Pause"
+            )
         if self.seconds <= 0:
             raise ValueError("seconds must be above 0")
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, and the victim was stopped, and woke up."""
+        """Return what the history must show: the rule was hit at the target, and the victim was
+        stopped, and woke up.
+        """
         return Evidence("rule", paused=(self.victim,))
 
     def needs(self) -> tuple[type, ...]:
@@ -41,7 +50,9 @@ class Stall:
         return ()
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule. It holds only the frame at the target: the program must go on, and call the stopped server."""
+        """Arm the rule. It holds only the frame at the target: the program must go on, and call the
+        stopped server.
+        """
         controls.arm(self.at, rule_at(self.at, Action.HOLD))
         controls.say("armed")
 
@@ -53,6 +64,10 @@ class Stall:
         controls.say("applied", node=victim.name)
         controls.resolve(fired.hold, How.RELEASE)
         over = time.monotonic() + self.seconds
-        wait_until(lambda: time.monotonic() >= over, within_s=self.seconds + 1, because=f"the end of the {victim.name}'s pause")
+        wait_until(
+            lambda: time.monotonic() >= over,
+            within_s=self.seconds + 1,
+            because=f"the end of the {victim.name}'s pause",
+        )
         victim.resume()
         controls.say("healed")

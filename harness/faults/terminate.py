@@ -1,4 +1,6 @@
-"""Terminate: a process is told to end (SIGTERM) with records in hand, as a rolling deploy does, and is started again."""
+"""Terminate: a process is told to end (SIGTERM) with records in hand, as a rolling deploy does, and
+is started again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    """At ``at`` the process gets SIGTERM, and its held frames are released at once. It shuts down by itself.
+    """At ``at`` the process gets SIGTERM, and its held frames are released at once. It shuts down
+    by itself.
 
     A process that has not ended after the usual grace period of an orchestrator is killed.
     """
@@ -26,11 +29,15 @@ class Terminate:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, and the process was told to end."""
+        """Return what the history must show: the rule was hit at the target, and the process was
+        told to end.
+        """
         return Evidence("rule", at_target=not self.at.offset, told=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: the system must be able to send SIGTERM to a stage."""
+        """Return the abilities that it needs: the system must be able to send SIGTERM
+        to a stage.
+        """
         return (Termination,)
 
     def arm(self, controls: Controls) -> None:

@@ -12,12 +12,22 @@ if TYPE_CHECKING:
 
 
 def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rule:
-    """Return the rule that does ``action`` at a trigger on the wire; ``more`` are other fields of :class:`Rule`.
+    """Return the rule that does ``action`` at a trigger on the wire; ``more`` are other fields of
+    :class:`Rule`.
 
-    An answer matches only if it grants the request: a broker that is busy, or no longer the leader, refuses first.
+    An answer matches only if it grants the request: a broker that is busy, or no longer the leader,
+    refuses first.
     """
     granted = at.direction is Direction.RESPONSE
-    return Rule(name, action, api=at.api, direction=at.direction, occurrence=at.occurrence, granted=granted, **more)
+    return Rule(
+        name,
+        action,
+        api=at.api,
+        direction=at.direction,
+        occurrence=at.occurrence,
+        granted=granted,
+        **more,
+    )
 
 
 def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:
@@ -31,8 +41,11 @@ def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:
     return fired
 
 
-def arm_stop(controls: Controls, at: Trigger, *, freeze: FreezeScope | None = FreezeScope.CLIENT) -> None:
-    """Arm a trigger at which a process waits to be stopped: at its failpoint, or because the wire holds its frame.
+def arm_stop(
+    controls: Controls, at: Trigger, *, freeze: FreezeScope | None = FreezeScope.CLIENT
+) -> None:
+    """Arm a trigger at which a process waits to be stopped: at its failpoint, or because the wire
+    holds its frame.
 
     ``freeze`` says what else of the process the wire holds.
     """

@@ -23,10 +23,12 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """``first`` strikes; then ``second`` strikes during the recovery, at a step counted from the first one, or at a record.
+    """``first`` strikes; then ``second`` strikes during the recovery, at a step counted from the
+    first one, or at a record.
 
-    Both are on the wire. A second fault that is counted from a death is armed after the death, before the successor starts.
-    Nobody waits for a successor until the second fault has struck: it may hold what that one needs to become ready.
+    Both are on the wire. A second fault that is counted from a death is armed after the death,
+    before the successor starts. Nobody waits for a successor until the second fault has struck: it
+    may hold what that one needs to become ready.
     """
 
     id: ClassVar[str] = "twice"
@@ -36,7 +38,9 @@ class Twice:
 
     def __post_init__(self) -> None:
         if any(isinstance(fault.at, InProgram) for fault in (self.first, self.second)):
-            raise ValueError("both faults of Twice must be on the wire: a failpoint is not possible here")
+            raise ValueError(
+                "both faults of Twice must be on the wire: a failpoint is not possible here"
+            )
 
     @property
     def at(self) -> Any:
@@ -44,22 +48,30 @@ class Twice:
         return self.first.at
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: both faults fired, the first at the target. A role that both kill dies twice."""
+        """Return what the history must show: both faults fired, the first at the target. A role
+        that both kill dies twice.
+        """
         one: Evidence = self.first.evidence()
         other: Evidence = self.second.evidence()
         role = self.second.at.role
         both = (InSuccessor(str(role)),) if role in one.killed + one.told else ()
         return dataclasses.replace(
-            one, killed=one.killed + other.killed, paused=one.paused + other.paused, told=one.told + other.told,
-            approached=one.approached or other.approached, proofs=one.proofs + other.proofs + both,
-        )  # fmt: skip
+            one,
+            killed=one.killed + other.killed,
+            paused=one.paused + other.paused,
+            told=one.told + other.told,
+            approached=one.approached or other.approached,
+            proofs=one.proofs + other.proofs + both,
+        )
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that either fault needs."""
         return tuple(dict.fromkeys((*needs_of(self.first), *needs_of(self.second))))
 
     def arm(self, controls: Controls) -> None:
-        """Arm the first fault, and the second unless it is counted from a death that has not happened yet."""
+        """Arm the first fault, and the second unless it is counted from a death that has not
+        happened yet.
+        """
         self.first.arm(_Part(controls))
         if not self._waits:
             self.second.arm(_Second(controls))
@@ -70,7 +82,13 @@ class Twice:
         begun: dict[str, Awaited] = {}
         ends = self.second.evidence()
         second = _Second(controls, begun, frozenset(ends.killed + ends.told))
-        self.first.inject(_First(controls, begun, applied=(lambda: self.second.arm(second)) if self._waits else lambda: None))
+        self.first.inject(
+            _First(
+                controls,
+                begun,
+                applied=(lambda: self.second.arm(second)) if self._waits else lambda: None,
+            )
+        )
         self.second.inject(second)
         for successor in begun.values():
             successor.await_back()
@@ -79,13 +97,17 @@ class Twice:
     @property
     def _waits(self) -> bool:
         """Whether the second fault is counted from a trigger that kills its process."""
-        return self.second.at.since is not None and self.second.at.role in self.first.evidence().killed
+        return (
+            self.second.at.since is not None and self.second.at.role in self.first.evidence().killed
+        )
 
 
 class _Part:
-    """The controls as one of two faults sees them. Only ``Twice`` itself says ``armed`` and ``healed``, once for both.
+    """The controls as one of two faults sees them. Only ``Twice`` itself says ``armed`` and
+    ``healed``, once for both.
 
-    ``begun``: the nodes that were started again after the first fault and are not yet ready, by name.
+    ``begun``: the nodes that were started again after the first fault and are not yet ready, by
+    name.
     """
 
     def __init__(self, controls: Controls, begun: dict[str, Awaited] | None = None) -> None:
@@ -136,9 +158,13 @@ class _Part:
 
 
 class _First(_Part):
-    """Whom it starts again is not waited for. ``applied``: what is done when its victims are dead, before they start again."""
+    """Whom it starts again is not waited for. ``applied``: what is done when its victims are dead,
+    before they start again.
+    """
 
-    def __init__(self, controls: Controls, begun: dict[str, Awaited], applied: Callable[[], None]) -> None:
+    def __init__(
+        self, controls: Controls, begun: dict[str, Awaited], applied: Callable[[], None]
+    ) -> None:
         super().__init__(controls, begun)
         self._applied = applied
 
@@ -149,7 +175,9 @@ class _First(_Part):
             self._applied()
 
     def met(self, node: Target) -> Target:
-        """Return a node that is not waited for when it starts again, where that can be done later."""
+        """Return a node that is not waited for when it starts again, where that can be
+        done later.
+        """
         return cast("Target", _Victim(node, self._begun)) if isinstance(node, Awaited) else node
 
 
@@ -160,8 +188,11 @@ class _Second(_Part):
     """
 
     def __init__(
-        self, controls: Controls, begun: dict[str, Awaited] | None = None, ends: frozenset[Role] = frozenset()
-    ) -> None:  # fmt: skip
+        self,
+        controls: Controls,
+        begun: dict[str, Awaited] | None = None,
+        ends: frozenset[Role] = frozenset(),
+    ) -> None:
         super().__init__(controls, begun)
         self._ends = ends
 
@@ -178,7 +209,9 @@ class _Second(_Part):
 
 @dataclass(frozen=True, slots=True)
 class _Victim:
-    """A node whose restart does not wait until it is ready. Everything else is passed on to the node."""
+    """A node whose restart does not wait until it is ready. Everything else is passed on to the
+    node.
+    """
 
     node: Awaited
     begun: dict[str, Awaited]

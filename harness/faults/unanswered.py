@@ -1,4 +1,6 @@
-"""Unanswered: a stage is killed, and its first request of a kind after the restart is not answered, or refused."""
+"""Unanswered: a stage is killed, and its first request of a kind after the restart is not answered,
+or refused.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """At ``at`` the process is killed. It starts again, and the first answer to ``asks`` is lost and the connection cut.
+    """At ``at`` the process is killed. It starts again, and the first answer to ``asks`` is lost
+    and the connection cut.
 
-    ``asks`` is a request for a position or a producer's identity. A client that takes a missing answer for an answer goes on at
-    a wrong place. With ``told`` the wire refuses the request with that error in the broker's name, and the broker never gets it.
+    ``asks`` is a request for a position or a producer's identity. A client that takes a missing
+    answer for an answer goes on at a wrong place. With ``told`` the wire refuses the request with
+    that error in the broker's name, and the broker never gets it.
     """
 
     id: ClassVar[str] = "unanswered"
@@ -46,10 +50,17 @@ class Unanswered:
     def evidence(self) -> Evidence:
         """Return what the history must show.
 
-        The rule was hit at the target, and the process died by SIGKILL; the fault heals only when the answer was lost.
+        The rule was hit at the target, and the process died by SIGKILL; the fault heals only when
+        the answer was lost.
         """
         proofs = () if self.told is None else (Answered(self.told),)
-        return Evidence("rule", killed=(self.at.role,), at_target=not self.at.offset, approached=True, proofs=proofs)
+        return Evidence(
+            "rule",
+            killed=(self.at.role,),
+            at_target=not self.at.offset,
+            approached=True,
+            proofs=proofs,
+        )
 
     def arm(self, controls: Controls) -> None:
         """Arm the rule at which the process is killed."""
@@ -57,7 +68,9 @@ class Unanswered:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill the process, arm the loss of the answer, restart the process, wait until the answer was lost."""
+        """Kill the process, arm the loss of the answer, restart the process, wait until the answer
+        was lost.
+        """
         fired = await_fault(controls, self.at)
         victim = controls.target(self.at.role, fired.node)
         victim.kill()

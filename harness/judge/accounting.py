@@ -1,11 +1,13 @@
-"""The account: counts of what was offered, stored, recorded, lost and duplicated, from a history. It decides nothing.
+"""The account: counts of what was offered, stored, recorded, lost and duplicated, from a history.
+It decides nothing.
 
-The rules read one cell, in one pass per question, over plain rows: a cell has some hundreds of events, and is judged while others
-run. Many cells are given to :func:`account` one by one (:mod:`harness.audit.accounts`).
+The rules read one cell, in one pass per question, over plain rows: a cell has some hundreds of
+events, and is judged while others run. Many cells are given to :func:`account` one by one
+(:mod:`harness.audit.accounts`).
 
-The key of every comparison is a record's id, never a place, because a truncated log uses its places again. Two copies of one
-record differ by their places (:mod:`harness.model.places`). The observer has already decided what a copy waits for, so the rules
-need to know neither logs nor queues.
+The key of every comparison is a record's id, never a place, because a truncated log uses its places
+again. Two copies of one record differ by their places (:mod:`harness.model.places`). The observer
+has already decided what a copy waits for, so the rules need to know neither logs nor queues.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A wrong total, and how many of its records, at least, are lost, still under way, or counted more than once.
+    """A wrong total, and how many of its records, at least, are lost, still under way, or counted
+    more than once.
 
-    ``key``: the key of the summed records; empty for the total of all records. ``alone``: the one record that would explain the
-    difference, if there is one.
+    ``key``: the key of the summed records; empty for the total of all records. ``alone``: the one
+    record that would explain the difference, if there is one.
     """
 
     key: str
@@ -53,10 +56,22 @@ class Total:
 
 
 COLUMNS = {
-    "record": "object", "key": "object", "position": "int64", "acked": "bool", "refused": "bool", "unknown": "bool",
-    "stored": "bool", "recordings": "int64", "absorbed": "int64", "aside": "int64", "duplicated": "int64",
-    "stored_twice": "int64", "delivered_twice": "int64", "state": "object", "last_hop": "object",
-}  # fmt: skip
+    "record": "object",
+    "key": "object",
+    "position": "int64",
+    "acked": "bool",
+    "refused": "bool",
+    "unknown": "bool",
+    "stored": "bool",
+    "recordings": "int64",
+    "absorbed": "int64",
+    "aside": "int64",
+    "duplicated": "int64",
+    "stored_twice": "int64",
+    "delivered_twice": "int64",
+    "state": "object",
+    "last_hop": "object",
+}
 """The columns of a record's row, and their types in a pandas table."""
 
 
@@ -64,10 +79,11 @@ COLUMNS = {
 class Account:
     """The account of one cell.
 
-    ``counts`` holds one integer per column of the report. ``rows`` are one per offered record (``record, key, position, state,
-    last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused, unknown, aside`` (copies that were set
-    aside)). If it is not known whether one of the ``totals`` has counted a record, the
-    record's row says recorded once; ``counts`` say how many of these, at least, were not.
+    ``counts`` holds one integer per column of the report. ``rows`` are one per offered record
+    (``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed,
+    acked, refused, unknown, aside`` (copies that were set aside)). If it is not known whether one
+    of the ``totals`` has counted a record, the record's row says recorded once; ``counts`` say how
+    many of these, at least, were not.
     """
 
     counts: dict[str, int]
@@ -75,16 +91,23 @@ class Account:
     reordered: tuple[str, ...] = ()
     """Ids of records that were first recorded after a later record of their key."""
     totals: tuple[Total, ...] = ()
-    """Wrong totals: they do not show which of their records are missing or counted more than once."""
+    """Wrong totals: they do not show which of their records are missing or counted
+    more than once.
+    """
 
     @cached_property
     def records(self) -> pd.DataFrame:
-        """The rows as a pandas table. pandas is imported only on first use, because that takes half a second."""
+        """The rows as a pandas table. pandas is imported only on first use, because that takes half
+        a second.
+        """
         import pandas as pd  # noqa: PLC0415
 
-        return pd.DataFrame({
-            name: pd.Series([row[name] for row in self.rows], dtype=kind) for name, kind in COLUMNS.items()
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                name: pd.Series([row[name] for row in self.rows], dtype=kind)
+                for name, kind in COLUMNS.items()
+            }
+        )
 
     @property
     def short(self) -> frozenset[str]:
@@ -147,27 +170,37 @@ def _records(rows: Rows) -> tuple[dict[str, Any], ...]:
     absorbed = counted(rows.of(kinds.ABSORBED))
     twice = _stored_twice(rows)
     facts = {
-        "acked": ids(rows.near(kinds.ACKED)), "refused": ids(rows.near(kinds.REFUSED)),
-        "unknown": rows.unknown(near=True), "stored": ids(rows.in_topic),
-    }  # fmt: skip
+        "acked": ids(rows.near(kinds.ACKED)),
+        "refused": ids(rows.near(kinds.REFUSED)),
+        "unknown": rows.unknown(near=True),
+        "stored": ids(rows.in_topic),
+    }
     states = _states(rows, recordings)
     hops = _last_hops(rows, facts["acked"])
 
     def row(record: str, said: dict[str, Any]) -> dict[str, Any]:
         extra, state = max(recordings[record] - 1, 0), states[record]
         return {
-            "record": record, "key": said["key"], "position": said["position"],
+            "record": record,
+            "key": said["key"],
+            "position": said["position"],
             **{name: record in records for name, records in facts.items()},
-            "recordings": recordings[record], "absorbed": absorbed[record], "aside": rows.aside[record], "duplicated": extra,
-            "stored_twice": twice[record], "delivered_twice": extra - twice[record], "state": state,
+            "recordings": recordings[record],
+            "absorbed": absorbed[record],
+            "aside": rows.aside[record],
+            "duplicated": extra,
+            "stored_twice": twice[record],
+            "delivered_twice": extra - twice[record],
+            "state": state,
             "last_hop": hops(record) if state == State.LOST else None,
-        }  # fmt: skip
+        }
 
     return tuple(row(record, said) for record, said in rows.offered.items())
 
 
 def _contributions(rows: Rows) -> Counter[str]:
-    """Return how often each record is folded into the last version of a value. Earlier versions are no results.
+    """Return how often each record is folded into the last version of a value. Earlier versions are
+    no results.
 
     If one version has two lines about a record, the later one counts.
     """
@@ -175,7 +208,11 @@ def _contributions(rows: Rows) -> Counter[str]:
     folded = list(rows.of(kinds.FOLDED))
     for row in folded:
         last[row["key"]] = max(row["version"], last.get(row["key"], row["version"]))
-    times = {(row["key"], row["record"]): row["times"] for row in folded if row["version"] == last[row["key"]]}
+    times = {
+        (row["key"], row["record"]): row["times"]
+        for row in folded
+        if row["version"] == last[row["key"]]
+    }
     found: Counter[str] = Counter()
     for (_, record), count in times.items():
         found[record] += max(count, 0)
@@ -183,27 +220,49 @@ def _contributions(rows: Rows) -> Counter[str]:
 
 
 def _stored_twice(rows: Rows) -> Counter[str]:
-    """For each record, how many of its rows are of one more copy, or tell of one attempt and copy again."""
+    """For each record, how many of its rows are of one more copy, or tell of one attempt and copy
+    again.
+    """
     places = {(row["record"], rows.copies.of(row["place"])) for row in rows.results}
-    found = Counter({record: count - 1 for record, count in Counter(record for record, _ in places).items()})
+    found = Counter(
+        {record: count - 1 for record, count in Counter(record for record, _ in places).items()}
+    )
     named = [row for row in rows.results if row["attempt"] is not None]
     again = counted(named)
-    again.subtract(record for record, _, _ in {(row["record"], row["attempt"], rows.copies.of(row["place"])) for row in named})
+    again.subtract(
+        record
+        for record, _, _ in {
+            (row["record"], row["attempt"], rows.copies.of(row["place"])) for row in named
+        }
+    )
     found.update(again)
     return found
 
 
 def _totals(rows: Rows) -> Iterator[Total]:
-    """Yield the wrong totals. Records still on their way may be the ones that a total misses; those are not lost."""
+    """Yield the wrong totals. Records still on their way may be the ones that a total misses; those
+    are not lost.
+    """
     cursor = _cursor(rows)
-    movable = ids(row for row in rows.stored if undecided(row)) | ids(row for row in rows.in_topic if row["waiting"] in MOVABLE)
+    movable = ids(row for row in rows.stored if undecided(row)) | ids(
+        row for row in rows.in_topic if row["waiting"] in MOVABLE
+    )
     for row in {row["key"]: row for row in rows.of(kinds.TOTAL)}.values():
         of = [record for record, said in rows.offered.items() if row["key"] in ("", said["key"])]
-        still = sum(record in movable or (cursor is not None and rows.offered[record]["position"] >= cursor) for record in of)
+        still = sum(
+            record in movable or (cursor is not None and rows.offered[record]["position"] >= cursor)
+            for record in of
+        )
         missing, extra = max(row["missing"], 0), max(row["extra"], 0)
         yield Total(
-            row["key"], row["expected"], row["found"], max(missing - still, 0), min(missing, still), extra, row["alone"]
-        )  # fmt: skip
+            row["key"],
+            row["expected"],
+            row["found"],
+            max(missing - still, 0),
+            min(missing, still),
+            extra,
+            row["alone"],
+        )
 
 
 def _cursor(rows: Rows) -> int | None:
@@ -211,7 +270,9 @@ def _cursor(rows: Rows) -> int | None:
 
 
 def _states(rows: Rows, recordings: Counter[str]) -> dict[str, State]:
-    """Return the state of each record at rest. States that can still change come before those that cannot."""
+    """Return the state of each record at rest. States that can still change come before those that
+    cannot.
+    """
     cursor = _cursor(rows)
     stalled = ids(row for row in rows.stored if undecided(row))
     left = ids(row for row in rows.in_topic if row["waiting"] in MOVABLE)
@@ -255,15 +316,22 @@ def _last_hops(rows: Rows, acked: Collection[str]) -> Callable[[str], LastHop]:
 
 
 def _phantoms(rows: Rows) -> int:
-    """Return what is in sink or topic and was never offered, or is damaged. A copy that reached the sink is counted only there.
+    """Return what is in sink or topic and was never offered, or is damaged. A copy that reached the
+    sink is counted only there.
 
     What programs write besides their records (``foreign``) is no record.
     """
     in_sink = [row for row in rows.of(kinds.RECORDED) if not rows.knows(row)]
     gone_on = {rows.copies.of(row["place"]) for row in in_sink}
     strange = (row for row in rows.of(kinds.STORED) if not rows.knows(row) and not row["foreign"])
-    waiting = (row for row in strange if row["hop"] == Hop.TOPIC and rows.copies.of(row["place"]) not in gone_on)
-    folded = sum(times for record, times in _contributions(rows).items() if record not in rows.offered)
+    waiting = (
+        row
+        for row in strange
+        if row["hop"] == Hop.TOPIC and rows.copies.of(row["place"]) not in gone_on
+    )
+    folded = sum(
+        times for record, times in _contributions(rows).items() if record not in rows.offered
+    )
     return len(in_sink) + folded + rows.copies.count(waiting)
 
 
@@ -271,7 +339,9 @@ def _reordered(rows: Rows) -> tuple[str, ...]:
     """Return the records that were first recorded after a later record of their key."""
     highest: dict[str, int] = {}
     found = []
-    for record in dict.fromkeys(row["record"] for row in sorted(rows.results, key=lambda row: row["order"])):
+    for record in dict.fromkeys(
+        row["record"] for row in sorted(rows.results, key=lambda row: row["order"])
+    ):
         key, position = rows.offered[record]["key"], rows.offered[record]["position"]
         if key is not None:
             if position < highest.get(key, position):
@@ -280,9 +350,15 @@ def _reordered(rows: Rows) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _counts(rows: Rows, records: Sequence[dict[str, Any]], totals: Sequence[Total], reordered: Sequence[str]) -> dict[str, int]:
-    """Return one count per column of the report. A wrong total adds the least number of records that explains it."""
-    lost, waiting, extra = (sum(getattr(total, name) for total in totals) for name in ("lost", "waiting", "extra"))
+def _counts(
+    rows: Rows, records: Sequence[dict[str, Any]], totals: Sequence[Total], reordered: Sequence[str]
+) -> dict[str, int]:
+    """Return one count per column of the report. A wrong total adds the least number of records
+    that explains it.
+    """
+    lost, waiting, extra = (
+        sum(getattr(total, name) for total in totals) for name in ("lost", "waiting", "extra")
+    )
     states = Counter(row["state"] for row in records)
 
     def total(name: str) -> int:
@@ -296,7 +372,9 @@ def _counts(rows: Rows, records: Sequence[dict[str, Any]], totals: Sequence[Tota
         "set_aside": states[State.SET_ASIDE],
         "duplicated": total("duplicated") + extra,
         **{name: total(name) for name in ("stored_twice", "delivered_twice", "absorbed")},
-        "aborted": rows.copies.count(row for row in rows.stored if not row["visible"] and not undecided(row)),
+        "aborted": rows.copies.count(
+            row for row in rows.stored if not row["visible"] and not undecided(row)
+        ),
         "phantom": _phantoms(rows),
         "resurrected": resurrected(rows),
         "torn": torn(rows),

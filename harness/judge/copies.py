@@ -14,32 +14,54 @@ if TYPE_CHECKING:
 _Row: TypeAlias = "dict[str, Any]"
 
 MOVED: Final = "moved"
-"""The reason for a missing copy that was moved to a place about which the history has no other event."""
-_UNREAD: Final = frozenset({Removal.RETENTION, Removal.COMPACTION, Removal.PURGE, Removal.DUPLICATE})
+"""The reason for a missing copy that was moved to a place about which the history has no other
+event.
+"""
+_UNREAD: Final = frozenset(
+    {Removal.RETENTION, Removal.COMPACTION, Removal.PURGE, Removal.DUPLICATE}
+)
 """Removals that do not mean that the copy was read."""
 _HOPS: Final = (
-    (Removal.REJECT, LastHop.REJECTED), (Removal.LIMIT, LastHop.LIMIT), (Removal.EXPIRY, LastHop.EXPIRED),
-    (Removal.DEAD_LETTER, LastHop.DEAD_LETTER), (MOVED, LastHop.MOVED), (Removal.ACK, LastHop.GIVEN_UP),
-    (Removal.PURGE, LastHop.PURGED), (Removal.COMPACTION, LastHop.COMPACTED), (Removal.RETENTION, LastHop.DELETED),
+    (Removal.REJECT, LastHop.REJECTED),
+    (Removal.LIMIT, LastHop.LIMIT),
+    (Removal.EXPIRY, LastHop.EXPIRED),
+    (Removal.DEAD_LETTER, LastHop.DEAD_LETTER),
+    (MOVED, LastHop.MOVED),
+    (Removal.ACK, LastHop.GIVEN_UP),
+    (Removal.PURGE, LastHop.PURGED),
+    (Removal.COMPACTION, LastHop.COMPACTED),
+    (Removal.RETENTION, LastHop.DELETED),
     (Removal.DUPLICATE, LastHop.DUPLICATE),
-)  # fmt: skip
-"""The last hop of a record that was never delivered, by the reason why its copy was removed; the farthest hop first."""
+)
+"""The last hop of a record that was never delivered, by the reason why its copy was removed; the
+farthest hop first.
+"""
 
 
 class Copies:
-    """The copies of one cell, by their places. It is made from rows with all their fields (:mod:`harness.judge.rows`)."""
+    """The copies of one cell, by their places. It is made from rows with all their fields
+    (:mod:`harness.judge.rows`).
+    """
 
-    def __init__(self, stored: Collection[_Row], removed: Collection[_Row], moved: Collection[_Row]) -> None:
+    def __init__(
+        self, stored: Collection[_Row], removed: Collection[_Row], moved: Collection[_Row]
+    ) -> None:
         self._same: dict[str, str] = {}
         self._moved = {row[end] for row in moved for end in ("place", "to")} - {None}
         for row in moved:
             self._join(row["place"], row["to"])
-        self._gone = {_spot(row) for row in (*removed, *moved) if row["place"] not in (None, row["to"])}
+        self._gone = {
+            _spot(row) for row in (*removed, *moved) if row["place"] not in (None, row["to"])
+        }
         here = {_spot(row) for row in stored}
         self.untold = {row["record"] for row in removed if _spot(row) not in here}
         """Records with a copy that only its removal mentions."""
-        self.unseen = self.untold - {row["record"] for row in removed if _spot(row) not in here and row["visible"]}
-        """Those of ``untold`` whose copy no reader could see: it was in a log, in an aborted transaction."""
+        self.unseen = self.untold - {
+            row["record"] for row in removed if _spot(row) not in here and row["visible"]
+        }
+        """Those of ``untold`` whose copy no reader could see: it was in a log, in an aborted
+        transaction.
+        """
         self.why: dict[str, set[str]] = defaultdict(set)
         """By record: the reasons why its copies were removed."""
         told = {row["place"] for row in (*stored, *removed, *moved)} - {None}
@@ -66,7 +88,9 @@ class Copies:
         return _spot(copy) in self._gone
 
     def of(self, place: str | None) -> str | None:
-        """Return the one place that stands for all places of a copy. A copy that a broker has moved is no second copy."""
+        """Return the one place that stands for all places of a copy. A copy that a broker has moved
+        is no second copy.
+        """
         return None if place is None else self._first(place)
 
     def count(self, rows: Iterable[_Row]) -> int:
@@ -77,15 +101,18 @@ class Copies:
 
 
 def _spot(row: _Row) -> tuple[str | None, str | None]:
-    """Where a line's copy stands: the logs of two topics have the same places. A line about a queue names no topic."""
+    """Where a line's copy stands: the logs of two topics have the same places. A line about a queue
+    names no topic.
+    """
     return row["topic"], row["place"]
 
 
 def removed(why: Collection[str], *, taken: bool, arrived: bool) -> LastHop:
     """Return the last hop of a record whose copies have all been removed, for these reasons.
 
-    ``taken``: a program reported that it was given the record. ``arrived``: the wire saw it arrive. A record that a dead client
-    had prefetched, and that then expired or was purged, was not delivered. One that arrived and was acknowledged was.
+    ``taken``: a program reported that it was given the record. ``arrived``: the wire saw it arrive.
+    A record that a dead client had prefetched, and that then expired or was purged, was not
+    delivered. One that arrived and was acknowledged was.
 
     >>> str(removed({Removal.ACK}, taken=False, arrived=True))
     'delivered, not recorded'

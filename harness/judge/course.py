@@ -1,6 +1,8 @@
-"""The course of a run: whether the fault fired, where and at which record, which processes it ended, and whether the drain ended.
+"""The course of a run: whether the fault fired, where and at which record, which processes it
+ended, and whether the drain ended.
 
-The judge reads all of this from the history. A run can be unsound in two ways: see :mod:`harness.judge.verdict`.
+The judge reads all of this from the history. A run can be unsound in two ways: see
+:mod:`harness.judge.verdict`.
 """
 
 from __future__ import annotations
@@ -32,14 +34,18 @@ ENDED = 128 + SIGTERM
 class Course:
     """What the history proves about the run itself."""
 
-    def __init__(self, plan: Plan, history: History, found: Account, signs: Signs, knowledge: Knowledge) -> None:
+    def __init__(
+        self, plan: Plan, history: History, found: Account, signs: Signs, knowledge: Knowledge
+    ) -> None:
         self.plan = plan
         self.history = history
         self._knowledge = knowledge
         self._found = found
         self._signs = signs
         self.waiting = found.left - {plan.target}
-        """Records, other than the target, that were offered and are still waiting in the pipeline at the end."""
+        """Records, other than the target, that were offered and are still waiting in the pipeline
+        at the end.
+        """
         self.drain: Event | None = None
         for event in history.of(kinds.DRAIN):
             self.drain = event
@@ -70,46 +76,94 @@ class Course:
         return self.firing.misfire()
 
     def unrest(self) -> str | None:
-        """Say what can still move after a completed drain: a copy that is still under way may later become a duplicate."""
+        """Say what can still move after a completed drain: a copy that is still under way may later
+        become a duplicate.
+        """
         return self._rest.unrest()
 
     def instrument(self) -> str | None:
-        """Say why the instrument was unsound, or return ``None``. A run with an unsound instrument is void."""
+        """Say why the instrument was unsound, or return ``None``. A run with an unsound instrument
+        is void.
+        """
         checks = (
-            self._unknown_proof, self._unknown_sign, self._failed_early, self._unreadable, self._strangers, self._survivors,
-            self._cut_short, self._source_trouble, self._asked_too_early, lambda: crosscheck(self.plan, self.history),
-        )  # fmt: skip
+            self._unknown_proof,
+            self._unknown_sign,
+            self._failed_early,
+            self._unreadable,
+            self._strangers,
+            self._survivors,
+            self._cut_short,
+            self._source_trouble,
+            self._asked_too_early,
+            lambda: crosscheck(self.plan, self.history),
+        )
         return next((reason for check in checks if (reason := check())), None)
 
     def experiment(self) -> str | None:
-        """Say why the experiment was unsound, or return ``None``. Forbidden anomalies that were seen still count."""
+        """Say why the experiment was unsound, or return ``None``. Forbidden anomalies that were
+        seen still count.
+        """
         checks = (
-            self._failure, self._refusal, self.misfire, self.firing.victims, self._unproved, self._healed, self._unhealthy_before,
+            self._failure,
+            self._refusal,
+            self.misfire,
+            self.firing.victims,
+            self._unproved,
+            self._healed,
+            self._unhealthy_before,
             self._load,
-        )  # fmt: skip
+        )
         return next((reason for check in checks if (reason := check())), None)
 
     def drained(self) -> bool:
-        """Say whether the drain completed and nothing moves any more. A record that is missing then is lost, not late."""
-        return self.drain is not None and self.drain.get("phase") == "completed" and self.unrest() is None
+        """Say whether the drain completed and nothing moves any more. A record that is missing then
+        is lost, not late.
+        """
+        return (
+            self.drain is not None
+            and self.drain.get("phase") == "completed"
+            and self.unrest() is None
+        )
 
     def stuck(self) -> str | None:
         """Say which stage stopped, if the drain failed; otherwise return ``None``."""
         if self.drain and self.drain.get("phase") == "failed":
-            ended = "".join(f"; {e['by']} had ended: {kinds.last_words(e.get('because'))}" for e in self._gave_up())
-            gone = (e for e in self.history.of(kinds.NODE) if e.get("phase") == "gone" and not self.firing.drained_before(e))
-            ended += "".join(f"; process {e['pid']} ({e['command']}) of the {e['node']} had ended by itself" for e in gone)
-            how = "the pipeline cannot go on" if self.drain.get("at_once") else "no progress until the deadline"
+            ended = "".join(
+                f"; {e['by']} had ended: {kinds.last_words(e.get('because'))}"
+                for e in self._gave_up()
+            )
+            gone = (
+                e
+                for e in self.history.of(kinds.NODE)
+                if e.get("phase") == "gone" and not self.firing.drained_before(e)
+            )
+            ended += "".join(
+                f"; process {e['pid']} ({e['command']}) of the {e['node']} had ended by itself"
+                for e in gone
+            )
+            how = (
+                "the pipeline cannot go on"
+                if self.drain.get("at_once")
+                else "no progress until the deadline"
+            )
             return f"{how}: {self.drain.get('stage')}: {self.drain.get('because')}{ended}"
         return None
 
     def _gave_up(self) -> Iterator[Event]:
-        """Return the programs that ended by an error after the fault and before the drain was given up."""
-        ends = (e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "error" and e["t"] > (self.fired_at or 0))
+        """Return the programs that ended by an error after the fault and before the drain was given
+        up.
+        """
+        ends = (
+            e
+            for e in self.history.of(kinds.STOPPED)
+            if e.get("kind") == "error" and e["t"] > (self.fired_at or 0)
+        )
         return (e for e in ends if not self.firing.drained_before(e))
 
     def goes_on(self) -> str | None:
-        """Say that a program which must stop went on, or stopped without the error that it must name."""
+        """Say that a program which must stop went on, or stopped without the error that it must
+        name.
+        """
         if not self.stuck():
             return "the pipeline had to stop after this fault, but it went on"
         if self.plan.stops is None:
@@ -126,15 +180,30 @@ class Course:
             return None
         end = self.drain["t"] if self.drain else 0
         early = next((e for e in self.history.of(*kinds.AUTHORITIES) if e["t"] < end), None)
-        return f"an authority was asked before the drain had ended ({early['event']})" if early else None
+        return (
+            f"an authority was asked before the drain had ended ({early['event']})"
+            if early
+            else None
+        )
 
     def unhealthy_after(self) -> str | None:
-        """Name a process that ended by itself after the fault although the fault should not end it."""
+        """Name a process that ended by itself after the fault although the fault
+        should not end it.
+        """
         if self.plan.refused_by_client or self.drain is None:
             return None
         for event in self.history.of(kinds.NODE):
-            if event.get("phase") == "exited" and event.get("signal") != SIGKILL and not self.firing.drained_before(event):
-                if event.get("status") == 0 or self._supervised(event) or self._replaced(event) or _ended_in_order(event):
+            if (
+                event.get("phase") == "exited"
+                and event.get("signal") != SIGKILL
+                and not self.firing.drained_before(event)
+            ):
+                if (
+                    event.get("status") == 0
+                    or self._supervised(event)
+                    or self._replaced(event)
+                    or _ended_in_order(event)
+                ):
                     continue
                 was_told = event.get("asked") and event.get("role") in self.plan.evidence.told
                 if was_told or event in self.firing.meant(event.get("role")):
@@ -144,36 +213,64 @@ class Course:
 
     def _supervised(self, end: Event) -> bool:
         """Whether a process that ended by itself was started again by a supervisor."""
-        lives = (e for e in self.history.of(kinds.NODE) if e.get("node") == end.get("node") and e["t"] > end["t"])
+        lives = (
+            e
+            for e in self.history.of(kinds.NODE)
+            if e.get("node") == end.get("node") and e["t"] > end["t"]
+        )
         return any(e.get("phase") == "started" and e.get("supervised") is True for e in lives)
 
     def _replaced(self, end: Event) -> bool:
-        """Whether another process had taken this one's place. It may have been told so, and ended because of it."""
-        lives = (e for e in self.history.of(kinds.NODE) if e.get("node") == end.get("node") and e["t"] < end["t"])
+        """Whether another process had taken this one's place. It may have been told so, and ended
+        because of it.
+        """
+        lives = (
+            e
+            for e in self.history.of(kinds.NODE)
+            if e.get("node") == end.get("node") and e["t"] < end["t"]
+        )
         return any(e.get("phase") == "replaced" for e in lives)
 
     def _failed_early(self) -> str | None:
-        """Return a failure that came before all authorities had been asked. A later one does not matter."""
+        """Return a failure that came before all authorities had been asked. A later one does not
+        matter.
+        """
         return self._failure() if self._cut_short() else None
 
     def _failure(self) -> str | None:
-        return next((f"the run failed: {e.get('because')}" for e in self.history.of(kinds.FAILED)), None)
+        return next(
+            (f"the run failed: {e.get('because')}" for e in self.history.of(kinds.FAILED)), None
+        )
 
     def _unreadable(self) -> str | None:
         if self.history.damage:
             return f"the history is damaged at {', '.join(self.history.damage[:3])}"
         blind = next(self.history.of(kinds.UNDECODABLE), None)
-        return f"the wire could not read {blind.get('api')} v{blind.get('version')}: {blind.get('because')}" if blind else None
+        return (
+            (
+                f"the wire could not read {blind.get('api')} v{blind.get('version')}: "
+                f"{blind.get('because')}"
+            )
+            if blind
+            else None
+        )
 
     def _strangers(self) -> str | None:
-        """Name a process that was connected in a stage's place without being part of it: it takes records."""
+        """Name a process that was connected in a stage's place without being part of it: it takes
+        records.
+        """
         found = next(self.history.of(kinds.STRANGER), None)
         if found is None:
             return None
-        who = f"process {found['pid']} ({found['command']})" if found["pid"] else "a process that lostack cannot identify"
+        who = (
+            f"process {found['pid']} ({found['command']})"
+            if found["pid"]
+            else "a process that lostack cannot identify"
+        )
         return (
-            f"{who} is connected through the {found['role']}'s route, but does not belong to the {found['role']}: "
-            "end that process, or, if it belongs to another stage, give it the address of that stage's route"
+            f"{who} is connected through the {found['role']}'s route, but does not belong to the "
+            f"{found['role']}: end that process, or, if it belongs to another stage, give it the "
+            "address of that stage's route"
         )
 
     def _survivors(self) -> str | None:
@@ -182,15 +279,26 @@ class Course:
             if event.get("left") and not self.firing.drained_before(event):
                 pid, how, command = event["left"][0]
                 why = (
-                    "and it is unknown whether it belongs to that node" if how == "stray" else "although it belongs to that node"
+                    "and it is unknown whether it belongs to that node"
+                    if how == "stray"
+                    else "although it belongs to that node"
                 )
-                return f"process {pid} ({command}) was still alive after {event.get('node')} had ended, {why}"
+                return (
+                    f"process {pid} ({command}) was still alive after {event.get('node')} had "
+                    f"ended, {why}"
+                )
         return None
 
     def _source_trouble(self) -> str | None:
-        """Say what is wrong with the source: if it is incomplete, losses and phantoms cannot be told."""
+        """Say what is wrong with the source: if it is incomplete, losses and phantoms cannot be
+        told.
+        """
         count = len({event.get("record") for event in self.history.of(kinds.OFFERED)})
-        return None if count == self.plan.offered else f"{count} of {self.plan.offered} records were offered"
+        return (
+            None
+            if count == self.plan.offered
+            else f"{count} of {self.plan.offered} records were offered"
+        )
 
     def _refusal(self) -> str | None:
         if not self.plan.refused_by_client:
@@ -199,24 +307,39 @@ class Course:
         sent = next(self.history.of(kinds.SENT, kinds.STORED, kinds.RECORDED), None)
         if not refusals:
             return "the client was expected to refuse these settings and did not"
-        return "the client refused the settings, but something was sent all the same" if sent else None
+        return (
+            "the client refused the settings, but something was sent all the same" if sent else None
+        )
 
     def _unknown_proof(self) -> str | None:
         """Name a proof that the plan asks for and that is not known."""
         unknown = [name for name in self.plan.proofs if name not in self._knowledge.proofs]
-        return f"the plan asks for a proof of the fault that lostack does not know: {', '.join(unknown)}" if unknown else None
+        return (
+            (
+                "the plan asks for a proof of the fault that lostack does not know: "
+                f"{', '.join(unknown)}"
+            )
+            if unknown
+            else None
+        )
 
     def _unknown_sign(self) -> str | None:
         """Name a sign that the plan asks for and that is not known."""
         sign = self.plan.sign
         known = sign is None or self._signs.named(sign) is not None
-        return None if known else f"the plan asks for a sign of protection that lostack does not know: {sign}"
+        return (
+            None
+            if known
+            else f"the plan asks for a sign of protection that lostack does not know: {sign}"
+        )
 
     def _unproved(self) -> str | None:
         """Say which of the fault's declared proofs the history does not show."""
         if self.fired_at is None:
             return None
-        proofs = (self._knowledge.proofs[name](**fields) for name, fields in self.plan.proofs.items())
+        proofs = (
+            self._knowledge.proofs[name](**fields) for name, fields in self.plan.proofs.items()
+        )
         return next((trouble for proof in proofs if (trouble := proof.trouble(self))), None)
 
     def _healed(self) -> str | None:
@@ -227,7 +350,9 @@ class Course:
     def _unhealthy_before(self) -> str | None:
         until = self.fired_at
         for event in self.history.of(kinds.NODE):
-            if event.get("phase") != "exited" or (event.get("status") == 0 and event.get("signal") is None):
+            if event.get("phase") != "exited" or (
+                event.get("status") == 0 and event.get("signal") is None
+            ):
                 continue
             if until is None and (self.plan.refused_by_client or self.firing.drained_before(event)):
                 continue
@@ -245,14 +370,19 @@ class Course:
         return None
 
     def _hangs(self) -> bool:
-        """Whether records wait after the fault, the programs that should move them are alive, and nothing moves.
+        """Whether records wait after the fault, the programs that should move them are alive, and
+        nothing moves.
 
-        That counts as load without progress. If nothing waits, or a program is gone, there was no load. If a supervisor has seen
-        that a program does not come back, that is why nothing moves.
+        That counts as load without progress. If nothing waits, or a program is gone, there was no
+        load. If a supervisor has seen that a program does not come back, that is why nothing moves.
         """
         if self.drain and self.drain.get("phase") == "failed" and self.drain.get("at_once"):
             return True
-        last = {e.get("node"): e for e in self.history.of(kinds.NODE) if not self.firing.drained_before(e)}
+        last = {
+            e.get("node"): e
+            for e in self.history.of(kinds.NODE)
+            if not self.firing.drained_before(e)
+        }
         gone = any(e.get("phase") == "exited" and e.get("status") != 0 for e in last.values())
         return self.stuck() is not None and bool(self.waiting) and not gone
 
@@ -268,7 +398,9 @@ class Course:
 
 def _ended_in_order(event: Event) -> bool:
     """Whether a server ended by itself after SIGTERM."""
-    return event.get("asked") is True and (event.get("status") == ENDED or event.get("signal") == SIGTERM)
+    return event.get("asked") is True and (
+        event.get("status") == ENDED or event.get("signal") == SIGTERM
+    )
 
 
 def _exit(event: Event) -> str:

@@ -1,12 +1,13 @@
-"""Cross-checks between authorities: if one contradicts another, the instrument has not seen everything.
+"""Cross-checks between authorities: if one contradicts another, the instrument has not seen
+everything.
 
-Each authority is asked for what it alone knows. But every record that is downstream was upstream before. A result that
-names its place in the log has a copy there. An observer that has read a log has read every offset of it. A position lies inside
-its log. These checks judge the instrument, never the system: an observer that misses half a partition can make a system look
-better or worse.
+Each authority is asked for what it alone knows. But every record that is downstream was upstream
+before. A result that names its place in the log has a copy there. An observer that has read a log
+has read every offset of it. A position lies inside its log. These checks judge the instrument,
+never the system: an observer that misses half a partition can make a system look better or worse.
 
-A check applies to every history whose plan is of its version or later (:data:`~harness.model.plan.SEALED`). Every check looks at
-each line once.
+A check applies to every history whose plan is of its version or later
+(:data:`~harness.model.plan.SEALED`). Every check looks at each line once.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def contradiction(plan: Plan, history: History) -> str | None:
     """Say which two statements of the history contradict each other, or return ``None``."""
     told = _Told(plan, history)
     checks = (*_CHECKS, *(_SINCE_SEALED if plan.sealed else ()))
-    return next((why for check in checks if (why := check(told))), None) or queuechecks.contradiction(plan, history)
+    return next(
+        (why for check in checks if (why := check(told))), None
+    ) or queuechecks.contradiction(plan, history)
 
 
 class _Told:
@@ -51,14 +54,18 @@ class _Told:
         self.history = history
         self.logs: dict[tuple[str, str, int], Event] = {
             (e["hop"], e["topic"], e["partition"]): e for e in history.of(kinds.LOG)
-        }  # fmt: skip
+        }
         self.stored: dict[tuple[str, str, int], list[Event]] = defaultdict(list)
         self.held: dict[tuple[int, int], Event] = {}
-        """By partition and offset: copies in the topic between producer and consumer, and those that retention has removed."""
+        """By partition and offset: copies in the topic between producer and consumer, and those
+        that retention has removed.
+        """
         self.known: set[str] = set()
         """The records of which that topic or queue has, or had, a copy."""
         self.queued: list[Event] = []
-        """Copies that are, or were, in queues between producer and consumer. For their places see :mod:`queuechecks`."""
+        """Copies that are, or were, in queues between producer and consumer. For their places see
+        :mod:`queuechecks`.
+        """
         for copy in history.of(kinds.REMOVED, kinds.STORED, kinds.MOVED):
             if not of_log(copy):
                 if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
@@ -73,19 +80,33 @@ class _Told:
         queues = {e["queue"] for e in history.of(kinds.COUNTED) if e["hop"] == Hop.TOPIC}
         self.mine = queues | {topic for hop, topic, _ in self.logs if hop == Hop.TOPIC}
         """The topic, or the queues, between producer and consumer."""
-        given = (e for e in history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets and of_log(e))
+        given = (
+            e for e in history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets and of_log(e)
+        )
         own = {None, *self.mine}  # a program's own word names no topic
-        self.read = {(e["partition"], e["offset"], e["record"]) for e in given if e.get("topic") in own}
-        """Partition, offset and record of what readers were given, if the log may have lost its copy since."""
+        self.read = {
+            (e["partition"], e["offset"], e["record"]) for e in given if e.get("topic") in own
+        }
+        """Partition, offset and record of what readers were given, if the log may have lost its
+        copy since.
+        """
         self.offered = {e["record"]: e["position"] for e in history.of(kinds.OFFERED)}
-        self.added = Counter(topic for topic, _ in {(e["topic"], e["partition"]) for e in history.of(kinds.ADDED)})
+        self.added = Counter(
+            topic for topic, _ in {(e["topic"], e["partition"]) for e in history.of(kinds.ADDED)}
+        )
 
     def of(self, hop: Hop) -> dict[Log, Event]:
         """Return the logs of a hop, by topic and partition."""
-        return {(topic, partition): log for (at, topic, partition), log in self.logs.items() if at == hop}
+        return {
+            (topic, partition): log
+            for (at, topic, partition), log in self.logs.items()
+            if at == hop
+        }
 
     def partitions(self, hop: str, topic: str) -> int:
-        """Return how many partitions a topic has: those with which it was created, and those added since."""
+        """Return how many partitions a topic has: those with which it was created, and those added
+        since.
+        """
         return self.plan.logs[hop] + self.added[topic]
 
 
@@ -94,14 +115,21 @@ def _stranger(told: _Told) -> str | None:
     unknown = Counter(e["event"] for e in told.history.events if e["event"] not in kinds.KINDS)
     if not unknown:
         return None
-    return f"the history has events of kinds that lostack does not know: {', '.join(sorted(unknown)[:3])}"
+    return (
+        "the history has events of kinds that lostack does not know: "
+        f"{', '.join(sorted(unknown)[:3])}"
+    )
 
 
 def _other_plan(told: _Told) -> str | None:
     """A plan whose seal is not the one that the cell was begun with."""
     begun = next((e for e in told.history.of(kinds.CELL) if e.get("phase") == "begun"), None)
     seal = begun.get("seal") if begun else None
-    return None if seal is None or seal == told.plan.seal else "the plan is not the one with which the cell began"
+    return (
+        None
+        if seal is None or seal == told.plan.seal
+        else "the plan is not the one with which the cell began"
+    )
 
 
 def _no_source(told: _Told) -> str | None:
@@ -110,7 +138,11 @@ def _no_source(told: _Told) -> str | None:
     if position is None:
         return "the history does not say where the source's cursor is"
     last = max(told.offered.values(), default=0)
-    return f"the history has the source's cursor at {position}, but the last record at {last}" if position > last + 1 else None
+    return (
+        f"the history has the source's cursor at {position}, but the last record at {last}"
+        if position > last + 1
+        else None
+    )
 
 
 def _copied_twice(told: _Told) -> str | None:
@@ -118,7 +150,10 @@ def _copied_twice(told: _Told) -> str | None:
     for (_, topic, partition), copies in told.stored.items():
         at, count = Counter(copy["offset"] for copy in copies).most_common(1)[0]
         if count > 1:
-            return f"the history has {count} copies in {topic}/{partition} at offset {at}: a log holds one copy at an offset"
+            return (
+                f"the history has {count} copies in {topic}/{partition} at offset {at}: a log "
+                "holds one copy at an offset"
+            )
     return None
 
 
@@ -126,8 +161,13 @@ def _misplaced(told: _Told) -> str | None:
     """A line whose place and offset disagree."""
     for event in told.history.of(kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED):
         offset = event.get("offset")
-        if offset is not None and event.get("place") != (at := in_log(event.get("partition"), event.get("epoch"), offset)):
-            return f"an event about {event['record']} ({event['event']}) names two places: {event.get('place')} and {at}"
+        if offset is not None and event.get("place") != (
+            at := in_log(event.get("partition"), event.get("epoch"), offset)
+        ):
+            return (
+                f"an event about {event['record']} ({event['event']}) names two places: "
+                f"{event.get('place')} and {at}"
+            )
     return None
 
 
@@ -139,19 +179,27 @@ def _waits_otherwise(told: _Told) -> str | None:
         read = saved.get(partition, -1) if hop == Hop.TOPIC else None
         for copy in copies:
             waits = waits_in_log(
-                visible=copy["visible"], offset=copy["offset"], stable=log["stable"] if log else None, saved=read
+                visible=copy["visible"],
+                offset=copy["offset"],
+                stable=log["stable"] if log else None,
+                saved=read,
             )
             if copy.get("waiting") != waits:
                 at = f"{topic}/{partition} at {copy['offset']}"
-                said = f"the history says that the copy of {copy['record']} in {at} waits for {copy.get('waiting') or 'nothing'}"
+                said = (
+                    f"the history says that the copy of {copy['record']} in {at} waits for "
+                    f"{copy.get('waiting') or 'nothing'}"
+                )
                 return f"{said}, but by its log it waits for {waits or 'nothing'}"
     return None
 
 
 def _homeless(told: _Told) -> str | None:
-    """A result, or an absorbed copy, of a place where the log has no copy, or one of another record.
+    """A result, or an absorbed copy, of a place where the log has no copy, or one of another
+    record.
 
-    It is no contradiction if the fault removed the copy from the log and a reader was seen to get it before.
+    It is no contradiction if the fault removed the copy from the log and a reader was seen to get
+    it before.
     """
     for event in told.history.of(kinds.RECORDED, kinds.ABSORBED):
         partition, offset = event.get("partition"), event.get("offset")
@@ -160,7 +208,10 @@ def _homeless(told: _Told) -> str | None:
         if told.plan.forgets and (partition, offset, event["record"]) in told.read:
             continue
         copy = told.held.get((partition, offset))
-        what = f"{event['record'] or 'a result'} is {event['event']} from partition {partition} offset {offset}"
+        what = (
+            f"{event['record'] or 'a result'} is {event['event']} from partition {partition} "
+            f"offset {offset}"
+        )
         if copy is None:
             return f"{what}, where the log has no copy"
         if _differ(event, copy, told.offered):
@@ -169,63 +220,111 @@ def _homeless(told: _Told) -> str | None:
 
 
 def _differ(one: Event, other: Event, offered: Mapping[str, int]) -> bool:
-    """Whether two lines are about two records of the source. A damaged or never offered one is a phantom."""
+    """Whether two lines are about two records of the source. A damaged or never offered one is a
+    phantom.
+    """
     names = {one["record"], other["record"]}
-    return len(names) > 1 and names <= offered.keys() and one.get("intact", True) and other.get("intact", True)
+    return (
+        len(names) > 1
+        and names <= offered.keys()
+        and one.get("intact", True)
+        and other.get("intact", True)
+    )
 
 
 def _kept_back(told: _Told) -> str | None:
-    """A record that the wire kept from the broker, that was not sent again, and that the log has nevertheless.
+    """A record that the wire kept from the broker, that was not sent again, and that the log has
+    nevertheless.
 
     Either the wire did not do what it says, or the program has another way to the broker.
     """
-    kept = {(e["topic"], e["record"]) for e in told.history.of(kinds.UNSENT) if e.get("topic") is not None}
+    kept = {
+        (e["topic"], e["record"])
+        for e in told.history.of(kinds.UNSENT)
+        if e.get("topic") is not None
+    }
     if not kept:
         return None
     kept -= {(e["topic"], e["record"]) for e in told.history.of(kinds.SENT)}
     copies = (*told.queued, *(copy for found in told.stored.values() for copy in found))
-    arrived = next((copy for copy in copies if (copy.get("topic", copy.get("queue")), copy["record"]) in kept), None)
+    arrived = next(
+        (copy for copy in copies if (copy.get("topic", copy.get("queue")), copy["record"]) in kept),
+        None,
+    )
     if arrived is None:
         return None
     queued = not of_log(arrived)
-    where = arrived["place"] if queued else f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
+    where = (
+        arrived["place"]
+        if queued
+        else f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
+    )
     has = "queue" if queued else "log"
-    return f"{arrived['record']} was kept from the broker and not sent again, but the {has} has it: {where}"
+    return (
+        f"{arrived['record']} was kept from the broker and not sent again, but the {has} has it: "
+        f"{where}"
+    )
 
 
 def _both_ways(told: _Told) -> str | None:
     """A request that was both withheld by a rule and forwarded."""
     kept = {
-        f"{e['conn']}:{e['corr']}" for e in told.history.of(kinds.RULE)
+        f"{e['conn']}:{e['corr']}"
+        for e in told.history.of(kinds.RULE)
         if e.get("phase") in KEPT_BACK and e.get("dir") == "request"
-    }  # fmt: skip
+    }
     sent = next((e for e in told.history.of(kinds.SENT) if e["request"] in kept), None)
     return (
         None
         if sent is None
-        else f"the wire reports that it dropped the request with {sent['record']}, but also that it forwarded the request"
+        else (
+            f"the wire reports that it dropped the request with {sent['record']}, but also that "
+            "it forwarded the request"
+        )
     )
 
 
 def _speechless(told: _Told) -> str | None:
     """A producer's requests and copies in the log, but no line about what any request carried."""
-    if not told.known & told.offered.keys() or any(True for _ in told.history.of(kinds.SENT, kinds.UNSENT)):
+    if not told.known & told.offered.keys() or any(
+        True for _ in told.history.of(kinds.SENT, kinds.UNSENT)
+    ):
         return None
-    asked = (e for e in told.history.of(kinds.FRAME) if e["dir"] == "request" and e["role"] == Role.PRODUCER)
+    asked = (
+        e
+        for e in told.history.of(kinds.FRAME)
+        if e["dir"] == "request" and e["role"] == Role.PRODUCER
+    )
     count = Counter(e["api"] for e in asked)
     if not count:
         return None
     apis = "Produce" if count[PRODUCE] else ", ".join(sorted(count)[:4])
     number = count[PRODUCE] or count.total()
-    return f"the wire saw {number} {apis} requests of the producer, but reports of none which records it carried"
+    return (
+        f"the wire saw {number} {apis} requests of the producer, but reports of none which "
+        "records it carried"
+    )
 
 
 def _not_given(told: _Told) -> str | None:
     """A record that the wire kept from every reader, and that has a result nevertheless."""
     fetched = [e for e in told.history.of(kinds.FETCHED) if e["topic"] in told.mine]
-    kept = {e["record"] for e in fetched if e["reached"] is False} - {e["record"] for e in fetched if e["reached"] is not False}
-    found = next((e["record"] for e in told.history.of(kinds.RECORDED) if e["record"] in kept and e.get("intact")), None)
-    return None if found is None else f"{found} is recorded, but the wire reports that no answer with it reached a reader"
+    kept = {e["record"] for e in fetched if e["reached"] is False} - {
+        e["record"] for e in fetched if e["reached"] is not False
+    }
+    found = next(
+        (
+            e["record"]
+            for e in told.history.of(kinds.RECORDED)
+            if e["record"] in kept and e.get("intact")
+        ),
+        None,
+    )
+    return (
+        None
+        if found is None
+        else f"{found} is recorded, but the wire reports that no answer with it reached a reader"
+    )
 
 
 def _saved_unasked(told: _Told) -> str | None:
@@ -236,31 +335,53 @@ def _saved_unasked(told: _Told) -> str | None:
     for saved in told.history.of(kinds.POSITION):
         if saved.get("where") == "group" and (saved["partition"], saved["offset"]) in kept:
             at = f"{saved['offset']} of partition {saved['partition']}"
-            return f"the position {at} is saved, but the wire reports that no request to save it reached the broker"
+            return (
+                f"the position {at} is saved, but the wire reports that no request to save it "
+                "reached the broker"
+            )
     return None
 
 
 def _nowhere(told: _Told) -> str | None:
-    """A record that was acknowledged and is in the sink, but that no log has and no queue ever had."""
+    """A record that was acknowledged and is in the sink, but that no log has and no
+    queue ever had.
+    """
     if told.plan.forgets:
         return None
-    recorded = {e["record"] for e in told.history.of(kinds.RECORDED) if e.get("intact")} & told.offered.keys()
+    recorded = {
+        e["record"] for e in told.history.of(kinds.RECORDED) if e.get("intact")
+    } & told.offered.keys()
     acked = (e["record"] for e in told.history.of(kinds.ACKED) if e.get("hop") != Hop.SINK)
-    lost = next((record for record in acked if record in recorded and record not in told.known), None)
+    lost = next(
+        (record for record in acked if record in recorded and record not in told.known), None
+    )
     between = "log" if told.logs else "queue"
-    return None if lost is None else f"{lost} was acknowledged and is recorded, but the {between} has no copy of it"
+    return (
+        None
+        if lost is None
+        else f"{lost} was acknowledged and is recorded, but the {between} has no copy of it"
+    )
 
 
 def _ahead(told: _Told) -> str | None:
-    """A saved position past the end of its log; if the log was cut short, also past everything that was ever read of it."""
-    ends = {partition: log["end"] for (_, partition), log in told.of(Hop.TOPIC).items() if log.get("end") is not None}
+    """A saved position past the end of its log; if the log was cut short, also past everything that
+    was ever read of it.
+    """
+    ends = {
+        partition: log["end"]
+        for (_, partition), log in told.of(Hop.TOPIC).items()
+        if log.get("end") is not None
+    }
     for partition, offset, _ in told.read if told.plan.forgets else ():
         ends[partition] = max(offset + 1, ends.get(partition, 0))
     for saved in told.history.of(kinds.POSITION):
         end = ends.get(saved["partition"])
         if end is not None and saved["offset"] > end:
             ends_at = "was never read past" if told.plan.forgets else "ends at"
-            return f"the saved position of partition {saved['partition']} is {saved['offset']}, but its log {ends_at} {end}"
+            return (
+                f"the saved position of partition {saved['partition']} is {saved['offset']}, but "
+                f"its log {ends_at} {end}"
+            )
     return None
 
 
@@ -269,35 +390,62 @@ def _unread(told: _Told) -> str | None:
     for hop in told.plan.logs:
         topics = {topic for at, topic, _ in told.logs if at == hop}
         if len(topics) != 1:
-            return f"the {hop} was not read" if not topics else f"two topics were read as the {hop}: {', '.join(sorted(topics))}"
+            return (
+                f"the {hop} was not read"
+                if not topics
+                else f"two topics were read as the {hop}: {', '.join(sorted(topics))}"
+            )
         [topic] = topics
         size = told.partitions(hop, topic)
         read = {partition for at, _, partition in told.logs if at == hop}
         if wrong := sorted(read ^ set(range(size))):
-            return f"{topic} has {size} partitions, but {topic}/{wrong[0]} was {'' if wrong[0] in read else 'not '}read"
+            return (
+                f"{topic} has {size} partitions, but {topic}/{wrong[0]} was "
+                f"{'' if wrong[0] in read else 'not '}read"
+            )
         if hop == Hop.TOPIC:
             saved = {e["partition"] for e in told.history.of(kinds.POSITION)}
             if wrong := sorted(saved ^ set(range(size))):
                 which = "a" if wrong[0] in saved else "no"
-                return f"{topic} has {size} partitions, but the history has {which} saved position of {topic}/{wrong[0]}"
+                return (
+                    f"{topic} has {size} partitions, but the history has {which} saved position "
+                    f"of {topic}/{wrong[0]}"
+                )
     return None
 
 
 def _outside(told: _Told) -> str | None:
-    """A copy outside the ends of its log, or a log whose last copy is not the last one that was read."""
+    """A copy outside the ends of its log, or a log whose last copy is not the last one that was
+    read.
+    """
     for place, copies in told.stored.items():
         if place not in told.logs:
-            return f"{place[1]}/{place[2]} holds copies, but the history does not say where this log begins and ends"
+            return (
+                f"{place[1]}/{place[2]} holds copies, but the history does not say where this "
+                "log begins and ends"
+            )
         log = told.logs[place]
         for copy in copies:
             if not log["start"] <= copy["offset"] < log["end"]:
-                return f"{place[1]}/{place[2]} has a copy at {copy['offset']}, but goes from {log['start']} to {log['end']}"
+                return (
+                    f"{place[1]}/{place[2]} has a copy at {copy['offset']}, but goes from "
+                    f"{log['start']} to {log['end']}"
+                )
     for (hop, topic, partition), log in told.logs.items():
         if not log["stable"] <= log["end"]:
-            return f"the last stable offset of {topic}/{partition} is {log['stable']}, past its end {log['end']}"
-        last = max((e["offset"] for e in told.stored.get((hop, topic, partition), ()) if e["visible"]), default=-1)
+            return (
+                f"the last stable offset of {topic}/{partition} is {log['stable']}, past its end "
+                f"{log['end']}"
+            )
+        last = max(
+            (e["offset"] for e in told.stored.get((hop, topic, partition), ()) if e["visible"]),
+            default=-1,
+        )
         if hop != Hop.CURSOR and last != log["last_data"]:
-            said = f"the history has the last visible copy of {topic}/{partition} at {log['last_data']}"
+            said = (
+                f"the history has the last visible copy of {topic}/{partition} at "
+                f"{log['last_data']}"
+            )
             return f"{said}, but the last one that was read is at {last}"
     return None
 
@@ -309,7 +457,10 @@ def _gaps(told: _Told) -> str | None:
     for (hop, topic, partition), log in told.logs.items():
         count, size = len(told.stored.get((hop, topic, partition), ())), log["end"] - log["start"]
         if hop != Hop.CURSOR and count != size:
-            return f"{topic}/{partition} goes from {log['start']} to {log['end']}, but {count} copies were read from it"
+            return (
+                f"{topic}/{partition} goes from {log['start']} to {log['end']}, but {count} "
+                "copies were read from it"
+            )
     return None
 
 
@@ -324,9 +475,10 @@ def _transactional(history: History) -> bool:
 def _unsettled(history: History) -> set[str]:
     """Requests that begin or end a producer's transaction and that the wire could not read."""
     asked = {
-        f"{e['conn']}:{e['corr']}" for e in history.of(kinds.FRAME)
+        f"{e['conn']}:{e['corr']}"
+        for e in history.of(kinds.FRAME)
         if e["api"] in (INIT_PRODUCER_ID, END_TXN) and e["dir"] == "request"
-    }  # fmt: skip
+    }
     return asked - {e["request"] for e in history.of(kinds.INIT_PRODUCER, kinds.END_TXN)}
 
 
@@ -334,8 +486,14 @@ def _other_results(told: _Told) -> str | None:
     """If the sink is a log: results that differ from its visible copies."""
     if Hop.SINK not in told.plan.logs:
         return None
-    copies = (copy for (hop, _, _), found in told.stored.items() if hop == Hop.SINK for copy in found)
-    logged = Counter((copy["record"], copy["offset"]) for copy in copies if copy["visible"] and not copy.get("foreign"))
+    copies = (
+        copy for (hop, _, _), found in told.stored.items() if hop == Hop.SINK for copy in found
+    )
+    logged = Counter(
+        (copy["record"], copy["offset"])
+        for copy in copies
+        if copy["visible"] and not copy.get("foreign")
+    )
     counted = Counter((e["record"], e["order"]) for e in told.history.of(kinds.RECORDED))
     differ = sorted(((logged - counted) + (counted - logged)).items(), key=str)
     if not differ:
@@ -347,9 +505,10 @@ def _other_results(told: _Told) -> str | None:
 def _open(told: _Told) -> str | None:
     """A last stable offset past a transaction that cannot have ended.
 
-    It cannot have ended if no EndTxn request has reached the broker, no InitProducerId under the same transactional id has
-    either, and its time-out has not passed. The check skips a producer whose beginning the wire has not seen, and does not
-    apply at all if the outcome of such a request is unknown.
+    It cannot have ended if no EndTxn request has reached the broker, no InitProducerId under the
+    same transactional id has either, and its time-out has not passed. The check skips a producer
+    whose beginning the wire has not seen, and does not apply at all if the outcome of such a
+    request is unknown.
     """
     if told.plan.forgets or _unsettled(told.history):
         return None
@@ -359,15 +518,18 @@ def _open(told: _Told) -> str | None:
             if log is not None and log["t"] < answer.ends and log["stable"] > answer.offset:
                 topic, partition = answer.log
                 return (
-                    f"no request has ended the transaction of {name} with a record at {answer.offset} of {topic}/{partition}, "
-                    f"but the history has {log['stable']} as the last stable offset"
+                    f"no request has ended the transaction of {name} with a record at "
+                    f"{answer.offset} of {topic}/{partition}, but the history has "
+                    f"{log['stable']} as the last stable offset"
                 )
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Appended:
-    """A record that was stored in a transaction. ``ends``: when that may have ended by itself, at the earliest."""
+    """A record that was stored in a transaction. ``ends``: when that may have ended by itself, at
+    the earliest.
+    """
 
     log: Log
     offset: int
@@ -401,7 +563,10 @@ def _producers(history: History) -> dict[str, _Producer]:
     found: dict[str, _Producer] = defaultdict(_Producer)
     whose: dict[tuple[str, str], str] = {}
     for event in history.of(kinds.INIT_PRODUCER, kinds.END_TXN, kinds.SENT, kinds.PRODUCE_ANSWER):
-        name, of = event.get("transactional_id"), (event.get("request", ""), event.get("record", ""))
+        name, of = (
+            event.get("transactional_id"),
+            (event.get("request", ""), event.get("record", "")),
+        )
         if event["event"] == kinds.PRODUCE_ANSWER:
             if of in whose and event["error"] == 0 and event["offset"] >= 0:
                 found[whose[of]].answers.append((of, event["offset"]))
@@ -409,7 +574,8 @@ def _producers(history: History) -> dict[str, _Producer]:
             continue
         elif event["event"] == kinds.SENT:
             if "partition" not in event:
-                continue  # to a queue: its transactions end with their connection, and by no time-out
+                # to a queue: its transactions end with their connection, and by no time-out
+                continue
             whose[of] = name
             found[name].sent[of] = (event["t"], (event["topic"], event["partition"]))
         elif event.get("reached") is not False:
@@ -420,8 +586,25 @@ def _producers(history: History) -> dict[str, _Producer]:
 
 
 _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
-    _stranger, _other_plan, _no_source, _copied_twice, _misplaced, _waits_otherwise, _homeless, _nowhere, _ahead,
-)  # fmt: skip
+    _stranger,
+    _other_plan,
+    _no_source,
+    _copied_twice,
+    _misplaced,
+    _waits_otherwise,
+    _homeless,
+    _nowhere,
+    _ahead,
+)
 _SINCE_SEALED: tuple[Callable[[_Told], str | None], ...] = (
-    _kept_back, _both_ways, _speechless, _not_given, _saved_unasked, _unread, _outside, _gaps, _other_results, _open,
-)  # fmt: skip
+    _kept_back,
+    _both_ways,
+    _speechless,
+    _not_given,
+    _saved_unasked,
+    _unread,
+    _outside,
+    _gaps,
+    _other_results,
+    _open,
+)

@@ -1,17 +1,22 @@
-"""The load around a fault: whether records other than the target moved before the fault struck, and after it.
+"""The load around a fault: whether records other than the target moved before the fault struck, and
+after it.
 
-A fault that strikes an idle pipeline proves nothing. A record moves when a program takes it from the source, when it is sent, and
-when it is delivered. The target's own moves do not count. After the fault, a move that a record had already made before it does
-not count either: the struck record comes again by itself, together with the records that were under way beside it.
+A fault that strikes an idle pipeline proves nothing. A record moves when a program takes it from
+the source, when it is sent, and when it is delivered. The target's own moves do not count. After
+the fault, a move that a record had already made before it does not count either: the struck record
+comes again by itself, together with the records that were under way beside it.
 
-lostack's own programs write down what they are given, and send in units that the settings fix. A user's program writes nothing
-down, and its client alone decides how many records go into one request. For a user's program three more things count:
+lostack's own programs write down what they are given, and send in units that the settings fix. A
+user's program writes nothing down, and its client alone decides how many records go into one
+request. For a user's program three more things count:
 
 - records that the program was given, as the wire saw it;
-- before the fault: the records beside the target in the request that was struck. A client that sends a whole file at once sends
-  nothing before its first request, and those records were on their way when the fault struck;
-- after the fault: a position that the program saves behind a record for the first time, or its first acknowledgement of a record.
-  A client that was given everything before the fault works on, and asks for nothing more.
+- before the fault: the records beside the target in the request that was struck. A client that
+  sends a whole file at once sends nothing before its first request, and those records were on their
+  way when the fault struck;
+- after the fault: a position that the program saves behind a record for the first time, or its
+  first acknowledgement of a record. A client that was given everything before the fault works on,
+  and asks for nothing more.
 """
 
 from __future__ import annotations
@@ -34,7 +39,8 @@ LEDGERS = (kinds.TAKEN, kinds.DELIVERED, kinds.BATCH)
 class Load:
     """Whether there was load before and after a fault.
 
-    ``beside``: the records in the struck request beside the target, if there was no other load before the fault.
+    ``beside``: the records in the struck request beside the target, if there was no other load
+    before the fault.
     """
 
     before: bool
@@ -43,16 +49,21 @@ class Load:
 
 
 def load_of(history: History, target: str, fired_at: int, hits: Sequence[Event]) -> Load:
-    """Return the load around a fault. ``fired_at``: when it struck (monotonic ns); ``hits``: the events of its triggers."""
+    """Return the load around a fault. ``fired_at``: when it struck (monotonic ns); ``hits``: the
+    events of its triggers.
+    """
     told = any(True for _ in history.of(kinds.DELIVERED, kinds.BATCH))
     seen = () if told else (kinds.FETCHED,)
     moves = [
         (e["event"], e.get("record", e.get("batch")), e["t"])
         for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH, *seen)
         if e.get("record") != target and e.get("reached") is not False
-    ]  # fmt: skip
+    ]
     moved = {(kind, what) for kind, what, t in moves if t < fired_at}
-    before, after = bool(moved), any((kind, what) not in moved for kind, what, t in moves if t > fired_at)
+    before, after = (
+        bool(moved),
+        any((kind, what) not in moved for kind, what, t in moves if t > fired_at),
+    )
     after = after or (not told and any(each != target for each in _finished(history, fired_at)))
     if before or any(True for _ in history.of(*LEDGERS)):
         return Load(before, after)
@@ -63,12 +74,20 @@ def load_of(history: History, target: str, fired_at: int, hits: Sequence[Event])
 def _beside(target: str, hits: Iterable[Event]) -> frozenset[str]:
     """Return the records that were in a struck request together with the target."""
     struck = (set(hit.get("records") or ()) for hit in hits)
-    return frozenset(record for records in struck if target in records for record in records - {target})
+    return frozenset(
+        record for records in struck if target in records for record in records - {target}
+    )
 
 
 def _finished(history: History, since: int) -> Iterator[str]:
-    """Yield the records that were first acknowledged, or behind which a position was first saved, after a moment."""
-    given = {(e["topic"], e["partition"], e["offset"]): e["record"] for e in history.of(kinds.FETCHED) if "offset" in e}
+    """Yield the records that were first acknowledged, or behind which a position was first saved,
+    after a moment.
+    """
+    given = {
+        (e["topic"], e["partition"], e["offset"]): e["record"]
+        for e in history.of(kinds.FETCHED)
+        if "offset" in e
+    }
     saved: dict[tuple[object, str, int], int] = {}
     done: set[str] = set()
     for event in sorted(history.of(kinds.COMMITTED, kinds.ACKNOWLEDGED), key=lambda e: e["t"]):
@@ -78,9 +97,17 @@ def _finished(history: History, since: int) -> Iterator[str]:
             log = (event["topic"], event["partition"])
             at = (event.get("group"), *log)
             before, saved[at] = saved.get(at, 0), max(event["offset"], saved.get(at, 0))
-            records = [given[*log, offset] for offset in range(before, event["offset"]) if (*log, offset) in given]
+            records = [
+                given[*log, offset]
+                for offset in range(before, event["offset"])
+                if (*log, offset) in given
+            ]
         else:
-            records = [event["record"]] if event.get("outcome") is None and event.get("how") == "ack" else []
+            records = (
+                [event["record"]]
+                if event.get("outcome") is None and event.get("how") == "ack"
+                else []
+            )
         if event["t"] > since:
             yield from (record for record in records if record not in done)
         done.update(records)

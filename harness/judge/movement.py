@@ -1,7 +1,8 @@
-"""How readers moved: offsets with different records, positions that went back, and how long the pipeline stood still.
+"""How readers moved: offsets with different records, positions that went back, and how long the
+pipeline stood still.
 
-No promise forbids any of this by itself. A reader that goes back may deliver a record twice, and one that skips may lose one; the
-account counts those. This module shows how they came about.
+No promise forbids any of this by itself. A reader that goes back may deliver a record twice, and
+one that skips may lose one; the account counts those. This module shows how they came about.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 class Movement:
     """How readers moved in one cell.
 
-    ``inconsistent_offsets``: offsets at which readers, or the logs of replicas, had more than one record.
-    ``backward_polls``: deliveries at a lower offset than an earlier one of the same reader, since it was assigned the partition.
-    ``skipped``: visible records of the log that a reader was not given although it was given earlier and later ones.
-    ``moved_again_s``: seconds from the fault, or from the first death that it caused, until a record was delivered that was sent
-    after that; null if no such record was delivered.
-    ``held_back_s``: how many seconds, at least, an open transaction kept readers from the records behind it; null if none did.
+    ``inconsistent_offsets``: offsets at which readers, or the logs of replicas, had more than one
+    record. ``backward_polls``: deliveries at a lower offset than an earlier one of the same reader,
+    since it was assigned the partition. ``skipped``: visible records of the log that a reader was
+    not given although it was given earlier and later ones. ``moved_again_s``: seconds from the
+    fault, or from the first death that it caused, until a record was delivered that was sent after
+    that; null if no such record was delivered. ``held_back_s``: how many seconds, at least, an open
+    transaction kept readers from the records behind it; null if none did.
     """
 
     inconsistent_offsets: int = 0
@@ -45,7 +47,8 @@ class Movement:
 def movement_of(history: History) -> Movement:
     """Return how readers moved in a history.
 
-    Control records and records of aborted transactions are not visible: going past them skips nothing.
+    Control records and records of aborted transactions are not visible: going past them skips
+    nothing.
     """
     backward = skipped = 0
     visible = _visible(history)
@@ -53,13 +56,17 @@ def movement_of(history: History) -> Movement:
         given = set(offsets)
         backward += sum(_goes_back(offsets))
         highest, lowest = max(offsets), min(offsets)
-        skipped += sum(lowest <= offset <= highest for offset in visible.get(offsets.partition, set()) - given)
+        skipped += sum(
+            lowest <= offset <= highest for offset in visible.get(offsets.partition, set()) - given
+        )
     held = max((float(event["seconds"]) for event in history.of(kinds.HELD_BACK)), default=None)
     return Movement(_inconsistent(history), backward, skipped, _moved_again(history), held)
 
 
 class _Read(list[int]):
-    """The offsets that one reader was given of one partition, in order, since it was assigned that."""
+    """The offsets that one reader was given of one partition, in order, since it was
+    assigned that.
+    """
 
     partition: int
 
@@ -68,7 +75,9 @@ def _reads(history: History) -> Iterator[_Read]:
     """Every stretch of reading."""
     under_way: dict[tuple[str, int], _Read] = {}
     for event in history.of(kinds.DELIVERED, kinds.READY):
-        if event["event"] == kinds.READY:  # assigned anew: where it goes on is decided by the saved position
+        if (
+            event["event"] == kinds.READY
+        ):  # assigned anew: where it goes on is decided by the saved position
             for key in [key for key in under_way if key[0] == event["by"]]:
                 yield under_way.pop(key)
             continue
@@ -98,7 +107,9 @@ def _visible(history: History) -> dict[int, set[int]]:
 
 
 def _inconsistent(history: History) -> int:
-    """Offsets at which more than one record was seen: by readers, in the log at the end, or in the logs of replicas."""
+    """Offsets at which more than one record was seen: by readers, in the log at the end, or in the
+    logs of replicas.
+    """
     seen: dict[tuple[str, int, int], set[str]] = {}
 
     def note(log: str, event: Event) -> None:
@@ -115,12 +126,18 @@ def _inconsistent(history: History) -> int:
 
 
 def _moved_again(history: History) -> float | None:
-    """Seconds from the fault until something was delivered that was sent after it: source and sink, and all between, move."""
+    """Seconds from the fault until something was delivered that was sent after it: source and sink,
+    and all between, move.
+    """
     fired = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
     if fired is None:
         return None
     healed = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "healed"), fired)
-    deaths = (e["t"] for e in history.of(kinds.NODE) if e.get("signal") == SIGKILL and fired < e["t"] < healed)
+    deaths = (
+        e["t"]
+        for e in history.of(kinds.NODE)
+        if e.get("signal") == SIGKILL and fired < e["t"] < healed
+    )
     since = min(deaths, default=fired)
     first: dict[str, int] = {}
     for event in history.of(kinds.SENT):

@@ -1,6 +1,8 @@
-"""Cross-checks of queues: a queue has no first and last offset, but its broker counts messages, and every copy has one place.
+"""Cross-checks of queues: a queue has no first and last offset, but its broker counts messages, and
+every copy has one place.
 
-:mod:`harness.judge.crosschecks` calls these checks. Each check looks at each line once, and skips copies in logs.
+:mod:`harness.judge.crosschecks` calls these checks. Each check looks at each line once, and skips
+copies in logs.
 """
 
 from __future__ import annotations
@@ -47,28 +49,36 @@ def _uncounted(told: _Told) -> str | None:
         return "the history lacks the broker's own count of the messages in its queue"
     queues = {str(copy.get("queue")) for copy in told.copies if copy.get("waiting") in MOVABLE}
     if missing := sorted(queues - told.counted.keys()):
-        return f"messages wait in {missing[0]}, but the history lacks the broker's own count of them"
+        return (
+            f"messages wait in {missing[0]}, but the history lacks the broker's own count of them"
+        )
     return None
 
 
 def _elsewhere(told: _Told) -> str | None:
-    """Deliveries of offered records that the wire saw, none of them of a queue that its broker has counted.
+    """Deliveries of offered records that the wire saw, none of them of a queue that its broker has
+    counted.
 
-    One of the two gives the queue another name. So nothing compares what was delivered with what is in the queue.
+    One of the two gives the queue another name. So nothing compares what was delivered with what is
+    in the queue.
     """
     queues = sorted(queue for queue, count in told.counted.items() if count["hop"] == Hop.TOPIC)
     offered = {e["record"] for e in told.history.of(kinds.OFFERED)}
     named = {str(e["topic"]) for e in told.history.of(kinds.FETCHED) if e["record"] in offered}
     if not queues or not named or named & set(queues):
         return None
-    return f"the wire saw deliveries from {min(named)}, but the broker counted the messages of {queues[0]}"
+    return (
+        f"the wire saw deliveries from {min(named)}, but the broker counted the messages of "
+        f"{queues[0]}"
+    )
 
 
 def _miscounted(told: _Told) -> str | None:
     """A broker's count that differs from the messages that its observer saw waiting.
 
-    A journal does not say which message is in flight: the observer takes those for it that a consumer has on an open connection.
-    A broker may keep more so, for one that is gone. What is too many there is too few among the ready ones then.
+    A journal does not say which message is in flight: the observer takes those for it that a
+    consumer has on an open connection. A broker may keep more so, for one that is gone. What is too
+    many there is too few among the ready ones then.
     """
     seen: Counter[tuple[object, object]] = Counter()
     for copy in told.copies:
@@ -76,10 +86,16 @@ def _miscounted(told: _Told) -> str | None:
     for queue, count in told.counted.items():
         held = max(0, count["in_flight"] - seen[queue, Waiting.IN_FLIGHT])
         held = held if seen[queue, Waiting.READY] - count["ready"] == held else 0
-        there = {Waiting.READY: seen[queue, Waiting.READY] - held, Waiting.IN_FLIGHT: seen[queue, Waiting.IN_FLIGHT] + held}
+        there = {
+            Waiting.READY: seen[queue, Waiting.READY] - held,
+            Waiting.IN_FLIGHT: seen[queue, Waiting.IN_FLIGHT] + held,
+        }
         for waiting, field in _COUNTS.items():
             if (found := there.get(waiting, seen[queue, waiting])) != count[field]:
-                return f"the broker counts {count[field]} messages {waiting} in {queue}, but the observer saw {found} there"
+                return (
+                    f"the broker counts {count[field]} messages {waiting} in {queue}, but the "
+                    f"observer saw {found} there"
+                )
     return None
 
 
@@ -97,12 +113,16 @@ def _parted(told: _Told) -> str | None:
     for at, way in ((0, "from"), (1, "to")):
         for place, count in Counter(move[at] for move in moves).items():
             if count > 1:
-                return f"the history has {count} moves {way} {place}: a copy moves {way} a place once"
+                return (
+                    f"the history has {count} moves {way} {place}: a copy moves {way} a place once"
+                )
     return None
 
 
 def _waits_and_does_not(told: _Told) -> str | None:
-    """A copy that waits although it was removed, or that waits for a commit although it is committed."""
+    """A copy that waits although it was removed, or that waits for a commit although it is
+    committed.
+    """
     gone = {line["place"]: line["event"] for line in (*told.removed, *told.moved)}
     for copy in told.copies:
         waiting, place = copy.get("waiting"), copy["place"]
@@ -117,13 +137,19 @@ def _waits_and_does_not(told: _Told) -> str | None:
 
 
 def _homeless(told: _Told) -> str | None:
-    """A result, or an absorbed copy, of a place where no queue has a copy, or where it has one of another record.
+    """A result, or an absorbed copy, of a place where no queue has a copy, or where it has one of
+    another record.
 
-    It is no contradiction if the broker forgot the copy because of the fault and had delivered it before.
+    It is no contradiction if the broker forgot the copy because of the fault and had delivered it
+    before.
     """
     at = {line["place"]: line["record"] for line in (*told.moved, *told.removed, *told.copies)}
     offered = {e["record"] for e in told.history.of(kinds.OFFERED)}
-    given = {e["record"] for e in told.history.of(kinds.DELIVERED, kinds.FETCHED)} if told.plan.forgets else set()
+    given = (
+        {e["record"] for e in told.history.of(kinds.DELIVERED, kinds.FETCHED)}
+        if told.plan.forgets
+        else set()
+    )
     for event in told.history.of(kinds.RECORDED, kinds.ABSORBED):
         place, record = event.get("place"), event["record"]
         if place is None or of_log(event):
@@ -138,5 +164,11 @@ def _homeless(told: _Told) -> str | None:
 
 
 _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
-    _uncounted, _elsewhere, _miscounted, _copied_twice, _parted, _waits_and_does_not, _homeless,
-)  # fmt: skip
+    _uncounted,
+    _elsewhere,
+    _miscounted,
+    _copied_twice,
+    _parted,
+    _waits_and_does_not,
+    _homeless,
+)

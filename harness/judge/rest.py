@@ -1,4 +1,6 @@
-"""Whether a pipeline is at rest after a completed drain: a copy that can still move may later become a duplicate."""
+"""Whether a pipeline is at rest after a completed drain: a copy that can still move may later
+become a duplicate.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,18 @@ class Rest:
         self._found = found
 
     def unrest(self) -> str | None:
-        """Say what can still move after a completed drain, or return ``None``. Such a copy may later become a duplicate."""
+        """Say what can still move after a completed drain, or return ``None``. Such a copy may
+        later become a duplicate.
+        """
         if self.plan.refused_by_client or self.drain is None:
             return None
-        checks = (self._left_behind, self._source_goes_on, self._log_goes_on, self._queue_goes_on, self._sink_goes_on)
+        checks = (
+            self._left_behind,
+            self._source_goes_on,
+            self._log_goes_on,
+            self._queue_goes_on,
+            self._sink_goes_on,
+        )
         return next((reason for check in checks if (reason := check())), None)
 
     def _left_behind(self) -> str | None:
@@ -44,9 +54,11 @@ class Rest:
         return f"the drain completed, but the source's cursor is at {position} of {last}"
 
     def _log_goes_on(self) -> str | None:
-        """Say what can still move in a log: an open transaction, a visible copy not yet passed, ends never asked for.
+        """Say what can still move in a log: an open transaction, a visible copy not yet passed,
+        ends never asked for.
 
-        If a reader was seen to leave a tail uncommitted, a copy that it was given and has recorded is not on its way.
+        If a reader was seen to leave a tail uncommitted, a copy that it was given and has recorded
+        is not on its way.
         """
         said = "the drain completed, but"
         logs = {_log_of(e): e for e in self.history.of(kinds.LOG)}
@@ -54,22 +66,39 @@ class Rest:
         tail = self._tail()
         for name, log in logs.items():
             if log["stable"] < log["end"]:
-                return f"{said} {name} has an open transaction: last stable offset {log['stable']}, end {log['end']}"
+                return (
+                    f"{said} {name} has an open transaction: last stable offset {log['stable']}, "
+                    f"end {log['end']}"
+                )
         for copy in self.history.of(kinds.STORED):
             if copy.get("offset") is None:
                 continue  # it stands in a queue
             name, offset = _log_of(copy), copy["offset"]
             if name not in logs:
-                return f"{name} holds copies, but the history does not say where this log begins and ends"
+                return (
+                    f"{name} holds copies, but the history does not say where this log begins "
+                    "and ends"
+                )
             if (name, offset) in tail:
                 continue
-            if copy["hop"] == "topic" and copy["visible"] and offset >= saved.get(copy["partition"], -1):
+            if (
+                copy["hop"] == "topic"
+                and copy["visible"]
+                and offset >= saved.get(copy["partition"], -1)
+            ):
                 position = saved.get(copy["partition"], "none")
-                return f"{said} {name} has an unread record at {offset}: the saved position is {position}"
-        return self._replica_goes_on({(log["topic"], log["partition"]): int(log["end"]) for log in logs.values()})
+                return (
+                    f"{said} {name} has an unread record at {offset}: the saved position is "
+                    f"{position}"
+                )
+        return self._replica_goes_on(
+            {(log["topic"], log["partition"]): int(log["end"]) for log in logs.values()}
+        )
 
     def _tail(self) -> set[tuple[str, int]]:
-        """Return log and offset of recorded copies in a tail that a reader was seen to leave uncommitted."""
+        """Return log and offset of recorded copies in a tail that a reader was seen to leave
+        uncommitted.
+        """
         if self.drain is None or not self.drain.get("tail"):
             return set()
         recorded = {e["record"] for e in self.history.of(kinds.RECORDED)}
@@ -80,18 +109,25 @@ class Rest:
         """Say which copy in a queue may still be delivered, or is held by an open transaction."""
         for copy in self.history.of(kinds.STORED):
             waiting = copy.get("waiting")
-            if copy.get("offset") is None and (waiting in UNDECIDED or (copy["hop"] == Hop.TOPIC and waiting in MOVABLE)):
+            if copy.get("offset") is None and (
+                waiting in UNDECIDED or (copy["hop"] == Hop.TOPIC and waiting in MOVABLE)
+            ):
                 what = f"a copy of {copy['record']}" if copy["record"] else "a message"
                 return f"the drain completed, but {what} at {copy['place']} waits: {waiting}"
         return None
 
     def _replica_goes_on(self, ends: Mapping[tuple[str, int], int]) -> str | None:
-        """Say which copy in a broker's files was above the high watermark, and so could not be delivered yet."""
+        """Say which copy in a broker's files was above the high watermark, and so could not be
+        delivered yet.
+        """
         for copy in self.history.of(kinds.REPLICA):
             end = ends.get((copy["topic"], copy["partition"]))
             if end is not None and copy["offset"] >= end:
                 where = f"{copy['topic']}/{copy['partition']} at {copy['offset']}"
-                return f"the drain completed, but {copy['node']} has a record of {where}: the log ends at {end}"
+                return (
+                    f"the drain completed, but {copy['node']} has a record of {where}: the log "
+                    f"ends at {end}"
+                )
         return None
 
     def _sink_goes_on(self) -> str | None:

@@ -1,7 +1,8 @@
 """Signs that a protection worked. Without one, a count of zero proves nothing.
 
-This module has the signs that any messaging system can show. A sign that only one system, service or fault can show is defined
-with that one. It reaches the judge through :class:`~harness.judge.proof.Knowledge`, which may also add records to the signs here.
+This module has the signs that any messaging system can show. A sign that only one system, service
+or fault can show is defined with that one. It reaches the judge through
+:class:`~harness.judge.proof.Knowledge`, which may also add records to the signs here.
 """
 
 from __future__ import annotations
@@ -24,24 +25,48 @@ if TYPE_CHECKING:
 
 
 REPEATED_REQUEST: Final = Sign(
-    "repeated-request", "the client sent the request of this record again, and the wire saw the same attempt twice"
+    "repeated-request",
+    "the client sent the request of this record again, and the wire saw the same attempt twice",
 )
-TAKEN_AGAIN: Final = Sign("taken-again", "a restarted program took this record from the source again")
+TAKEN_AGAIN: Final = Sign(
+    "taken-again", "a restarted program took this record from the source again"
+)
 SENT_ANEW: Final = Sign(
-    "sent-anew", "one and the same program sent this record again as a new attempt, because its client had given up"
+    "sent-anew",
+    (
+        "one and the same program sent this record again as a new attempt, because its client had "
+        "given up"
+    ),
 )
 ABORTED: Final = Sign("aborted", "a transaction with this record was aborted or fenced")
-DELIVERED_AGAIN: Final = Sign("delivered-again", "this record was delivered, or fetched, more than once")
-ABSORBED: Final = Sign("absorbed", "a second copy of this record reached the sink and was not recorded")
-NOT_RESENT: Final = Sign("not-resent", "no program knew the fate of this record, and none sent it a second time")
-RESUMED_PAST: Final = Sign("resumed-past", "a restarted program went on from a position past this record")
-"""A program resumed past the record in the source. A system adds records past other positions, as those in a log."""
-ENDED_AGAIN: Final = Sign("ended-again", "the client asked for the end of this record's transaction again")
-END_REFUSED: Final = Sign("end-refused", "the broker refused a request to end this record's transaction")
+DELIVERED_AGAIN: Final = Sign(
+    "delivered-again", "this record was delivered, or fetched, more than once"
+)
+ABSORBED: Final = Sign(
+    "absorbed", "a second copy of this record reached the sink and was not recorded"
+)
+NOT_RESENT: Final = Sign(
+    "not-resent", "no program knew the fate of this record, and none sent it a second time"
+)
+RESUMED_PAST: Final = Sign(
+    "resumed-past", "a restarted program went on from a position past this record"
+)
+"""A program resumed past the record in the source. A system adds records past other positions, as
+those in a log.
+"""
+ENDED_AGAIN: Final = Sign(
+    "ended-again", "the client asked for the end of this record's transaction again"
+)
+END_REFUSED: Final = Sign(
+    "end-refused", "the broker refused a request to end this record's transaction"
+)
 """The request came late, or from a fenced producer."""
 NOT_GIVEN_AGAIN: Final = Sign(
     "not-given-again",
-    "the broker accepted this record's acknowledgement, its consumer never learnt so, and no consumer was given the record again",
+    (
+        "the broker accepted this record's acknowledgement, its consumer never learnt so, and no "
+        "consumer was given the record again"
+    ),
 )
 """A broker that forgets acknowledged messages did not give the record again."""
 
@@ -81,9 +106,13 @@ def common_signs(rows: Rows) -> dict[Sign, set[str]]:
     return {
         REPEATED_REQUEST: _repeated(attempts),
         TAKEN_AGAIN: repeated(rows.of(kinds.TAKEN), "by"),
-        SENT_ANEW: {record for (record, _), n in Counter(found[:2] for found in by_program).items() if n > 1},
+        SENT_ANEW: {
+            record for (record, _), n in Counter(found[:2] for found in by_program).items() if n > 1
+        },
         ABORTED: _aborted(rows, asked),
-        DELIVERED_AGAIN: {record for record, n in counted(rows.of(kinds.DELIVERED)).items() if n > 1}
+        DELIVERED_AGAIN: {
+            record for record, n in counted(rows.of(kinds.DELIVERED)).items() if n > 1
+        }
         | (ids(row for row in fetched if not row["reached"]) & reached)
         | ids(row for row in fetched if row["reached"] and row.get("redelivered")),
         ABSORBED: ids(rows.of(kinds.ABSORBED)),
@@ -106,13 +135,23 @@ def _repeated(attempts: Iterable[Row]) -> set[str]:
     requests: dict[tuple[str, str] | None, set[str | None]] = defaultdict(set)
     for row in attempts:
         requests[attempt_of(row)].add(row["request"])
-    return {attempt[0] for attempt, found in requests.items() if attempt is not None and len(found) > 1}
+    return {
+        attempt[0] for attempt, found in requests.items() if attempt is not None and len(found) > 1
+    }
 
 
 def _resent(asked: Iterable[Row]) -> set[str]:
     """The records that were in more than one request to one topic."""
-    topics = {(row["record"], row["request"]): row["topic"] for row in reversed(list(asked))}  # a request's first line says it
-    return {record for (record, _), n in Counter((record, topic) for (record, _), topic in topics.items()).items() if n > 1}
+    topics = {
+        (row["record"], row["request"]): row["topic"] for row in reversed(list(asked))
+    }  # a request's first line says it
+    return {
+        record
+        for (record, _), n in Counter(
+            (record, topic) for (record, _), topic in topics.items()
+        ).items()
+        if n > 1
+    }
 
 
 def _aborted(rows: Rows, asked: Iterable[Row]) -> set[str]:
@@ -122,7 +161,11 @@ def _aborted(rows: Rows, asked: Iterable[Row]) -> set[str]:
 
 
 def _not_given_again(rows: Rows, fetched: Iterable[Row]) -> set[str]:
-    unheard = ids(row for row in rows.of(kinds.ACKNOWLEDGED, kinds.ENDING) if row["outcome"] == "taken" and not row["reached"])
+    unheard = ids(
+        row
+        for row in rows.of(kinds.ACKNOWLEDGED, kinds.ENDING)
+        if row["outcome"] == "taken" and not row["reached"]
+    )
     removed = ids(row for row in rows.of(kinds.REMOVED) if row["why"] == Removal.ACK)
     given = counted(row for row in fetched if row["reached"])
     return {record for record in unheard & removed if given[record] == 1}

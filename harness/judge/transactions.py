@@ -1,4 +1,6 @@
-"""The outcome of transactions: which are in doubt, which are visible although aborted, and which are visible only in part."""
+"""The outcome of transactions: which are in doubt, which are visible although aborted, and which
+are visible only in part.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +14,58 @@ if TYPE_CHECKING:
     from harness.judge.rows import Rows
 
 LIBRARY: Final = "library"
-"""The value of ``told_by`` if the client's library, and not the broker, told the program the outcome."""
+"""The value of ``told_by`` if the client's library, and not the broker, told the program the
+outcome.
+"""
 
 
 def outcomes(rows: Rows) -> dict[str, str | None]:
-    """Return the last outcome of each transaction that the program was told; "begun" only if it was told no other."""
+    """Return the last outcome of each transaction that the program was told; "begun" only if it was
+    told no other.
+    """
     told = list(rows.of(kinds.TRANSACTION))
     begun = [row for row in told if row["outcome"] == "begun"]
     rest = (row for row in told if row["outcome"] != "begun")
-    return {row["transaction"]: row["outcome"] for row in (*begun, *rest) if row["transaction"] is not None}
+    return {
+        row["transaction"]: row["outcome"]
+        for row in (*begun, *rest)
+        if row["transaction"] is not None
+    }
 
 
 def in_doubt(rows: Rows) -> set[str]:
-    """Return the transactions whose outcome the program does not know from the broker. What its library says does not count."""
-    by = {row["transaction"]: row["told_by"] for row in rows.of(kinds.TRANSACTION) if row["outcome"] != "begun"}
+    """Return the transactions whose outcome the program does not know from the broker. What its
+    library says does not count.
+    """
+    by = {
+        row["transaction"]: row["told_by"]
+        for row in rows.of(kinds.TRANSACTION)
+        if row["outcome"] != "begun"
+    }
     return {
-        name for name, outcome in outcomes(rows).items()
+        name
+        for name, outcome in outcomes(rows).items()
         if outcome == "unknown" or (outcome != "begun" and by.get(name) == LIBRARY)
-    }  # fmt: skip
+    }
 
 
 def resurrected(rows: Rows) -> int:
-    """Count the copies that a read-committed reader sees although aborted, or refused with no earlier unknown attempt."""
-    undone = {name for name, outcome in outcomes(rows).items() if outcome == "aborted"} - in_doubt(rows)
+    """Count the copies that a read-committed reader sees although aborted, or refused with no
+    earlier unknown attempt.
+    """
+    undone = {name for name, outcome in outcomes(rows).items() if outcome == "aborted"} - in_doubt(
+        rows
+    )
     doubts: dict[str, int] = {}
     for row in rows.of(kinds.UNKNOWN):
         doubts.setdefault(row["record"], row["t"])
-    clear = attempts_of(row for row in rows.of(kinds.REFUSED) if doubts.get(row["record"], row["t"]) >= row["t"])
+    clear = attempts_of(
+        row for row in rows.of(kinds.REFUSED) if doubts.get(row["record"], row["t"]) >= row["t"]
+    )
     visible = (row for row in rows.stored if row["visible"])
-    return rows.copies.count(row for row in visible if transaction_of(row) in undone or attempt_of(row) in clear)
+    return rows.copies.count(
+        row for row in visible if transaction_of(row) in undone or attempt_of(row) in clear
+    )
 
 
 def torn(rows: Rows) -> int:
@@ -50,12 +75,20 @@ def torn(rows: Rows) -> int:
         return 0
     logged = [row for row in rows.stored if not undecided(row)]
     waiting = attempts_of(row for row in rows.stored if undecided(row)) - attempts_of(logged)
-    # what was never offered is a phantom, and part of nothing; what is gone, and was told by nothing else, may be the attempt
+    # what was never offered is a phantom, and part of nothing; what is gone, and was told by
+    # nothing else, may be the attempt
     known = rows.offered.keys() - rows.copies.untold
-    told = [row for row in rows.of(kinds.ACKED) if row["record"] in known and attempt_of(row) not in waiting]
+    told = [
+        row
+        for row in rows.of(kinds.ACKED)
+        if row["record"] in known and attempt_of(row) not in waiting
+    ]
     seen: dict[tuple[str, str], bool] = {}
     within: dict[tuple[str, str], str | None] = {}
-    for row, visible in (*((row, row["visible"]) for row in logged), *((row, False) for row in told)):
+    for row, visible in (
+        *((row, row["visible"]) for row in logged),
+        *((row, False) for row in told),
+    ):
         attempt, transaction = attempt_of(row), transaction_of(row)
         if attempt is not None and transaction in told_of:
             within.setdefault(attempt, transaction)

@@ -1,12 +1,14 @@
-"""The verdict: what an account means for a promise. The rules apply in a fixed order; the first that matches decides.
+"""The verdict: what an account means for a promise. The rules apply in a fixed order; the first
+that matches decides.
 
-A run can be unsound in two ways. If the *instrument* was unsound, it has not seen everything, and nothing is judged. If the
-*experiment* was unsound, everything was seen, but it proves nothing about its fault. A forbidden anomaly is then still a broken
-promise, though not by this fault.
+A run can be unsound in two ways. If the *instrument* was unsound, it has not seen everything, and
+nothing is judged. If the *experiment* was unsound, everything was seen, but it proves nothing about
+its fault. A forbidden anomaly is then still a broken promise, though not by this fault.
 
-Two exceptions. A missing *sign* of protection voids only a cell that would otherwise be kept: a client that loses a record
-because it never repeated its request shows no sign either, and that is a broken promise. And if the fault had a forbidden
-effect other than the predicted one, the verdict does not claim that the effect had another cause.
+Two exceptions. A missing *sign* of protection voids only a cell that would otherwise be kept: a
+client that loses a record because it never repeated its request shows no sign either, and that is a
+broken promise. And if the fault had a forbidden effect other than the predicted one, the verdict
+does not claim that the effect had another cause.
 """
 
 from __future__ import annotations
@@ -37,13 +39,19 @@ if TYPE_CHECKING:
     from harness.model.plan import Plan
 
 DUPLICATE_SEQUENCE = 46
-"""The error with which a broker answers a batch that it has stored, but no longer remembers among the last ones."""
+"""The error with which a broker answers a batch that it has stored, but no longer remembers among
+the last ones.
+"""
 UNSURE = ("patience", "learnt")
-"""Reasons for a drain to rest: something was missing or not acknowledged, and nothing was known to be on its way."""
+"""Reasons for a drain to rest: something was missing or not acknowledged, and nothing was known to
+be on its way.
+"""
 LONG_S = 1.0
 """The shortest silence that the verdict mentions, if something came after it. In seconds."""
 UNCLEAN = "unclean"
-"""First word of the reason if a run without a fault shows an anomaly that its claim permits and nobody declared."""
+"""First word of the reason if a run without a fault shows an anomaly that its claim permits and
+nobody declared.
+"""
 
 
 class Kind(StrEnum):
@@ -61,11 +69,13 @@ WORST: tuple[Kind, ...] = (Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A verdict and the one sentence that explains it. ``green``: kept, or a control convicted as predicted.
+    """A verdict and the one sentence that explains it. ``green``: kept, or a control convicted as
+    predicted.
 
-    ``stops``: the control must be stuck, not broken. ``by_fault``: false where a promise is broken in a run that proves nothing
-    about its fault. ``effect``: false where nothing was predicted, and the fault harmed no record and left no trace on its
-    target: the promise was kept, and nothing shows that it was tested.
+    ``stops``: the control must be stuck, not broken. ``by_fault``: false where a promise is broken
+    in a run that proves nothing about its fault. ``effect``: false where nothing was predicted, and
+    the fault harmed no record and left no trace on its target: the promise was kept, and nothing
+    shows that it was tested.
     """
 
     kind: Kind
@@ -81,7 +91,11 @@ class Verdict:
     def green(self) -> bool:
         """Whether the cell is a success."""
         if self.control:
-            return self.kind is (Kind.STUCK if self.stops else Kind.BROKEN) and self.as_predicted and self.by_fault
+            return (
+                self.kind is (Kind.STUCK if self.stops else Kind.BROKEN)
+                and self.as_predicted
+                and self.by_fault
+            )
         return self.kind is Kind.KEPT
 
     @property
@@ -91,7 +105,8 @@ class Verdict:
             return str(self.kind)
         if self.green:
             return "convicted"
-        # a run that proves nothing acquits nobody, and what breaks in it has not been convicted either
+        # a run that proves nothing acquits nobody, and what breaks in it has not been convicted
+        # either
         acquitted = self.kind is Kind.KEPT or (self.kind is Kind.BROKEN and self.by_fault)
         return "not convicted" if acquitted else str(self.kind)
 
@@ -108,7 +123,9 @@ class Judgement:
     movement: Movement = field(default_factory=Movement)
     """How readers moved. It decides nothing."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts that systems report, by name, as plain data. A name is missing if the history has nothing for it."""
+    """Further facts that systems report, by name, as plain data. A name is missing if the history
+    has nothing for it.
+    """
 
 
 def merge(verdicts: list[Kind]) -> Kind:
@@ -129,23 +146,33 @@ def unjudged(plan: Plan, because: str, knowledge: Knowledge) -> Judgement:
 
 
 def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
-    """Account for a history and judge it. ``knowledge``: the proofs, signs and selections of faults and systems."""
+    """Account for a history and judge it. ``knowledge``: the proofs, signs and selections of faults
+    and systems.
+    """
     from harness.judge.accounting import account_of  # noqa: PLC0415
 
     rows = Rows(history.events)
     found = account_of(rows)
     signs = signs_of(rows, history, knowledge)
-    details = {name: detail for name, tell in knowledge.details.items() if (detail := tell(history)) is not None}
+    details = {
+        name: detail
+        for name, tell in knowledge.details.items()
+        if (detail := tell(history)) is not None
+    }
     verdict = _verdict(plan, history, found, signs, knowledge)
     return Judgement(plan, found, verdict, signs, movement_of(history), details)
 
 
 def signs_of(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
-    """Return the signs of protection in a history: the common ones, and those that systems and faults know."""
+    """Return the signs of protection in a history: the common ones, and those that systems and
+    faults know.
+    """
     return Signs.merged((common_signs(rows), *(told(history) for told in knowledge.signs)))
 
 
-def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowledge: Knowledge) -> Verdict:
+def _verdict(
+    plan: Plan, history: History, found: Account, signs: Signs, knowledge: Knowledge
+) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
     course = Course(plan, history, found, signs, knowledge)
     fired = 1 if course.fired_at is not None and course.misfire() is None else 0
@@ -156,13 +183,22 @@ def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowled
     blind = course.instrument()
     objection = None if blind else course.experiment()
     # a control is convicted by a sound run, of what is predicted and of nothing else
-    moving = course.goes_on() if plan.stands else course.stuck() or course.unrest() or course.unhealthy_after()
+    moving = (
+        course.goes_on()
+        if plan.stands
+        else course.stuck() or course.unrest() or course.unhealthy_after()
+    )
     unsound = blind or objection or moving
-    as_predicted = contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
+    as_predicted = (
+        contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
+    )
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.VOID, lambda: blind),
         (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
-        (Kind.BROKEN, lambda: _lost(plan, history, found, course.drain) if course.drained() else None),
+        (
+            Kind.BROKEN,
+            lambda: _lost(plan, history, found, course.drain) if course.drained() else None,
+        ),
         (Kind.BROKEN, lambda: broken_order(plan, found)),
         (Kind.BROKEN, lambda: broken_invariants(history) if course.drained() else None),
         (Kind.VOID, lambda: objection),
@@ -181,13 +217,21 @@ def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowled
                 beside = (contradiction, None if objection else course.unhealthy_after())
                 reason = "; ".join(text for text in (_astray(reason, objection), *beside) if text)
             elif kind is Kind.VOID:
-                reason = "; ".join((reason, *(remark for look in knowledge.remarks if (remark := look(history)))))
+                reason = "; ".join(
+                    (reason, *(remark for look in knowledge.remarks if (remark := look(history))))
+                )
             by_fault = kind is not Kind.BROKEN or objection is None
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
     harmed = _missing(plan, found) or found.duplicated or found.over
     effect = not _anything_goes(plan) or bool(harmed or _effects(plan, history, signs))
     return Verdict(
-        Kind.KEPT, _kept(plan, history, found, signs, course), plan.control, as_predicted, fired, plan.stands, effect=effect
+        Kind.KEPT,
+        _kept(plan, history, found, signs, course),
+        plan.control,
+        as_predicted,
+        fired,
+        plan.stands,
+        effect=effect,
     )
 
 
@@ -203,13 +247,19 @@ def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
         if count and anomaly in PROMISES[plan.semantic]:
             if anomaly is Anomaly.DUPLICATED:
                 return f"{plan.semantic} forbids duplicates: {_duplicates(found)}"
-            shown = f", as {text!r}" if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None else ""
+            shown = (
+                f", as {text!r}"
+                if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None
+                else ""
+            )
             return f"{count} {anomaly}{shown}, which {plan.semantic} forbids"
     return None
 
 
 def _never_offered(history: History) -> str | None:
-    """Return the beginning of the first payload that was never offered, of the sink or else of the topic, if it is known."""
+    """Return the beginning of the first payload that was never offered, of the sink or else of the
+    topic, if it is known.
+    """
     for kind in (kinds.RECORDED, kinds.FOLDED, kinds.STORED):
         for event in history.of(kind):
             if event.get("text") is not None and not event.get("foreign"):
@@ -219,7 +269,9 @@ def _never_offered(history: History) -> str | None:
 
 def _anomalies(found: Account) -> frozenset[Anomaly]:
     """Return the anomalies seen besides loss and duplicates. Only a control may predict them."""
-    return frozenset(a for a in (Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN) if found.counts[a])
+    return frozenset(
+        a for a in (Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN) if found.counts[a]
+    )
 
 
 def _nothing_arrived(plan: Plan, found: Account) -> str | None:
@@ -230,7 +282,8 @@ def _nothing_arrived(plan: Plan, found: Account) -> str | None:
 
 
 def _missing(plan: Plan, found: Account) -> frozenset[str]:
-    """Return the lost records. Records set aside count, unless dead letters are part of the pipeline.
+    """Return the lost records. Records set aside count, unless dead letters are part of the
+    pipeline.
 
     So do totals that have missed records, although a total does not say which.
     """
@@ -240,19 +293,37 @@ def _missing(plan: Plan, found: Account) -> frozenset[str]:
 
 def _lost(plan: Plan, history: History, found: Account, drain: Event | None) -> str | None:
     if _missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
-        return "; ".join((f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history), *_rested(drain)))
+        return "; ".join(
+            (f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history), *_rested(drain))
+        )
     return None
 
 
 def _unnamed(history: History) -> Iterator[str]:
-    """Say which rows of the output are no results: they have no id, or columns that should have a value are empty."""
+    """Say which rows of the output are no results: they have no id, or columns that should have a
+    value are empty.
+    """
     for event in history.of(kinds.UNNAMED):
-        rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
+        rows = (
+            "1 row of the output has"
+            if event["count"] == 1
+            else f"{event['count']} rows of the output have"
+        )
         yield f"{rows} no id, as {event['text']!r}"
     for event in history.of(kinds.UNFILLED):
-        rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
-        columns = f"column{'s' if len(event['columns']) > 1 else ''} {' and '.join(map(str, event['columns']))}"
-        yield f"{rows} nothing in {columns}, where every row had something without a fault, as {event['text']!r}"
+        rows = (
+            "1 row of the output has"
+            if event["count"] == 1
+            else f"{event['count']} rows of the output have"
+        )
+        columns = (
+            f"column{'s' if len(event['columns']) > 1 else ''} "
+            f"{' and '.join(map(str, event['columns']))}"
+        )
+        yield (
+            f"{rows} nothing in {columns}, where every row had something without a fault, as "
+            f"{event['text']!r}"
+        )
 
 
 def _rested(drain: Event | None) -> Iterator[str]:
@@ -264,7 +335,8 @@ def _rested(drain: Event | None) -> Iterator[str]:
 
 def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
     for name, prediction, seen in _columns(plan, found):
-        # in a batch that began with the target, "those before it" are none: the sign has to speak then
+        # in a batch that began with the target, "those before it" are none: the sign has to speak
+        # then
         if prediction.must_show() and not seen and _against(prediction, seen, select):
             return f"the fault fired without effect: {name} predicted {prediction.text()}, saw none"
     return None
@@ -281,24 +353,35 @@ def _no_sign(plan: Plan, signs: Signs) -> str | None:
 
 
 def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
-    parts = ((name, _against(prediction, seen, select)) for name, prediction, seen in _columns(plan, found))
+    parts = (
+        (name, _against(prediction, seen, select))
+        for name, prediction, seen in _columns(plan, found)
+    )
     said = [f"{name}: {text}" for name, text in parts if text]
     unclean = "" if plan.evidence.trigger != "none" else f"{UNCLEAN}, for without a fault "
     return f"{unclean}the prediction is contradicted: {'; '.join(said)}" if said else None
 
 
 def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, frozenset[str]]]:
-    """Return what was predicted and what was seen, by column. Records left count only where some are predicted to be left."""
+    """Return what was predicted and what was seen, by column. Records left count only where some
+    are predicted to be left.
+    """
     yield "lost", plan.lost, _missing(plan, found)
     yield "duplicated", plan.duplicated, found.duplicated | found.over
     if plan.left.must_show():
         yield "left", plan.left, found.left | found.stalled
 
 
-def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]) -> str | None:
-    """Say how the records seen contradict a prediction; so does a set that the history does not have."""
+def _against(
+    prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]
+) -> str | None:
+    """Say how the records seen contradict a prediction; so does a set that the history does not
+    have.
+    """
     if {getattr(prediction, name, None) for name in SELECTS} - {None, *select}:
-        return f"predicted {prediction.text()}, but the history does not say which records these are"
+        return (
+            f"predicted {prediction.text()}, but the history does not say which records these are"
+        )
     return prediction.contradiction(seen, select)
 
 
@@ -308,16 +391,26 @@ def _losses(found: Account) -> str:
     said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
     said += wrong_totals(found, high=False)
     if found.set_aside:
-        said.append(f"{len(found.set_aside)} set aside ({examples(found.set_aside)}: only dead letters are left)")
+        said.append(
+            f"{len(found.set_aside)} set aside ({examples(found.set_aside)}: only dead letters "
+            "are left)"
+        )
     return "; ".join(said)
 
 
 def _duplicates(found: Account) -> str:
     counts = found.counts
-    ways = [f"{counts[name]} {text}" for name, text in (("stored_twice", "stored twice"), ("delivered_twice", "delivered twice"))
-            if counts[name]]  # fmt: skip
+    ways = [
+        f"{counts[name]} {text}"
+        for name, text in (("stored_twice", "stored twice"), ("delivered_twice", "delivered twice"))
+        if counts[name]
+    ]
     named = len(found.duplicated)
-    said = [f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"] if named else []
+    said = (
+        [f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"]
+        if named
+        else []
+    )
     return "; ".join((*said, *wrong_totals(found, high=True)))
 
 
@@ -328,8 +421,14 @@ def _anything_goes(plan: Plan) -> bool:
 
 
 def _repeats(history: History, record: str) -> Iterator[str]:
-    """Yield what the wire saw more than once of a record. A user's program does not write down its attempts."""
-    asked = {(e.get("topic"), e["request"]) for e in history.of(kinds.SENT, kinds.UNSENT) if e["record"] == record}
+    """Yield what the wire saw more than once of a record. A user's program does not write down its
+    attempts.
+    """
+    asked = {
+        (e.get("topic"), e["request"])
+        for e in history.of(kinds.SENT, kinds.UNSENT)
+        if e["record"] == record
+    }
     if len(asked) > len({topic for topic, _ in asked}):
         yield "sent-again"
     if len([e for e in history.of(kinds.FETCHED) if e["record"] == record]) > 1:
@@ -344,7 +443,9 @@ def _kept(plan: Plan, history: History, found: Account, signs: Signs, course: Co
     parts = [f"{counts['recorded']} of {counts['offered']} recorded"]
     if found.lost or found.set_aside or found.short:
         parts.append(_losses(found))
-    beside = frozenset(row["record"] for row in found.rows if row["recordings"] > 0 and row["aside"] > 0)
+    beside = frozenset(
+        row["record"] for row in found.rows if row["recordings"] > 0 and row["aside"] > 0
+    )
     if beside:
         parts.append(f"{examples(beside)} recorded, and a copy of it set aside")
     if counts["duplicated"]:
@@ -358,15 +459,24 @@ def _kept(plan: Plan, history: History, found: Account, signs: Signs, course: Co
             parts.append(f"{plan.target}: {', '.join(seen)}")
         elif not (_missing(plan, found) or counts["duplicated"]):
             parts.append(f"no effect was seen on {plan.target}")
-    parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
+    parts += (
+        [*_absorbed(history, found), *_held_back(history)]
+        if _anything_goes(plan)
+        else _held_back(history)
+    )
     return "; ".join((*parts, *_circumstances(plan, course)))
 
 
 def _circumstances(plan: Plan, course: Course) -> Iterator[str]:
     """Say under which circumstances a promise was kept."""
     if course.load and course.load.beside:
-        with_it = "1 record" if len(course.load.beside) == 1 else f"{len(course.load.beside)} records"
-        yield f"nothing was sent before the fault: the load is {with_it} in one request with {plan.target}"
+        with_it = (
+            "1 record" if len(course.load.beside) == 1 else f"{len(course.load.beside)} records"
+        )
+        yield (
+            f"nothing was sent before the fault: the load is {with_it} in one request with "
+            f"{plan.target}"
+        )
     if course.drain is not None and course.drain.get("tail"):
         yield "no position is saved behind the last records: the next start reads them again"
     yield from _rested(course.drain)
@@ -378,37 +488,62 @@ def _effects(plan: Plan, history: History, signs: Signs) -> list[str]:
 
 
 def _absorbed(history: History, found: Account) -> Iterator[str]:
-    """Say who absorbed the second copy of a record that was doubled on its way and is recorded once."""
+    """Say who absorbed the second copy of a record that was doubled on its way and is recorded
+    once.
+    """
     copies, doubled = _copies(history)
-    stored, visible = Counter(e["record"] for e in copies), Counter(e["record"] for e in copies if e["visible"])
+    stored, visible = (
+        Counter(e["record"] for e in copies),
+        Counter(e["record"] for e in copies if e["visible"]),
+    )
     taken = _taken(history, {str(e.get("topic", e.get("queue"))) for e in copies})
     once = {row["record"] for row in found.rows if row["recordings"] == 1}
-    by_broker = frozenset(record for record, times in taken.items() if times > 1 == stored[record] and record in once)
+    by_broker = frozenset(
+        record for record, times in taken.items() if times > 1 == stored[record] and record in once
+    )
     behind = frozenset(record for record, times in visible.items() if times > 1 and record in once)
     if known := frozenset(doubled & once):
-        yield f"{examples(known)} sent twice: absorbed by the broker, which took the second for a duplicate"
+        yield (
+            f"{examples(known)} sent twice: absorbed by the broker, which took the second for a "
+            "duplicate"
+        )
     if by_broker:
-        yield f"{examples(by_broker)} sent twice and stored once: absorbed by the broker, for the producer is idempotent"
+        yield (
+            f"{examples(by_broker)} sent twice and stored once: absorbed by the broker, for the "
+            "producer is idempotent"
+        )
     if behind:
-        yield f"{examples(behind)} stored twice and recorded once: absorbed by the reader or a key in the output, or lost there"
+        yield (
+            f"{examples(behind)} stored twice and recorded once: absorbed by the reader or a key "
+            "in the output, or lost there"
+        )
 
 
 def _copies(history: History) -> tuple[list[Event], set[str]]:
-    """Return the copies between producer and consumer, by their first place, and the records of which the broker had two.
+    """Return the copies between producer and consumer, by their first place, and the records of
+    which the broker had two.
 
     What the broker rejected as a duplicate is no copy.
     """
-    copies = [e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e["record"] is not None]
+    copies = [
+        e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e["record"] is not None
+    ]
     twice = [e for e in history.of(kinds.REMOVED) if e.get("why") == Removal.DUPLICATE]
     places = {e.get("place") for e in copies}
-    later = {e["to"] for e in history.of(kinds.MOVED) if e["place"] in places} | {e["place"] for e in twice}
+    later = {e["to"] for e in history.of(kinds.MOVED) if e["place"] in places} | {
+        e["place"] for e in twice
+    }
     return [e for e in copies if e.get("place") not in later], {e["record"] for e in twice}
 
 
 def _taken(history: History, topics: set[str]) -> Counter[str]:
     """Return how often a broker acknowledged each record, whether or not the answer arrived."""
     asked = {(e["request"], e["record"]) for e in history.of(kinds.SENT) if e["topic"] in topics}
-    told = {(e["request"], e["record"]) for e in history.of(kinds.PRODUCE_ANSWER) if e["error"] in (0, DUPLICATE_SEQUENCE)}
+    told = {
+        (e["request"], e["record"])
+        for e in history.of(kinds.PRODUCE_ANSWER)
+        if e["error"] in (0, DUPLICATE_SEQUENCE)
+    }
     return Counter(record for _, record in asked & told)
 
 
@@ -416,8 +551,9 @@ def _held_back(history: History) -> Iterator[str]:
     """Say which readers were kept waiting by an open transaction."""
     for event in history.of(kinds.HELD_BACK):
         yield (
-            f"for at least {event['seconds']:.0f} s, readers of {event['log']} with isolation.level=read_committed were given "
-            "nothing behind a transaction that was left open (transaction.timeout.ms ends it)"
+            f"for at least {event['seconds']:.0f} s, readers of {event['log']} with "
+            "isolation.level=read_committed were given nothing behind a transaction that was "
+            "left open (transaction.timeout.ms ends it)"
         )
 
 

@@ -39,17 +39,23 @@ REHEARSAL = "rehearsal"
 """The name of the runs without a fault beside the dry run; a number follows it."""
 _PLUMBING = frozenset({"ApiVersions", "Metadata", "CONNECT", "STOMP"})
 UNITS = 3
-"""How many requests' worth of records a check offers, so that there is load before and after the fault."""
+"""How many requests' worth of records a check offers, so that there is load before and after the
+fault.
+"""
 MOST, MOST_S = 2000, 20.0
-"""The most records, and the most seconds they may take, that a check offers if the declaration does not ask for more."""
+"""The most records, and the most seconds they may take, that a check offers if the declaration does
+not ask for more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the wire saw of one stage in the dry run: client ids, number of connections, number of requests of each kind.
+    """What the wire saw of one stage in the dry run: client ids, number of connections, number of
+    requests of each kind.
 
-    ``answers``: number of answers of each kind. ``processes``: the processes that owned the connections that were open when
-    lostack asked the kernel. ``written``: the durable writes that the tracer saw.
+    ``answers``: number of answers of each kind. ``processes``: the processes that owned the
+    connections that were open when lostack asked the kernel. ``written``: the durable writes that
+    the tracer saw.
     """
 
     clients: tuple[str, ...]
@@ -97,7 +103,9 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of one pipeline. ``jobs``: how many of its cells run at once, each on a broker of its own."""
+    """One check of one pipeline. ``jobs``: how many of its cells run at once, each on a broker of
+    its own.
+    """
 
     pipeline: Pipeline
     system: DeclaredSystem
@@ -107,7 +115,8 @@ class Check:
     jobs: int = 1
 
     def dry_run(self, progress: Progress, *, brief: bool = False) -> CellResult:
-        """Run the pipeline without a fault. ``brief``: do not wait for late records, because another such run will.
+        """Run the pipeline without a fault. ``brief``: do not wait for late records, because
+        another such run will.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -116,7 +125,8 @@ class Check:
         return self._dry_runs(1, progress, brief=brief)[0]
 
     def rehearsed(self, progress: Progress, *, brief: bool = False) -> Rehearsed:
-        """Run the pipeline without a fault, ``jobs`` times side by side; if one fails, run it alone, and all cells one at a time.
+        """Run the pipeline without a fault, ``jobs`` times side by side; if one fails, run it
+        alone, and all cells one at a time.
 
         ``brief``: do not wait for late records, because another run without a fault will.
 
@@ -130,13 +140,19 @@ class Check:
             failed = [result for result in (dry, *others) if result.verdict.kind is not Kind.KEPT]
             if not failed:
                 return Rehearsed(dry, self.jobs)
-            because = f"one of {self.jobs} runs without a fault side by side was {failed[0].verdict.kind}"
+            because = (
+                f"one of {self.jobs} runs without a fault side by side was {failed[0].verdict.kind}"
+            )
             progress.say(f"{because} ({failed[0].verdict.reason}); it runs again alone")
         return Rehearsed(self.dry_run(progress, brief=brief), 1, because)
 
     def _dry_runs(self, count: int, progress: Progress, *, brief: bool) -> Sequence[CellResult]:
-        """Run the pipeline without a fault ``count`` times side by side; the tracer watches the first run's durable writes."""
-        [without] = [scenario for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
+        """Run the pipeline without a fault ``count`` times side by side; the tracer watches the
+        first run's durable writes.
+        """
+        [without] = [
+            scenario for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT
+        ]
         first = replace(without, fault=NoFault(watched=True))
         others = [replace(without, id=f"{REHEARSAL}-{number}") for number in range(2, count + 1)]
         cells = cells_of(self.pipeline, (first, *others), seed=self.seed)
@@ -155,39 +171,68 @@ class Check:
         Raises:
             DeclarationError: a name is unknown, or records cannot be told apart.
         """
-        fetching = {role: one.reading(self.pipeline) for role, one in seen.items()} if seen else None
+        fetching = (
+            {role: one.reading(self.pipeline) for role, one in seen.items()} if seen else None
+        )
         written = {role: one.written for role, one in seen.items()} if seen else None
         points = failure_points(
-            self.pipeline, {role: one.steps for role, one in seen.items()}, fetching, written, attached=self.system.attached
+            self.pipeline,
+            {role: one.steps for role, one in seen.items()},
+            fetching,
+            written,
+            attached=self.system.attached,
         )
         names = [point.id for point in points]
         for name in only:
             if name not in names:
                 raise DeclarationError(f"there is no failure point {name}; {nearest(name, names)}")
-        asked = [point for point in points if point.id in only or (not only and not left_over(self.pipeline, point))]
-        cells = cells_of(self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0])
+        asked = [
+            point
+            for point in points
+            if point.id in only or (not only and not left_over(self.pipeline, point))
+        ]
+        cells = cells_of(
+            self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0]
+        )
         for cell in cells:
             cell.load()
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
         return tuple(cell for cell in cells if cell not in rest), rest
 
     def faults(
-        self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], progress: Progress, untried: Sequence[str] = ()
+        self,
+        cells: Sequence[DeclaredCell],
+        rest: Sequence[DeclaredCell],
+        progress: Progress,
+        untried: Sequence[str] = (),
     ) -> SavedRun:
-        """Run the cells with faults. ``untried``: sentences about the stages that none of these cells kills."""
+        """Run the cells with faults. ``untried``: sentences about the stages that none of these
+        cells kills.
+        """
         return self._run(cells, rest, self.reports, progress, untried, jobs=self.jobs)
 
     def _run(
-        self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], reports: Path, progress: Progress,
-        untried: Sequence[str] = (), *, jobs: int,
-    ) -> SavedRun:  # fmt: skip
+        self,
+        cells: Sequence[DeclaredCell],
+        rest: Sequence[DeclaredCell],
+        reports: Path,
+        progress: Progress,
+        untried: Sequence[str] = (),
+        *,
+        jobs: int,
+    ) -> SavedRun:
         plan = RunPlan(
-            systems=(self.system,), cells=tuple(cells), not_applicable=tuple(not_run(cell) for cell in rest),
-            reports=reports, jobs=jobs, command=self.command, seeds=(self.seed,),
+            systems=(self.system,),
+            cells=tuple(cells),
+            not_applicable=tuple(not_run(cell) for cell in rest),
+            reports=reports,
+            jobs=jobs,
+            command=self.command,
+            seeds=(self.seed,),
             records=max((cell.records for cell in cells), default=self.pipeline.records),
             untried=tuple(untried),
             again=lambda: self.system.silences.too_short(cells),
-        )  # fmt: skip
+        )
         return run(plan, progress)
 
 
@@ -212,24 +257,30 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     owners = list(history.of(kinds.OWNER))
     written = {
-        e["role"]: Written(e["made"], e["records"], e["because"], tuple(e.get("files", ()))) for e in history.of(kinds.WRITES)
+        e["role"]: Written(e["made"], e["records"], e["because"], tuple(e.get("files", ())))
+        for e in history.of(kinds.WRITES)
     }
     return {
         role: Seen(
             tuple(sorted({e["client"] for e in frames if e["role"] == role})),
             len({e["conn"] for e in frames if e["role"] == role}),
             _counted(e["api"] for e in frames if e["role"] == role),
-            _counted(e["api"] for e in both if e["role"] == role and e["dir"] == Direction.RESPONSE),
+            _counted(
+                e["api"] for e in both if e["role"] == role and e["dir"] == Direction.RESPONSE
+            ),
             tuple(_processes([e for e in owners if e["role"] == role], frames)),
             written.get(role, UNWATCHED),
-            unit_of([e for e in about if of.get(e["request"].split(":")[0]) == role]), seconds,
+            unit_of([e for e in about if of.get(e["request"].split(":")[0]) == role]),
+            seconds,
         )
         for role in sorted({e["role"] for e in frames})
-    }  # fmt: skip
+    }
 
 
 def unit_of(events: Iterable[Event]) -> int:
-    """Return the most records that one request sent, or that one request saved a position behind."""
+    """Return the most records that one request sent, or that one request saved a
+    position behind.
+    """
     units: Counter[str] = Counter()
     saved: dict[tuple[str, str, int], int] = {}
     for event in events:
@@ -245,8 +296,8 @@ def unit_of(events: Iterable[Event]) -> int:
 def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | None]:
     """Return how many records the cells have, and why that may be too few, or ``None``.
 
-    If lostack offers the records, they come in waves. A producer that has all records from the start needs more of them, because
-    the wire can hold its requests but not split them.
+    If lostack offers the records, they come in waves. A producer that has all records from the
+    start needs more of them, because the wire can hold its requests but not split them.
     """
     need = UNITS * max((one.unit for one in seen.values()), default=0)
     if pipeline.input.kind not in {InputKind.FILE, InputKind.OWN}:
@@ -256,18 +307,38 @@ def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | Non
         return pipeline.records, few
     took_s = max(one.seconds for one in seen.values()) * need / pipeline.records
     role = max(seen, key=lambda each: seen[each].unit)
-    because = f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, so {need} are needed"
+    because = (
+        f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, so "
+        f"{need} are needed"
+    )
     if pipeline.input.kind is InputKind.OWN:
-        return pipeline.records, f"{because}: let the producer make {need} records, and set records = {need}"
+        return (
+            pipeline.records,
+            f"{because}: let the producer make {need} records, and set records = {need}",
+        )
     if need > MOST or took_s > MOST_S:
-        return pipeline.records, f"{because}, which is more than {MOST} or takes longer than {MOST_S:g} s: set records = {need}"
+        return (
+            pipeline.records,
+            (
+                f"{because}, which is more than {MOST} or takes longer than {MOST_S:g} s: set "
+                f"records = {need}"
+            ),
+        )
     return need, few
 
 
 def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, Seen]) -> str | None:
-    """Say that one request may hold all records of a partition, or return ``None``. More records then give no more requests."""
-    producer = next((str(stage.known) for stage in pipeline.stages if stage.role is Role.PRODUCER), "")
-    count = seen[producer].requests.get(pipeline.dialect.label(Moment.SEND), 0) if producer in seen else 0
+    """Say that one request may hold all records of a partition, or return ``None``. More records
+    then give no more requests.
+    """
+    producer = next(
+        (str(stage.known) for stage in pipeline.stages if stage.role is Role.PRODUCER), ""
+    )
+    count = (
+        seen[producer].requests.get(pipeline.dialect.label(Moment.SEND), 0)
+        if producer in seen
+        else 0
+    )
     if not pipeline.dialect.logs or not 0 < count <= pipeline.partitions:
         return None
     return (
@@ -279,7 +350,9 @@ def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, Seen]) -> str | Non
 def _processes(owners: Sequence[Event], frames: Sequence[Event]) -> Iterator[Owner]:
     for pid, command in {e["pid"]: e["command"] for e in owners}.items():
         conns = {e["conn"] for e in owners if e["pid"] == pid}
-        yield Owner(pid, command, len(conns), _counted(e["api"] for e in frames if e["conn"] in conns))
+        yield Owner(
+            pid, command, len(conns), _counted(e["api"] for e in frames if e["conn"] in conns)
+        )
 
 
 def _counted(names: Iterator[str]) -> dict[str, int]:
@@ -290,40 +363,67 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
 
 
 def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...]:
-    """Return a sentence for each stage that no scenario kills: its behaviour in a crash is untested.
+    """Return a sentence for each stage that no scenario kills: its behaviour in a crash is
+    untested.
 
-    Also for a reader that keeps its own position, if no scenario kills it at a durable write. Then a crash between result and
-    position is untested, and that is where such programs fail.
+    Also for a reader that keeps its own position, if no scenario kills it at a durable write. Then
+    a crash between result and position is untested, and that is where such programs fail.
     """
     found = []
     for stage in pipeline.stages:
-        kills = [scenario for scenario in scenarios if stage.known in scenario.fault.evidence().killed]
-        reasons = [each.because for each in (s.expect[pipeline.claims] for s in kills) if isinstance(each, NotApplicable)]
+        kills = [
+            scenario for scenario in scenarios if stage.known in scenario.fault.evidence().killed
+        ]
+        reasons = [
+            each.because
+            for each in (s.expect[pipeline.claims] for s in kills)
+            if isinstance(each, NotApplicable)
+        ]
         if len(reasons) == len(kills):
             why = f" ({reasons[0]})" if reasons else ""
             found.append(f"The {stage.known} is not tried: no failure point kills it{why}.")
             continue
         at_writes = [s.expect[pipeline.claims] for s in kills if s.failure_point == AT_WRITE]
-        if stage.position == "elsewhere" and at_writes and all(isinstance(each, NotApplicable) for each in at_writes):
+        if (
+            stage.position == "elsewhere"
+            and at_writes
+            and all(isinstance(each, NotApplicable) for each in at_writes)
+        ):
             why = next(each.because for each in at_writes if isinstance(each, NotApplicable))
-            found.append(f"A crash of the {stage.known} between its result and its position is not tried: {why}.")
+            found.append(
+                f"A crash of the {stage.known} between its result and its position is not tried: "
+                f"{why}."
+            )
     return tuple(found)
 
 
-def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]) -> Iterator[str]:
-    """Yield the plan as lines: the requests of the stages in the dry run, the faults to come, and those that do not apply."""
+def explanation(
+    pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]
+) -> Iterator[str]:
+    """Yield the plan as lines: the requests of the stages in the dry run, the faults to come, and
+    those that do not apply.
+    """
     records, short = enough(pipeline, seen)
     load = f"{counted(records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
     yield f"{pipeline.name} claims {pipeline.claims}: {load}"
     for role, one in seen.items():
-        yield f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; requests: {_asked(one.requests)}"
+        yield (
+            f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; "
+            f"requests: {_asked(one.requests)}"
+        )
         for owner in one.processes if len(one.processes) > 1 else ():
             held = counted(owner.connections, "connection")
-            yield f"    process {owner.pid} ({without_folders(owner.command)}): {held}; {_asked(owner.requests)}"
+            yield (
+                f"    process {owner.pid} ({without_folders(owner.command)}): {held}; "
+                f"{_asked(owner.requests)}"
+            )
         if one.written.made:
             yield f"    durable writes behind the record: {_asked(one.written.counts)}"
     if short:
-        yield f"  a fault may strike many records at once; a cell in which no other record moves after it is void: {short}"
+        yield (
+            "  a fault may strike many records at once; a cell in which no other record moves "
+            f"after it is void: {short}"
+        )
     yield "failure points; each fault strikes at one record of the middle third:"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]
@@ -346,4 +446,7 @@ def without_folders(command: str) -> str:
 
 
 def _asked(requests: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in requests.items() if name not in _PLUMBING) or "none"
+    return (
+        ", ".join(f"{name} {count}" for name, count in requests.items() if name not in _PLUMBING)
+        or "none"
+    )

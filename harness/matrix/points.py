@@ -1,6 +1,8 @@
-"""Tables of the failure points that every system has: the system's name for each, the prediction, and what was measured.
+"""Tables of the failure points that every system has: the system's name for each, the prediction,
+and what was measured.
 
-A system names its lines (:class:`~harness.interfaces.PointsLine`); everything else comes from its scenarios in the registry.
+A system names its lines (:class:`~harness.interfaces.PointsLine`); everything else comes from its
+scenarios in the registry.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
     Measured = Mapping[str, Mapping[int, bool]]
-    """By cell (without its runtime and seed) and seed: whether the outcome was the predicted one."""
+    """By cell (without its runtime and seed) and seed: whether the outcome was the
+    predicted one.
+    """
 
 POINTS: Final = {
     "request-lost": "send lost",
@@ -42,18 +46,21 @@ POINTS: Final = {
 """The heading of each column, by failure point."""
 NOTHING, UNTRIED, OTHERWISE, BREAKS = "n/a", "?", "✗", "⚖"
 LEGEND: Final = (
-    "Each cell: at-most-once, at-least-once, exactly-once. **L** the record must be lost, **L+** with others, **D** it must be "
-    "duplicated, (L) and (D) may be; **S** all stands still; 0 nothing is lost and nothing is duplicated, and a sign shows what "
-    f"protected it; {NOTHING} the point does not exist there, or a library's clock decides the outcome (the system's page "
-    "says which); ¹ by other settings than the semantic's own; "
-    f"{BREAKS} the promise must be seen broken there. "
-    f"{UNTRIED} predicted, but not yet run; {OTHERWISE} had another outcome."
+    "Each cell: at-most-once, at-least-once, exactly-once. **L** the record must be lost, "
+    "**L+** with others, **D** it must be duplicated, (L) and (D) may be; **S** all stands "
+    "still; 0 nothing is lost and nothing is duplicated, and a sign shows what protected it; "
+    f"{NOTHING} the point does not exist there, or a library's clock decides the outcome (the "
+    f"system's page says which); ¹ by other settings than the semantic's own; {BREAKS} the "
+    f"promise must be seen broken there. {UNTRIED} predicted, but not yet run; {OTHERWISE} had "
+    "another outcome."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One semantic at a point of a line. ``name``: the name of its cells, without runtime and seed."""
+    """One semantic at a point of a line. ``name``: the name of its cells, without
+    runtime and seed.
+    """
 
     name: str
     theory: Expectation | None
@@ -81,8 +88,14 @@ class Place:
         for semantic in Semantic:
             wanted = self.line.scenarios.get(self.point, self.point)
             there = self.scenario is not None and semantic in self.scenario.expect
-            theory = self.scenario.expectation(semantic, self.line.client, self.system) if self.scenario and there else None
-            yield Cell(f"{self.system}/{self.line.client}/{self.line.pipeline}/{wanted}/{semantic}", theory)
+            theory = (
+                self.scenario.expectation(semantic, self.line.client, self.system)
+                if self.scenario and there
+                else None
+            )
+            yield Cell(
+                f"{self.system}/{self.line.client}/{self.line.pipeline}/{wanted}/{semantic}", theory
+            )
 
 
 def places() -> list[list[Place]]:
@@ -90,16 +103,18 @@ def places() -> list[list[Place]]:
     scenarios = list(registry.scenarios())
     return [
         [_place(line, system.name, point, scenarios) for point in POINTS]
-        for system in registry.declared() for line in system.points
-    ]  # fmt: skip
+        for system in registry.declared()
+        for line in system.points
+    ]
 
 
 def _place(line: PointsLine, system: str, point: str, scenarios: Iterable[Scenario]) -> Place:
     wanted = line.scenarios.get(point, point)
     found = (
-        each for each in scenarios
+        each
+        for each in scenarios
         if (each.id, str(each.pipeline), each.pipeline.system) == (wanted, line.pipeline, system)
-    )  # fmt: skip
+    )
     return Place(line, system, point, next(found, None))
 
 
@@ -112,7 +127,10 @@ def symbol(theory: Predicted) -> str:
     """
     if theory.stands:
         return "S"
-    found = [_letter(name, prediction) for name, prediction in (("L", theory.lost), ("D", theory.duplicated))]
+    found = [
+        _letter(name, prediction)
+        for name, prediction in (("L", theory.lost), ("D", theory.duplicated))
+    ]
     return ("".join(found) or "0") + (BREAKS if theory.control else "")
 
 
@@ -123,7 +141,9 @@ def _letter(name: str, prediction: Prediction) -> str:
 
 
 def words(scenario: Scenario, client: str) -> str:
-    """Return which frame is lost, or where a process dies, in the words of a client's protocol or of lostack's programs."""
+    """Return which frame is lost, or where a process dies, in the words of a client's protocol or
+    of lostack's programs.
+    """
     at = getattr(scenario.fault, "at", None)
     if isinstance(at, OnWire):
         step = ACTS[CLIENTS[client]].get(at.api) if isinstance(at.api, Act) else at.api
@@ -138,19 +158,25 @@ def _words(place: Place) -> str:
 
 
 def measured_in(results: Iterable[CellResult]) -> dict[str, dict[int, bool]]:
-    """Return, by cell and seed, whether saved cells had the predicted outcome: in every run, if a cell was run several times."""
+    """Return, by cell and seed, whether saved cells had the predicted outcome: in every run, if a
+    cell was run several times.
+    """
     found: dict[str, dict[int, bool]] = defaultdict(dict)
     for result in results:
         if not result.ended:
             continue
         plan = result.plan
-        name = "/".join((plan.system, plan.client, plan.pipeline, plan.scenario, str(plan.semantic)))
+        name = "/".join(
+            (plan.system, plan.client, plan.pipeline, plan.scenario, str(plan.semantic))
+        )
         found[name][plan.seed] = result.verdict.green and found[name].get(plan.seed, True)
     return dict(found)
 
 
 def table(measured: Measured) -> str:
-    """Return the table in Markdown: a line for each system and protocol, a column for each point."""
+    """Return the table in Markdown: a line for each system and protocol, a column for
+    each point.
+    """
     rows = [["system, protocol", *POINTS.values(), "seeds"], ["---"] * (len(POINTS) + 2)]
     for line in places():
         cells = [list(place.cells()) for place in line]
@@ -160,7 +186,9 @@ def table(measured: Measured) -> str:
 
 
 def vocabulary() -> str:
-    """Return in Markdown each system's name for the points. An arrow shows the direction of a frame that is lost or not read."""
+    """Return in Markdown each system's name for the points. An arrow shows the direction of a frame
+    that is lost or not read.
+    """
     rows = [["system, protocol", *POINTS.values()], ["---"] * (len(POINTS) + 1)]
     return _markdown([*rows, *([line[0].line.title, *map(_words, line)] for line in places())])
 
@@ -179,9 +207,17 @@ def reasons() -> str:
         for place in line:
             if place.scenario is None:
                 continue
-            nowhere = {cell.theory.because for cell in place.cells() if isinstance(cell.theory, NotApplicable)}
-            because = " ".join((place.scenario.because, *(f"Not applicable: {why}." for why in sorted(nowhere))))
-            told.append(f"- **{POINTS[place.point]}** (`{place.scenario.id}`, {_words(place)}): {because}")
+            nowhere = {
+                cell.theory.because
+                for cell in place.cells()
+                if isinstance(cell.theory, NotApplicable)
+            }
+            because = " ".join(
+                (place.scenario.because, *(f"Not applicable: {why}." for why in sorted(nowhere)))
+            )
+            told.append(
+                f"- **{POINTS[place.point]}** (`{place.scenario.id}`, {_words(place)}): {because}"
+            )
         told.append("")
     return "\n".join(told).rstrip() + "\n"
 
@@ -193,7 +229,12 @@ def page(measured: Measured) -> str:
 
 def _seeds(cells: Iterable[Iterable[Cell]], measured: Measured) -> str:
     """Return the seeds at which every cell of a line was run."""
-    runs = [set(measured.get(cell.name, {})) for point in cells for cell in point if isinstance(cell.theory, Predicted)]
+    runs = [
+        set(measured.get(cell.name, {}))
+        for point in cells
+        for cell in point
+        if isinstance(cell.theory, Predicted)
+    ]
     everywhere = sorted(set.intersection(*runs)) if runs else []
     if len(everywhere) > 2 and everywhere == list(range(everywhere[0], everywhere[-1] + 1)):  # noqa: PLR2004 - a range has an inside
         return f"{everywhere[0]} to {everywhere[-1]}"

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.saved import CellResult
 
-_COLOURS = {"kept": "green", "convicted": "green", "broken": "red", "stuck": "yellow", "void": "magenta"}
+_COLOURS = {
+    "kept": "green",
+    "convicted": "green",
+    "broken": "red",
+    "stuck": "yellow",
+    "void": "magenta",
+}
 
 
 @contextmanager
@@ -77,7 +83,9 @@ class _Live(_Lines):
         super().__init__(console)
         self._running: dict[str, Cell] = {}
         self._since = time.monotonic()
-        self.screen = Live(get_renderable=self._status, console=console, refresh_per_second=4, transient=True)
+        self.screen = Live(
+            get_renderable=self._status, console=console, refresh_per_second=4, transient=True
+        )
 
     def began(self, cell: Cell) -> None:
         """Add the cell to the status line."""
@@ -89,8 +97,13 @@ class _Live(_Lines):
         super().ended(result)
 
     def _status(self) -> Text:
-        names = ", ".join(f"{cell.scenario.id}/{cell.semantic}" for cell in list(self._running.values())[:4])
-        return Text(f"{self._done}/{self._total} cells, {time.monotonic() - self._since:.0f} s  {names}", style="dim")
+        names = ", ".join(
+            f"{cell.scenario.id}/{cell.semantic}" for cell in list(self._running.values())[:4]
+        )
+        return Text(
+            f"{self._done}/{self._total} cells, {time.monotonic() - self._since:.0f} s  {names}",
+            style="dim",
+        )
 
 
 class Listening:

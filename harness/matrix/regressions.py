@@ -1,4 +1,6 @@
-"""Trials of published bugs: a version that has the bug must be convicted, one without it acquitted."""
+"""Trials of published bugs: a version that has the bug must be convicted, one without
+it acquitted.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """The outcome of one trial: how many of its runs agree with the corpus, and the reason of the first that does not."""
+    """The outcome of one trial: how many of its runs agree with the corpus, and the reason of the
+    first that does not.
+    """
 
     bug: str
     convicts: bool
@@ -35,7 +39,10 @@ class Ruling:
         """Return the outcome as one line."""
         word = "convicted" if self.convicts else "acquitted"
         head = "✔" if self.agreed == self.runs else "✘ not"
-        line = f"{self.bug:<20} {head} {word} {self.agreed} of {self.runs}  {self.trial.programs:<24} {self.trial.cell}"
+        line = (
+            f"{self.bug:<20} {head} {word} {self.agreed} of {self.runs}  "
+            f"{self.trial.programs:<24} {self.trial.cell}"
+        )
         return f"{line}: {self.differs}" if self.differs else line
 
 
@@ -54,7 +61,13 @@ def cells_of(bugs: Iterable[PublishedBug], seeds: Sequence[int]) -> tuple[Cell, 
     found: dict[str, Cell] = {}
     for bug in bugs:
         for trial in bug.trials:
-            meant = choose(scenarios, only=[f"{trial.cell}/*"], seeds=seeds, system=trial.system, clients=[trial.client])
+            meant = choose(
+                scenarios,
+                only=[f"{trial.cell}/*"],
+                seeds=seeds,
+                system=trial.system,
+                clients=[trial.client],
+            )
             found |= {cell.id: cell for cell in meant}
     return tuple(found.values())
 
@@ -65,14 +78,27 @@ def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iter
         for trial in bug.trials:
             mine = [one for one in results if _is_of(one, trial)]
             agreed = [one for one in mine if _agrees(one, trial)]
-            differs = next((one.verdict.reason for one in mine if one not in agreed), None if mine else "it was not run")
+            differs = next(
+                (one.verdict.reason for one in mine if one not in agreed),
+                None if mine else "it was not run",
+            )
             yield Ruling(bug.id, trial in bug.convicts, trial, len(agreed), len(mine), differs)
 
 
 def disagreements(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Breaks:
-    """Return the results that differ from the corpus, as new breaks. An expected conviction is no break."""
+    """Return the results that differ from the corpus, as new breaks. An expected conviction is no
+    break.
+    """
     trials = [trial for bug in bugs for trial in bug.trials]
-    return Breaks(tuple(one for one in results if any(_is_of(one, each) and not _agrees(one, each) for each in trials)), (), ())
+    return Breaks(
+        tuple(
+            one
+            for one in results
+            if any(_is_of(one, each) and not _agrees(one, each) for each in trials)
+        ),
+        (),
+        (),
+    )
 
 
 def _is_of(result: CellResult, trial: Trial) -> bool:
@@ -80,8 +106,12 @@ def _is_of(result: CellResult, trial: Trial) -> bool:
 
 
 def _agrees(result: CellResult, trial: Trial) -> bool:
-    """Whether verdict and reason are those of the corpus. A broken cell must be broken exactly as predicted."""
+    """Whether verdict and reason are those of the corpus. A broken cell must be broken exactly as
+    predicted.
+    """
     verdict = result.verdict
     if not re.search(trial.reason, verdict.reason):
         return False
-    return verdict.kind is trial.verdict and (verdict.as_predicted or trial.verdict is not Kind.BROKEN)
+    return verdict.kind is trial.verdict and (
+        verdict.as_predicted or trial.verdict is not Kind.BROKEN
+    )

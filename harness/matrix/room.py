@@ -1,4 +1,6 @@
-"""The folder of a run, and a check for a full disk. A full disk is reported before the failures that it causes."""
+"""The folder of a run, and a check for a full disk. A full disk is reported before the failures
+that it causes.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,20 @@ def full_disk(folder: Path) -> str | None:
         found = os.statvfs(folder)
     except OSError:  # whoever wants to write there says so
         return None
-    left = found.f_frsize * (found.f_bavail if os.geteuid() else found.f_bfree)  # root has what is kept back, too
+    left = found.f_frsize * (
+        found.f_bavail if os.geteuid() else found.f_bfree
+    )  # root has what is kept back, too
     if found.f_files and not found.f_favail:
-        return f"the disk of {folder} is full (no more files fit on it): make room there, or choose another folder with --reports"
+        return (
+            f"the disk of {folder} is full (no more files fit on it): make room there, or choose "
+            "another folder with --reports"
+        )
     if left >= LEAST:
         return None
-    return f"the disk of {folder} is full ({left:,} bytes are left): make room there, or choose another folder with --reports"
+    return (
+        f"the disk of {folder} is full ({left:,} bytes are left): make room there, or choose "
+        "another folder with --reports"
+    )
 
 
 def behind(full: str | None, text: str) -> str:
@@ -58,9 +68,13 @@ def new_directory(reports: Path) -> Path:
         except OSError as error:
             raise cannot_write(reports, error) from error
         return directory
-    raise EnvironmentFailure(f"{reports} already has a thousand runs that began in this second: try again")
+    raise EnvironmentFailure(
+        f"{reports} already has a thousand runs that began in this second: try again"
+    )
 
 
 def cannot_write(where: Path, error: OSError) -> EnvironmentFailure:
     """Return the failure of a run that cannot be written to its folder."""
-    return EnvironmentFailure(f"cannot write reports to {where}: {error.strerror}; choose another folder with --reports")
+    return EnvironmentFailure(
+        f"cannot write reports to {where}: {error.strerror}; choose another folder with --reports"
+    )

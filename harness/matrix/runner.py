@@ -1,4 +1,6 @@
-"""The runner: it runs cells, judges them, and saves the run. It knows systems only by their interfaces."""
+"""The runner: it runs cells, judges them, and saves the run. It knows systems only by their
+interfaces.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _Group: TypeAlias = "tuple[Cell, ...]"
-"""Cells that run at once because they share one fault, the death of their shared broker; usually one cell."""
+"""Cells that run at once because they share one fault, the death of their shared broker; usually
+one cell.
+"""
 _Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[_Group]]"
 """One deployment in a lane: its kind, its name, and the cells that wait for it."""
 
@@ -52,13 +56,19 @@ ASIDE_NICE = 10
 """The niceness at which a system is prepared while the previous system's cells run."""
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
 WORTH_A_BROKER = 2
-"""How many cells that kill their broker must wait before another broker starts: a start takes as long as one cell."""
+"""How many cells that kill their broker must wait before another broker starts: a start takes as
+long as one cell.
+"""
 OWN_LANES = 2
-"""How many brokers run at once for cells that kill theirs. Two cores cannot use more; a launcher may ask for fewer."""
+"""How many brokers run at once for cells that kill theirs. Two cores cannot use more; a launcher
+may ask for fewer.
+"""
 
 
 class RunBrokenError(EnvironmentFailure):
-    """The deployments failed after some cells had been judged. ``directory``: the saved run, which is partial."""
+    """The deployments failed after some cells had been judged. ``directory``: the saved run, which
+    is partial.
+    """
 
     def __init__(self, because: str, directory: Path) -> None:
         super().__init__(because)
@@ -86,8 +96,9 @@ class RunPlan:
     """The cells to run, and where the run is saved.
 
     ``systems``: the systems of the cells, which name them; a single system runs all cells.
-    ``jobs``: how many cells share a broker at once; if a deployment takes one cell at a time, how many cells run in all.
-    Cells whose broker dies have brokers of their own, or share one with the other semantics of their scenario.
+    ``jobs``: how many cells share a broker at once; if a deployment takes one cell at a time, how
+    many cells run in all. Cells whose broker dies have brokers of their own, or share one with the
+    other semantics of their scenario.
     """
 
     systems: tuple[Launcher, ...]
@@ -103,7 +114,9 @@ class RunPlan:
     again: Callable[[], Collection[str]] = tuple
     """Called when all cells have run; returns the ids of the cells that must run once more."""
     enough: Callable[[], bool] = bool
-    """Called before a cell begins; true ends the run before that cell, and the run is incomplete."""
+    """Called before a cell begins; true ends the run before that cell, and the run is
+    incomplete.
+    """
 
 
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
@@ -157,17 +170,25 @@ class _Run:
             for system in self.plan.systems[:1]:
                 self._prepare(system)
                 self._note_versions(system)
-            point_latest(self.directory, self._info)  # who writes the reports at the end tells where that cannot be done
+            point_latest(
+                self.directory, self._info
+            )  # who writes the reports at the end tells where that cannot be done
             self._progress.planned(self.plan.cells)
-            for system, following in itertools.zip_longest(self.plan.systems, self.plan.systems[1:]):
+            for system, following in itertools.zip_longest(
+                self.plan.systems, self.plan.systems[1:]
+            ):
                 self._run_system(system, following)
             self._run_again()
         except KeyboardInterrupt:
             self._stop.set()
             self._info = replace(self._info, interrupted=True)
-            with suppress(EnvironmentFailure):  # it may be the last thing that is written of this run
+            with suppress(
+                EnvironmentFailure
+            ):  # it may be the last thing that is written of this run
                 self._save()
-            if not all(lane.over.is_set() for lane in self._started()):  # Ctrl-C again: nobody waits for the cells under way
+            if not all(
+                lane.over.is_set() for lane in self._started()
+            ):  # Ctrl-C again: nobody waits for the cells under way
                 raise
         if self._failure is not None:
             with suppress(EnvironmentFailure):  # the failure before is the one to tell
@@ -179,13 +200,17 @@ class _Run:
         return load_run(self.directory, judged=self._results)
 
     def _run_system(self, system: Launcher, following: Launcher | None) -> None:
-        """Run the cells of a system, and prepare the next system at the same time, which mostly waits for downloads."""
+        """Run the cells of a system, and prepare the next system at the same time, which mostly
+        waits for downloads.
+        """
         if self._is_over():
             return
         if following is None:
             self._run_lanes(system, self.plan.cells)
             return
-        ahead = _Thread(target=self._prepare_ahead, args=(following,), name=f"prepare-{following.name}")
+        ahead = _Thread(
+            target=self._prepare_ahead, args=(following,), name=f"prepare-{following.name}"
+        )
         ahead.start()
         self._run_lanes(system, self.plan.cells)
         if not self._is_over():
@@ -215,19 +240,25 @@ class _Run:
 
     def _save(self, *, complete: bool = False) -> None:
         seconds = round(time.monotonic() - self._began, 3)
-        self._info = replace(self._info, complete=complete, seconds=seconds, phases=dict(self._phases))
+        self._info = replace(
+            self._info, complete=complete, seconds=seconds, phases=dict(self._phases)
+        )
         try:
             self._info.save(self.directory)
         except OSError as error:
             raise cannot_write(self.directory, error) from error
 
     def _run_again(self) -> None:
-        """Run those cells once more that did not wait long enough, as later cells showed. Their first results are moved away."""
+        """Run those cells once more that did not wait long enough, as later cells showed. Their
+        first results are moved away.
+        """
         wanted = self.plan.again() if not self._is_over() else ()
         cells = tuple(cell for cell in self.plan.cells if cell.id in wanted)
         if not cells:
             return
-        self._progress.say("run again, because another cell showed a longer silence than these had waited for:")
+        self._progress.say(
+            "run again, because another cell showed a longer silence than these had waited for:"
+        )
         self._progress.planned(cells)
         (self.directory / ASIDE).mkdir()
         for cell in cells:
@@ -236,16 +267,25 @@ class _Run:
             self._run_lanes(system, cells, turn="-once-more")
 
     def _run_lanes(self, system: Launcher, cells: Sequence[Cell], turn: str = "") -> None:
-        """Run cells in lanes. A lane has one deployment at a time; cells share a broker, or kill one of a few."""
+        """Run cells in lanes. A lane has one deployment at a time; cells share a broker, or kill
+        one of a few.
+        """
         waiting = {need: self._waiting(system, need, cells) for need in Deployment}
         lanes = Counter[Deployment]()
         for needs, deployments, workers in self._plan_of_lanes(system):
             wanted = [need for need in needs if not waiting[need].empty()]
-            count = sum(waiting[need].qsize() for need in wanted) - max((lanes[need] for need in wanted), default=0)
+            count = sum(waiting[need].qsize() for need in wanted) - max(
+                (lanes[need] for need in wanted), default=0
+            )
             for _ in range(min(deployments, count)):
                 lanes.update(wanted)
-                turns = [(need, f"{system.name}-{need}-{lanes[need]}{turn}", waiting[need]) for need in wanted]
-                self._lanes.append(_Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1]))
+                turns = [
+                    (need, f"{system.name}-{need}-{lanes[need]}{turn}", waiting[need])
+                    for need in wanted
+                ]
+                self._lanes.append(
+                    _Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1])
+                )
         try:
             for lane in self._lanes:
                 if lane.ident is None:
@@ -257,24 +297,38 @@ class _Run:
             raise
 
     def _plan_of_lanes(self, system: Launcher) -> Sequence[tuple[tuple[Deployment, ...], int, int]]:
-        """Return the kinds of lanes: the deployments in turn, the number of such lanes, the workers in each."""
+        """Return the kinds of lanes: the deployments in turn, the number of such lanes, the workers
+        in each.
+        """
         jobs = self.plan.jobs
-        if isinstance(system, TakesOneCell) and system.one_cell:  # one lane begins with those that kill it; the others help
+        if (
+            isinstance(system, TakesOneCell) and system.one_cell
+        ):  # one lane begins with those that kill it; the others help
             return ((OF_ONE_BROKER[::-1], 1, 1), (OF_ONE_BROKER, jobs - 1, 1))
         own = system.own_at_once if isinstance(system, LimitsDeployments) else OWN_LANES
         return (
-            ((Deployment.SHARED,), 1, jobs), (SECURED, 1, 1), ((Deployment.OWN,), min(own, jobs), 1),
+            ((Deployment.SHARED,), 1, jobs),
+            (SECURED, 1, 1),
+            ((Deployment.OWN,), min(own, jobs), 1),
             # one after the other: three or four brokers are enough at once
             ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
-        )  # fmt: skip
+        )
 
-    def _waiting(self, system: Launcher, need: Deployment, planned: Sequence[Cell]) -> queue.SimpleQueue[_Group]:
-        """Return the cells of a system that need this deployment. Cells that share one broker's death form a group."""
+    def _waiting(
+        self, system: Launcher, need: Deployment, planned: Sequence[Cell]
+    ) -> queue.SimpleQueue[_Group]:
+        """Return the cells of a system that need this deployment. Cells that share one broker's
+        death form a group.
+        """
         groups: dict[object, list[Cell]] = {}
         for cell in planned:
             if cell.scenario.deployment is need and self._belongs(cell, system):
                 # seeds are repetitions: one must not depend on another
-                alike = (cell.scenario.id, cell.pipeline, cell.client, cell.seed) if cell.scenario.together else cell.id
+                alike = (
+                    (cell.scenario.id, cell.pipeline, cell.client, cell.seed)
+                    if cell.scenario.together
+                    else cell.id
+                )
                 groups.setdefault(alike, []).append(cell)
         waiting, at_once = queue.SimpleQueue[_Group](), max(1, self.plan.jobs)
         for cells in groups.values():
@@ -303,13 +357,23 @@ class _Run:
         return [lane for lane in self._lanes if lane.ident is not None]
 
     def _lane(self, system: Launcher, turns: Sequence[_Turn], workers: int) -> None:
-        """Deploy, and let workers run cells on it. If a killed broker does not come back, the next cells get a new deployment."""
+        """Deploy, and let workers run cells on it. If a killed broker does not come back, the next
+        cells get a new deployment.
+        """
         try:
             for turn, (need, name, waiting) in enumerate(turns):
-                if turn and waiting.qsize() < (1 if need.shared else WORTH_A_BROKER):  # whoever began with them runs them
+                if turn and waiting.qsize() < (
+                    1 if need.shared else WORTH_A_BROKER
+                ):  # whoever began with them runs them
                     continue
                 for number in itertools.count(1):
-                    self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)
+                    self._deployment(
+                        system,
+                        need,
+                        name if number == 1 else f"{name}-again-{number}",
+                        waiting,
+                        workers,
+                    )
                     if self._is_over():
                         return
                     if need.shared or waiting.empty():
@@ -320,14 +384,24 @@ class _Run:
             self._fail(error)
 
     def _deployment(
-        self, system: Launcher, need: Deployment, name: str, waiting: queue.SimpleQueue[_Group], workers: int
+        self,
+        system: Launcher,
+        need: Deployment,
+        name: str,
+        waiting: queue.SimpleQueue[_Group],
+        workers: int,
     ) -> None:
         self._progress.say(f"starting {name}")
         with cancellable(self._stop):
-            deployed = self._timed(f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name))
+            deployed = self._timed(
+                f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name)
+            )
         try:
             lasting = need.shared
-            threads = [_Thread(target=self._work, args=(deployed, waiting, lasting)) for _ in range(workers)]
+            threads = [
+                _Thread(target=self._work, args=(deployed, waiting, lasting))
+                for _ in range(workers)
+            ]
             for thread in threads:
                 thread.start()
             self._watch(deployed, threads)
@@ -347,7 +421,9 @@ class _Run:
             raise
 
     def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[_Group], lasting: bool) -> None:  # noqa: FBT001 - of a thread
-        """Run cells until none waits. A deployment that cells may kill is given up after a cell that proved nothing."""
+        """Run cells until none waits. A deployment that cells may kill is given up after a cell
+        that proved nothing.
+        """
         while not self._is_over():
             try:
                 group = waiting.get_nowait()
@@ -379,7 +455,9 @@ class _Run:
 
     def _run_cell(self, deployed: Deployed, cell: Cell) -> CellResult:
         directory = self.directory / CELLS / cell.slug
-        with HistoryWriter(directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner") as history:
+        with HistoryWriter(
+            directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner"
+        ) as history:
             plan = plan_of(cell)
             try:
                 write_whole(directory / PLAN_FILE, plan.to_json())
@@ -390,7 +468,9 @@ class _Run:
             history.write(kinds.CELL, phase="ended")
         return judge_cell(directory)
 
-    def _play(self, deployed: Deployed, cell: Cell, directory: Path, history: HistoryWriter) -> None:
+    def _play(
+        self, deployed: Deployed, cell: Cell, directory: Path, history: HistoryWriter
+    ) -> None:
         cell_run: CellRun | None = None
         try:
             with _failing_alone(history, directory), cancellable(self._stop):
@@ -403,9 +483,12 @@ class _Run:
 
     def _steps(self, cell_run: CellRun, history: HistoryWriter) -> None:
         steps = (
-            ("prepared", cell_run.prepare), ("loaded", cell_run.load), ("faulted", cell_run.inject),
-            ("drained", cell_run.drain), ("observed", cell_run.observe),
-        )  # fmt: skip
+            ("prepared", cell_run.prepare),
+            ("loaded", cell_run.load),
+            ("faulted", cell_run.inject),
+            ("drained", cell_run.drain),
+            ("observed", cell_run.observe),
+        )
         for phase, step in steps:
             if self._stop.is_set():
                 raise WaitCancelledError(phase)
@@ -424,7 +507,8 @@ class _Run:
 
 @contextmanager
 def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
-    """Record a failure, so that it voids only its own cell. A failure of the whole deployment is raised.
+    """Record a failure, so that it voids only its own cell. A failure of the whole deployment is
+    raised.
 
     If the disk is full, the reason says so first.
     """
@@ -439,7 +523,9 @@ def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
     except CellFailure as error:
         history.write(kinds.FAILED, because=behind(full_disk(directory), str(error)))
     except Exception as error:  # noqa: BLE001 - whatever a system raises
-        history.write(kinds.FAILED, because=behind(full_disk(directory), f"{type(error).__name__}: {error}"))
+        history.write(
+            kinds.FAILED, because=behind(full_disk(directory), f"{type(error).__name__}: {error}")
+        )
 
 
 class _OneAtATime:
@@ -469,7 +555,8 @@ class _OneAtATime:
 class _Thread(threading.Thread):
     """A thread with an event that says when it has ended.
 
-    ``Thread.join`` is not reliable: after Ctrl-C during the wait, Python 3.11 takes a running thread for dead.
+    ``Thread.join`` is not reliable: after Ctrl-C during the wait, Python 3.11 takes a running
+    thread for dead.
     """
 
     over: threading.Event
@@ -497,4 +584,8 @@ def _join(threads: Sequence[_Thread]) -> None:
 
 def _machine() -> dict[str, str]:
     memory = psutil.virtual_memory().total / (1 << 30)
-    return {"cores": str(os.cpu_count()), "memory": f"{memory:.0f} GiB", "system": platform.platform(terse=True)}
+    return {
+        "cores": str(os.cpu_count()),
+        "memory": f"{memory:.0f} GiB",
+        "system": platform.platform(terse=True),
+    }

@@ -23,7 +23,9 @@ MOST_SEEDS = 1000
 
 
 class SelectionError(UsageError):
-    """The options select no cell, or a number is outside its limits; the message is one line that says what to do."""
+    """The options select no cell, or a number is outside its limits; the message is one line that
+    says what to do.
+    """
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,10 @@ class Selection:
 
 def systems_of(cells: Iterable[Cell]) -> tuple[Launcher, ...]:
     """Return the systems of cells, in their order."""
-    return tuple(registry.system(*each) for each in dict.fromkeys((cell.system, cell.runtime) for cell in cells))
+    return tuple(
+        registry.system(*each)
+        for each in dict.fromkeys((cell.system, cell.runtime) for cell in cells)
+    )
 
 
 def select(
@@ -57,16 +62,27 @@ def select(
     runtime: str = "process",
     suite: str = Suite.NIGHT,
 ) -> Selection:
-    """Expand scenarios into cells of ``system``, or, if that is ``None``, of each system that has pipelines of its own.
+    """Expand scenarios into cells of ``system``, or, if that is ``None``, of each system that has
+    pipelines of its own.
 
-    Keep the cells whose id matches one of ``only`` (a glob, or a part of the id); if ``only`` is empty, those of ``suite``.
+    Keep the cells whose id matches one of ``only`` (a glob, or a part of the id); if ``only`` is
+    empty, those of ``suite``.
 
     Raises:
         SelectionError: no cell fits, or none applies.
         UnknownNameError: a system, client or suite is unknown.
     """
-    chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, clients=clients,
-                    runtime=runtime, suite=suite)  # fmt: skip
+    chosen = choose(
+        scenarios,
+        only=only,
+        semantics=semantics,
+        seeds=seeds,
+        records=records,
+        system=system,
+        clients=clients,
+        runtime=runtime,
+        suite=suite,
+    )
     run = tuple(cell for cell in chosen if registry.inapplicable(cell) is None)
     rest = tuple(not_run(cell) for cell in chosen if registry.inapplicable(cell) is not None)
     if not run:
@@ -94,7 +110,9 @@ def choose(
     """
     check_numbers(records, seeds)
     named = dict.fromkeys(semantics)
-    wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in named] or list(Semantic)
+    wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in named] or list(
+        Semantic
+    )
     most = Suite(registry.known(suite, list(Suite), "suite"))
     everything = [
         cell
@@ -102,23 +120,38 @@ def choose(
         for client in registry.clients_of(name, clients)
         for cell in expand(
             [one for one in scenarios if registry.runs(name, one) and (only or most.has(one))],
-            semantics=wanted, seeds=seeds,
-            records=records, system=name, client=client, runtime=runtime,
+            semantics=wanted,
+            seeds=seeds,
+            records=records,
+            system=name,
+            client=client,
+            runtime=runtime,
         )
-    ]  # fmt: skip
-    chosen = tuple(cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only))
+    ]
+    chosen = tuple(
+        cell
+        for cell in everything
+        if not only or any(matches(cell.id, pattern) for pattern in only)
+    )
     if not everything:
-        raise SelectionError(f"no cell is selected: {_nothing(scenarios, registry.systems(runtime, system), clients, most)}")
+        raise SelectionError(
+            "no cell is selected: "
+            f"{_nothing(scenarios, registry.systems(runtime, system), clients, most)}"
+        )
     for pattern in only:
         if not any(matches(cell.id, pattern) for cell in everything):
-            near = registry.suggestion(pattern, dict.fromkeys(cell.scenario.id for cell in everything))
+            near = registry.suggestion(
+                pattern, dict.fromkeys(cell.scenario.id for cell in everything)
+            )
             raise SelectionError(f"no cell matches {pattern!r}; {near} (lostack list shows all)")
     if not chosen:
         raise SelectionError("no cell is selected: no scenario has these semantics")
     return chosen
 
 
-def _nothing(scenarios: Sequence[Scenario], systems: Sequence[str], clients: Sequence[str], most: Suite) -> str:
+def _nothing(
+    scenarios: Sequence[Scenario], systems: Sequence[str], clients: Sequence[str], most: Suite
+) -> str:
     """Say why a product of scenarios is empty."""
     if not any(registry.clients_of(system, clients) for system in systems):
         return f"{' or '.join(systems)} has no client {' or '.join(clients)}"
@@ -126,12 +159,16 @@ def _nothing(scenarios: Sequence[Scenario], systems: Sequence[str], clients: Seq
     if theirs and not any(most.has(one) for one in theirs):
         suites = list(Suite)
         least = min((one.suite for one in theirs), key=suites.index)
-        return f"{' and '.join(systems)} has {len(theirs)} scenarios, none of them in the suite {most}: use --suite {least}"
+        return (
+            f"{' and '.join(systems)} has {len(theirs)} scenarios, none of them in the suite "
+            f"{most}: use --suite {least}"
+        )
     return "no scenario has these semantics"
 
 
 def matches(cell_id: str, pattern: str) -> bool:
-    """Say whether a pattern selects a cell: by its whole id, a glob of it or of its end from any ``/`` on, or whole words of it.
+    """Say whether a pattern selects a cell: by its whole id, a glob of it or of its end from any
+    ``/`` on, or whole words of it.
 
     >>> cell = "kafka/kafka-python/plain/ack-lost/at-least-once/process/s1"
     >>> [matches(cell, pattern) for pattern in ("ack-lost", "ack-lost/at-least-once", "*/ack-*/*", "plain/*", "ack", "lain/*")]
@@ -148,10 +185,17 @@ def not_run(cell: Cell) -> NotRun:
     if because is None:
         raise TypeError(f"{cell.id} applies")
     return NotRun(
-        id=cell.id, scenario=cell.scenario.id, failure_point=cell.scenario.failure_point,
-        pipeline=cell.pipeline, system=cell.system, client=cell.client, runtime=cell.runtime,
-        semantic=cell.semantic, seed=cell.seed, because=because,
-    )  # fmt: skip
+        id=cell.id,
+        scenario=cell.scenario.id,
+        failure_point=cell.scenario.failure_point,
+        pipeline=cell.pipeline,
+        system=cell.system,
+        client=cell.client,
+        runtime=cell.runtime,
+        semantic=cell.semantic,
+        seed=cell.seed,
+        because=because,
+    )
 
 
 def check_numbers(records: int, seeds: Iterable[int]) -> None:

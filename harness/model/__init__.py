@@ -1,1 +1,3 @@
-"""What there is: records, histories, places, scenarios, cells, plans. Nothing here opens a connection."""
+"""What there is: records, histories, places, scenarios, cells, plans. Nothing here opens a
+connection.
+"""

@@ -1,4 +1,6 @@
-"""The cell: scenario x system x client x semantic x runtime x seed. What pytest runs, and what a verdict is about."""
+"""The cell: scenario x system x client x semantic x runtime x seed. What pytest runs, and what a
+verdict is about.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ DEFAULT_RECORDS = 24
 LEAST_RECORDS = 12
 MOST_RECORDS = 100_000
 MOST_PARTITIONS = 1000
-"""The most partitions of a topic. An embedded broker creates so many within seconds, and a run has only a few dozen records."""
+"""The most partitions of a topic. An embedded broker creates so many within seconds, and a run has
+only a few dozen records.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,16 @@ class Cell:
         return dataclasses.asdict(self.settings)  # type: ignore[call-overload, no-any-return]  # it is a dataclass
 
     def logs(self) -> dict[str, int]:
-        """Return how many partitions each log has that the observer reads at the end, by its hop. Queues are left out."""
+        """Return how many partitions each log has that the observer reads at the end, by its hop.
+        Queues are left out.
+        """
         return dict(self.settings.logs(self.scenario.pipeline))
 
     @property
     def key(self) -> str:
-        """Eight hex digits that identify the cell on a shared broker: its client ids, topics and groups begin with them."""
+        """Eight hex digits that identify the cell on a shared broker: its client ids, topics and
+        groups begin with them.
+        """
         return hashlib.sha256(f"{self.id}/{self.records}".encode()).hexdigest()[:8]
 
     @property
@@ -87,20 +95,31 @@ class Cell:
 
     @property
     def supervised(self) -> bool:
-        """Whether lostack's own programs are started again when they end with an error, as a supervisor does."""
+        """Whether lostack's own programs are started again when they end with an error, as a
+        supervisor does.
+        """
         return False
 
     @property
     def still_s(self) -> float | None:
-        """After how many seconds without progress the cell's drain counts as stuck; None: only at the drain's deadline."""
+        """After how many seconds without progress the cell's drain counts as stuck; None: only at
+        the drain's deadline.
+        """
         return None
 
     def stood(self, still_s: float, *, moved: bool) -> None:
-        """Learn from one silence in the drain: it lasted ``still_s`` seconds, and ended by progress (``moved``) or time-out."""
+        """Learn from one silence in the drain: it lasted ``still_s`` seconds, and ended by progress
+        (``moved``) or time-out.
+        """
 
     def load(self) -> Load:
         """Return the records and the target, all drawn from the seed."""
-        load = make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.unit)
+        load = make_load(
+            seed=self.seed,
+            salt=f"{self.scenario.id}/{self.semantic}",
+            count=self.records,
+            unit=self.settings.unit,
+        )
         pace = self.scenario.pace_ms
         return dataclasses.replace(load, jitter_ms=(pace, pace)) if pace else load
 
@@ -139,7 +158,9 @@ class Load:
         return {
             Select.TARGET: frozenset({self.target.id}),
             Select.NEXT: frozenset(r.id for r in self.records if r.position == at + 1),
-            Select.UNIT: frozenset(r.id for r in self.records if first <= r.position < first + self.unit),
+            Select.UNIT: frozenset(
+                r.id for r in self.records if first <= r.position < first + self.unit
+            ),
             Select.THROUGH_TARGET: frozenset(r.id for r in self.records if r.position <= at),
             Select.BEFORE_TARGET: frozenset(r.id for r in self.records if r.position < at),
         }
@@ -158,8 +179,8 @@ def middle_of(count: int) -> tuple[int, int]:
 def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
     """Draw a load: keys, filler sizes, jitter and the target all depend on the seed.
 
-    The target is in the middle third, and a record after its unit has the same key. So later records in the target's partition
-    show where a restarted consumer resumed.
+    The target is in the middle third, and a record after its unit has the same key. So later
+    records in the target's partition show where a restarted consumer resumed.
     """
     number = int.from_bytes(hashlib.sha256(f"{seed}/{salt}".encode()).digest()[:8], "big")
     dice = random.Random(number)
@@ -183,7 +204,9 @@ def expand(
     client: str = "kafka-python",
     runtime: str = "process",
 ) -> Iterator[Cell]:
-    """Yield a cell for each combination, including those to which the scenario does not apply (the expectation says why)."""
+    """Yield a cell for each combination, including those to which the scenario does not apply (the
+    expectation says why).
+    """
     wanted = tuple(semantics)
     for seed in seeds:
         for scenario in scenarios:

@@ -6,7 +6,9 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """The exit codes of the commands. If a run has broken and void cells, the command ends with BROKEN."""
+    """The exit codes of the commands. If a run has broken and void cells, the command ends with
+    BROKEN.
+    """
 
     KEPT = 0
     BROKEN = 1

@@ -1,18 +1,26 @@
-"""The errors that end a command or a cell, one for each place where the cause can be fixed: options, cell, machine."""
+"""The errors that end a command or a cell, one for each place where the cause can be fixed:
+options, cell, machine.
+"""
 
 from __future__ import annotations
 
 
 class UsageError(Exception):
-    """The user asked for something impossible. The message, one line, says why, and what is possible."""
+    """The user asked for something impossible. The message, one line, says why, and what is
+    possible.
+    """
 
 
 class CellFailure(Exception):  # noqa: N818 - like the word below
-    """A cell proves nothing, for a reason that the user can fix. The message, one line, says which and how."""
+    """A cell proves nothing, for a reason that the user can fix. The message, one line, says which
+    and how.
+    """
 
 
 class EnvironmentFailure(Exception):  # noqa: N818 - the word of the exit-code table
-    """The machine lacks something, or something outside the cells broke. The message says what, and what to do."""
+    """The machine lacks something, or something outside the cells broke. The message says what, and
+    what to do.
+    """
 
 
 def why_damaged(error: Exception) -> str:
@@ -27,4 +35,8 @@ def why_damaged(error: Exception) -> str:
         return f"it is not UTF-8 from byte {error.start} on"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return "it does not have the expected form" if isinstance(error, TypeError | AttributeError) else str(error)
+    return (
+        "it does not have the expected form"
+        if isinstance(error, TypeError | AttributeError)
+        else str(error)
+    )

@@ -2,13 +2,16 @@
 
 One line is one event::
 
-    {"line": <its number>, "t": <monotonic ns>, "w": <wall ns>, "cell": "...", "by": "<writer>", "event": "<kind>", ...}
+    {"line": <its number>, "t": <monotonic ns>, "w": <wall ns>, "cell": "...", "by": "<writer>",
+        "event": "<kind>", ...}
 
-A writer numbers its lines from 1, so the reader notices if a line is missing in the middle (in lines without numbers it cannot).
-A writer appends one line, or all lines of one moment, by a single ``write(2)`` on an ``O_APPEND`` descriptor that it alone has.
-So a SIGKILL can only cut the *last* line of a file. If the writer is a program that may be killed, the reader expects a cut last
-line and drops it. Nobody kills the runner or the wire, so their files end with a whole line. Any other damaged or missing line
-means that somebody changed the file, or that two writers shared it. The reader reports this as damage, which voids the cell.
+A writer numbers its lines from 1, so the reader notices if a line is missing in the middle (in
+lines without numbers it cannot). A writer appends one line, or all lines of one moment, by a single
+``write(2)`` on an ``O_APPEND`` descriptor that it alone has. So a SIGKILL can only cut the *last*
+line of a file. If the writer is a program that may be killed, the reader expects a cut last line
+and drops it. Nobody kills the runner or the wire, so their files end with a whole line. Any other
+damaged or missing line means that somebody changed the file, or that two writers shared it. The
+reader reports this as damage, which voids the cell.
 """
 
 from __future__ import annotations
@@ -33,12 +36,16 @@ HISTORY = "history"
 LOGS = "logs"
 """The folder, beside the history, of what the processes of the cell printed."""
 LASTING = frozenset({"runner", "wire"})
-"""Writers that live until a cell has ended. If a file of theirs ends inside a line, it was cut later, or the disk was full."""
+"""Writers that live until a cell has ended. If a file of theirs ends inside a line, it was cut
+later, or the disk was full.
+"""
 CLOSED = -1
 """The descriptor of a closed writer: a number that no open file can have."""
 
 Event: TypeAlias = dict[str, Any]
-"""One decoded history line. The kinds and their fields are listed in :mod:`harness.model.events`."""
+"""One decoded history line. The kinds and their fields are listed in
+:mod:`harness.model.events`.
+"""
 
 
 class HistoryError(Exception):
@@ -54,12 +61,16 @@ class HistoryWriter:
     """Appends events to one file. Safe to use from several threads of one process.
 
     Raises:
-        HistoryError: the file cannot be opened. The methods raise it if a line cannot be written whole, so that a full disk
-            never passes silently.
+        HistoryError: the file cannot be opened. The methods raise it if a line cannot be written
+            whole, so that a full disk never passes silently.
     """
 
-    def __init__(self, path: Path, *, cell: str, by: str, encode: Callable[[object], bytes] = in_plain_json) -> None:
-        """``encode`` turns a line into JSON. A fast encoder pays for a writer that writes a line for each record."""
+    def __init__(
+        self, path: Path, *, cell: str, by: str, encode: Callable[[object], bytes] = in_plain_json
+    ) -> None:
+        """``encode`` turns a line into JSON. A fast encoder pays for a writer that writes a line
+        for each record.
+        """
         self._encode = encode
         self.path = path
         self.cell = cell
@@ -89,9 +100,16 @@ class HistoryWriter:
         """
         with self._turn:
             number = self._lines
-            times = {"t": time.monotonic_ns(), "w": time.time_ns(), "cell": self.cell, "by": self.by}
-            lines = [self._encode({"line": line, **times, "event": event, **fields})
-                     for line, (event, fields) in enumerate(events, number + 1)]  # fmt: skip
+            times = {
+                "t": time.monotonic_ns(),
+                "w": time.time_ns(),
+                "cell": self.cell,
+                "by": self.by,
+            }
+            lines = [
+                self._encode({"line": line, **times, "event": event, **fields})
+                for line, (event, fields) in enumerate(events, number + 1)
+            ]
             if not lines:
                 return
             data = b"\n".join((*lines, b""))
@@ -102,7 +120,10 @@ class HistoryWriter:
                 raise HistoryError(msg) from error
             self._lines = number + len(lines)
         if written != len(data):
-            msg = f"cannot write the history {self.path}: only {written} of {len(data)} bytes fitted (disk full?)"
+            msg = (
+                f"cannot write the history {self.path}: only {written} of {len(data)} bytes "
+                "fitted (disk full?)"
+            )
             raise HistoryError(msg)
 
     def close(self) -> None:
@@ -114,7 +135,12 @@ class HistoryWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.close()
 
 
@@ -126,8 +152,9 @@ class History:
     cut_lines: tuple[str, ...] = field(default=())
     """Files of programs whose last line was cut by a crash (normal)."""
     damage: tuple[str, ...] = field(default=())
-    """``file:line`` of each line that is damaged, written twice, of another cell, or follows a gap; and of a cut last line of a
-    writer that nobody kills. None of these is normal."""
+    """``file:line`` of each line that is damaged, written twice, of another cell, or follows a gap;
+    and of a cut last line of a writer that nobody kills. None of these is normal.
+    """
 
     def of(self, *kinds: str) -> Iterator[Event]:
         """Return the events of the given kinds, in order of time."""
@@ -137,8 +164,8 @@ class History:
 def read_history(directory: Path, cell: str | None = None) -> History:
     """Read every ``*.jsonl`` below ``directory``.
 
-    A line that stands there twice (a copied file: no two writes share a time) counts once. A line of another cell than ``cell``
-    does not count. Both are damage.
+    A line that stands there twice (a copied file: no two writes share a time) counts once. A line
+    of another cell than ``cell`` does not count. Both are damage.
 
     Raises:
         HistoryError: there is no history in the folder.
@@ -151,7 +178,9 @@ def read_history(directory: Path, cell: str | None = None) -> History:
 
 
 def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -> History:
-    """Return the history in ``files``, each (name, content), ordered by path. ``cell``: the cell's id; ``None``: any cell."""
+    """Return the history in ``files``, each (name, content), ordered by path. ``cell``: the cell's
+    id; ``None``: any cell.
+    """
     lines = Lines(cell)
     events: list[Event] = []
     cut: list[str] = []
@@ -159,7 +188,9 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
         at = Mark(name)
         *whole, last = content.split(b"\n")
         events += lines.events(whole, at)
-        if last and _decoded(last) is None:  # no newline behind it: the writer was killed inside this line
+        if (
+            last and _decoded(last) is None
+        ):  # no newline behind it: the writer was killed inside this line
             cut.append(name)
         elif last:
             events += lines.events([last], at)
@@ -171,7 +202,9 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
 
 @dataclass(slots=True)
 class Mark:
-    """How far a file has been read: how many lines, and the number in the last of them (null: unknown)."""
+    """How far a file has been read: how many lines, and the number in the last of them (null:
+    unknown).
+    """
 
     name: str
     lines: int = 0
@@ -179,7 +212,8 @@ class Mark:
 
 
 class Lines:
-    """Tells events from damage in the lines of the files of one folder, also while these files grow.
+    """Tells events from damage in the lines of the files of one folder, also while these files
+    grow.
 
     ``cell``: the cell of which all lines must be (``None``: any cell).
     """
@@ -191,7 +225,9 @@ class Lines:
         self._known: set[bytes] = set()
 
     def events(self, lines: Iterable[bytes], at: Mark) -> Iterator[Event]:
-        """Yield the events in ``lines``, the next whole lines of a file, and move its mark ``at`` behind them."""
+        """Yield the events in ``lines``, the next whole lines of a file, and move its mark ``at``
+        behind them.
+        """
         for line in lines:
             at.lines += 1
             if line and (event := self._event(line, at)) is not None:
@@ -208,7 +244,10 @@ class Lines:
             return None
         self._known.add(line)
         told: int = event.get("line", 1)
-        if at.told is not None and told not in (1, at.told + 1):  # 1: another writer goes on in this file
+        if at.told is not None and told not in (
+            1,
+            at.told + 1,
+        ):  # 1: another writer goes on in this file
             self.damage.append(f"{at.name}:{at.lines} (lines before it are missing)")
         at.told = told
         if self._cell is not None and event.get("cell") != self._cell:
@@ -234,7 +273,9 @@ def _decoded(line: bytes) -> Event | None:
 
 
 def _loaded(line: bytes) -> object:
-    """Read a line that is not written as we write them: blanks in front, another encoding, or damage (then nothing)."""
+    """Read a line that is not written as we write them: blanks in front, another encoding, or
+    damage (then nothing).
+    """
     try:
         return json.loads(line)
     except ValueError:
@@ -244,4 +285,8 @@ def _loaded(line: bytes) -> object:
 def _is_event(value: object) -> bool:
     if not isinstance(value, dict):
         return False
-    return type(value.get("t")) is int and isinstance(value.get("event"), str) and type(value.get("line", 1)) is int
+    return (
+        type(value.get("t")) is int
+        and isinstance(value.get("event"), str)
+        and type(value.get("line", 1)) is int
+    )

@@ -1,4 +1,6 @@
-"""Where a foreign record carries its id: how wire, log and sink recognise a record that is not in lostack's format."""
+"""Where a foreign record carries its id: how wire, log and sink recognise a record that is not in
+lostack's format.
+"""
 
 from __future__ import annotations
 
@@ -25,22 +27,29 @@ class IdentityError(ValueError):
 
 
 class UnreadValueError(CellFailure):
-    """A value cannot be read now, so its record's id is unknown. The message, one line, says why."""
+    """A value cannot be read now, so its record's id is unknown. The message, one
+    line, says why.
+    """
 
 
 READERS: dict[str, Callable[[ValueSchema], Callable[[bytes], str | None]]] = {}
-"""By the kind of schema: a function that makes the reader of such values. :mod:`harness.values` fills it."""
+"""By the kind of schema: a function that makes the reader of such values. :mod:`harness.values`
+fills it.
+"""
 WHY_UNREAD: dict[str, Callable[[ValueSchema, bytes], str | None]] = {}
-"""By the kind of schema: a function that says why a value cannot be read. Not every kind has one."""
+"""By the kind of schema: a function that says why a value cannot be read. Not every
+kind has one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSchema:
     """The schema of values that are not plain text.
 
-    ``kind``: ``avro``, ``protobuf`` or ``registry``. ``text``: the schema itself; of a registry, its URL. ``message``: the full
-    name of the message type, if the schema has several. ``cell``: the cell that asks the registry; in another cell the same ids
-    may mean other schemas. ``username``: the user who logs in to the registry. ``password_from``: where
+    ``kind``: ``avro``, ``protobuf`` or ``registry``. ``text``: the schema itself; of a registry,
+    its URL. ``message``: the full name of the message type, if the schema has several. ``cell``:
+    the cell that asks the registry; in another cell the same ids may mean other schemas.
+    ``username``: the user who logs in to the registry. ``password_from``: where
     :func:`harness.values.secret.read_secret` finds the password.
     """
 
@@ -57,25 +66,43 @@ class Identity:
     """Where a record's id is found."""
 
     pattern: str = r"[\s\S]+"
-    """A regular expression. The id is what its group matches; without a group, what all of it matches."""
+    """A regular expression. The id is what its group matches; without a group, what all of it
+    matches.
+    """
     where: str = ANYWHERE
-    """``anywhere`` (in the value, else in the key, else in a header), ``value``, ``key`` or ``header:NAME``."""
+    """``anywhere`` (in the value, else in the key, else in a header), ``value``, ``key`` or
+    ``header:NAME``.
+    """
     json: str = ""
     """A dotted path into a JSON text. ``pattern`` is then applied to what stands there."""
     schema: ValueSchema | None = None
-    """The schema of values that are not plain text, or the registry that has it. Such values are first turned into JSON."""
+    """The schema of values that are not plain text, or the registry that has it. Such values are
+    first turned into JSON.
+    """
 
     def __post_init__(self) -> None:
         if self.where not in (ANYWHERE, "value", "key") and not self.where.startswith(HEADER):
-            raise IdentityError(f"an id cannot be in {self.where!r}: it is in anywhere, value, key or header:NAME")
+            raise IdentityError(
+                f"an id cannot be in {self.where!r}: it is in anywhere, value, key or header:NAME"
+            )
         try:
             compiled = _compiled(self.pattern)
         except re.error as error:
-            raise IdentityError(f"id: pattern: {self.pattern!r} is no regular expression: {error}") from error
+            raise IdentityError(
+                f"id: pattern: {self.pattern!r} is no regular expression: {error}"
+            ) from error
         if compiled.groups > 1:
-            raise IdentityError(f"{self.pattern!r} has {compiled.groups} groups: the id is the first one; make the others (?:…)")
+            raise IdentityError(
+                f"{self.pattern!r} has {compiled.groups} groups: the id is the first one; make "
+                "the others (?:…)"
+            )
 
-    def find(self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()) -> str | None:
+    def find(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> str | None:
         """Return the id of a record in a log, or ``None`` if it carries none.
 
         Raises:
@@ -85,10 +112,17 @@ class Identity:
         return next((found for text in texts if (found := self.in_text(text)) is not None), None)
 
     def find_every(
-        self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> tuple[str, ...]:
-        """Return every id of a record in a log: all ids in the text (value, key or header) in which :meth:`find` finds one."""
-        return next((found for text in self._places(key, value, headers) if (found := self.every(text))), ())
+        """Return every id of a record in a log: all ids in the text (value, key or header) in which
+        :meth:`find` finds one.
+        """
+        return next(
+            (found for text in self._places(key, value, headers) if (found := self.every(text))), ()
+        )
 
     def _places(
         self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]
@@ -98,18 +132,26 @@ class Identity:
             yield self._of_value(value)
         if self.where in (ANYWHERE, "key"):
             yield _text(key)
-        yield from (_text(data) for name, data in headers if self.where in (ANYWHERE, HEADER + name))
+        yield from (
+            _text(data) for name, data in headers if self.where in (ANYWHERE, HEADER + name)
+        )
 
     def _of_value(self, value: bytes | None) -> str | None:
-        """Return a value as text. With a schema: as JSON, or ``None`` if the value does not have that schema."""
+        """Return a value as text. With a schema: as JSON, or ``None`` if the value does not have
+        that schema.
+        """
         if self.schema is None or value is None:
             return _text(value)
         return _reader(self.schema)(bytes(value))
 
     def why_unread(self, value: bytes | None) -> str | None:
-        """Say why a value cannot be read with the schema whose id it contains, or return ``None``."""
+        """Say why a value cannot be read with the schema whose id it contains, or
+        return ``None``.
+        """
         told = WHY_UNREAD.get(self.schema.kind) if self.schema else None
-        return told(self.schema, bytes(value)) if told and self.schema and value is not None else None
+        return (
+            told(self.schema, bytes(value)) if told and self.schema and value is not None else None
+        )
 
     def check_schema(self) -> None:
         """Raise an error of the schema's reader if the schema itself is wrong."""
@@ -134,7 +176,11 @@ class Identity:
         ('k-1', 'k-2')
         """
         at = _at_path(text, self.json) if self.json and text is not None else text
-        found = [] if at is None else [match.group(match.re.groups) for match in _compiled(self.pattern).finditer(at)]
+        found = (
+            []
+            if at is None
+            else [match.group(match.re.groups) for match in _compiled(self.pattern).finditer(at)]
+        )
         return tuple(dict.fromkeys(each for each in found if each is not None))
 
     def to_json(self) -> dict[str, Any]:

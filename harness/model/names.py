@@ -6,7 +6,9 @@ from typing import ClassVar, Self
 
 
 class Name(str):
-    """A name. Equal names of a class are one object, so they can be compared by ``is``, like members of an enum."""
+    """A name. Equal names of a class are one object, so they can be compared by ``is``, like
+    members of an enum.
+    """
 
     __slots__ = ()
     _known: ClassVar[dict[type, dict[str, Name]]] = {}

@@ -12,12 +12,17 @@ _OF_A_CLUSTER: Final = frozenset({"leader", "follower", "controller", "coordinat
 
 
 def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of ``cell.json`` with proofs by name. Up to version 2 the evidence had a field for each proof."""
+    """Return the content of ``cell.json`` with proofs by name. Up to version 2 the evidence had a
+    field for each proof.
+    """
     if "proofs" in data:
         return data
     evidence = dict(data["evidence"])
     network, engine = evidence.pop("network", None), evidence.pop("engine", ())
-    restarted, fields = evidence.pop("restarted", 0), {name: evidence.pop(name, False) for name in _FLAGS}
+    restarted, fields = (
+        evidence.pop("restarted", 0),
+        {name: evidence.pop(name, False) for name in _FLAGS},
+    )
     proofs: dict[str, dict[str, Any]] = {}
     if network is not None:
         proofs["network-bad"] = network
@@ -29,7 +34,15 @@ def plan_of_before(data: dict[str, Any]) -> dict[str, Any]:
         proofs["part-had"] = {}
     if evidence.get("forgotten"):
         proofs["forgot"] = {}
-    return data | {"evidence": evidence, "proofs": proofs | {_FLAGS[name]: {} for name, told in fields.items() if told}}
+    return data | {
+        "evidence": evidence,
+        "proofs": proofs | {_FLAGS[name]: {} for name, told in fields.items() if told},
+    }
 
 
-_FLAGS: Final = {"moved": "leader-moved", "elected": "preferred-elected", "grown": "grown", "input_ended": "input-ended"}
+_FLAGS: Final = {
+    "moved": "leader-moved",
+    "elected": "preferred-elected",
+    "grown": "grown",
+    "input_ended": "input-ended",
+}

@@ -1,4 +1,6 @@
-"""The pipeline that a scenario runs on: of one system, with the settings that implement each semantic there."""
+"""The pipeline that a scenario runs on: of one system, with the settings that implement each
+semantic there.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ class SettingsError(ValueError):
 
 
 class Settings(Protocol):
-    """The settings that implement a semantic on one system: a dataclass. The core knows nothing else of it."""
+    """The settings that implement a semantic on one system: a dataclass. The core knows nothing
+    else of it.
+    """
 
     @property
     def unit(self) -> int:
@@ -27,10 +31,14 @@ class Settings(Protocol):
         """After how many seconds the producer gives up sending a record."""
 
     def logs(self, pipeline: Pipeline) -> Mapping[str, int]:
-        """Return how many partitions each log has that the observer reads at the end, by its hop. Queues are left out."""
+        """Return how many partitions each log has that the observer reads at the end, by its hop.
+        Queues are left out.
+        """
 
     def check(self, pipeline: Pipeline, *, clustered: bool) -> None:
-        """Raise SettingsError if these settings are not possible on a pipeline, or without a cluster."""
+        """Raise SettingsError if these settings are not possible on a pipeline, or without a
+        cluster.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
-"""Where copies are: the place of a copy, what a stored copy waits for, and why a broker removes a copy.
+"""Where copies are: the place of a copy, what a stored copy waits for, and why a broker removes a
+copy.
 
-A *place* is the broker's own name for one copy, as a text. Only the broker's observer interprets it. In a log it is partition,
-leader epoch and offset; in a queue the broker's message number, or the message's position in the journal. It is never a message
-id that a program has made: if the program sends the record again, the second copy has the same message id, but another place.
+A *place* is the broker's own name for one copy, as a text. Only the broker's observer interprets
+it. In a log it is partition, leader epoch and offset; in a queue the broker's message number, or
+the message's position in the journal. It is never a message id that a program has made: if the
+program sends the record again, the second copy has the same message id, but another place.
 
 When the system is at rest, its observer decides what each copy *waits* for.
 """
@@ -19,8 +21,12 @@ if TYPE_CHECKING:
 
 NOWHERE: Final = -1
 """Stands for a missing offset or epoch."""
-LOG_NUMBERS: Final = dict.fromkeys(("partition", "epoch", "offset", "stable", "start", "end", "last_data"), int)
-"""The fields that give positions in a log, each an ``int``. No counting rule reads them; whoever does may rely on the type."""
+LOG_NUMBERS: Final = dict.fromkeys(
+    ("partition", "epoch", "offset", "stable", "start", "end", "last_data"), int
+)
+"""The fields that give positions in a log, each an ``int``. No counting rule reads them; whoever
+does may rely on the type.
+"""
 
 
 class Waiting(StrEnum):
@@ -79,19 +85,29 @@ def log_fields(partition: int, epoch: int, offset: int) -> dict[str, Any]:
     >>> log_fields(2, 0, 17)
     {'place': '2:0:17', 'partition': 2, 'epoch': 0, 'offset': 17}
     """
-    return {"place": in_log(partition, epoch, offset), "partition": partition, "epoch": epoch, "offset": offset}
+    return {
+        "place": in_log(partition, epoch, offset),
+        "partition": partition,
+        "epoch": epoch,
+        "offset": offset,
+    }
 
 
 def of_log(event: Event) -> bool:
-    """Say whether an event is about a position in a log. Events about a queue or a source name no partition."""
+    """Say whether an event is about a position in a log. Events about a queue or a source name no
+    partition.
+    """
     return event.get("partition") is not None
 
 
-def waits_in_log(*, visible: bool, offset: int, stable: int | None, saved: int | None) -> Waiting | None:
+def waits_in_log(
+    *, visible: bool, offset: int, stable: int | None, saved: int | None
+) -> Waiting | None:
     """Return what a copy in a log waits for; ``None``: nothing.
 
-    ``visible``: a reader of committed records sees the copy. ``stable``: the last stable offset of its log, ``None`` if unknown.
-    ``saved``: the position saved by the log's reader, -1 if the reader has saved none; ``None`` if the log has no reader.
+    ``visible``: a reader of committed records sees the copy. ``stable``: the last stable offset of
+    its log, ``None`` if unknown. ``saved``: the position saved by the log's reader, -1 if the
+    reader has saved none; ``None`` if the log has no reader.
 
     >>> waits_in_log(visible=True, offset=7, stable=9, saved=7)
     <Waiting.READY: 'ready'>
@@ -107,11 +123,15 @@ def waits_in_log(*, visible: bool, offset: int, stable: int | None, saved: int |
 def placed(events: Iterable[Event]) -> list[Event]:
     """Return events of any version in today's form.
 
-    Earlier histories have ``deleted`` instead of ``removed``, and no places. They are all about logs, so a copy's place follows
-    from its offset, and what the copy waits for follows from the last stable offset and the saved position. They also have the
-    prefix ``queue://`` in the names of Classic's queues, as AMQP clients write them; the broker's own names have none.
+    Earlier histories have ``deleted`` instead of ``removed``, and no places. They are all about
+    logs, so a copy's place follows from its offset, and what the copy waits for follows from the
+    last stable offset and the saved position. They also have the prefix ``queue://`` in the names
+    of Classic's queues, as AMQP clients write them; the broker's own names have none.
     """
-    events = [e | {"topic": e["topic"][len(_QUEUE) :]} if str(e.get("topic")).startswith(_QUEUE) else e for e in events]
+    events = [
+        e | {"topic": e["topic"][len(_QUEUE) :]} if str(e.get("topic")).startswith(_QUEUE) else e
+        for e in events
+    ]
     if all("place" in event for event in events if event["event"] in _PLACED):
         return events
     stable, saved = {}, {}
@@ -131,7 +151,10 @@ def placed(events: Iterable[Event]) -> list[Event]:
             return event | {"place": place}
         read = saved.get(event.get("partition"), NOWHERE) if event.get("hop") == "topic" else None
         waiting = waits_in_log(
-            visible=bool(event.get("visible")), offset=event.get("offset", NOWHERE), stable=stable.get(_log_of(event)), saved=read
+            visible=bool(event.get("visible")),
+            offset=event.get("offset", NOWHERE),
+            stable=stable.get(_log_of(event)),
+            saved=read,
         )
         return event | {"place": place, "waiting": None if waiting is None else str(waiting)}
 

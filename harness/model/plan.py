@@ -1,8 +1,9 @@
-"""The plan: what the judge must know of a cell. Saved as ``cell.json`` beside the history, so a run can be judged again.
+"""The plan: what the judge must know of a cell. Saved as ``cell.json`` beside the history, so a run
+can be judged again.
 
-A plan is sealed: a checksum over its content stands in it, and in the history's first line. If somebody changes the plan after
-the run, by an editor or by mistake, the judge gives no verdict. (A seal is not a signature: it does not stop somebody who
-computes it anew in both places.)
+A plan is sealed: a checksum over its content stands in it, and in the history's first line. If
+somebody changes the plan after the run, by an editor or by mistake, the judge gives no verdict. (A
+seal is not a signature: it does not stop somebody who computes it anew in both places.)
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.failures import why_damaged
 from harness.model.older import plan_of_before
-from harness.model.prediction import SELECTS, AtLeast, AtMost, Exactly, Permitted, Prediction, Select, Some, Zero
+from harness.model.prediction import (
+    SELECTS,
+    AtLeast,
+    AtMost,
+    Exactly,
+    Permitted,
+    Prediction,
+    Select,
+    Some,
+    Zero,
+)
 from harness.model.scenario import Evidence, Predicted, RefusedByClient, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 
@@ -29,11 +40,13 @@ PLAN_FILE = "cell.json"
 SCHEMA = 3
 """Version of ``cell.json``; a file without a version is of version 1.
 
-Since version 2 it is sealed, and has the number of partitions of each log. Since version 3 it lists by name the proofs that its
-fault must show.
+Since version 2 it is sealed, and has the number of partitions of each log. Since version 3 it lists
+by name the proofs that its fault must show.
 """
 SEALED = 2
-"""The first version with a seal. Histories since then also have all lines that the cross-checks need."""
+"""The first version with a seal. Histories since then also have all lines that the cross-checks
+need.
+"""
 SEAL = "seal"
 FORBIDDEN = "forbidden"
 """The prediction that is shown if the scenario predicts no count, but the semantic forbids any."""
@@ -44,10 +57,14 @@ class PlanError(Exception):
 
 
 class EditedPlanError(PlanError):
-    """A plan was changed after it was sealed. ``plan``: the changed plan, to be shown; the judge must not use it."""
+    """A plan was changed after it was sealed. ``plan``: the changed plan, to be shown; the judge
+    must not use it.
+    """
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(f"{PLAN_FILE} was changed after the cell began: its seal does not match its content")
+        super().__init__(
+            f"{PLAN_FILE} was changed after the cell began: its seal does not match its content"
+        )
         self.plan = plan
 
 
@@ -79,26 +96,36 @@ class Plan:
     because: str
     settings: dict[str, Any]
     proofs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The fields of each :class:`~harness.judge.proof.Proof` that the fault declares, by its name."""
+    """The fields of each :class:`~harness.judge.proof.Proof` that the fault declares,
+    by its name.
+    """
     stops: str | None = None
     left: Prediction = field(default_factory=Zero)
     also: tuple[Anomaly, ...] = ()
     pace_ms: int = 0
     logs: dict[str, int] = field(default_factory=dict)
-    """How many partitions each log has that the observer reads at the end, by its :class:`~harness.model.states.Hop`."""
+    """How many partitions each log has that the observer reads at the end, by its
+    :class:`~harness.model.states.Hop`.
+    """
     dead_letters: bool = False
-    """Whether dead letters are a part of the pipeline. If so, records that were set aside are not lost."""
+    """Whether dead letters are a part of the pipeline. If so, records that were set aside are not
+    lost.
+    """
     ordered: bool = False
-    """Whether the pipeline claims to record the records of a key in their order. If so, *reordered* breaks a promise."""
+    """Whether the pipeline claims to record the records of a key in their order. If so, *reordered*
+    breaks a promise.
+    """
     schema: int = SCHEMA
     read_seal: str | None = field(default=None, compare=False)
-    """The seal in the file that the plan was read from. A later lostack, whose plans have more fields, compares by it."""
+    """The seal in the file that the plan was read from. A later lostack, whose plans have more
+    fields, compares by it.
+    """
 
     def predicted(self, what: Anomaly) -> str:
         """Return in a few words the prediction for ``what``, lost or duplicated.
 
-        If the scenario permits any count but the semantic forbids it, that is ``forbidden``. Of users' own pipelines lostack
-        predicts nothing else.
+        If the scenario permits any count but the semantic forbids it, that is ``forbidden``. Of
+        users' own pipelines lostack predicts nothing else.
         """
         prediction = self.lost if what is Anomaly.LOST else self.duplicated
         open_ = isinstance(prediction, Permitted) and not self.control
@@ -116,9 +143,11 @@ class Plan:
 
     @property
     def forgets(self) -> bool:
-        """Whether the fault, or the settings, may remove copies from a log that somebody has read already.
+        """Whether the fault, or the settings, may remove copies from a log that somebody has read
+        already.
 
-        A power loss removes unflushed copies, a lost volume all, and an unclean leader those that it does not have.
+        A power loss removes unflushed copies, a lost volume all, and an unclean leader those that
+        it does not have.
         """
         topic = self.settings.get("topic")
         unclean = isinstance(topic, dict) and topic.get("unclean") is True
@@ -126,7 +155,9 @@ class Plan:
 
     @property
     def seal(self) -> str | None:
-        """The checksum over the plan's content, which does not depend on layout; ``None`` for a version without a seal."""
+        """The checksum over the plan's content, which does not depend on layout; ``None`` for a
+        version without a seal.
+        """
         return self.read_seal or (seal_of(self._plain()) if self.sealed else None)
 
     def to_json(self) -> str:
@@ -156,7 +187,10 @@ class Plan:
         data = json.loads(text)
         schema = data.setdefault("schema", 1)
         if schema > SCHEMA:
-            raise PlanError(f"written by a newer lostack (schema {schema}, this one reads up to {SCHEMA}); upgrade to read it")
+            raise PlanError(
+                f"written by a newer lostack (schema {schema}, this one reads up to {SCHEMA}); "
+                "upgrade to read it"
+            )
         seal = data.pop(SEAL, None)
         plan = Plan._from_plain(data)
         if seal != (seal_of(data) if plan.sealed else None):
@@ -167,21 +201,27 @@ class Plan:
     def _from_plain(data: dict[str, Any]) -> Plan:
         data = plan_of_before(data)
         evidence = data["evidence"]
-        return Plan(**data | {
-            "semantic": Semantic(data["semantic"]),
-            "select": {Select(name): frozenset(ids) for name, ids in data["select"].items()},
-            "lost": _prediction_from_json(data["lost"]),
-            "duplicated": _prediction_from_json(data["duplicated"]),
-            "left": _prediction_from_json(data["left"]) if "left" in data else Zero(),
-            "sign": data["sign"] or None,
-            "also": tuple(Anomaly(each) for each in data.get("also", ())),
-            "evidence": Evidence(**evidence | {
-                "killed": tuple(Role(role) for role in evidence["killed"]),
-                "paused": tuple(Role(role) for role in evidence["paused"]),
-                "ended": tuple(Role(role) for role in evidence.get("ended", ())),
-                "told": tuple(Role(role) for role in evidence.get("told", ())),
-            }),
-        })  # fmt: skip
+        return Plan(
+            **data
+            | {
+                "semantic": Semantic(data["semantic"]),
+                "select": {Select(name): frozenset(ids) for name, ids in data["select"].items()},
+                "lost": _prediction_from_json(data["lost"]),
+                "duplicated": _prediction_from_json(data["duplicated"]),
+                "left": _prediction_from_json(data["left"]) if "left" in data else Zero(),
+                "sign": data["sign"] or None,
+                "also": tuple(Anomaly(each) for each in data.get("also", ())),
+                "evidence": Evidence(
+                    **evidence
+                    | {
+                        "killed": tuple(Role(role) for role in evidence["killed"]),
+                        "paused": tuple(Role(role) for role in evidence["paused"]),
+                        "ended": tuple(Role(role) for role in evidence.get("ended", ())),
+                        "told": tuple(Role(role) for role in evidence.get("told", ())),
+                    }
+                ),
+            }
+        )
 
     @staticmethod
     def load(directory: Path) -> Plan:
@@ -201,34 +241,47 @@ class Plan:
         except OSError as error:
             raise PlanError(f"cannot read {file}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise PlanError(f"{file} is not a plan that this version of lostack can read: {why_damaged(error)}") from error
+            raise PlanError(
+                f"{file} is not a plan that this version of lostack can read: {why_damaged(error)}"
+            ) from error
 
 
 def seal_of(plain: Mapping[str, Any]) -> str:
-    """Return the checksum over a plan's content. Neither the order nor the layout of its fields matters.
+    """Return the checksum over a plan's content. Neither the order nor the layout of its fields
+    matters.
 
     >>> seal_of({"a": [1], "b": 2}) == seal_of({"b": 2, "a": (1,)}) != seal_of({"a": [1], "b": 3})
     True
     """
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def sealed_anew(text: str) -> str:
     """Return a plan's text with a new seal over its content; unchanged if its version has no seal.
 
-    For a copy of a plan in which folders have other names: the copy must be as valid as the plan was.
+    For a copy of a plan in which folders have other names: the copy must be as valid as the plan
+    was.
     """
     data = json.loads(text)
     if data.get("schema", 1) < SEALED:
         return text
-    return json.dumps(data | {SEAL: seal_of({name: value for name, value in data.items() if name != SEAL})}, indent=1)
+    return json.dumps(
+        data | {SEAL: seal_of({name: value for name, value in data.items() if name != SEAL})},
+        indent=1,
+    )
 
 
-_PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Zero, Exactly, AtLeast, AtMost, Some, Permitted)}
+_PREDICTIONS: dict[str, type[Prediction]] = {
+    kind.__name__: kind for kind in (Zero, Exactly, AtLeast, AtMost, Some, Permitted)
+}
 
 
 def _prediction_to_json(prediction: Prediction) -> dict[str, Any]:
-    words = {name: value for name, value in dataclasses.asdict(prediction).items() if value is not None}
+    words = {
+        name: value for name, value in dataclasses.asdict(prediction).items() if value is not None
+    }
     return {"kind": type(prediction).__name__, **words}
 
 

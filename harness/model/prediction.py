@@ -1,4 +1,6 @@
-"""What theory predicts for one column (lost, duplicated) of one cell, and whether a count agrees."""
+"""What theory predicts for one column (lost, duplicated) of one cell, and whether a
+count agrees.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Select(Name):
-    """A set of records, named relative to the target record of the fault. An engine can add selections of its own."""
+    """A set of records, named relative to the target record of the fault. An engine can add
+    selections of its own.
+    """
 
     __slots__ = ()
     TARGET: ClassVar[Select]
@@ -65,7 +69,9 @@ class Zero:
         """Say whether a count of zero means that the fault had no effect."""
         return False
 
-    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+    def contradiction(
+        self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
+    ) -> str | None:  # noqa: ARG002
         """Say how the records seen contradict the prediction, or ``None``."""
         return f"predicted 0, saw {len(seen)} ({examples(seen)})" if seen else None
 
@@ -84,7 +90,9 @@ class Exactly:
         """Say whether a count of zero means that the fault had no effect."""
         return True
 
-    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+    def contradiction(
+        self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
+    ) -> str | None:
         """Say how the records seen contradict the prediction, or ``None``."""
         want = resolve[self.select]
         if seen == want:
@@ -94,7 +102,9 @@ class Exactly:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """Theory predicts these records, and permits more: only those of ``most``, or any if ``most`` is null."""
+    """Theory predicts these records, and permits more: only those of ``most``, or any if ``most``
+    is null.
+    """
 
     select: Select = Select.TARGET
     most: Select | None = None
@@ -107,7 +117,9 @@ class AtLeast:
         """Say whether a count of zero means that the fault had no effect."""
         return True
 
-    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+    def contradiction(
+        self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
+    ) -> str | None:
         """Say how the records seen contradict the prediction, or ``None``."""
         want = resolve[self.select]
         if want - seen:
@@ -117,7 +129,9 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Theory predicts at least ``count`` records, but not which: only those of ``most``, or any if ``most`` is null."""
+    """Theory predicts at least ``count`` records, but not which: only those of ``most``, or any if
+    ``most`` is null.
+    """
 
     count: int = 1
     most: Select | None = None
@@ -130,7 +144,9 @@ class Some:
         """Say whether a count of zero means that the fault had no effect."""
         return True
 
-    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+    def contradiction(
+        self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
+    ) -> str | None:
         """Say how the records seen contradict the prediction, or ``None``."""
         if len(seen) < self.count:
             return f"predicted at least {self.count}, saw {len(seen)}"
@@ -151,10 +167,19 @@ class AtMost:
         """Say whether a count of zero means that the fault had no effect."""
         return False
 
-    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+    def contradiction(
+        self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
+    ) -> str | None:
         """Say how the records seen contradict the prediction, or ``None``."""
         others = seen - resolve[self.select]
-        return f"predicted at most {self.select} ({examples(resolve[self.select])}), saw {examples(seen)}" if others else None
+        return (
+            (
+                f"predicted at most {self.select} ({examples(resolve[self.select])}), saw "
+                f"{examples(seen)}"
+            )
+            if others
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +194,9 @@ class Permitted:
         """Say whether a count of zero means that the fault had no effect."""
         return False
 
-    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+    def contradiction(
+        self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
+    ) -> str | None:  # noqa: ARG002
         """Say how the records seen contradict the prediction, or ``None``."""
         return None
 
@@ -178,10 +205,16 @@ def _bound(most: Select | None) -> str:
     return "" if most is None else f", besides at most {most}"
 
 
-def _beyond(seen: AbstractSet[str], most: Select | None, resolve: dict[Select, frozenset[str]]) -> str | None:
+def _beyond(
+    seen: AbstractSet[str], most: Select | None, resolve: dict[Select, frozenset[str]]
+) -> str | None:
     """Say which of the records seen no bound allows."""
     others = seen - resolve[most] if most is not None else frozenset()
-    return f"predicted besides at most {most} ({examples(resolve[most])}), saw {examples(others)}" if most and others else None
+    return (
+        f"predicted besides at most {most} ({examples(resolve[most])}), saw {examples(others)}"
+        if most and others
+        else None
+    )
 
 
 SELECTS: Final = ("select", "most")

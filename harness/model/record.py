@@ -4,8 +4,9 @@ A payload is one ASCII line, then filler::
 
     lostack <cell key> <record id> <position> <crc32 of everything but this word, hex>\n<filler>
 
-The cell key tells apart the records of two cells on one broker. The position is the record's place in its source (from 1). The
-checksum covers header and filler, so a payload that is damaged, truncated or mixed up is recognised: it is a phantom.
+The cell key tells apart the records of two cells on one broker. The position is the record's place
+in its source (from 1). The checksum covers header and filler, so a payload that is damaged,
+truncated or mixed up is recognised: it is a phantom.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ _BEGINS = _MAGIC + b" "
 _WORDS = 5
 """How many words the first line has."""
 ATTEMPT_HEADER = "lostack-attempt"
-"""Message header that names the attempt which produced a copy: ``<incarnation>.<transaction>.<attempt>``."""
+"""Message header that names the attempt which produced a copy:
+``<incarnation>.<transaction>.<attempt>``.
+"""
 ORIGIN_HEADER = "lostack-origin"
-"""Message header of a transformed copy that names the log copy it was made from: ``<partition>.<epoch>.<offset>``."""
+"""Message header of a transformed copy that names the log copy it was made from:
+``<partition>.<epoch>.<offset>``.
+"""
 
 _ALPHABET = string.ascii_lowercase + string.digits
 
@@ -82,7 +87,9 @@ def decode(value: bytes | None) -> Payload | None:
 
 
 def decode_id(value: bytes | None) -> str | None:
-    """Return the record id in a payload, intact or not; ``None`` if it is not in lostack's format. Checks no checksum."""
+    """Return the record id in a payload, intact or not; ``None`` if it is not in lostack's format.
+    Checks no checksum.
+    """
     if not value or not value.startswith(_BEGINS):
         return None
     words = value.partition(b"\n")[0].split(b" ")
@@ -91,8 +98,11 @@ def decode_id(value: bytes | None) -> str | None:
     return words[2].decode("ascii", "replace")
 
 
-def make_records(count: int, *, keys: int, filler_bytes: tuple[int, int], seed: int) -> tuple[Record, ...]:
-    """Make the records of a source: keys and filler sizes are drawn from the seed, positions count from 1.
+def make_records(
+    count: int, *, keys: int, filler_bytes: tuple[int, int], seed: int
+) -> tuple[Record, ...]:
+    """Make the records of a source: keys and filler sizes are drawn from the seed, positions count
+    from 1.
 
     >>> [record.id for record in make_records(3, keys=1, filler_bytes=(0, 4), seed=7)]
     ['k0-1', 'k0-2', 'k0-3']
@@ -102,5 +112,7 @@ def make_records(count: int, *, keys: int, filler_bytes: tuple[int, int], seed: 
     for position in range(1, count + 1):
         key = f"k{dice.randrange(keys)}"
         size = dice.randint(*filler_bytes)
-        records.append(Record(f"{key}-{position}", key, position, "".join(dice.choices(_ALPHABET, k=size))))
+        records.append(
+            Record(f"{key}-{position}", key, position, "".join(dice.choices(_ALPHABET, k=size)))
+        )
     return tuple(records)

@@ -1,4 +1,6 @@
-"""The scenario: which fault strikes where, and what theory predicts for each semantic. Declarations only."""
+"""The scenario: which fault strikes where, and what theory predicts for each semantic. Declarations
+only.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ T = TypeVar("T")
 
 
 class Role(Name):
-    """What a node does. An engine with other kinds of nodes adds roles of its own: ``Role("task-manager")``."""
+    """What a node does. An engine with other kinds of nodes adds roles of its own:
+    ``Role("task-manager")``.
+    """
 
     __slots__ = ()
     PRODUCER: ClassVar[Role]
@@ -65,7 +69,9 @@ Role.EXECUTOR = Role("executor")
 ROLES_OF_OURS = frozenset(str(value) for value in vars(Role).values() if isinstance(value, Role))
 """The names of the roles above."""
 PARTS = frozenset({Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR})
-"""Roles that a broker of a cluster has for a while: the history must show that the crashed broker had its role."""
+"""Roles that a broker of a cluster has for a while: the history must show that the crashed broker
+had its role.
+"""
 BROKERS = PARTS | {Role.BROKER}
 
 
@@ -73,27 +79,34 @@ BROKERS = PARTS | {Role.BROKER}
 class Evidence:
     """What the history must show for the fault to have fired as declared.
 
-    ``trigger``: ``rule`` (the wire), ``failpoint`` (a program), ``durable`` (the kernel's tracer) or ``none`` (no fault).
-    ``killed`` and ``paused`` name the roles whose processes must have died by SIGKILL, or been stopped, after the trigger fired.
-    ``at_target`` is false for faults that are not placed at the target record. ``proofs`` say what else the history must show.
+    ``trigger``: ``rule`` (the wire), ``failpoint`` (a program), ``durable`` (the kernel's tracer)
+    or ``none`` (no fault). ``killed`` and ``paused`` name the roles whose processes must have died
+    by SIGKILL, or been stopped, after the trigger fired. ``at_target`` is false for faults that are
+    not placed at the target record. ``proofs`` say what else the history must show.
     """
 
     trigger: str
     killed: tuple[Role, ...] = ()
     paused: tuple[Role, ...] = ()
     ended: tuple[Role, ...] = ()
-    """The roles whose node must have ended by itself, with an error, after the trigger fired: nobody killed it."""
+    """The roles whose node must have ended by itself, with an error, after the trigger fired:
+    nobody killed it.
+    """
     told: tuple[Role, ...] = ()
     """The roles whose processes must have been told to end (SIGTERM) after the trigger fired."""
     forgotten: bool = False
     """Stored records may be gone: a power loss, a lost volume, retention."""
     at_target: bool = True
     approached: bool = False
-    """The trigger names no record. It counts from the moment at which a program got the target, or had it at a failpoint."""
+    """The trigger names no record. It counts from the moment at which a program got the target, or
+    had it at a failpoint.
+    """
     write: str = ""
     """The :class:`~harness.model.writes.Point` at which a thread must have been held, as text."""
     proofs: tuple[Any, ...] = ()
-    """Further :class:`~harness.judge.proof.Proof` objects, at most one of each class. A plan saves them by their names."""
+    """Further :class:`~harness.judge.proof.Proof` objects, at most one of each class. A plan saves
+    them by their names.
+    """
 
     def proof(self, kind: type[T]) -> T | None:
         """Return the declared proof of a class; ``None``: there is none."""
@@ -115,8 +128,8 @@ class Fault(Protocol):
 class Predicted:
     """Theory's answer for one semantic.
 
-    ``sign``: what the history must show of the protection if zero is predicted although a fault fired. ``control`` marks a cell
-    that *must* be broken exactly as predicted.
+    ``sign``: what the history must show of the protection if zero is predicted although a fault
+    fired. ``control`` marks a cell that *must* be broken exactly as predicted.
     """
 
     lost: Prediction = field(default_factory=Zero)
@@ -126,7 +139,9 @@ class Predicted:
     stops: str | None = None
     """The control must be stuck: its program must end by itself, with this error, and not go on."""
     left: Prediction = field(default_factory=Zero)
-    """The control must be stuck: the pipeline must stand still, with these records left, or visible to no reader."""
+    """The control must be stuck: the pipeline must stand still, with these records left, or visible
+    to no reader.
+    """
     also: tuple[Anomaly, ...] = ()
     """Further anomalies that a control must show: phantom, resurrected or torn."""
     settings: Settings | None = None
@@ -166,9 +181,13 @@ class Deployment(StrEnum):
     SHARED = "shared"
     """One broker. The cell does not kill it, so other cells may share it."""
     OWN = "own"
-    """One broker for this cell alone, because the cell kills it. (Cells that share one death of it share the broker.)"""
+    """One broker for this cell alone, because the cell kills it. (Cells that share one death of it
+    share the broker.)
+    """
     SMALL = "small"
-    """One broker for this cell alone, in a container, with its data on a small disk that the cell can fill."""
+    """One broker for this cell alone, in a container, with its data on a small disk that the cell
+    can fill.
+    """
     CLUSTER = "cluster"
     """Three brokers, for one cell at a time."""
     APART = "apart"
@@ -189,9 +208,10 @@ class Deployment(StrEnum):
     def security(self) -> Security | None:
         """How clients must connect to the broker; null: unencrypted, without a login."""
         return {
-            Deployment.TLS: Security(tls=True), Deployment.SASL: Security(mechanism=Mechanism.PLAIN),
+            Deployment.TLS: Security(tls=True),
+            Deployment.SASL: Security(mechanism=Mechanism.PLAIN),
             Deployment.SASL_TLS: Security(tls=True, mechanism=Mechanism.SCRAM_SHA_512),
-        }.get(self)  # fmt: skip
+        }.get(self)
 
     @property
     def alone(self) -> bool:
@@ -211,7 +231,9 @@ class Suite(StrEnum):
     """A set of scenarios to run. Each suite contains those before it."""
 
     CORE = "core"
-    """The main job, a few minutes long: every failure point of the plain pipeline, and one of each kind with Spark."""
+    """The main job, a few minutes long: every failure point of the plain pipeline, and one of each
+    kind with Spark.
+    """
     DAY = "day"
     """The scenarios that test every change."""
     NIGHT = "night"
@@ -227,8 +249,8 @@ class Suite(StrEnum):
 class Scenario:
     """One declaration: pipeline, failure point, fault, predictions per semantic, and why.
 
-    ``group`` is the story the scenario belongs to. ``consumer_starts_after_fault`` delays the consuming side (power
-    loss: the consumer starts only after the restart).
+    ``group`` is the story the scenario belongs to. ``consumer_starts_after_fault`` delays the
+    consuming side (power loss: the consumer starts only after the restart).
     """
 
     id: str
@@ -241,45 +263,66 @@ class Scenario:
     group: str = "plain"
     consumer_starts_after_fault: bool = False
     source_goes_on: bool = False
-    """Whether a streaming query starts when its source is at the target, so that more records follow; else it starts when the
-    source is exhausted."""
+    """Whether a streaming query starts when its source is at the target, so that more records
+    follow; else it starts when the source is exhausted.
+    """
     suite: Suite = Suite.DAY
     """The smallest suite that the scenario belongs to. Selected by name, it always runs."""
     together: bool = False
-    """Whether its semantics may share one death of the broker: each cell is held at its failure point until all of them are."""
+    """Whether its semantics may share one death of the broker: each cell is held at its failure
+    point until all of them are.
+    """
     pace_ms: int = 0
-    """The source gives one record every so many ms, whatever the seed; 0: as fast as possible, with the seed's jitter."""
+    """The source gives one record every so many ms, whatever the seed; 0: as fast as possible, with
+    the seed's jitter.
+    """
     dead_letters: bool = False
-    """Whether dead letters are a part of the pipeline. If so, records that were set aside are not lost."""
+    """Whether dead letters are a part of the pipeline. If so, records that were set aside are not
+    lost.
+    """
     only_in_containers: str | None = None
     """Why the scenario does not apply to processes; null: it does."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
     """The expectations of single clients, if they differ: ``{client: {semantic: expectation}}``.
 
-    A client is a name, or a name with versions (``java<4``). A name with versions fits only clients that are pinned to a version.
-    The first entry that fits counts.
+    A client is a name, or a name with versions (``java<4``). A name with versions fits only clients
+    that are pinned to a version. The first entry that fits counts.
     """
     by_system: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
-    """The expectations of single versions of a system (``kafka<4.3``), likewise. ``by_client`` takes precedence."""
+    """The expectations of single versions of a system (``kafka<4.3``), likewise. ``by_client``
+    takes precedence.
+    """
 
     def __post_init__(self) -> None:
-        if self.together and (self.deployment is not Deployment.OWN or not self.pipeline.shares_death):
-            raise SettingsError(f"{self.id}: together=True needs Deployment.OWN and a pipeline with shares_death=True")
+        if self.together and (
+            self.deployment is not Deployment.OWN or not self.pipeline.shares_death
+        ):
+            raise SettingsError(
+                f"{self.id}: together=True needs Deployment.OWN and a pipeline with "
+                "shares_death=True"
+            )
         declared = [("", semantic, expectation) for semantic, expectation in self.expect.items()]
         by_version = (*self.by_client.items(), *self.by_system.items())
         declared += [(whose, *each) for whose, own in by_version for each in own.items()]
         for whose, semantic, expectation in declared:
             if semantic not in self.expect:
-                raise SettingsError(f"{self.id}, {semantic}: {whose} has an expectation, and expect has none: declare one there")
+                raise SettingsError(
+                    f"{self.id}, {semantic}: {whose} has an expectation, and expect has none: "
+                    "declare one there"
+                )
             if isinstance(expectation, NotApplicable):
                 continue
             try:
-                self._settings(semantic, expectation).check(self.pipeline, clustered=self.deployment.clustered)
+                self._settings(semantic, expectation).check(
+                    self.pipeline, clustered=self.deployment.clustered
+                )
             except SettingsError as error:
                 raise SettingsError(f"{self.id}, {semantic}: {error}") from error
 
     def expectation(self, semantic: Semantic, client: str = "", system: str = "") -> Expectation:
-        """Return the expectation under a semantic, with a client and a system (``name``, or ``name==version``)."""
+        """Return the expectation under a semantic, with a client and a system (``name``, or
+        ``name==version``).
+        """
         for whose, by_version in ((client, self.by_client), (system, self.by_system)):
             for meant, own in by_version.items():
                 if semantic in own and _means(meant, whose):
@@ -302,4 +345,6 @@ def _means(meant: str, whose: str) -> bool:
     (True, True, False)
     """
     requirement, (name, _, version) = Requirement(meant), whose.partition("==")
-    return requirement.name == name and (not requirement.specifier or (bool(version) and version in requirement.specifier))
+    return requirement.name == name and (
+        not requirement.specifier or (bool(version) and version in requirement.specifier)
+    )

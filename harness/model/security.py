@@ -16,7 +16,9 @@ class Mechanism(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """``tls``: connections are encrypted. ``mechanism``: how clients log in; null: they need no login."""
+    """``tls``: connections are encrypted. ``mechanism``: how clients log in; null: they need no
+    login.
+    """
 
     tls: bool = False
     mechanism: Mechanism | None = None

@@ -1,7 +1,7 @@
 """Delivery semantics, the anomalies, and the one table that says which semantic forbids which.
 
-The definitions of the three semantics are those of the stream-processing literature (design, section 1); the promise
-table is section 3's. Nothing else in the project decides what is forbidden.
+The definitions of the three semantics are those of the stream-processing literature (design,
+section 1); the promise table is section 3's. Nothing else in the project decides what is forbidden.
 """
 
 from __future__ import annotations

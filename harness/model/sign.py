@@ -6,7 +6,9 @@ from typing import Self
 
 
 class Sign(str):
-    """The name of what a cell's history must show if it predicts zero. ``words``: what a record with this sign proves."""
+    """The name of what a cell's history must show if it predicts zero. ``words``: what a record
+    with this sign proves.
+    """
 
     __slots__ = ("words",)
     words: str

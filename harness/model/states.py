@@ -1,4 +1,6 @@
-"""Where a record is when the pipeline is at rest, and where a lost record was last seen: the words of an account."""
+"""Where a record is when the pipeline is at rest, and where a lost record was last seen: the words
+of an account.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class Hop(StrEnum):
     CURSOR = "cursor"
     """A topic that keeps the source's cursor."""
     ASIDE = "aside"
-    """Dead letters: the log or queue for records that a broker, or a client's library, has given up."""
+    """Dead letters: the log or queue for records that a broker, or a client's library, has given
+    up.
+    """
 
 
 class State(StrEnum):
@@ -48,7 +52,9 @@ class LastHop(StrEnum):
     REJECTED = "delivered, rejected"
     DEAD_LETTER = "taken to the dead letters, not there"
     MOVED = "moved, not there"
-    """The record was moved to a place where the observer did not find it, and from which nobody has removed it."""
+    """The record was moved to a place where the observer did not find it, and from which nobody has
+    removed it.
+    """
     ABORTED = "only in aborted transactions"
     SKIPPED = "stored, skipped"
     DELIVERED = "delivered, not recorded"

@@ -1,8 +1,9 @@
-"""Reads a history while it is being written: the one way to learn what wire, programs and runner have written so far.
+"""Reads a history while it is being written: the one way to learn what wire, programs and runner
+have written so far.
 
-A line can be read as soon as the ``write(2)`` of its writer has returned. A poll that finds nothing new only lists the folder and
-its files' sizes, however large the files are. So to wait for something is to wait for its line, with
-:func:`~harness.model.waiting.wait_until`.
+A line can be read as soon as the ``write(2)`` of its writer has returned. A poll that finds nothing
+new only lists the folder and its files' sizes, however large the files are. So to wait for
+something is to wait for its line, with :func:`~harness.model.waiting.wait_until`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class HistoryChangedError(Exception):
-    """Lines of a history that were read before are gone, or a file cannot be read: its cell proves nothing. Other cells go on."""
+    """Lines of a history that were read before are gone, or a file cannot be read: its cell proves
+    nothing. Other cells go on.
+    """
 
 
 @dataclass(slots=True)
@@ -42,10 +45,12 @@ class _Read:
 
 
 class Tail:
-    """Reads the new lines in every ``*.jsonl`` below a folder, which need not exist yet. Each reader needs a tail of its own.
+    """Reads the new lines in every ``*.jsonl`` below a folder, which need not exist yet. Each
+    reader needs a tail of its own.
 
-    A tail reads each byte once. It tells events from damage as :func:`~harness.model.history.read_history` does, so in the end
-    both have found the same events. Only a last line without its newline is kept back, because it may not be whole yet. (If the
+    A tail reads each byte once. It tells events from damage as
+    :func:`~harness.model.history.read_history` does, so in the end both have found the same events.
+    Only a last line without its newline is kept back, because it may not be whole yet. (If the
     writer was killed inside that line, it never will be.)
     """
 
@@ -57,18 +62,22 @@ class Tail:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """``file:line`` of all damage so far, as :attr:`~harness.model.history.History.damage` has it."""
+        """``file:line`` of all damage so far, as :attr:`~harness.model.history.History.damage` has
+        it.
+        """
         return tuple(self._lines.damage)
 
     def read(self) -> list[Event]:
         """Return the events written since the last call, in order of time.
 
-        Events of the same time are in the order of their files' paths. A later call may return an event of one writer that is
-        older than events of other writers which an earlier call returned: no event is kept back to keep the order.
+        Events of the same time are in the order of their files' paths. A later call may return an
+        event of one writer that is older than events of other writers which an earlier call
+        returned: no event is kept back to keep the order.
 
         Raises:
-            HistoryChangedError: a file that was read before is gone, is shorter now, or is another file (it has another inode).
-                Each further call raises it too, because events that were returned before are no longer true.
+            HistoryChangedError: a file that was read before is gone, is shorter now, or is another
+                file (it has another inode). Each further call raises it too, because events that
+                were returned before are no longer true.
         """
         if self._broken is not None:
             raise HistoryChangedError(self._broken)
@@ -92,11 +101,17 @@ class Tail:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise HistoryChangedError(f"cannot read the history {path}: {error.strerror}") from error
+            raise HistoryChangedError(
+                f"cannot read the history {path}: {error.strerror}"
+            ) from error
         try:
             now = os.fstat(fd)
-            _check(path, self._files.get(path), now)  # it may have become another one since the folder was looked at
-            read = self._files.setdefault(path, _Read(Mark(Path(path).name), (now.st_dev, now.st_ino)))
+            _check(
+                path, self._files.get(path), now
+            )  # it may have become another one since the folder was looked at
+            read = self._files.setdefault(
+                path, _Read(Mark(Path(path).name), (now.st_dev, now.st_ino))
+            )
             data = _bytes(fd, read.offset, now.st_size)
         finally:
             os.close(fd)
@@ -129,7 +144,9 @@ def _known(path: str) -> os.stat_result:
     try:
         return Path(path).stat()
     except OSError as error:
-        raise HistoryChangedError(f"the history {path} is gone, after it was read: {error.strerror}") from error
+        raise HistoryChangedError(
+            f"the history {path} is gone, after it was read: {error.strerror}"
+        ) from error
 
 
 def _check(path: str, read: _Read | None, now: os.stat_result) -> None:
@@ -139,11 +156,16 @@ def _check(path: str, read: _Read | None, now: os.stat_result) -> None:
     if (now.st_dev, now.st_ino) != read.file:
         raise HistoryChangedError(f"the history {path} is another file than the one that was read")
     if now.st_size < read.offset:
-        raise HistoryChangedError(f"the history {path} was cut short: it has {now.st_size} bytes, and {read.offset} were read")
+        raise HistoryChangedError(
+            f"the history {path} was cut short: it has {now.st_size} bytes, and {read.offset} "
+            "were read"
+        )
 
 
 def _bytes(fd: int, offset: int, end: int) -> bytes:
-    """Return the bytes of a file from ``offset`` up to ``end``, or as many of them as there still are."""
+    """Return the bytes of a file from ``offset`` up to ``end``, or as many of them as there still
+    are.
+    """
     parts = []
     while offset < end and (part := os.pread(fd, end - offset, offset)):
         parts.append(part)
@@ -152,7 +174,9 @@ def _bytes(fd: int, offset: int, end: int) -> bytes:
 
 
 class SoFar:
-    """All events of the history in a folder so far. Each method first reads what is new. Safe to use from several threads."""
+    """All events of the history in a folder so far. Each method first reads what is new. Safe to
+    use from several threads.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._tail = Tail(directory)
@@ -162,7 +186,9 @@ class SoFar:
         self._lines: Counter[str] = Counter()
 
     def events(self, since: int = 0) -> list[Event]:
-        """Return all events after the first ``since``, in the order in which they were read (see :meth:`Tail.read`)."""
+        """Return all events after the first ``since``, in the order in which they were read (see
+        :meth:`Tail.read`).
+        """
         with self._lock:
             self._read_on()
             return self._events[since:]
@@ -171,10 +197,15 @@ class SoFar:
         """Return the events of the given kinds, in order of time."""
         with self._lock:
             self._read_on()
-            return sorted(chain.from_iterable(self._kinds[kind] for kind in kinds), key=lambda event: event["t"])
+            return sorted(
+                chain.from_iterable(self._kinds[kind] for kind in kinds),
+                key=lambda event: event["t"],
+            )
 
     def finder(self, kind: str, wanted: Callable[[Event], bool]) -> Callable[[], list[Event]]:
-        """Return a function that returns the events so far of a kind for which ``wanted`` is true. Each event is tested once."""
+        """Return a function that returns the events so far of a kind for which ``wanted`` is true.
+        Each event is tested once.
+        """
         found: list[Event] = []
         seen = 0
 

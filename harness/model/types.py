@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def misfit(value: Any, hint: Any, name: str = "") -> str | None:
     """Say where ``value`` does not have the type ``hint``, or return ``None``.
 
-    ``name`` is the field's name in the message. An int is accepted as a float; a bool is not accepted as a number.
+    ``name`` is the field's name in the message. An int is accepted as a float; a bool is not
+    accepted as a number.
 
     >>> misfit((1, "two"), tuple[int, ...], "seeds")
     'seeds cannot hold "two"'
@@ -34,7 +35,11 @@ def _inside(value: Any, inner: tuple[Any, ...], name: str) -> str | None:
         hints = get_type_hints(type(value))
         return _first(misfit(getattr(value, field), hint, field) for field, hint in hints.items())
     if isinstance(value, dict) and inner:
-        return _first(misfit(part, hint, name) for pair in value.items() for part, hint in zip(pair, inner, strict=True))
+        return _first(
+            misfit(part, hint, name)
+            for pair in value.items()
+            for part, hint in zip(pair, inner, strict=True)
+        )
     if isinstance(value, tuple | frozenset) and inner:
         return _first(misfit(part, inner[0], name) for part in value)
     return None

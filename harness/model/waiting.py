@@ -1,4 +1,6 @@
-"""The one way to wait, with a time limit. No code in the project sleeps for a fixed time in the hope that something happens."""
+"""The one way to wait, with a time limit. No code in the project sleeps for a fixed time in the
+hope that something happens.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ POLL_S = 0.01
 
 
 class WaitTimeoutError(Exception):
-    """The condition did not become true in time. The message names it, and says how many seconds the wait took."""
+    """The condition did not become true in time. The message names it, and says how many seconds
+    the wait took.
+    """
 
     def __init__(self, because: str, within_s: float) -> None:
         super().__init__(f"waited {within_s:g} s for {because}")
@@ -34,7 +38,9 @@ _cancel: ContextVar[Event | None] = ContextVar("cancel", default=None)
 
 @contextmanager
 def cancellable(event: Event) -> Iterator[None]:
-    """Within the block, end every wait of this thread with :class:`WaitCancelledError` when ``event`` is set."""
+    """Within the block, end every wait of this thread with :class:`WaitCancelledError` when
+    ``event`` is set.
+    """
     token = _cancel.set(event)
     try:
         yield
@@ -42,8 +48,11 @@ def cancellable(event: Event) -> Iterator[None]:
         _cancel.reset(token)
 
 
-def wait_until(condition: Callable[[], T | None], *, within_s: float, because: str, poll_s: float = POLL_S) -> T:
-    """Call ``condition`` until it returns something true, and return that. ``because`` names what is waited for.
+def wait_until(
+    condition: Callable[[], T | None], *, within_s: float, because: str, poll_s: float = POLL_S
+) -> T:
+    """Call ``condition`` until it returns something true, and return that. ``because`` names what
+    is waited for.
 
     Raises:
         WaitTimeoutError: ``condition`` did not return something true within ``within_s`` seconds.

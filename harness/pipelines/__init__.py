@@ -1,4 +1,6 @@
-"""Users' own pipelines: declared in a TOML file, run unchanged with the wire in front of the broker, judged by their results."""
+"""Users' own pipelines: declared in a TOML file, run unchanged with the wire in front of the
+broker, judged by their results.
+"""
 
 from __future__ import annotations
 
@@ -7,4 +9,13 @@ from harness.pipelines.declaration import Input, Output, Pipeline, Stage
 from harness.pipelines.reading import read_pipeline
 from harness.pipelines.refusing import DeclarationError
 
-__all__ = ["DeclarationError", "DeclaredCell", "Input", "Output", "Pipeline", "Stage", "failure_points", "read_pipeline"]
+__all__ = [
+    "DeclarationError",
+    "DeclaredCell",
+    "Input",
+    "Output",
+    "Pipeline",
+    "Stage",
+    "failure_points",
+    "read_pipeline",
+]

@@ -1,8 +1,10 @@
-"""Judge results that are aggregates (a count or a sum for each key): derive from a total which records it counted, and how often.
+"""Judge results that are aggregates (a count or a sum for each key): derive from a total which
+records it counted, and how often.
 
-lostack knows every record that it has offered, and the record's amount. So a total that is too low has missed records, and one
-that is too high has counted some again. A sum of ``{amount}`` shows which ones: the amounts of one key are powers of
-:data:`BASE`, so each digit of the total says how often one record was counted.
+lostack knows every record that it has offered, and the record's amount. So a total that is too low
+has missed records, and one that is too high has counted some again. A sum of ``{amount}`` shows
+which ones: the amounts of one key are powers of :data:`BASE`, so each digit of the total says how
+often one record was counted.
 """
 
 from __future__ import annotations
@@ -21,11 +23,17 @@ if TYPE_CHECKING:
     from harness.model.record import Record
 
 BASE = 16
-"""The base of the amounts. A total shows how often a record was counted, up to ``BASE - 1`` times."""
+"""The base of the amounts. A total shows how often a record was counted, up to ``BASE
+- 1`` times.
+"""
 DIGITS = 13
-"""How many records a key has at most, if amounts tell them apart. Then every total is below 2**52 and fits into a double."""
+"""How many records a key has at most, if amounts tell them apart. Then every total is below 2**52
+and fits into a double.
+"""
 PATTERN = r"^\W*(?P<key>\w[\w.:-]*?)[^\w-]+(?P<value>-?\d+)(?:\.0+)?\W*$"
-"""The default pattern: a row with a key and a whole number, such as two columns, ``k1;12`` or ``k1 = 12``."""
+"""The default pattern: a row with a key and a whole number, such as two columns, ``k1;12`` or ``k1
+= 12``.
+"""
 
 
 class Of(StrEnum):
@@ -37,21 +45,30 @@ class Of(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """Declares that each row of the output is the count or the sum of a key's records. The last row of a key is its result."""
+    """Declares that each row of the output is the count or the sum of a key's records. The last row
+    of a key is its result.
+    """
 
     of: Of
     """``count`` or ``sum``."""
     pattern: str = PATTERN
-    """A regular expression that finds a total in a row's text: the columns, or a message's key and value, joined by blanks. Its
-    groups are ``key`` and ``value``. Without the group ``key`` there is one total of all records."""
+    """A regular expression that finds a total in a row's text: the columns, or a message's key and
+    value, joined by blanks. Its groups are ``key`` and ``value``. Without the group ``key`` there
+    is one total of all records.
+    """
 
     def __post_init__(self) -> None:
         try:
             groups = re.compile(self.pattern).groupindex
         except re.error as error:
-            raise DeclarationError(f"aggregate: pattern {self.pattern!r} is not a regular expression: {error}") from error
+            raise DeclarationError(
+                f"aggregate: pattern {self.pattern!r} is not a regular expression: {error}"
+            ) from error
         if "value" not in groups:
-            raise DeclarationError(f"aggregate: {self.pattern!r} has no group value: write (?P<key>...) and (?P<value>...)")
+            raise DeclarationError(
+                f"aggregate: {self.pattern!r} has no group value: write (?P<key>...) and "
+                "(?P<value>...)"
+            )
 
     @property
     def keyed(self) -> bool:
@@ -59,18 +76,27 @@ class Aggregate:
         return "key" in re.compile(self.pattern).groupindex
 
     def check(self, line: str) -> None:
-        """Raise :class:`DeclarationError` if an input line lacks the value that is summed up, or the key of its total."""
+        """Raise :class:`DeclarationError` if an input line lacks the value that is summed up, or
+        the key of its total.
+        """
         if self.of is Of.SUM and "{amount}" not in line and "{position}" not in line:
-            raise DeclarationError("aggregate: of = sum: put what is summed up, {amount} or {position}, into the input's line")
+            raise DeclarationError(
+                "aggregate: of = sum: put what is summed up, {amount} or {position}, into the "
+                "input's line"
+            )
         if self.keyed and "{key}" not in line:
             raise DeclarationError(
-                "aggregate: a total for each key: put {key} into the input's line, or take (?P<key>...) out of the pattern"
+                "aggregate: a total for each key: put {key} into the input's line, or take "
+                "(?P<key>...) out of the pattern"
             )
         if not self.keyed and "{amount}" in line:
-            raise DeclarationError("aggregate: {amount} needs a total for each key: put (?P<key>...) into the pattern")
+            raise DeclarationError(
+                "aggregate: {amount} needs a total for each key: put (?P<key>...) into the pattern"
+            )
 
     def read(self, text: str) -> tuple[str, int] | None:
-        """Return the key and the total of a row, or ``None`` if the row has none. The key of a total of all records is ``""``.
+        """Return the key and the total of a row, or ``None`` if the row has none. The key of a
+        total of all records is ``""``.
 
         >>> Aggregate(of=Of.SUM).read("k1 17"), Aggregate(of=Of.SUM).read("customer total")
         (('k1', 17), None)
@@ -88,9 +114,9 @@ class Aggregate:
 class Total:
     """What a key's total shows about its records.
 
-    ``times``: how often each record was counted. ``missing`` and ``extra``: at least how many records were not counted, or were
-    counted again, if the total does not show which (then ``times`` is 1 for each). ``alone``: a record that would explain the
-    difference by itself.
+    ``times``: how often each record was counted. ``missing`` and ``extra``: at least how many
+    records were not counted, or were counted again, if the total does not show which (then
+    ``times`` is 1 for each). ``alone``: a record that would explain the difference by itself.
     """
 
     expected: int
@@ -102,7 +128,8 @@ class Total:
 
 
 def amounts(records: Sequence[Record]) -> dict[str, int]:
-    """Return the amount of each record by its id: 1, BASE, BASE**2, ... in the order of the records of its key.
+    """Return the amount of each record by its id: 1, BASE, BASE**2, ... in the order of the records
+    of its key.
 
     Raises:
         DeclarationError: a key has more than DIGITS records.
@@ -112,7 +139,8 @@ def amounts(records: Sequence[Record]) -> dict[str, int]:
     for record in records:
         if seen[record.key] >= DIGITS:
             raise DeclarationError(
-                f"aggregate: {record.key} has more than {DIGITS} records, so {{amount}} cannot tell them apart: offer fewer"
+                f"aggregate: {record.key} has more than {DIGITS} records, so {{amount}} cannot "
+                "tell them apart: offer fewer"
             )
         found[record.id] = BASE ** seen[record.key]
         seen[record.key] += 1
@@ -120,7 +148,8 @@ def amounts(records: Sequence[Record]) -> dict[str, int]:
 
 
 def spread(records: Iterable[Record]) -> dict[str, str]:
-    """Return a key for each record by its id, so that no key has more than DIGITS records: the rest gets another key.
+    """Return a key for each record by its id, so that no key has more than DIGITS records: the rest
+    gets another key.
 
     >>> from harness.model.record import Record
     >>> made = spread([Record(f"a-{n}", "a", n) for n in range(1, 16)])
@@ -150,7 +179,8 @@ def told_apart(total: int, weights: Mapping[str, int]) -> dict[str, int] | None:
 def total_of(found: int, weights: Mapping[str, int], *, exact: bool) -> Total:
     """Return what the total ``found`` shows about a key's records.
 
-    ``weights``: the amounts of the key's records, all above 0. ``exact``: they come from :func:`amounts`.
+    ``weights``: the amounts of the key's records, all above 0. ``exact``: they come from
+    :func:`amounts`.
     """
     expected, once = sum(weights.values()), dict.fromkeys(weights, 1)
     if found == expected:
@@ -158,7 +188,11 @@ def total_of(found: int, weights: Mapping[str, int], *, exact: bool) -> Total:
     if exact and (times := told_apart(found, weights)) is not None:
         return Total(expected, found, times)
     off = abs(found - expected)
-    alone = next((record for record, weight in weights.items() if weight == off), None) if len({*weights.values()}) > 1 else None
+    alone = (
+        next((record for record, weight in weights.items() if weight == off), None)
+        if len({*weights.values()}) > 1
+        else None
+    )
     if found > expected:
         return Total(expected, found, once, extra=-(-off // max(weights.values())), alone=alone)
     return Total(expected, found, once, missing=_fewest(off, weights), alone=alone)

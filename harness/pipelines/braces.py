@@ -12,7 +12,19 @@ if TYPE_CHECKING:
 
 LINES = ("id", "key", "position", "amount")
 """What may stand in braces in an input line."""
-PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here", "ca", "username", "security_protocol", "mechanism")
+PLACES = (
+    "bootstrap",
+    "work",
+    "input",
+    "topic",
+    "port",
+    "python",
+    "here",
+    "ca",
+    "username",
+    "security_protocol",
+    "mechanism",
+)
 """What may stand in braces in a command, its environment, the url of an input, and an output."""
 SECRETS = ("password", "jaas")
 """What may stand in braces in an environment only, which other users of the machine cannot see."""
@@ -21,7 +33,9 @@ SECURED = ("ca", "username", "security_protocol", "mechanism", *SECRETS)
 OF_A_SERVICE = re.compile(r"(\w+)\.(port|dir)")
 """The name of a service's port or folder."""
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([^{}\s\"']+)\}")
-"""A name in two pairs of braces (an escape: one pair stays), or in one pair. The shell's ``${NAME}`` does not match."""
+"""A name in two pairs of braces (an escape: one pair stays), or in one pair. The shell's
+``${NAME}`` does not match.
+"""
 
 
 def fill(text: str, values: Mapping[str, object]) -> str:
@@ -46,10 +60,15 @@ def places(text: str) -> list[str]:
 
 
 def check_secrets(where: str, text: str) -> None:
-    """Raise :class:`DeclarationError` if a text that other users of the machine can see refers to a secret."""
+    """Raise :class:`DeclarationError` if a text that other users of the machine can see refers to a
+    secret.
+    """
     for name in places(text):
         if name in SECRETS:
-            raise DeclarationError(f"{where}: every user of this machine can see it: pass {{{name}}} in the environment")
+            raise DeclarationError(
+                f"{where}: every user of this machine can see it: pass {{{name}}} in the "
+                "environment"
+            )
 
 
 def check_places(where: str, text: str, known: Iterable[str]) -> None:
@@ -58,12 +77,15 @@ def check_places(where: str, text: str, known: Iterable[str]) -> None:
     for name in places(text):
         if name.isidentifier() and name not in known:
             raise DeclarationError(
-                f"{where}: {{{name}}} has no value; {nearest(name, known)} (to keep the braces as text, write {{{{{name}}}}})"
+                f"{where}: {{{name}}} has no value; {nearest(name, known)} (to keep the braces "
+                f"as text, write {{{{{name}}}}})"
             )
 
 
 def check_services(text: str, services: Iterable[str]) -> None:
-    """Raise :class:`DeclarationError` if a name in braces refers to the port or folder of a service that is not declared."""
+    """Raise :class:`DeclarationError` if a name in braces refers to the port or folder of a service
+    that is not declared.
+    """
     services = tuple(services)
     for name in places(text):
         match = OF_A_SERVICE.fullmatch(name)

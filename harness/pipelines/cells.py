@@ -1,4 +1,6 @@
-"""The cells of a declared pipeline: one for each failure point that applies to it, and the reasons for those that do not."""
+"""The cells of a declared pipeline: one for each failure point that applies to it, and the reasons
+for those that do not.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """The settings of a user's pipeline: its declaration. Implements :class:`harness.model.pipeline.Settings`."""
+    """The settings of a user's pipeline: its declaration. Implements
+    :class:`harness.model.pipeline.Settings`.
+    """
 
     unit: int = 1
     patience_s: float = 60.0
@@ -79,17 +83,26 @@ class DeclaredCell(Cell):
     def saved_settings(self) -> dict[str, Any]:
         """Return the declaration. The settings themselves are inside the user's programs."""
         plain: dict[str, Any] = dataclasses.asdict(self.declared)
-        return plain | {"directory": str(self.declared.directory), "id": dataclasses.asdict(self.identity)}
+        return plain | {
+            "directory": str(self.declared.directory),
+            "id": dataclasses.asdict(self.identity),
+        }
 
     def logs(self) -> dict[str, int]:
-        """Return the number of partitions of each log that is read at the end. All topics have the same."""
+        """Return the number of partitions of each log that is read at the end. All topics have the
+        same.
+        """
         if not self.declared.dialect.logs:
             return {}
-        hops = (Hop.TOPIC, Hop.SINK) if self.declared.output.kind is OutputKind.TOPIC else (Hop.TOPIC,)
+        hops = (
+            (Hop.TOPIC, Hop.SINK) if self.declared.output.kind is OutputKind.TOPIC else (Hop.TOPIC,)
+        )
         return {str(hop): self.declared.partitions for hop in hops}
 
     def line(self, record: Record) -> str:
-        """Return the line that offers a record. The record's id is afterwards found in this line."""
+        """Return the line that offers a record. The record's id is afterwards found in
+        this line.
+        """
         values = {"id": self._token(record), "key": record.key, "position": record.position}
         if self.sums:
             values["amount"] = self._amounts()[record.id]
@@ -106,7 +119,8 @@ class DeclaredCell(Cell):
         return bool(self.declared.order)
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Return what each record adds to a total, by key and record id. The key of a total of all records is ``""``.
+        """Return what each record adds to a total, by key and record id. The key of a total of all
+        records is ``""``.
 
         Raises:
             TypeError: the pipeline has no ``[aggregate]``.
@@ -135,10 +149,15 @@ class DeclaredCell(Cell):
             RepeatedIdError: several lines have the same id.
         """
         drawn = self._drawn()
-        records = tuple(replace(record, id=self._found(record), key=self._key(record)) for record in drawn.records)
+        records = tuple(
+            replace(record, id=self._found(record), key=self._key(record))
+            for record in drawn.records
+        )
         [(found, count)] = Counter(record.id for record in records).most_common(1)
         if count > 1:
-            lines = " and ".join([self.line(record) for record in drawn.records if self._found(record) == found][:2])
+            lines = " and ".join(
+                [self.line(record) for record in drawn.records if self._found(record) == found][:2]
+            )
             raise RepeatedIdError(
                 f"void: the input has the id {found!r} {count} times, as in {lines}: put a text that differs from record to "
                 "record ({id} or {position}) into line, and let [id] find it"
@@ -146,7 +165,9 @@ class DeclaredCell(Cell):
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
     def _drawn(self) -> Load:
-        drawn = make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=1)
+        drawn = make_load(
+            seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=1
+        )
         if not self.sums:
             return drawn
         keys = spread(drawn.records)
@@ -154,11 +175,15 @@ class DeclaredCell(Cell):
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
     def in_hand(self, record: Record) -> str:
-        """Return the id by which the user's programs know a record: the whole token, of which lostack looks for a part."""
+        """Return the id by which the user's programs know a record: the whole token, of which
+        lostack looks for a part.
+        """
         return record.id if self.declared.id else self._token(record)
 
     def _key(self, record: Record) -> str:
-        """Return the record's key. If the producer makes the records itself, keys are unknown and order is not checked."""
+        """Return the record's key. If the producer makes the records itself, keys are unknown and
+        order is not checked.
+        """
         return self._found(record) if self.declared.input.kind is InputKind.OWN else record.key
 
     def _token(self, record: Record) -> str:
@@ -166,7 +191,9 @@ class DeclaredCell(Cell):
 
     def _found(self, record: Record) -> str:
         line = self.line(record)
-        found = self.identity.in_text(line) or replace(self.identity, json="").in_text(self._token(record))
+        found = self.identity.in_text(line) or replace(self.identity, json="").in_text(
+            self._token(record)
+        )
         if found is None:
             raise DeclarationError(f"id: no id is found in the offered line: {line}")
         return found
@@ -174,7 +201,9 @@ class DeclaredCell(Cell):
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A failure point: a fault and its moment. ``{role}`` in ``because`` stands for the stage's role."""
+    """A failure point: a fault and its moment. ``{role}`` in ``because`` stands for the stage's
+    role.
+    """
 
     id: str
     roles: tuple[Role, ...]
@@ -229,66 +258,210 @@ def _pause(at: OnWire, _: Dialect) -> Fault:
 INPUT_ENDS = "input-ends-while-sending"
 _WRITING = (Role.PRODUCER, Role.PROCESSOR)
 _POINTS = (
-    _Point("producer-crash-before-send", _WRITING, Moment.SEND, _kill,
-           "The {role} has the record in hand; its request has not left when it is killed."),
-    _Point("producer-crash-before-ack", _WRITING, Moment.SEND_ANSWER, _kill,
-           "The broker has stored the record; the {role} is killed before it reads the acknowledgement."),
-    _Point("request-lost", _WRITING, Moment.SEND, _drop,
-           "The {role}'s request never reaches the broker, and the connection is cut."),
-    _Point("ack-lost", _WRITING, Moment.SEND_ANSWER, _drop,
-           "The broker has stored the record; its acknowledgement never reaches the {role}, and the connection is cut."),
-    _Point("broker-crash-before-append", _WRITING, Moment.SEND, _kill_broker,
-           "The broker is killed before it sees the {role}'s request, and is started again."),
-    _Point("broker-crash-before-ack", _WRITING, Moment.SEND_ANSWER, _kill_broker,
-           "The broker has stored the record and is killed before it answers the {role}; it comes back."),
-    _Point("delivery-lost", CONSUMING, Moment.DELIVERY, _drop,
-           "The record is on its way to the {role} and never arrives: the connection is cut."),
-    _Point("consumer-crash-before-delivery", CONSUMING, Moment.DELIVERY, _kill,
-           "The record is on its way to the {role}, which is killed with all records that it is working on."),
-    _Point("consumer-crash-at-next-fetch", CONSUMING, Moment.NEXT_FETCH, _kill_at_the_next,
-           "The {role} has been given the record, and is killed when it asks for more. (Some clients ask before the record is "
-           "worked on, some after it.)"),
-    _Point("position-answer-lost", CONSUMING, Moment.SAVED_POSITIONS, _lose_when_reading,
-           "The {role} is killed before it is given the record, and starts again; it asks for its saved positions, and the "
-           "answer is lost with its connection."),
-    _Point("join-answer-lost", CONSUMING, Moment.JOINED, _lose_when_reading,
-           "The {role} is killed before it is given the record, and starts again; it joins its group, and the answer is lost "
-           "with its connection."),
-    _Point("producer-id-answer-lost", _WRITING, Moment.PRODUCER_ID, _lose_when_sending,
-           "The {role} is killed with the record in hand, and starts again; it asks for its producer id, and the answer is lost "
-           "with its connection."),
-    _Point("commit-lost", CONSUMING, Moment.POSITION, _kill,
-           "The {role} has asked to save its position after the record and is killed; the request never arrives."),
-    _Point("commit-ack-lost", CONSUMING, Moment.POSITION_ANSWER, _kill,
-           "The position after the record is saved, and the {role} is killed before it learns that."),
-    _Point("broker-crash-before-position", CONSUMING, Moment.POSITION, _kill_broker,
-           "The broker is killed before it has stored the {role}'s position, and comes back."),
-    _Point("acknowledgement-lost", CONSUMING, Moment.ACKNOWLEDGEMENT, _kill,
-           "The {role} has acknowledged the record and is killed; the acknowledgement never arrives."),
-    _Point("acknowledgement-answer-lost", CONSUMING, Moment.ACKNOWLEDGEMENT_ANSWER, _kill,
-           "The record is acknowledged, and the {role} is killed before it learns that."),
-    _Point("broker-crash-before-acknowledgement", CONSUMING, Moment.ACKNOWLEDGEMENT, _kill_broker,
-           "The broker is killed before it has seen the {role}'s acknowledgement, and comes back."),
-    _Point("told-to-end-while-sending", _WRITING, Moment.SEND, _terminate,
-           "The {role} is told to end (SIGTERM) with the record on its way, as by a rolling deploy; nothing else is "
-           "done to it. It shuts down in its own way, and is started again."),
-    _Point("told-to-end-while-reading", CONSUMING, Moment.DELIVERY, _terminate,
-           "The {role} is told to end (SIGTERM) as the record reaches it, as by a rolling deploy; it shuts down in its own way, "
-           "and is started again."),
-    _Point(INPUT_ENDS, (Role.PRODUCER,), Moment.SEND, _end_input,
-           "The {role}'s request is lost and the connection cut, while all other records and the end of the input reach its "
-           "standard input: it still has unsent records when it ends."),
-    _Point("transaction-crash-before-commit", _WRITING, Moment.COMMIT, _kill,
-           "The {role} has asked to end the record's transaction and is killed; the request never arrives."),
-    _Point("transaction-crash-before-commit-ack", _WRITING, Moment.COMMIT_ANSWER, _kill,
-           "The record's transaction is ended, and the {role} is killed before it learns that."),
-    _Point("zombie-processor", (Role.PROCESSOR,), Moment.SEND_ANSWER, _pause,
-           "A process of the {role} is stopped with the record's result sent; the group removes it and another one takes over; "
-           "then it is woken, learns that, and goes on."),
-    _Point("zombie-consumer", (Role.CONSUMER,), Moment.POSITION, _pause,
-           "A process of the {role} is stopped when it has asked to save its position after the record; the group removes "
-           "it and another one takes over; then it is woken, learns that, and goes on."),
-)  # fmt: skip
+    _Point(
+        "producer-crash-before-send",
+        _WRITING,
+        Moment.SEND,
+        _kill,
+        "The {role} has the record in hand; its request has not left when it is killed.",
+    ),
+    _Point(
+        "producer-crash-before-ack",
+        _WRITING,
+        Moment.SEND_ANSWER,
+        _kill,
+        (
+            "The broker has stored the record; the {role} is killed before it reads the "
+            "acknowledgement."
+        ),
+    ),
+    _Point(
+        "request-lost",
+        _WRITING,
+        Moment.SEND,
+        _drop,
+        "The {role}'s request never reaches the broker, and the connection is cut.",
+    ),
+    _Point(
+        "ack-lost",
+        _WRITING,
+        Moment.SEND_ANSWER,
+        _drop,
+        (
+            "The broker has stored the record; its acknowledgement never reaches the {role}, and "
+            "the connection is cut."
+        ),
+    ),
+    _Point(
+        "broker-crash-before-append",
+        _WRITING,
+        Moment.SEND,
+        _kill_broker,
+        "The broker is killed before it sees the {role}'s request, and is started again.",
+    ),
+    _Point(
+        "broker-crash-before-ack",
+        _WRITING,
+        Moment.SEND_ANSWER,
+        _kill_broker,
+        (
+            "The broker has stored the record and is killed before it answers the {role}; it comes "
+            "back."
+        ),
+    ),
+    _Point(
+        "delivery-lost",
+        CONSUMING,
+        Moment.DELIVERY,
+        _drop,
+        "The record is on its way to the {role} and never arrives: the connection is cut.",
+    ),
+    _Point(
+        "consumer-crash-before-delivery",
+        CONSUMING,
+        Moment.DELIVERY,
+        _kill,
+        (
+            "The record is on its way to the {role}, which is killed with all records that it is "
+            "working on."
+        ),
+    ),
+    _Point(
+        "consumer-crash-at-next-fetch",
+        CONSUMING,
+        Moment.NEXT_FETCH,
+        _kill_at_the_next,
+        "The {role} has been given the record, and is killed when it asks for more. (Some "
+        "clients ask before the record is worked on, some after it.)",
+    ),
+    _Point(
+        "position-answer-lost",
+        CONSUMING,
+        Moment.SAVED_POSITIONS,
+        _lose_when_reading,
+        "The {role} is killed before it is given the record, and starts again; it asks for its "
+        "saved positions, and the answer is lost with its connection.",
+    ),
+    _Point(
+        "join-answer-lost",
+        CONSUMING,
+        Moment.JOINED,
+        _lose_when_reading,
+        "The {role} is killed before it is given the record, and starts again; it joins its "
+        "group, and the answer is lost with its connection.",
+    ),
+    _Point(
+        "producer-id-answer-lost",
+        _WRITING,
+        Moment.PRODUCER_ID,
+        _lose_when_sending,
+        "The {role} is killed with the record in hand, and starts again; it asks for its "
+        "producer id, and the answer is lost with its connection.",
+    ),
+    _Point(
+        "commit-lost",
+        CONSUMING,
+        Moment.POSITION,
+        _kill,
+        (
+            "The {role} has asked to save its position after the record and is killed; the request "
+            "never arrives."
+        ),
+    ),
+    _Point(
+        "commit-ack-lost",
+        CONSUMING,
+        Moment.POSITION_ANSWER,
+        _kill,
+        "The position after the record is saved, and the {role} is killed before it learns that.",
+    ),
+    _Point(
+        "broker-crash-before-position",
+        CONSUMING,
+        Moment.POSITION,
+        _kill_broker,
+        "The broker is killed before it has stored the {role}'s position, and comes back.",
+    ),
+    _Point(
+        "acknowledgement-lost",
+        CONSUMING,
+        Moment.ACKNOWLEDGEMENT,
+        _kill,
+        "The {role} has acknowledged the record and is killed; the acknowledgement never arrives.",
+    ),
+    _Point(
+        "acknowledgement-answer-lost",
+        CONSUMING,
+        Moment.ACKNOWLEDGEMENT_ANSWER,
+        _kill,
+        "The record is acknowledged, and the {role} is killed before it learns that.",
+    ),
+    _Point(
+        "broker-crash-before-acknowledgement",
+        CONSUMING,
+        Moment.ACKNOWLEDGEMENT,
+        _kill_broker,
+        "The broker is killed before it has seen the {role}'s acknowledgement, and comes back.",
+    ),
+    _Point(
+        "told-to-end-while-sending",
+        _WRITING,
+        Moment.SEND,
+        _terminate,
+        "The {role} is told to end (SIGTERM) with the record on its way, as by a rolling deploy; "
+        "nothing else is done to it. It shuts down in its own way, and is started again.",
+    ),
+    _Point(
+        "told-to-end-while-reading",
+        CONSUMING,
+        Moment.DELIVERY,
+        _terminate,
+        "The {role} is told to end (SIGTERM) as the record reaches it, as by a rolling deploy; "
+        "it shuts down in its own way, and is started again.",
+    ),
+    _Point(
+        INPUT_ENDS,
+        (Role.PRODUCER,),
+        Moment.SEND,
+        _end_input,
+        "The {role}'s request is lost and the connection cut, while all other records and the "
+        "end of the input reach its standard input: it still has unsent records when it ends.",
+    ),
+    _Point(
+        "transaction-crash-before-commit",
+        _WRITING,
+        Moment.COMMIT,
+        _kill,
+        (
+            "The {role} has asked to end the record's transaction and is killed; the request never "
+            "arrives."
+        ),
+    ),
+    _Point(
+        "transaction-crash-before-commit-ack",
+        _WRITING,
+        Moment.COMMIT_ANSWER,
+        _kill,
+        "The record's transaction is ended, and the {role} is killed before it learns that.",
+    ),
+    _Point(
+        "zombie-processor",
+        (Role.PROCESSOR,),
+        Moment.SEND_ANSWER,
+        _pause,
+        "A process of the {role} is stopped with the record's result sent; the group removes it "
+        "and another one takes over; then it is woken, learns that, and goes on.",
+    ),
+    _Point(
+        "zombie-consumer",
+        (Role.CONSUMER,),
+        Moment.POSITION,
+        _pause,
+        "A process of the {role} is stopped when it has asked to save its position after the "
+        "record; the group removes it and another one takes over; then it is woken, learns that, "
+        "and goes on.",
+    ),
+)
 NO_FAULT = "none"
 REFUSED = "refused"
 """The failure point of every request that a stage's ``refusals`` name."""
@@ -302,32 +475,63 @@ def failure_points(
     *,
     attached: bool = False,
 ) -> tuple[Scenario, ...]:
-    """Return every failure point as a scenario of this pipeline. A scenario that does not apply has a reason.
+    """Return every failure point as a scenario of this pipeline. A scenario that does not apply has
+    a reason.
 
-    The dry run gives, for each role: ``requests``, the steps seen on its connections; ``processes``, how many of its processes
-    fetched; ``writes``, its durable writes. Without them, only the pipeline's roles decide what applies. ``attached``: lostack
-    did not start the broker, and so must not kill it.
+    The dry run gives, for each role: ``requests``, the steps seen on its connections;
+    ``processes``, how many of its processes fetched; ``writes``, its durable writes. Without them,
+    only the pipeline's roles decide what applies. ``attached``: lostack did not start the broker,
+    and so must not kill it.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
     for point in (each for each in _POINTS if each.moment in dialect.steps):
-        present = [stage.known for role in point.roles for stage in pipeline.stages if stage.role is role]
+        present = [
+            stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
+        ]
         for role in present or point.roles[:1]:
             fault = point.fault(role, dialect)
-            reason = _reason(point, role, pipeline, requests) or _alone(fault, role, pipeline, processes)
+            reason = _reason(point, role, pipeline, requests) or _alone(
+                fault, role, pipeline, processes
+            )
             if attached and Role.BROKER in fault.evidence().killed:
-                reason = "the broker was not started by lostack, which kills only what it has started"
-            scenario = _scenario(pipeline, _name(point, role, present), fault, point.because.format(role=role), reason)
+                reason = (
+                    "the broker was not started by lostack, which kills only what it has started"
+                )
+            scenario = _scenario(
+                pipeline,
+                _name(point, role, present),
+                fault,
+                point.because.format(role=role),
+                reason,
+            )
             found.append(replace(scenario, failure_point=point.id))
-    found += [_inside(pipeline, stage.known, name) for stage in pipeline.stages for name in stage.failpoints]
-    found += [_refusal(pipeline, stage.known, text, requests) for stage in pipeline.stages for text in stage.refusals]
-    found += [each for service in pipeline.services for each in _of_service(pipeline, service, requests)]
+    found += [
+        _inside(pipeline, stage.known, name)
+        for stage in pipeline.stages
+        for name in stage.failpoints
+    ]
+    found += [
+        _refusal(pipeline, stage.known, text, requests)
+        for stage in pipeline.stages
+        for text in stage.refusals
+    ]
+    found += [
+        each for service in pipeline.services for each in _of_service(pipeline, service, requests)
+    ]
     reading = [stage.known for stage in pipeline.stages if stage.reads]
-    return (*found, *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)))
+    return (
+        *found,
+        *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)),
+    )
 
 
 def left_over(pipeline: Pipeline, point: Scenario) -> bool:
-    """Return whether a point is a spare name for durable writes that the dry run did not need. A stage's first is no spare."""
-    unused = point.failure_point == AT_WRITE and isinstance(point.expect[pipeline.claims], NotApplicable)
+    """Return whether a point is a spare name for durable writes that the dry run did not need. A
+    stage's first is no spare.
+    """
+    unused = point.failure_point == AT_WRITE and isinstance(
+        point.expect[pipeline.claims], NotApplicable
+    )
     return unused and not point.id.endswith("-1")
 
 
@@ -337,133 +541,217 @@ def cells_of(
     """Return the cells of scenarios made by :func:`failure_points`."""
     return tuple(
         DeclaredCell(
-            scenario=scenario, semantic=pipeline.claims, system=SYSTEM, client=pipeline.name, runtime="process", seed=seed,
-            records=records or pipeline.records, declared=pipeline,
+            scenario=scenario,
+            semantic=pipeline.claims,
+            system=SYSTEM,
+            client=pipeline.name,
+            runtime="process",
+            seed=seed,
+            records=records or pipeline.records,
+            declared=pipeline,
         )
         for scenario in scenarios
-    )  # fmt: skip
+    )
 
 
 def _inside(pipeline: Pipeline, role: Role, name: str) -> Scenario:
     """Return the scenario of a failpoint in the user's own program."""
     because = f"The {role} has the record in hand at its failpoint {name}, and is killed there."
-    return _scenario(pipeline, f"{role}-at-{name}", Kill(InProgram(role, name), (role,)), because, None)
+    return _scenario(
+        pipeline, f"{role}-at-{name}", Kill(InProgram(role, name), (role,)), because, None
+    )
 
 
 def _refusal(
     pipeline: Pipeline, role: Role, text: str, requests: Mapping[str, Collection[str]] | None
-) -> Scenario:  # fmt: skip
+) -> Scenario:
     """Return the scenario of a refusal that a stage names."""
     refusal = Refusal.read(text)
     reason = _unseen(refusal.step, role, requests)
-    scenario = _scenario(pipeline, f"{role}-{refusal.name}", refusal.fault(role), refusal.because(role), reason)
+    scenario = _scenario(
+        pipeline, f"{role}-{refusal.name}", refusal.fault(role), refusal.because(role), reason
+    )
     return replace(scenario, failure_point=REFUSED)
 
 
 def _of_service(
     pipeline: Pipeline, service: Service, requests: Mapping[str, Collection[str]] | None
-) -> Iterator[Scenario]:  # fmt: skip
-    """Yield the scenarios of a service: it is killed or paused when a stage receives the record, or after that."""
+) -> Iterator[Scenario]:
+    """Yield the scenarios of a service: it is killed or paused when a stage receives the record, or
+    after that.
+    """
     steps = pipeline.dialect.steps
     role = next((stage.known for stage in pipeline.stages if stage.reads), Role.PRODUCER)
     given = OnWire(role, *steps[Moment.SEND if role is Role.PRODUCER else Moment.DELIVERY])
     where = f"as the {role} {'sends' if role is Role.PRODUCER else 'is given'} the record"
     acts: list[tuple[str, OnWire, Fault, str]] = [
-        ("crash", given, _kill_service(given, service), f"The {service.name} is killed {where}, and comes back."),
-        ("pause", given, Stall(given, service.known, service.pause_s),
-         f"The {service.name} stands still for {service.pause_s:g} s, {where}, and goes on as if nothing had happened."),
-    ]  # fmt: skip
+        (
+            "crash",
+            given,
+            _kill_service(given, service),
+            f"The {service.name} is killed {where}, and comes back.",
+        ),
+        (
+            "pause",
+            given,
+            Stall(given, service.known, service.pause_s),
+            (
+                f"The {service.name} stands still for {service.pause_s:g} s, {where}, and goes "
+                "on as if nothing had happened."
+            ),
+        ),
+    ]
     if role is not Role.PRODUCER:
-        saves = OnWire(role, *steps[Moment.POSITION if pipeline.dialect.logs else Moment.ACKNOWLEDGEMENT])
-        behind = f"The {role} is done with the record, and asks to save that; the {service.name} is killed, and comes back."
+        saves = OnWire(
+            role, *steps[Moment.POSITION if pipeline.dialect.logs else Moment.ACKNOWLEDGEMENT]
+        )
+        behind = (
+            f"The {role} is done with the record, and asks to save that; the {service.name} is "
+            "killed, and comes back."
+        )
         acts.append(("crash-behind-work", saves, _kill_service(saves, service), behind))
     for act, at, fault, because in acts:
         name = f"service-{act}" if len(pipeline.services) == 1 else f"{service.name}-service-{act}"
         yield replace(
-            _scenario(pipeline, name, fault, because, _unseen(at.api, role, requests)), failure_point=f"service-{act}"
-        )  # fmt: skip
+            _scenario(pipeline, name, fault, because, _unseen(at.api, role, requests)),
+            failure_point=f"service-{act}",
+        )
 
 
 def _kill_service(at: OnWire, service: Service) -> Fault:
     return Kill(at, (service.known,), held=How.RELEASE)
 
 
-def _at_writes(pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | None) -> Iterator[Scenario]:
+def _at_writes(
+    pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | None
+) -> Iterator[Scenario]:
     """Yield a stage's scenarios at its durable writes."""
-    for point in write_points(role, None if writes is None else writes.get(role, UNWATCHED), pipeline.dialect):
-        yield replace(_scenario(pipeline, point.name, point.fault, point.because, point.reason), failure_point=AT_WRITE)
+    for point in write_points(
+        role, None if writes is None else writes.get(role, UNWATCHED), pipeline.dialect
+    ):
+        yield replace(
+            _scenario(pipeline, point.name, point.fault, point.because, point.reason),
+            failure_point=AT_WRITE,
+        )
 
 
-def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None) -> str | None:
+def _reason(
+    point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None
+) -> str | None:
     stage = pipeline.stage(role)
     if stage is None:
         return f"the pipeline has no {' or '.join(point.roles)}"
     if pipeline.aggregate is not None and stage.role is Role.PROCESSOR and point.moment in _SENDING:
-        return "the processor sends totals, which carry no record's id; lostack sweep tries every step of the processor"
+        return (
+            "the processor sends totals, which carry no record's id; lostack sweep tries every "
+            "step of the processor"
+        )
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
-        return f"the input is of kind {pipeline.input.kind}; only the end of standard input can be tested"
+        return (
+            f"the input is of kind {pipeline.input.kind}; only the end of standard input can be "
+            "tested"
+        )
     steps, moments = pipeline.dialect.steps, (_ASKED.get(point.moment, point.moment), point.moment)
     what = "request" if pipeline.dialect.logs else "frame"
-    return next((why for each in moments if (why := _unseen(steps[each][0], role, requests, what)) is not None), None)
+    return next(
+        (
+            why
+            for each in moments
+            if (why := _unseen(steps[each][0], role, requests, what)) is not None
+        ),
+        None,
+    )
 
 
-_SENDING = frozenset({Moment.SEND, Moment.SEND_ANSWER, Moment.PRODUCER_ID, Moment.COMMIT, Moment.COMMIT_ANSWER})
+_SENDING = frozenset(
+    {Moment.SEND, Moment.SEND_ANSWER, Moment.PRODUCER_ID, Moment.COMMIT, Moment.COMMIT_ANSWER}
+)
 """Moments at which a sending stage has its results in hand."""
-_ASKED = {Moment.ACKNOWLEDGEMENT_ANSWER: Moment.ACKNOWLEDGEMENT, Moment.COMMIT_ANSWER: Moment.COMMIT}
+_ASKED = {
+    Moment.ACKNOWLEDGEMENT_ANSWER: Moment.ACKNOWLEDGEMENT,
+    Moment.COMMIT_ANSWER: Moment.COMMIT,
+}
 """The request of each moment whose answer has no name of its own on some wires."""
 
 
 def _unseen(
     api: StepName, role: Role, requests: Mapping[str, Collection[str]] | None, what: str = "request"
-) -> str | None:  # fmt: skip
+) -> str | None:
     if requests is not None and api.label not in requests.get(role, ()):
         return f"the dry run saw no {api.label} {what} of the {role}"
     return None
 
 
 _FIRST = frozenset({Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR})
-"""Roles at the beginning of a point's name that the stage's name replaces. In front of other names, the stage's name is added."""
+"""Roles at the beginning of a point's name that the stage's name replaces. In front of other names,
+the stage's name is added.
+"""
 
 
 def _name(point: _Point, role: Role, present: Collection[Role]) -> str:
-    """Return the point's name. If two stages have the point, the stage's name comes first and replaces a role's."""
+    """Return the point's name. If two stages have the point, the stage's name comes first and
+    replaces a role's.
+    """
     if len(present) < 2:  # noqa: PLR2004 - as it says
         return point.id
     first, _, rest = point.id.partition("-")
     return f"{role}-{rest if first in _FIRST else point.id}"
 
 
-def _alone(fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str, int] | None) -> str | None:
-    """Say why no process could replace a paused one, or why the wire cannot tell whose the next request is; else ``None``."""
+def _alone(
+    fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str, int] | None
+) -> str | None:
+    """Say why no process could replace a paused one, or why the wire cannot tell whose the next
+    request is; else ``None``.
+    """
     stage = pipeline.stage(role)
-    if isinstance(fault, Kill) and isinstance(fault.at, OnWire) and fault.at.since and stage and stage.crash == PROCESS:
-        return f"one process of the {role} is crashed, and the wire cannot tell whether a next request comes from that process"
+    if (
+        isinstance(fault, Kill)
+        and isinstance(fault.at, OnWire)
+        and fault.at.since
+        and stage
+        and stage.crash == PROCESS
+    ):
+        return (
+            f"one process of the {role} is crashed, and the wire cannot tell whether a next "
+            "request comes from that process"
+        )
     if not isinstance(fault, Pause) or processes is None or processes.get(role, 0) > 1:
         return None
     return (
-        f"the dry run saw one process of the {role} at work, and no other process that could take over; to try this point, let "
-        "the stage start two processes"
+        f"the dry run saw one process of the {role} at work, and no other process that could "
+        "take over; to try this point, let the stage start two processes"
     )
 
 
 def _without_fault(pipeline: Pipeline) -> Scenario:
-    """Return the scenario of the dry run. Without a fault nothing may be lost or duplicated, except what ``expects`` names."""
+    """Return the scenario of the dry run. Without a fault nothing may be lost or duplicated, except
+    what ``expects`` names.
+    """
 
     def predicted(name: Anomaly) -> Prediction:
         # what is forbidden, the promise judges
         return Permitted() if name in pipeline.expects or forbids(pipeline.claims, name) else Zero()
 
     expectation = Predicted(lost=predicted(Anomaly.LOST), duplicated=predicted(Anomaly.DUPLICATED))
-    scenario = _scenario(pipeline, NO_FAULT, NoFault(), "Without a fault nothing may be lost or duplicated.", None)
+    scenario = _scenario(
+        pipeline, NO_FAULT, NoFault(), "Without a fault nothing may be lost or duplicated.", None
+    )
     return replace(scenario, expect={pipeline.claims: expectation})
 
 
-def _scenario(pipeline: Pipeline, name: str, fault: Fault, because: str, reason: str | None) -> Scenario:
+def _scenario(
+    pipeline: Pipeline, name: str, fault: Fault, because: str, reason: str | None
+) -> Scenario:
     anything = Predicted(lost=Permitted(), duplicated=Permitted())
     broker = Role.BROKER in fault.evidence().killed
     return Scenario(
-        id=name, failure_point=name, fault=fault, because=because, group=pipeline.name,
+        id=name,
+        failure_point=name,
+        fault=fault,
+        because=because,
+        group=pipeline.name,
         pipeline=core.Pipeline(pipeline.name, SYSTEM, {pipeline.claims: Theirs()}),
         expect={pipeline.claims: NotApplicable(reason) if reason else anything},
         deployment=Deployment.OWN if broker or not pipeline.dialect.logs else Deployment.SHARED,
-    )  # fmt: skip
+    )

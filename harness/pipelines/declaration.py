@@ -1,4 +1,6 @@
-"""The declaration of a user's pipeline: frozen dataclasses with clear defaults, checked when they are made."""
+"""The declaration of a user's pipeline: frozen dataclasses with clear defaults, checked when they
+are made.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,26 @@ from harness.model.identity import REGISTRY, Identity
 from harness.model.scenario import ROLES_OF_OURS, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.aggregates import Aggregate  # noqa: TC001 - likewise
-from harness.pipelines.braces import LINES, PLACES, SECRETS, SECURED, check_places, check_services, fill, places
+from harness.pipelines.braces import (
+    LINES,
+    PLACES,
+    SECRETS,
+    SECURED,
+    check_places,
+    check_services,
+    fill,
+    places,
+)
 from harness.pipelines.dialects import DIALECTS
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
-from harness.pipelines.programs import PROCESS, STAGE, Program, Service, check_command, check_interpreter
+from harness.pipelines.programs import (
+    PROCESS,
+    STAGE,
+    Program,
+    Service,
+    check_command,
+    check_interpreter,
+)
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, check_reads, choice, nearest
 from harness.pipelines.sought import check_password
@@ -35,7 +53,9 @@ POSITIONS = ("group", "elsewhere")
 """Where a reading stage may keep its position."""
 DECLARED_RECORDS = 48
 DEFAULT_RATE = 50.0
-"""The default rate in lines a second. If there are many records, it is higher, so that all are offered in ``OFFERED_S``."""
+"""The default rate in lines a second. If there are many records, it is higher, so that all are
+offered in ``OFFERED_S``.
+"""
 OFFERED_S = 20.0
 EXPECTABLE = ("lost", "duplicated")
 """Anomalies that a pipeline may be declared to show without any fault."""
@@ -43,11 +63,17 @@ PER_KEY = "per key"
 """An order that a pipeline may claim."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-BROKERS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+BROKERS_OWN = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
 JARS = re.compile(r"\{jars:([^}]*)\}")
-"""A name in a command or environment that stands for the folder of a locked set of jars, which lostack fetches if needed."""
+"""A name in a command or environment that stands for the folder of a locked set of jars, which
+lostack fetches if needed.
+"""
 PYTHON = re.compile(r"\{python:([A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*)\}")
-"""A name that stands for a Python interpreter with a package at a version. lostack makes its environment if needed."""
+"""A name that stands for a Python interpreter with a package at a version. lostack makes its
+environment if needed.
+"""
 URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})([/?].*)?")
 """The form of an input's url: on this machine, with a port."""
 
@@ -64,7 +90,9 @@ class InputKind(StrEnum):
     FILE = "file"
     """A file of lines, whole from the start, whose path is ``{input}``."""
     HTTP = "http"
-    """One POST a record to the producer's ``url``. An answer of 2xx means that the producer has taken the record over."""
+    """One POST a record to the producer's ``url``. An answer of 2xx means that the producer has
+    taken the record over.
+    """
     TOPIC = "topic"
     """lostack produces them into a topic: for a pipeline that begins with a consumer."""
     OWN = "own"
@@ -79,7 +107,9 @@ class OutputKind(StrEnum):
     SQLITE = "sqlite"
     """A SQLite ``file`` and a ``query``; every row is a result."""
     LINES = "lines"
-    """Text files by a glob in ``file`` (JSON lines, CSV, a log); every line that has an id is a result."""
+    """Text files by a glob in ``file`` (JSON lines, CSV, a log); every line that has an id is a
+    result.
+    """
     PARQUET = "parquet"
     """Parquet files by a glob in ``file``; every row is a result."""
     STDOUT = "stdout"
@@ -92,47 +122,72 @@ class Resend(StrEnum):
     """What a restarted producer is offered again, by standard input or HTTP."""
 
     UNACKNOWLEDGED = "unacknowledged"
-    """Every line that the producer was given and that is not acknowledged (by the broker; for HTTP, by itself), then the rest."""
+    """Every line that the producer was given and that is not acknowledged (by the broker; for HTTP,
+    by itself), then the rest.
+    """
     NONE = "none"
-    """Only the lines that the producer was not given yet. Lines that it had when it died are gone."""
+    """Only the lines that the producer was not given yet. Lines that it had when it
+    died are gone.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage(Program):
-    """A program of the pipeline. A crash kills it with all processes that it has started, detached ones too.
+    """A program of the pipeline. A crash kills it with all processes that it has started, detached
+    ones too.
 
-    Several stages of one role read in consumer groups of their own. All members of one group are one stage, and its command
-    starts all of them, because lostack cannot know in advance which member receives a record.
+    Several stages of one role read in consumer groups of their own. All members of one group are
+    one stage, and its command starts all of them, because lostack cannot know in advance which
+    member receives a record.
     """
 
     role: Role
     """``producer``, ``consumer`` or ``processor``."""
     name: str = ""
-    """Its name. Needed if several stages have one role. Each stage has its own address of the brokers. By default its role."""
+    """Its name. Needed if several stages have one role. Each stage has its own address of the
+    brokers. By default its role.
+    """
     position: str = "group"
-    """``group``: the position is in Kafka's consumer group. ``elsewhere``: skipped and unread records cannot be told apart."""
+    """``group``: the position is in Kafka's consumer group. ``elsewhere``: skipped and unread
+    records cannot be told apart.
+    """
     failpoints: tuple[str, ...] = ()
-    """Names that the program passes to ``failpoint(name, id)``. At each of them it is killed while it works on the target."""
+    """Names that the program passes to ``failpoint(name, id)``. At each of them it is killed while
+    it works on the target.
+    """
     refusals: tuple[str, ...] = ()
-    """Requests that lostack refuses in the broker's name, each a failure point: ``"Produce NOT_ENOUGH_REPLICAS"``. With ``done``
-    at the end the broker carries out the request all the same: ``"Produce REQUEST_TIMED_OUT done"``."""
+    """Requests that lostack refuses in the broker's name, each a failure point: ``"Produce
+    NOT_ENOUGH_REPLICAS"``. With ``done`` at the end the broker carries out the request all the
+    same: ``"Produce REQUEST_TIMED_OUT done"``.
+    """
     crash: str = STAGE
     """What a crash kills: the whole ``stage``, or only the ``process`` that hit the fault."""
 
     def __post_init__(self) -> None:
         self.check_program(str(self.known))
         if self.name and (not NAME.fullmatch(self.name) or self.name in ROLES_OF_OURS):
-            raise DeclarationError(f"stage: name {self.name!r}: use lower-case letters, digits and _; no name of lostack's own")
+            raise DeclarationError(
+                f"stage: name {self.name!r}: use lower-case letters, digits and _; no name of "
+                "lostack's own"
+            )
         for name in self.failpoints:
             if not name or any(not (char.isalnum() or char in "-_") for char in name):
-                raise DeclarationError(f"failpoints: {name!r} is part of a cell's id: use letters, digits, - and _ only")
+                raise DeclarationError(
+                    f"failpoints: {name!r} is part of a cell's id: use letters, digits, - and _ "
+                    "only"
+                )
         self._check_refusals()
         if self.role not in ROLES:
-            raise DeclarationError(f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}")
+            raise DeclarationError(
+                f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}"
+            )
         choice("position", self.position, POSITIONS)
         choice("crash", self.crash, (STAGE, PROCESS))
         if self.image and self.crash == PROCESS:
-            raise DeclarationError(f"crash: the {self.role} is a container, which dies as a whole: crash must be {STAGE}")
+            raise DeclarationError(
+                f"crash: the {self.role} is a container, which dies as a whole: crash must be "
+                f"{STAGE}"
+            )
 
     @property
     def known(self) -> Role:
@@ -147,7 +202,9 @@ class Stage(Program):
     def _check_refusals(self) -> None:
         names = [Refusal.read(text).name for text in self.refusals]
         if len(names) > len(set(names)):
-            raise DeclarationError(f"refusals: the {self.role} names a refusal twice: name each once")
+            raise DeclarationError(
+                f"refusals: the {self.role} names a refusal twice: name each once"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,22 +214,33 @@ class Input:
     kind: InputKind = InputKind.STDIN
     """How the records reach the producer."""
     line: str = DEFAULT_LINE
-    """One record as text, with ``{id}``, ``{key}``, ``{position}``, and ``{amount}``: what an ``[aggregate]`` sums up."""
+    """One record as text, with ``{id}``, ``{key}``, ``{position}``, and ``{amount}``: what an
+    ``[aggregate]`` sums up.
+    """
     rate: float | None = None
-    """Records a second, of kinds stdin, http and topic. By default 50, or more where there are many records."""
+    """Records a second, of kinds stdin, http and topic. By default 50, or more where there are many
+    records.
+    """
     resend: Resend | None = None
-    """Which records a restarted producer is given again. By default ``unacknowledged``, but ``none`` for at-most-once."""
+    """Which records a restarted producer is given again. By default ``unacknowledged``, but
+    ``none`` for at-most-once.
+    """
     topic: str = ""
     """For kind topic: the topic into which lostack produces the records."""
     url: str = ""
-    """For kind http: where the producer listens, on this machine. ``{port}``, here and in its command, is a free port."""
+    """For kind http: where the producer listens, on this machine. ``{port}``, here and in its
+    command, is a free port.
+    """
     header: str = ""
-    """A first line that is not a record, as in a CSV file. A restarted producer gets it again on standard input."""
+    """A first line that is not a record, as in a CSV file. A restarted producer gets it again on
+    standard input.
+    """
 
     def __post_init__(self) -> None:
         if self.header and self.kind not in {InputKind.FILE, InputKind.STDIN}:
             raise DeclarationError(
-                f"input: header has no meaning for kind {self.kind}: leave it out (it is the first line of kinds file and stdin)"
+                f"input: header has no meaning for kind {self.kind}: leave it out (it is the "
+                "first line of kinds file and stdin)"
             )
         if "\n" in self.header:
             raise DeclarationError("input: header must be one line, without a line break")
@@ -181,16 +249,25 @@ class Input:
         if self.rate is not None and self.rate <= 0:
             raise DeclarationError("input: rate must be above 0 (records a second)")
         if self.rate is not None and self.kind in {InputKind.FILE, InputKind.OWN}:
-            raise DeclarationError(f"input: rate has no meaning for kind {self.kind}, which has no pace: leave it out")
+            raise DeclarationError(
+                f"input: rate has no meaning for kind {self.kind}, which has no pace: leave it out"
+            )
         if bool(self.url) != (self.kind is InputKind.HTTP):
             raise DeclarationError("input: kind http needs url, and other kinds must not have it")
         if self.url and not URL.fullmatch(self.url):
-            raise DeclarationError(f"input: url {self.url!r} is not on this machine: write http://127.0.0.1:{{port}}/...")
+            raise DeclarationError(
+                f"input: url {self.url!r} is not on this machine: write "
+                f"http://127.0.0.1:{{port}}/..."
+            )
         if self.kind is InputKind.OWN and self.line == DEFAULT_LINE:
-            raise DeclarationError("input: kind own needs line: what the id of a record looks like, e.g. order-{position}")
+            raise DeclarationError(
+                "input: kind own needs line: what the id of a record looks like, e.g. "
+                "order-{position}"
+            )
         if "\n" in self.line or not {"id", "position"} & set(places(self.line)):
             raise DeclarationError(
-                "input: line must hold {id} or {position}, so that records can be told apart, and no line break"
+                "input: line must hold {id} or {position}, so that records can be told apart, "
+                "and no line break"
             )
 
 
@@ -213,9 +290,13 @@ class Output:
 
     def __post_init__(self) -> None:
         needs = {
-            OutputKind.TOPIC: ("topic",), OutputKind.SQLITE: ("file", "query"), OutputKind.LINES: ("file",),
-            OutputKind.PARQUET: ("file",), OutputKind.STDOUT: (), OutputKind.COMMAND: ("command",),
-        }[self.kind]  # fmt: skip
+            OutputKind.TOPIC: ("topic",),
+            OutputKind.SQLITE: ("file", "query"),
+            OutputKind.LINES: ("file",),
+            OutputKind.PARQUET: ("file",),
+            OutputKind.STDOUT: (),
+            OutputKind.COMMAND: ("command",),
+        }[self.kind]
         for name in needs:
             if not getattr(self, name):
                 raise DeclarationError(f"output: kind {self.kind} needs {name}")
@@ -223,7 +304,9 @@ class Output:
             check_places(f"output: {name}", word, PLACES)
         for name in ("topic", "file", "query", "command"):
             if getattr(self, name) and name not in needs:
-                raise DeclarationError(f"output: {name} has no meaning for kind {self.kind}: leave it out")
+                raise DeclarationError(
+                    f"output: {name} has no meaning for kind {self.kind}: leave it out"
+                )
         check_reads("output: query", self.query)
 
 
@@ -238,7 +321,9 @@ class Pipeline:
     stages: tuple[Stage, ...]
     """Its programs."""
     topics: tuple[str, ...]
-    """Topics (or the queue) that lostack creates for it; the first lies between producer and consumer."""
+    """Topics (or the queue) that lostack creates for it; the first lies between producer and
+    consumer.
+    """
     output: Output
     """Where the results land."""
     system: str = "kafka"
@@ -256,7 +341,9 @@ class Pipeline:
     services: tuple[Service, ...] = ()
     """The servers that the stages need, in the order in which they are started."""
     order: str = ""
-    """``per key``: the records of a key must be recorded in the order in which they were offered."""
+    """``per key``: the records of a key must be recorded in the order in which they
+    were offered.
+    """
     records: int = DECLARED_RECORDS
     """The number of records in a run."""
     partitions: int = 3
@@ -266,9 +353,13 @@ class Pipeline:
     patience_s: float = 30.0
     """How many seconds a run waits if a record is missing and nothing is known to be on its way."""
     expects: tuple[str, ...] = ()
-    """The anomalies that the pipeline shows even without a fault: ``lost`` or ``duplicated``, if its claim permits them."""
+    """The anomalies that the pipeline shows even without a fault: ``lost`` or ``duplicated``, if
+    its claim permits them.
+    """
     python: str = ""
-    """The project's interpreter: ``{python}``; commands are looked for beside it first. Default: lostack's, and ``PATH``."""
+    """The project's interpreter: ``{python}``; commands are looked for beside it first. Default:
+    lostack's, and ``PATH``.
+    """
     directory: Path = field(default_factory=Path.cwd)
     """The folder in which its commands run: the declaration's folder."""
     file: str = ""
@@ -277,41 +368,66 @@ class Pipeline:
     def __post_init__(self) -> None:
         self._check_names()
         if not 1 <= self.partitions <= MOST_PARTITIONS:
-            raise DeclarationError(f"partitions: {self.partitions}; write a number from 1 to {MOST_PARTITIONS}")
+            raise DeclarationError(
+                f"partitions: {self.partitions}; write a number from 1 to {MOST_PARTITIONS}"
+            )
         if not LEAST_RECORDS <= self.records <= MOST_RECORDS:
-            raise DeclarationError(f"records: {self.records}; write a number from {LEAST_RECORDS} to {MOST_RECORDS}")
+            raise DeclarationError(
+                f"records: {self.records}; write a number from {LEAST_RECORDS} to {MOST_RECORDS}"
+            )
         for name in self.expects:
             if forbids(self.claims, Anomaly(choice("expects", name, EXPECTABLE))):
-                raise DeclarationError(f"expects: {name} is forbidden by the claim {self.claims}: take it out")
+                raise DeclarationError(
+                    f"expects: {name} is forbidden by the claim {self.claims}: take it out"
+                )
         self._check_services()
         self._check_stages()
         self._check_queue()
         self._check_results()
         for where, topic in (("input", self.input.topic), ("output", self.output.topic)):
             if topic and topic not in self.topics:
-                raise DeclarationError(f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}")
+                raise DeclarationError(
+                    f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}"
+                )
 
     def _check_names(self) -> None:
         if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):
-            raise DeclarationError(f"name: {self.name!r} is part of every cell's id: use letters, digits, - and _ only")
+            raise DeclarationError(
+                f"name: {self.name!r} is part of every cell's id: use letters, digits, - and _ only"
+            )
         if not self.topics:
-            raise DeclarationError("topics: name at least the topic between the stages; lostack creates it")
-        wrong = next((topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}), None)
+            raise DeclarationError(
+                "topics: name at least the topic between the stages; lostack creates it"
+            )
+        wrong = next(
+            (topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}),
+            None,
+        )
         if wrong is not None:
-            raise DeclarationError(f"topics: {wrong!r} is no name of a topic: use letters, digits, '.', '_' and '-', at most 249")
+            raise DeclarationError(
+                f"topics: {wrong!r} is no name of a topic: use letters, digits, '.', '_' and "
+                "'-', at most 249"
+            )
         if twice := next((topic for topic in self.topics if self.topics.count(topic) > 1), None):
             raise DeclarationError(f"topics: {twice} is named twice: name each topic once")
         if own := next((topic for topic in self.topics if topic in BROKERS_OWN), None):
-            raise DeclarationError(f"topics: {own} is one of the broker's internal topics: choose another name")
+            raise DeclarationError(
+                f"topics: {own} is one of the broker's internal topics: choose another name"
+            )
 
     def _check_results(self) -> None:
         """Raise :class:`DeclarationError` if a claim about the results cannot be checked."""
         if self.aggregate is not None:
             self.aggregate.check(self.input.line)
             if self.input.kind is InputKind.OWN:
-                raise DeclarationError("aggregate: use another input kind than own, whose keys lostack does not know")
+                raise DeclarationError(
+                    "aggregate: use another input kind than own, whose keys lostack does not know"
+                )
         elif "amount" in places(self.input.line):
-            raise DeclarationError("input: line: {amount} needs an [aggregate] that sums it up: write one, or take {amount} out")
+            raise DeclarationError(
+                "input: line: {amount} needs an [aggregate] that sums it up: write one, or take "
+                "{amount} out"
+            )
         for invariant in self.invariants:
             invariant.check(sqlite=self.output.kind is OutputKind.SQLITE)
             for word in invariant.command:
@@ -326,11 +442,22 @@ class Pipeline:
         if self.aggregate is not None:
             return "a total does not show the order of its records: take away order, or [aggregate]"
         if self.input.kind is InputKind.OWN or "key" not in places(self.input.line):
-            return "lostack does not know the key of a record: put {key} into the input's line, and use another kind than own"
-        if self.output.kind is OutputKind.SQLITE and "order by" not in " ".join(self.output.query.lower().split()):
-            return "the output's query has no order: end it with ORDER BY and a column that grows with each inserted row"
+            return (
+                "lostack does not know the key of a record: put {key} into the input's line, and "
+                "use another kind than own"
+            )
+        if self.output.kind is OutputKind.SQLITE and "order by" not in " ".join(
+            self.output.query.lower().split()
+        ):
+            return (
+                "the output's query has no order: end it with ORDER BY and a column that grows "
+                "with each inserted row"
+            )
         if self.output.file and any(char in self.output.file for char in "*?["):
-            return f"results in several files ({self.output.file}) have no order: write them to one file"
+            return (
+                f"results in several files ({self.output.file}) have no order: write them to one "
+                "file"
+            )
         return None
 
     @property
@@ -339,33 +466,50 @@ class Pipeline:
         return DIALECTS[self.system]
 
     def _check_queue(self) -> None:
-        """Raise :class:`DeclarationError` if a pipeline on a queue uses something that only a log has."""
+        """Raise :class:`DeclarationError` if a pipeline on a queue uses something that only a log
+        has.
+        """
         choice("system", self.system, DIALECTS)
         if self.dialect.logs:
             return
         processes = any(stage.role is Role.PROCESSOR for stage in self.stages)
         if self.input.kind is InputKind.TOPIC or self.output.kind is OutputKind.TOPIC or processes:
             raise DeclarationError(
-                f"system: on {self.system} a pipeline must be a producer, a queue, a consumer, and an output that is not a topic"
+                f"system: on {self.system} a pipeline must be a producer, a queue, a consumer, "
+                "and an output that is not a topic"
             )
         if len(self.topics) > 1:
-            raise DeclarationError(f"topics: on {self.system} name one only, the queue between the stages: {self.topics[0]}")
+            raise DeclarationError(
+                f"topics: on {self.system} name one only, the queue between the stages: "
+                f"{self.topics[0]}"
+            )
         if self.security is not None:
-            raise DeclarationError(f"security: on {self.system} there is neither TLS nor a log-in: take [security] away")
+            raise DeclarationError(
+                f"security: on {self.system} there is neither TLS nor a log-in: take [security] "
+                "away"
+            )
         for stage in self.stages:
             if stage.position != "group" or stage.refusals or stage.name:
                 what = "refusals" if stage.refusals else "name" if stage.name else "position"
-                raise DeclarationError(f"{what}: has no meaning for the {stage.role} on {self.system}: leave it out")
+                raise DeclarationError(
+                    f"{what}: has no meaning for the {stage.role} on {self.system}: leave it out"
+                )
 
     def _check_services(self) -> None:
         names = [service.name for service in self.services]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise DeclarationError(f"service: two services are called {twice}: give each its own name")
+            raise DeclarationError(
+                f"service: two services are called {twice}: give each its own name"
+            )
         asked = [word for invariant in self.invariants for word in invariant.command]
         if self.id and self.id.schema and self.id.schema.kind == REGISTRY:
             check_places("id: registry", self.id.schema.text, ())
             asked.append(self.id.schema.text)
-        for text in (*(word for program in self.programs for word in program.words), *self.output.command, *asked):
+        for text in (
+            *(word for program in self.programs for word in program.words),
+            *self.output.command,
+            *asked,
+        ):
             check_services(text, names)
 
     def _check_stages(self) -> None:
@@ -375,19 +519,35 @@ class Pipeline:
         self._check_known()
         if self.input.kind is InputKind.TOPIC:
             if Role.PRODUCER in roles:
-                raise DeclarationError("input: kind topic replaces the producer: take away one of the two")
+                raise DeclarationError(
+                    "input: kind topic replaces the producer: take away one of the two"
+                )
             if not self.input.topic:
                 raise DeclarationError("input: kind topic needs topic, the topic's name")
         elif Role.PRODUCER not in roles:
-            raise DeclarationError(f"input: kind {self.input.kind} needs a stage with role producer; without one, use kind topic")
-        if self.input.kind is InputKind.OWN and (self.id is None or "{position}" not in self.input.line):
-            raise DeclarationError("input: kind own needs {position} in line, and [id]: its records carry no token of lostack's")
-        if self.input.kind is InputKind.STDIN and next(stage for stage in self.stages if stage.role is Role.PRODUCER).image:
             raise DeclarationError(
-                "input: kind stdin: lostack cannot write to a container's standard input; use kind file or http"
+                f"input: kind {self.input.kind} needs a stage with role producer; without one, "
+                "use kind topic"
+            )
+        if self.input.kind is InputKind.OWN and (
+            self.id is None or "{position}" not in self.input.line
+        ):
+            raise DeclarationError(
+                "input: kind own needs {position} in line, and [id]: its records carry no token "
+                "of lostack's"
+            )
+        if (
+            self.input.kind is InputKind.STDIN
+            and next(stage for stage in self.stages if stage.role is Role.PRODUCER).image
+        ):
+            raise DeclarationError(
+                "input: kind stdin: lostack cannot write to a container's standard input; use "
+                "kind file or http"
             )
         if self.input.kind is not InputKind.TOPIC and self.input.topic:
-            raise DeclarationError(f"input: topic has no meaning for kind {self.input.kind}: leave it out")
+            raise DeclarationError(
+                f"input: topic has no meaning for kind {self.input.kind}: leave it out"
+            )
         named = {name for stage in self.stages for word in stage.words for name in places(word)}
         self._check_ways_in(named)
         self._check_security(named)
@@ -395,31 +555,62 @@ class Pipeline:
     def _check_known(self) -> None:
         """Raise :class:`DeclarationError` if two stages or services have the same name."""
         if [stage.role for stage in self.stages].count(Role.PRODUCER) > 1:
-            raise DeclarationError("two stages are a producer, but only one is offered the records: start both by one command")
-        known = [*(str(stage.known) for stage in self.stages), *(service.name for service in self.services)]
+            raise DeclarationError(
+                "two stages are a producer, but only one is offered the records: start both by "
+                "one command"
+            )
+        known = [
+            *(str(stage.known) for stage in self.stages),
+            *(service.name for service in self.services),
+        ]
         if twice := next((name for name in known if known.count(name) > 1), None):
-            said = f"two stages are a {twice}" if twice in ROLES else f"two stages or services are called {twice}"
+            said = (
+                f"two stages are a {twice}"
+                if twice in ROLES
+                else f"two stages or services are called {twice}"
+            )
             raise DeclarationError(f'{said}: give each its own name (name = "...")')
 
     def _check_security(self, named: set[str]) -> None:
-        """Raise :class:`DeclarationError` if commands and environments do not fit ``[security]``."""
+        """Raise :class:`DeclarationError` if commands and environments do not fit
+        ``[security]``.
+        """
         if self.security is None:
             if wrong := next((name for name in SECURED if name in named), None):
-                raise DeclarationError(f"{{{wrong}}} needs a [security] with protocol and mechanism: write one")
+                raise DeclarationError(
+                    f"{{{wrong}}} needs a [security] with protocol and mechanism: write one"
+                )
             return
         if self.security.protocol.endswith("SSL") and "ca" not in named:
-            raise DeclarationError("security: no command or environment has {ca}: the programs need it to trust the brokers")
+            raise DeclarationError(
+                "security: no command or environment has {ca}: the programs need it to trust the "
+                "brokers"
+            )
         if self.security.mechanism and not self.security.username and not named & set(SECRETS):
-            raise DeclarationError("security: no environment has {password} or {jaas}: pass one of them to the programs")
+            raise DeclarationError(
+                "security: no environment has {password} or {jaas}: pass one of them to the "
+                "programs"
+            )
 
     def _check_ways_in(self, named: set[str]) -> None:
-        """Raise :class:`DeclarationError` if the producer's command and environment do not fit the input's kind."""
+        """Raise :class:`DeclarationError` if the producer's command and environment do not fit the
+        input's kind.
+        """
         if "input" in named and self.input.kind is not InputKind.FILE:
-            raise DeclarationError(f"{{input}} is the file of an input of kind file, but the input is of kind {self.input.kind}")
+            raise DeclarationError(
+                f"{{input}} is the file of an input of kind file, but the input is of kind "
+                f"{self.input.kind}"
+            )
         if self.input.kind is InputKind.FILE and not named & {"input", "work"}:
-            raise DeclarationError("input: kind file, but no command or environment has {input}: pass it to the producer")
+            raise DeclarationError(
+                "input: kind file, but no command or environment has {input}: pass it to the "
+                "producer"
+            )
         if "{port}" in self.input.url and "port" not in named:
-            raise DeclarationError("input: url has {port}, but no command or environment has it: pass it to the producer")
+            raise DeclarationError(
+                "input: url has {port}, but no command or environment has it: pass it to the "
+                "producer"
+            )
 
     @property
     def pace(self) -> float:
@@ -480,21 +671,40 @@ class Pipeline:
 
     @property
     def path(self) -> str | None:
-        """The ``PATH`` on which the commands of processes are looked for; ``None``: lostack's own ``PATH``."""
-        return f"{Path(self.interpreter).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}" if self.python else None
+        """The ``PATH`` on which the commands of processes are looked for; ``None``: lostack's own
+        ``PATH``.
+        """
+        return (
+            f"{Path(self.interpreter).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+            if self.python
+            else None
+        )
 
     def check_commands(self) -> None:
-        """Raise :class:`DeclarationError` if a command cannot be found, or the schema registry's password cannot be read."""
+        """Raise :class:`DeclarationError` if a command cannot be found, or the schema registry's
+        password cannot be read.
+        """
         if self.python:
             check_interpreter(self.interpreter)
         started = (
-            *((f"the {each.known}'s command", () if each.image else each.command, True) for each in self.stages),
-            *((f"the service {each.name}'s command", () if each.image else each.command, True) for each in self.services),
+            *(
+                (f"the {each.known}'s command", () if each.image else each.command, True)
+                for each in self.stages
+            ),
+            *(
+                (f"the service {each.name}'s command", () if each.image else each.command, True)
+                for each in self.services
+            ),
             ("the output's command", self.output.command, False),
-            *((f"the command of invariant {n}", each.command, False) for n, each in enumerate(self.invariants, start=1)),
+            *(
+                (f"the command of invariant {n}", each.command, False)
+                for n, each in enumerate(self.invariants, start=1)
+            ),
         )
         values = {"python": self.interpreter, "here": str(self.directory)}
         for what, command, beside in started:
             if command:
-                check_command(what, fill(command[0], values), self.directory, self.path, beside=beside)
+                check_command(
+                    what, fill(command[0], values), self.directory, self.path, beside=beside
+                )
         check_password(self.id)

@@ -56,10 +56,11 @@ LINES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How programs talk to a system. ``steps``: the protocol's step for each moment; a missing moment does not exist there.
+    """How programs talk to a system. ``steps``: the protocol's step for each moment; a missing
+    moment does not exist there.
 
-    ``reads``: the frame that shows that a stage reads. ``logs``: whether the system is a log, in which records stay and readers
-    save positions. In a queue an acknowledged message is gone.
+    ``reads``: the frame that shows that a stage reads. ``logs``: whether the system is a log, in
+    which records stay and readers save positions. In a queue an acknowledged message is gone.
     """
 
     speaks: str
@@ -84,7 +85,9 @@ class Dialect:
 
     def lines(self, api: str) -> frozenset[str]:
         """Return the kinds of events which show that the step with this label was completed."""
-        return frozenset(LINES[each] for each, (step, _) in self.steps.items() if step == api and each in LINES)
+        return frozenset(
+            LINES[each] for each, (step, _) in self.steps.items() if step == api and each in LINES
+        )
 
     def _labels(self, *moments: Moment) -> frozenset[str]:
         return frozenset(self.label(each) for each in moments if each in self.steps)
@@ -94,31 +97,51 @@ _OUT, _IN = Direction.REQUEST, Direction.RESPONSE
 KAFKA: Final = Dialect(
     "Kafka",
     {
-        Moment.SEND: (Api.PRODUCE, _OUT), Moment.SEND_ANSWER: (Api.PRODUCE, _IN), Moment.DELIVERY: (Api.FETCH, _IN),
-        Moment.NEXT_FETCH: (Api.FETCH, _OUT), Moment.POSITION: (Api.OFFSET_COMMIT, _OUT),
-        Moment.POSITION_ANSWER: (Api.OFFSET_COMMIT, _IN), Moment.SAVED_POSITIONS: (Api.OFFSET_FETCH, _IN),
-        Moment.JOINED: (Api.JOIN_GROUP, _IN), Moment.PRODUCER_ID: (Api.INIT_PRODUCER_ID, _IN),
-        Moment.COMMIT: (Api.END_TXN, _OUT), Moment.COMMIT_ANSWER: (Api.END_TXN, _IN),
+        Moment.SEND: (Api.PRODUCE, _OUT),
+        Moment.SEND_ANSWER: (Api.PRODUCE, _IN),
+        Moment.DELIVERY: (Api.FETCH, _IN),
+        Moment.NEXT_FETCH: (Api.FETCH, _OUT),
+        Moment.POSITION: (Api.OFFSET_COMMIT, _OUT),
+        Moment.POSITION_ANSWER: (Api.OFFSET_COMMIT, _IN),
+        Moment.SAVED_POSITIONS: (Api.OFFSET_FETCH, _IN),
+        Moment.JOINED: (Api.JOIN_GROUP, _IN),
+        Moment.PRODUCER_ID: (Api.INIT_PRODUCER_ID, _IN),
+        Moment.COMMIT: (Api.END_TXN, _OUT),
+        Moment.COMMIT_ANSWER: (Api.END_TXN, _IN),
     },
-    reads=(Api.FETCH, _OUT), logs=True,
-)  # fmt: skip
+    reads=(Api.FETCH, _OUT),
+    logs=True,
+)
 STOMP: Final = Dialect(
     "STOMP",
     {
-        Moment.SEND: (Command.SEND, _OUT), Moment.SEND_ANSWER: (Command.RECEIPT, _IN), Moment.DELIVERY: (Command.MESSAGE, _IN),
-        Moment.ACKNOWLEDGEMENT: (Command.ACK, _OUT), Moment.ACKNOWLEDGEMENT_ANSWER: (Command.RECEIPT, _IN),
-        Moment.COMMIT: (Command.COMMIT, _OUT), Moment.COMMIT_ANSWER: (Command.RECEIPT, _IN),
+        Moment.SEND: (Command.SEND, _OUT),
+        Moment.SEND_ANSWER: (Command.RECEIPT, _IN),
+        Moment.DELIVERY: (Command.MESSAGE, _IN),
+        Moment.ACKNOWLEDGEMENT: (Command.ACK, _OUT),
+        Moment.ACKNOWLEDGEMENT_ANSWER: (Command.RECEIPT, _IN),
+        Moment.COMMIT: (Command.COMMIT, _OUT),
+        Moment.COMMIT_ANSWER: (Command.RECEIPT, _IN),
     },
     reads=(Command.SUBSCRIBE, _OUT),
-)  # fmt: skip
+)
 PULSAR: Final = Dialect(
     "Pulsar's protocol",
     {
-        Moment.SEND: (Pulsar.SEND, _OUT), Moment.SEND_ANSWER: (Pulsar.SEND_RECEIPT, _IN), Moment.DELIVERY: (Pulsar.MESSAGE, _IN),
-        Moment.ACKNOWLEDGEMENT: (Pulsar.ACK, _OUT), Moment.ACKNOWLEDGEMENT_ANSWER: (Pulsar.ACK_RESPONSE, _IN),
-        Moment.COMMIT: (Pulsar.END_TXN, _OUT), Moment.COMMIT_ANSWER: (Pulsar.END_TXN_RESPONSE, _IN),
+        Moment.SEND: (Pulsar.SEND, _OUT),
+        Moment.SEND_ANSWER: (Pulsar.SEND_RECEIPT, _IN),
+        Moment.DELIVERY: (Pulsar.MESSAGE, _IN),
+        Moment.ACKNOWLEDGEMENT: (Pulsar.ACK, _OUT),
+        Moment.ACKNOWLEDGEMENT_ANSWER: (Pulsar.ACK_RESPONSE, _IN),
+        Moment.COMMIT: (Pulsar.END_TXN, _OUT),
+        Moment.COMMIT_ANSWER: (Pulsar.END_TXN_RESPONSE, _IN),
     },
     reads=(Pulsar.SUBSCRIBE, _OUT),
-)  # fmt: skip
-DIALECTS: Final[Mapping[str, Dialect]] = {"kafka": KAFKA, "activemq": STOMP, "artemis": STOMP, "pulsar": PULSAR}
+)
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    "kafka": KAFKA,
+    "activemq": STOMP,
+    "artemis": STOMP,
+    "pulsar": PULSAR,
+}
 """The dialect of each system that a declaration may name."""

@@ -1,6 +1,8 @@
-"""The fields of a declaration: how each is read, and how a JSON schema describes it. One definition serves both.
+"""The fields of a declaration: how each is read, and how a JSON schema describes it. One definition
+serves both.
 
-A table reads its fields by :meth:`Table.read`, which raises :class:`DeclarationError` with the place and what to write.
+A table reads its fields by :meth:`Table.read`, which raises :class:`DeclarationError` with the
+place and what to write.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ Schema: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a table. ``take(where, value)`` checks and converts a TOML value; ``schema`` is its JSON schema.
+    """One field of a table. ``take(where, value)`` checks and converts a TOML value; ``schema`` is
+    its JSON schema.
 
     ``told``: its meaning, in one line. ``needed``: whether the field is required.
     """
@@ -75,7 +78,9 @@ class Table:
         self.early(data)
         for name in data:
             if name not in self.fields:
-                raise DeclarationError(f"{at}there is no field {name}; {nearest(name, self.fields)}")
+                raise DeclarationError(
+                    f"{at}there is no field {name}; {nearest(name, self.fields)}"
+                )
         for name, each in self.fields.items():
             if each.needed and name not in data:
                 raise DeclarationError(f"{at}{name} is missing")
@@ -85,10 +90,12 @@ class Table:
         """Return the table's JSON schema."""
         needed = [name for name, each in self.fields.items() if each.needed]
         return {
-            "type": "object", **({"description": self.told} if self.told else {}), "additionalProperties": False,
+            "type": "object",
+            **({"description": self.told} if self.told else {}),
+            "additionalProperties": False,
             "properties": {name: each.described() for name, each in self.fields.items()},
             **({"required": needed} if needed else {}),
-        }  # fmt: skip
+        }
 
 
 def one(table: Table) -> Field:
@@ -105,10 +112,15 @@ def each(table: Table, *, single: bool = False) -> Field:
         if not isinstance(value, list):
             raise DeclarationError(f"{where}: write [[{where}]], once for each {where}")
         numbered = len(value) > 1 or not single
-        return tuple(table.read(f"{where} {n}" if numbered else where, entry) for n, entry in enumerate(value, start=1))
+        return tuple(
+            table.read(f"{where} {n}" if numbered else where, entry)
+            for n, entry in enumerate(value, start=1)
+        )
 
     many: Schema = {"type": "array", "items": table.schema()}
-    return Field(take, {"anyOf": [table.schema(), many]} if single else many, table.told, table=table)
+    return Field(
+        take, {"anyOf": [table.schema(), many]} if single else many, table.told, table=table
+    )
 
 
 def _typed(what: str, *kinds: type) -> Callable[[str, Any], Any]:
@@ -127,8 +139,13 @@ def _text(where: str, value: Any) -> str:
 
 
 def _number_or_text(where: str, value: Any) -> str:
-    if isinstance(_typed("number or text", int, float, str)(where, value), float) and not math.isfinite(value):
-        raise DeclarationError(f"{where}: {value!r} is not a number that a value can equal: write a finite number, or text")
+    if isinstance(
+        _typed("number or text", int, float, str)(where, value), float
+    ) and not math.isfinite(value):
+        raise DeclarationError(
+            f"{where}: {value!r} is not a number that a value can equal: write a finite number, "
+            "or text"
+        )
     return str(value)
 
 
@@ -142,7 +159,10 @@ def _above_zero(where: str, value: Any) -> Any:
 def _without_null(where: str, value: Any) -> str:
     """Return a text that can be passed to a program as an argument."""
     if "\0" in _typed("text", str)(where, value):
-        raise DeclarationError(f"{where}: {value!r} has a null character, which cannot be passed to a program: take it out")
+        raise DeclarationError(
+            f"{where}: {value!r} has a null character, which cannot be passed to a program: take "
+            "it out"
+        )
     return str(value)
 
 
@@ -156,7 +176,10 @@ def _command(where: str, value: Any) -> tuple[str, ...]:
 
 
 def _texts(where: str, value: Any) -> tuple[str, ...]:
-    return tuple(_typed("text", str)(where, word) for word in _typed('list: write it in brackets, ["…"]', list)(where, value))
+    return tuple(
+        _typed("text", str)(where, word)
+        for word in _typed('list: write it in brackets, ["…"]', list)(where, value)
+    )
 
 
 def _mapping(where: str, value: Any) -> dict[str, str]:
@@ -164,7 +187,8 @@ def _mapping(where: str, value: Any) -> dict[str, str]:
     for name in table:
         if not name or "=" in name or "\0" in name:
             raise DeclarationError(
-                f"{where}: {name!r} cannot be a variable's name: it must have no = or null character, and not be empty"
+                f"{where}: {name!r} cannot be a variable's name: it must have no = or null "
+                "character, and not be empty"
             )
     return {name: _without_null(f"{where}: {name}", word) for name, word in table.items()}
 
@@ -174,7 +198,9 @@ WHOLE = Field(_typed("whole number", int), {"type": "integer"})
 NUMBER = Field(_above_zero, {"type": "number", "exclusiveMinimum": 0})
 FLAG = Field(_typed("true or false", bool), {"type": "boolean"})
 TEXTS = Field(_texts, {"type": "array", "items": {"type": "string"}})
-WORDS = Field(_command, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+WORDS = Field(
+    _command, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+)
 MAPPING = Field(_mapping, {"type": "object", "additionalProperties": {"type": "string"}})
 PLAIN = Field(_number_or_text, {"type": ["number", "string"]})
 
@@ -187,4 +213,6 @@ def among(names: Iterable[Any], make: Callable[[str], Any] = str) -> Field:
 
 def some(names: Iterable[Any]) -> Field:
     """Return a field that is a list of names. The object that is made of the table checks them."""
-    return replace(TEXTS, schema={"type": "array", "items": {"enum": [str(name) for name in names]}})
+    return replace(
+        TEXTS, schema={"type": "array", "items": {"enum": [str(name) for name in names]}}
+    )

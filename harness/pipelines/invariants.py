@@ -1,4 +1,6 @@
-"""Invariants: conditions on the results besides their ids, such as a sum of all accounts that is always zero."""
+"""Invariants: conditions on the results besides their ids, such as a sum of all accounts that is
+always zero.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from harness.pipelines.refusing import DeclarationError, check_reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariant:
-    """A value that must be found when everything is at rest, for every claim, with and without a fault."""
+    """A value that must be found when everything is at rest, for every claim, with and without a
+    fault.
+    """
 
     equals: str
     """The required value, a number or text."""
@@ -21,13 +25,20 @@ class Invariant:
 
     def __post_init__(self) -> None:
         if bool(self.query) == bool(self.command):
-            raise DeclarationError("invariant: write query (of the output's SQLite file), or command (which prints the value)")
+            raise DeclarationError(
+                "invariant: write query (of the output's SQLite file), or command (which prints "
+                "the value)"
+            )
         check_reads("invariant: query", self.query)
 
     def check(self, *, sqlite: bool) -> None:
-        """Raise :class:`DeclarationError` if there is no file to query. ``sqlite``: whether the output is a SQLite file."""
+        """Raise :class:`DeclarationError` if there is no file to query. ``sqlite``: whether the
+        output is a SQLite file.
+        """
         if self.query and not sqlite:
-            raise DeclarationError("invariant: query needs an output of kind sqlite; for another kind, write a command")
+            raise DeclarationError(
+                "invariant: query needs an output of kind sqlite; for another kind, write a command"
+            )
 
     @property
     def told(self) -> str:

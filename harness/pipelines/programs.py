@@ -1,4 +1,6 @@
-"""The programs that lostack starts for a pipeline, by a command or as a container: its stages and services."""
+"""The programs that lostack starts for a pipeline, by a command or as a container: its stages and
+services.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,25 @@ class Program:
     """A program that is started by a command, or as a container."""
 
     command: tuple[str, ...] = ()
-    """The program and its arguments, as text or a list. With ``image``: the container's command; may be left out."""
+    """The program and its arguments, as text or a list. With ``image``: the container's command;
+    may be left out.
+    """
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables besides lostack's own. Their values may hold names in braces, too."""
     image: str = ""
-    """A container image. The container uses this machine's network, and sees the folders named in braces at the same paths."""
+    """A container image. The container uses this machine's network, and sees the folders named in
+    braces at the same paths.
+    """
     ready: str = ""
-    """A regular expression that the program's output matches when it is ready. A stage needs none: a reading stage is ready when
-    it fetches, a producer when it runs."""
+    """A regular expression that the program's output matches when it is ready. A stage needs none:
+    a reading stage is ready when it fetches, a producer when it runs.
+    """
     ready_within_s: float = 60.0
     """How many seconds to wait until the program is ready."""
     restart: bool = True
-    """Whether the program is started again when it ends by an error, as a supervisor does (a reading stage: however it ends)."""
+    """Whether the program is started again when it ends by an error, as a supervisor does (a
+    reading stage: however it ends).
+    """
     down_s: float = 0.0
     """How many seconds the program stays down before it is started again."""
 
@@ -52,7 +61,9 @@ class Program:
         return (*self.command, *self.environment.values())
 
     def check_program(self, what: str) -> None:
-        """Raise :class:`DeclarationError` if the program cannot be started. ``what``: its name in the message."""
+        """Raise :class:`DeclarationError` if the program cannot be started. ``what``: its name in
+        the message.
+        """
         for word in self.command:
             check_secrets(f"the {what}'s command", word)
             check_places(f"the {what}'s command", word, PLACES)
@@ -63,22 +74,33 @@ class Program:
         try:
             re.compile(self.ready)
         except re.error as error:
-            raise DeclarationError(f"ready: {self.ready!r} of the {what} is not a regular expression: {error}") from error
+            raise DeclarationError(
+                f"ready: {self.ready!r} of the {what} is not a regular expression: {error}"
+            ) from error
         if self.image.startswith("-") or self.image != self.image.strip():
-            raise DeclarationError(f"image: {self.image!r} of the {what} cannot be the name of an image")
+            raise DeclarationError(
+                f"image: {self.image!r} of the {what} cannot be the name of an image"
+            )
 
 
 def check_interpreter(python: str) -> None:
-    """Raise :class:`DeclarationError` if the project's own interpreter does not exist or cannot be executed."""
+    """Raise :class:`DeclarationError` if the project's own interpreter does not exist or cannot be
+    executed.
+    """
     if not shutil.which(python):
-        raise DeclarationError(f"python: {python} does not exist, or is not executable: make the project's environment")
+        raise DeclarationError(
+            f"python: {python} does not exist, or is not executable: make the project's environment"
+        )
 
 
-def check_command(what: str, program: str, directory: Path, path: str | None, *, beside: bool) -> None:
+def check_command(
+    what: str, program: str, directory: Path, path: str | None, *, beside: bool
+) -> None:
     """Raise :class:`DeclarationError` if a command's program cannot be found.
 
-    ``path``: where programs are looked for; ``None`` for the ``PATH``. ``beside``: look for bare names in ``directory``, too. A
-    program whose path holds a name in braces that has no value yet is not checked.
+    ``path``: where programs are looked for; ``None`` for the ``PATH``. ``beside``: look for bare
+    names in ``directory``, too. A program whose path holds a name in braces that has no value yet
+    is not checked.
     """
     if "{" in program or shutil.which(program, path=path if beside else None):
         return
@@ -99,23 +121,32 @@ def check_command(what: str, program: str, directory: Path, path: str | None, *,
 class Service(Program):
     """A server that the stages need: a database, a schema registry, Redis.
 
-    It is started before the stages, and is ready when its output matches ``ready``, or else when its port is open. lostack kills
-    and pauses it at failure points of its own.
+    It is started before the stages, and is ready when its output matches ``ready``, or else when
+    its port is open. lostack kills and pauses it at failure points of its own.
     """
 
     name: str
-    """Its name. ``{NAME.port}`` is a free port of this machine, ``{NAME.dir}`` a folder of its own that outlives its crashes."""
+    """Its name. ``{NAME.port}`` is a free port of this machine, ``{NAME.dir}`` a folder of its own
+    that outlives its crashes.
+    """
     anew: str = CELL
-    """When it is started: for each ``cell``, with an empty folder, or ``once``, for as long as the broker lives. With ``once``
-    the programs must make sure that a cell does not see data of another cell."""
+    """When it is started: for each ``cell``, with an empty folder, or ``once``, for as long as the
+    broker lives. With ``once`` the programs must make sure that a cell does not see data of another
+    cell.
+    """
     pause_s: float = 5.0
     """How many seconds a pause of it lasts."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
-            raise DeclarationError(f"service: name {self.name!r}: use lower-case letters, digits and _ only")
+            raise DeclarationError(
+                f"service: name {self.name!r}: use lower-case letters, digits and _ only"
+            )
         if self.name in ROLES_OF_OURS:
-            raise DeclarationError(f"service: name {self.name!r} is the name of one of lostack's own nodes: choose another name")
+            raise DeclarationError(
+                f"service: name {self.name!r} is the name of one of lostack's own nodes: choose "
+                "another name"
+            )
         self.check_program(f"service {self.name}")
         choice("service: anew", self.anew, (CELL, ONCE))
 

@@ -1,4 +1,6 @@
-"""Read a pipeline from TOML. Errors name the wrong field and a similar one. The same fields make the JSON schema."""
+"""Read a pipeline from TOML. Errors name the wrong field and a similar one. The same fields make
+the JSON schema.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,21 @@ from harness.pipelines.declaration import (
     Stage,
 )
 from harness.pipelines.dialects import DIALECTS
-from harness.pipelines.fields import FLAG, MAPPING, NUMBER, PLAIN, TEXT, TEXTS, WHOLE, WORDS, Table, among, each, one, some
+from harness.pipelines.fields import (
+    FLAG,
+    MAPPING,
+    NUMBER,
+    PLAIN,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    WORDS,
+    Table,
+    among,
+    each,
+    one,
+    some,
+)
 from harness.pipelines.invariants import Invariant
 from harness.pipelines.programs import CELL, ONCE, PROCESS, STAGE, Service
 from harness.pipelines.refusing import DeclarationError
@@ -36,94 +52,189 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PROGRAM: Final = {
-    "command": WORDS.means("the command that starts it, in the declaration's folder and without a shell"),
+    "command": WORDS.means(
+        "the command that starts it, in the declaration's folder and without a shell"
+    ),
     "image": TEXT.means("a container image to start it from; command is passed to the container"),
     "environment": MAPPING.means("its environment variables, besides lostack's own"),
     "ready": TEXT.means("a regular expression that its output matches when it is ready"),
     "ready_within_s": NUMBER.means("how many seconds it may take to be ready (60)"),
-    "restart": FLAG.means("whether it is started again when it ends by an error, as by a supervisor (true)"),
+    "restart": FLAG.means(
+        "whether it is started again when it ends by an error, as by a supervisor (true)"
+    ),
     "down_s": NUMBER.means("how many seconds it stays down before it is started again (0)"),
 }
-STAGES: Final = Table("stage", Stage, {
-    "role": among(ROLES, Role).means("what it does: writes the topic (producer), reads it (consumer), or both", needed=True),
-    "name": TEXT.means("its name; needed if several stages have one role"),
-    **_PROGRAM,
-    "position": among(POSITIONS).means("where a reading stage keeps its position: in its consumer group, or elsewhere (group)"),
-    "failpoints": TEXTS.means("names that it passes to failpoint(name, id); lostack kills it at each"),
-    "refusals": TEXTS.means('requests of it that lostack refuses, each as "Produce NOT_ENOUGH_REPLICAS"'),
-    "crash": among((STAGE, PROCESS)).means("what a crash kills: the whole stage, or the one process that hit the fault (stage)"),
-}, "one of your programs")  # fmt: skip
-SERVICES: Final = Table("service", Service, {
-    "name": TEXT.means("its name; {NAME.port} and {NAME.dir} stand for its port and its folder", needed=True),
-    **_PROGRAM,
-    "anew": among((CELL, ONCE)).means("when it is started: for each cell, with an empty folder, or once (cell)"),
-    "pause_s": NUMBER.means("how many seconds it is paused at the failure point service-pause (5)"),
-}, "a server that your programs need: a database, a schema registry, Redis")  # fmt: skip
-INPUT: Final = Table("input", Input, {
-    "kind": among(InputKind, InputKind).means("how the records come to the pipeline (stdin)"),
-    "line": TEXT.means("the text of one record; {id}, {key}, {position} and {amount} are filled in"),
-    "rate": NUMBER.means("lines a second (50, or more if there are many records)"),
-    "resend": among(Resend, Resend).means("which records a restarted producer is given again"),
-    "topic": TEXT.means("kind topic: the topic that lostack produces into"),
-    "header": TEXT.means("a first line that is not a record, as in a CSV file"),
-    "url": TEXT.means("kind http: where the producer listens, http://127.0.0.1:{port}/..."),
-}, "how lostack offers the records")  # fmt: skip
-OUTPUT: Final = Table("output", Output, {
-    "kind": among(OutputKind, OutputKind).means("where the results are", needed=True),
-    "topic": TEXT.means("kind topic: the topic's name"),
-    "file": TEXT.means("the file, or a glob of files; {work} is a folder that is new for every run"),
-    "query": TEXT.means("kind sqlite: each row of it is a result"),
-    "command": WORDS.means("kind command: each line that it prints is a result"),
-    "quiet_s": NUMBER.means("for how many seconds it must stay unchanged before the run is over (1)"),
-}, "where the results land")  # fmt: skip
-SECURITY: Final = Table("security", DeclaredSecurity, {
-    "protocol": among(PROTOCOLS).means("Kafka's security.protocol", needed=True),
-    "mechanism": TEXT.means("Kafka's sasl.mechanism"),
-    "ca": TEXT.means("--attach: the PEM file of the authority that signed the brokers' certificates"),
-    "username": TEXT.means("--attach: the user's name"),
-    "password_from": TEXT.means("--attach: the environment variable that holds the password"),
-}, "how the programs connect to the brokers", check_identity)  # fmt: skip
-IDENTITY: Final = Table("id", Sought, {
-    "pattern": TEXT.means("a regular expression; its first group, or all of it, is the id"),
-    "where": TEXT.means("anywhere, value, key or header:NAME (anywhere)"),
-    "json": TEXT.means("a dotted path into a JSON value, looked up first"),
-    "avro": TEXT.means("the schema file (.avsc) of Avro values"),
-    "protobuf": TEXT.means("the schema file (.proto, or a descriptor set) of Protobuf values"),
-    "message": TEXT.means("the message type of the values, as shop.Order"),
-    "registry": TEXT.means("the schema registry that holds the schemas: its URL, or the name of a [[service]]"),
-    "registry_username": TEXT.means("the user that logs in to the registry (HTTP basic authentication)"),
-    "registry_password_from": TEXT.means("where that user's password is: an environment variable, or a file (./password)"),
-}, "where a record's id is found; without it lostack looks for its own token, {id}")  # fmt: skip
-AGGREGATE: Final = Table("aggregate", Aggregate, {
-    "of": among(Of, Of).means("how a row of the output is computed from the records of a key", needed=True),
-    "pattern": TEXT.means("finds (?P<key>...) and (?P<value>...) in a row"),
-}, "declares that the rows of the output are totals instead of records")  # fmt: skip
-INVARIANTS: Final = Table("invariant", Invariant, {
-    "query": TEXT.means("a query of the output's SQLite file that returns the value"),
-    "command": WORDS.means("a command that prints the value"),
-    "equals": PLAIN.means("the value that it must have", needed=True),
-}, "a value that must hold when everything is at rest")  # fmt: skip
-PIPELINE: Final = Table("", Pipeline, {
-    "name": TEXT.means("part of every cell's id (the folder's name)"),
-    "claims": among(Semantic, Semantic).means("what the pipeline promises", needed=True),
-    "topics": TEXTS.means("created for every run; the first is the one between producer and consumer", needed=True),
-    "system": among(DIALECTS).means("the system that it runs on (kafka)"),
-    "python": TEXT.means("the project's own interpreter, as .venv/bin/python: {python}, and where commands are looked for first"),
-    "stage": each(STAGES).means(STAGES.told, needed=True),
-    "service": each(SERVICES),
-    "input": one(INPUT),
-    "output": one(OUTPUT).means(OUTPUT.told, needed=True),
-    "security": one(SECURITY),
-    "id": one(IDENTITY),
-    "aggregate": one(AGGREGATE),
-    "invariant": each(INVARIANTS, single=True),
-    "order": among((PER_KEY,)).means("a claim: the records of a key are recorded in their order"),
-    "expects": some(EXPECTABLE).means("anomalies that it shows even without a fault, if its claim permits them"),
-    "records": WHOLE.means("how many records a run offers (48)"),
-    "partitions": WHOLE.means("how many partitions every topic has (3)"),
-    "drain_s": NUMBER.means("how many seconds to wait, at most, for records that are on their way (90)"),
-    "patience_s": NUMBER.means("how many seconds to wait if a record is missing and nothing is on its way (30)"),
-}, "A pipeline for lostack check.")  # fmt: skip
+STAGES: Final = Table(
+    "stage",
+    Stage,
+    {
+        "role": among(ROLES, Role).means(
+            "what it does: writes the topic (producer), reads it (consumer), or both", needed=True
+        ),
+        "name": TEXT.means("its name; needed if several stages have one role"),
+        **_PROGRAM,
+        "position": among(POSITIONS).means(
+            "where a reading stage keeps its position: in its consumer group, or elsewhere (group)"
+        ),
+        "failpoints": TEXTS.means(
+            "names that it passes to failpoint(name, id); lostack kills it at each"
+        ),
+        "refusals": TEXTS.means(
+            'requests of it that lostack refuses, each as "Produce NOT_ENOUGH_REPLICAS"'
+        ),
+        "crash": among((STAGE, PROCESS)).means(
+            "what a crash kills: the whole stage, or the one process that hit the fault (stage)"
+        ),
+    },
+    "one of your programs",
+)
+SERVICES: Final = Table(
+    "service",
+    Service,
+    {
+        "name": TEXT.means(
+            "its name; {NAME.port} and {NAME.dir} stand for its port and its folder", needed=True
+        ),
+        **_PROGRAM,
+        "anew": among((CELL, ONCE)).means(
+            "when it is started: for each cell, with an empty folder, or once (cell)"
+        ),
+        "pause_s": NUMBER.means(
+            "how many seconds it is paused at the failure point service-pause (5)"
+        ),
+    },
+    "a server that your programs need: a database, a schema registry, Redis",
+)
+INPUT: Final = Table(
+    "input",
+    Input,
+    {
+        "kind": among(InputKind, InputKind).means("how the records come to the pipeline (stdin)"),
+        "line": TEXT.means(
+            "the text of one record; {id}, {key}, {position} and {amount} are filled in"
+        ),
+        "rate": NUMBER.means("lines a second (50, or more if there are many records)"),
+        "resend": among(Resend, Resend).means("which records a restarted producer is given again"),
+        "topic": TEXT.means("kind topic: the topic that lostack produces into"),
+        "header": TEXT.means("a first line that is not a record, as in a CSV file"),
+        "url": TEXT.means("kind http: where the producer listens, http://127.0.0.1:{port}/..."),
+    },
+    "how lostack offers the records",
+)
+OUTPUT: Final = Table(
+    "output",
+    Output,
+    {
+        "kind": among(OutputKind, OutputKind).means("where the results are", needed=True),
+        "topic": TEXT.means("kind topic: the topic's name"),
+        "file": TEXT.means(
+            "the file, or a glob of files; {work} is a folder that is new for every run"
+        ),
+        "query": TEXT.means("kind sqlite: each row of it is a result"),
+        "command": WORDS.means("kind command: each line that it prints is a result"),
+        "quiet_s": NUMBER.means(
+            "for how many seconds it must stay unchanged before the run is over (1)"
+        ),
+    },
+    "where the results land",
+)
+SECURITY: Final = Table(
+    "security",
+    DeclaredSecurity,
+    {
+        "protocol": among(PROTOCOLS).means("Kafka's security.protocol", needed=True),
+        "mechanism": TEXT.means("Kafka's sasl.mechanism"),
+        "ca": TEXT.means(
+            "--attach: the PEM file of the authority that signed the brokers' certificates"
+        ),
+        "username": TEXT.means("--attach: the user's name"),
+        "password_from": TEXT.means("--attach: the environment variable that holds the password"),
+    },
+    "how the programs connect to the brokers",
+    check_identity,
+)
+IDENTITY: Final = Table(
+    "id",
+    Sought,
+    {
+        "pattern": TEXT.means("a regular expression; its first group, or all of it, is the id"),
+        "where": TEXT.means("anywhere, value, key or header:NAME (anywhere)"),
+        "json": TEXT.means("a dotted path into a JSON value, looked up first"),
+        "avro": TEXT.means("the schema file (.avsc) of Avro values"),
+        "protobuf": TEXT.means("the schema file (.proto, or a descriptor set) of Protobuf values"),
+        "message": TEXT.means("the message type of the values, as shop.Order"),
+        "registry": TEXT.means(
+            "the schema registry that holds the schemas: its URL, or the name of a [[service]]"
+        ),
+        "registry_username": TEXT.means(
+            "the user that logs in to the registry (HTTP basic authentication)"
+        ),
+        "registry_password_from": TEXT.means(
+            "where that user's password is: an environment variable, or a file (./password)"
+        ),
+    },
+    "where a record's id is found; without it lostack looks for its own token, {id}",
+)
+AGGREGATE: Final = Table(
+    "aggregate",
+    Aggregate,
+    {
+        "of": among(Of, Of).means(
+            "how a row of the output is computed from the records of a key", needed=True
+        ),
+        "pattern": TEXT.means("finds (?P<key>...) and (?P<value>...) in a row"),
+    },
+    "declares that the rows of the output are totals instead of records",
+)
+INVARIANTS: Final = Table(
+    "invariant",
+    Invariant,
+    {
+        "query": TEXT.means("a query of the output's SQLite file that returns the value"),
+        "command": WORDS.means("a command that prints the value"),
+        "equals": PLAIN.means("the value that it must have", needed=True),
+    },
+    "a value that must hold when everything is at rest",
+)
+PIPELINE: Final = Table(
+    "",
+    Pipeline,
+    {
+        "name": TEXT.means("part of every cell's id (the folder's name)"),
+        "claims": among(Semantic, Semantic).means("what the pipeline promises", needed=True),
+        "topics": TEXTS.means(
+            "created for every run; the first is the one between producer and consumer", needed=True
+        ),
+        "system": among(DIALECTS).means("the system that it runs on (kafka)"),
+        "python": TEXT.means(
+            "the project's own interpreter, as .venv/bin/python: {python}, and where commands "
+            "are looked for first"
+        ),
+        "stage": each(STAGES).means(STAGES.told, needed=True),
+        "service": each(SERVICES),
+        "input": one(INPUT),
+        "output": one(OUTPUT).means(OUTPUT.told, needed=True),
+        "security": one(SECURITY),
+        "id": one(IDENTITY),
+        "aggregate": one(AGGREGATE),
+        "invariant": each(INVARIANTS, single=True),
+        "order": among((PER_KEY,)).means(
+            "a claim: the records of a key are recorded in their order"
+        ),
+        "expects": some(EXPECTABLE).means(
+            "anomalies that it shows even without a fault, if its claim permits them"
+        ),
+        "records": WHOLE.means("how many records a run offers (48)"),
+        "partitions": WHOLE.means("how many partitions every topic has (3)"),
+        "drain_s": NUMBER.means(
+            "how many seconds to wait, at most, for records that are on their way (90)"
+        ),
+        "patience_s": NUMBER.means(
+            "how many seconds to wait if a record is missing and nothing is on its way (30)"
+        ),
+    },
+    "A pipeline for lostack check.",
+)
 ALIASES: Final = {"topic": TEXT.means("the same as topics, with one in it")}
 """Other names that a field may be written by."""
 _MANY: Final = {"stage": "stages", "service": "services", "invariant": "invariants"}
@@ -134,7 +245,8 @@ def read_pipeline(file: Path) -> Pipeline:
     """Read a declaration.
 
     Raises:
-        DeclarationError: the declaration is wrong. The message is one line and names the file and the field.
+        DeclarationError: the declaration is wrong. The message is one line and names the file and
+            the field.
     """
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -154,9 +266,12 @@ def schema() -> dict[str, Any]:
     found["properties"] |= {name: field.described() for name, field in ALIASES.items()}
     required = [name for name in found.pop("required") if name != "topics"]
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A pipeline for lostack check",
-        **found, "required": required, "anyOf": [{"required": ["topics"]}, {"required": ["topic"]}],
-    }  # fmt: skip
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A pipeline for lostack check",
+        **found,
+        "required": required,
+        "anyOf": [{"required": ["topics"]}, {"required": ["topic"]}],
+    }
 
 
 def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
@@ -171,7 +286,8 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
 
 
 def _name(folder: str) -> str:
-    """Return the default name of a pipeline: its folder's, without characters that a cell's id cannot have.
+    """Return the default name of a pipeline: its folder's, without characters that a cell's id
+    cannot have.
 
     >>> _name("my orders (new)")
     'my-orders-new'

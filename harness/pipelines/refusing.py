@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 _COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _READING: Final = ("SELECT", "WITH", "VALUES", "PRAGMA")
-"""How a query that only reads begins. SQLite opens the file read-only as well, and so refuses ``WITH … DELETE``."""
+"""How a query that only reads begins. SQLite opens the file read-only as well, and so refuses
+``WITH … DELETE``.
+"""
 
 
 class DeclarationError(ValueError):
@@ -47,8 +49,11 @@ def check_reads(where: str, query: str) -> None:
     >>> check_reads("output: query", "/* all of them */ SELECT id FROM results")
     >>> check_reads("output: query", "DELETE FROM results")
     Traceback (most recent call last):
-    harness.pipelines.refusing.DeclarationError: output: query: begins with DELETE; write a query that only reads: SELECT …
+    harness.pipelines.refusing.DeclarationError: output: query: begins with DELETE; write a query
+    that only reads: SELECT …
     """
     words = _COMMENT.sub(" ", query).split(maxsplit=1)
     if words and (first := words[0].upper().partition("(")[0]) not in _READING:
-        raise DeclarationError(f"{where}: begins with {first}; write a query that only reads: SELECT …")
+        raise DeclarationError(
+            f"{where}: begins with {first}; write a query that only reads: SELECT …"
+        )

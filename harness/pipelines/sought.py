@@ -1,4 +1,6 @@
-"""The table ``[id]``: where a record's id is found, and the schema by which binary values are read."""
+"""The table ``[id]``: where a record's id is found, and the schema by which binary
+values are read.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,14 @@ SERVICE = re.compile(r"[a-z][a-z0-9_]*")
 class Sought:
     """Where the id of a record is found in topics and results.
 
-    ``json`` is a dotted path into a JSON value, which is looked up first. ``pattern`` is a regular expression; its first group,
-    or else all of it, is the id. An Avro or Protobuf value is read by its schema and then treated as JSON. The schema is in a
-    file beside the declaration: ``avro`` (.avsc) or ``protobuf`` (.proto, or a descriptor set), with ``message`` if there are
-    several message types. The header that a schema registry's clients put in front of a value is skipped. Or the schema comes
-    from a schema ``registry``, by the id in that header. ``registry_username`` logs in there (HTTP basic authentication) with the
-    password in ``registry_password_from``: an environment variable, or a file (``./password``, beside the declaration).
+    ``json`` is a dotted path into a JSON value, which is looked up first. ``pattern`` is a regular
+    expression; its first group, or else all of it, is the id. An Avro or Protobuf value is read by
+    its schema and then treated as JSON. The schema is in a file beside the declaration: ``avro``
+    (.avsc) or ``protobuf`` (.proto, or a descriptor set), with ``message`` if there are several
+    message types. The header that a schema registry's clients put in front of a value is skipped.
+    Or the schema comes from a schema ``registry``, by the id in that header. ``registry_username``
+    logs in there (HTTP basic authentication) with the password in ``registry_password_from``: an
+    environment variable, or a file (``./password``, beside the declaration).
     """
 
     pattern: str = ALL
@@ -62,12 +66,19 @@ class Sought:
         if self.avro:
             schema = ValueSchema("avro", _read(folder / self.avro).decode("utf-8", "replace"))
         if self.protobuf:
-            schema = ValueSchema("protobuf", base64.b64encode(_described(folder / self.protobuf)).decode(), self.message)
+            schema = ValueSchema(
+                "protobuf",
+                base64.b64encode(_described(folder / self.protobuf)).decode(),
+                self.message,
+            )
         if self.registry:
             place = self._place(folder)
             schema = ValueSchema(
-                REGISTRY, _registry(self.registry), username=self.registry_username, password_from=place,
-            )  # fmt: skip
+                REGISTRY,
+                _registry(self.registry),
+                username=self.registry_username,
+                password_from=place,
+            )
         found = Identity(self.pattern, self.where, self.json, schema)
         try:
             found.check_schema()
@@ -85,11 +96,17 @@ class Sought:
 
     def _check_login(self) -> None:
         if bool(self.registry_username) != bool(self.registry_password_from):
-            raise DeclarationError("id: registry_username and registry_password_from belong together")
+            raise DeclarationError(
+                "id: registry_username and registry_password_from belong together"
+            )
         if self.registry_username and not self.registry:
-            raise DeclarationError("id: registry_username needs registry: give both, or leave it out")
+            raise DeclarationError(
+                "id: registry_username needs registry: give both, or leave it out"
+            )
         if ":" in self.registry_username:
-            raise DeclarationError("id: registry_username: the name must not hold a colon (HTTP basic authentication)")
+            raise DeclarationError(
+                "id: registry_username: the name must not hold a colon (HTTP basic authentication)"
+            )
 
 
 def check_password(identity: Identity | None) -> None:
@@ -111,8 +128,8 @@ def _registry(named: str) -> str:
         return f"http://127.0.0.1:{{{named}.port}}"
     if not URL.fullmatch(named):
         raise DeclarationError(
-            f"id: registry {named!r} is neither a URL (http://127.0.0.1:8081, without a user; registry_username gives the user) "
-            "nor a service's name"
+            f"id: registry {named!r} is neither a URL (http://127.0.0.1:8081, without a user; "
+            "registry_username gives the user) nor a service's name"
         )
     return named.rstrip("/")
 
@@ -132,5 +149,9 @@ def _described(file: Path) -> bytes:
     try:
         return described(file)
     except SchemaError as error:
-        hint = ", or let protoc --descriptor_set_out make a descriptor set" if "pip install" in str(error) else ""
+        hint = (
+            ", or let protoc --descriptor_set_out make a descriptor set"
+            if "pip install" in str(error)
+            else ""
+        )
         raise DeclarationError(f"id: {error}{hint}") from error

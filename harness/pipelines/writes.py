@@ -1,7 +1,9 @@
-"""The failure points at a reading stage's durable writes: their names, and the write that the dry run finds for each.
+"""The failure points at a reading stage's durable writes: their names, and the write that the dry
+run finds for each.
 
-Only the dry run shows which calls a program makes, but ``--only`` and pytest need the names before. So each stage has
-:data:`~harness.model.writes.MOST` names, and the dry run decides which write each of them stands for.
+Only the dry run shows which calls a program makes, but ``--only`` and pytest need the names before.
+So each stage has :data:`~harness.model.writes.MOST` names, and the dry run decides which write each
+of them stands for.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The durable writes of a stage in the dry run, while ``records`` came to it: how often each thread ``made`` each call.
+    """The durable writes of a stage in the dry run, while ``records`` came to it: how often each
+    thread ``made`` each call.
 
-    ``because``: why the writes could not be observed. ``files``: the files that it wrote; those in its work folder begin with
-    ``{work}``.
+    ``because``: why the writes could not be observed. ``files``: the files that it wrote; those in
+    its work folder begin with ``{work}``.
     """
 
     made: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -49,7 +52,9 @@ UNWATCHED = Written(because="the dry run did not observe durable writes")
 
 @dataclass(frozen=True, slots=True)
 class WritePoint:
-    """A failure point at a durable write: its name, its fault, what happens there, and why it does not apply (if so)."""
+    """A failure point at a durable write: its name, its fault, what happens there, and why it does
+    not apply (if so).
+    """
 
     name: str
     fault: CrashAtWrite
@@ -58,18 +63,30 @@ class WritePoint:
 
 
 def write_points(role: Role, written: Written | None, dialect: Dialect) -> Iterator[WritePoint]:
-    """Yield the failure points of a stage. ``written`` is ``None`` before the dry run; then every name may apply."""
+    """Yield the failure points of a stage. ``written`` is ``None`` before the dry run; then every
+    name may apply.
+    """
     given = dialect.steps[Moment.DELIVERY]
     points = chosen(written.made, written.records) if written else ()
-    found = [replace(point, files=written.files) if written and point.call in WRITES else point for point in points]
+    found = [
+        replace(point, files=written.files) if written and point.call in WRITES else point
+        for point in points
+    ]
     for number in range(1, MOST + 1):
         name = f"{role}-{AT_WRITE}-{number}"
         if number <= len(found):
-            yield WritePoint(name, CrashAtWrite(role, found[number - 1], given), _told(role, found[number - 1]))
-        else:
-            told = f"The {role} is killed at one of its durable writes after it was given the record."
             yield WritePoint(
-                name, CrashAtWrite(role, given=given), told, None if written is None else _why_not(role, written, len(found))
+                name, CrashAtWrite(role, found[number - 1], given), _told(role, found[number - 1])
+            )
+        else:
+            told = (
+                f"The {role} is killed at one of its durable writes after it was given the record."
+            )
+            yield WritePoint(
+                name,
+                CrashAtWrite(role, given=given),
+                told,
+                None if written is None else _why_not(role, written, len(found)),
             )
 
 
@@ -81,7 +98,10 @@ def _why_not(role: Role, written: Written, found: int) -> str:
     if written.made:
         made = ", ".join(f"{call} {count}" for call, count in written.counts.items())
         return f"the dry run saw too few durable writes of the {role} to choose one ({made})"
-    return f"the dry run saw no durable write of the {role} (such as an fsync), or write to its own files"
+    return (
+        f"the dry run saw no durable write of the {role} (such as an fsync), or write to its own "
+        "files"
+    )
 
 
 def _told(role: Role, point: Point) -> str:
@@ -90,10 +110,14 @@ def _told(role: Role, point: Point) -> str:
     >>> from harness.model.scenario import Role
     >>> from harness.model.writes import Point
     >>> _told(Role.CONSUMER, Point("unlink", 2, Side.AFTER))
-    'The consumer is killed right after its second unlink after it was given the record: the call is done, but not returned.'
+    'The consumer is killed right after its second unlink after it was given the record: the call is
+    done, but not returned.'
     """
     into = " into a file" if point.call in WRITES else ""
-    place = f"its {_ORDINALS.get(point.occurrence, f'{point.occurrence}th')} {point.call}{into} after it was given the record"
+    place = (
+        f"its {_ORDINALS.get(point.occurrence, f'{point.occurrence}th')} {point.call}{into} "
+        "after it was given the record"
+    )
     if point.side is Side.BEFORE:
         return f"The {role} is killed right before {place}: the call is never done."
     return f"The {role} is killed right after {place}: the call is done, but not returned."

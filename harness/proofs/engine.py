@@ -21,24 +21,34 @@ class Said(StrEnum):
     OOM_KILLED = "oom-killed"
     """``limit`` (bytes): the kernel ended the container when it hit this limit of its memory."""
     NEW_CONTAINER = "new-container"
-    """``before, after`` (ids), ``volume``: another container took the place of the dead one, on the same folder of the host."""
+    """``before, after`` (ids), ``volume``: another container took the place of the dead one, on the
+    same folder of the host.
+    """
     VOLUME_EMPTIED = "volume-emptied"
-    """``volume, bytes``: the volume was emptied of so many bytes. The file system says so, while no container used the volume."""
+    """``volume, bytes``: the volume was emptied of so many bytes. The file system says so, while no
+    container used the volume.
+    """
     DISCONNECTED = "disconnected"
     """``address``: the container has left the network of the run; this was its address there."""
     CONNECTED = "connected"
-    """``address``: the container is in the network again, with this address, which may be the same as before."""
+    """``address``: the container is in the network again, with this address, which may be the same
+    as before.
+    """
 
     DISK_FULL = "disk-full"
-    """``volume, size, free`` (bytes), ``status, because``: the file system says that the container's disk was full. Then the
-    container ended by itself, with the exit code ``status``. ``because``: what its log says of that, if it has one."""
+    """``volume, size, free`` (bytes), ``status, because``: the file system says that the
+    container's disk was full. Then the container ended by itself, with the exit code ``status``.
+    ``because``: what its log says of that, if it has one.
+    """
     DISK_EMPTIED = "disk-emptied"
     """``volume, size, free``: the disk has room again."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSaid:
-    """The engine reported each of these ``words`` (values of :class:`Said`) after the fault had fired."""
+    """The engine reported each of these ``words`` (values of :class:`Said`) after the fault had
+    fired.
+    """
 
     name: ClassVar[str] = "engine-said"
 
@@ -70,7 +80,10 @@ def trouble(wanted: Iterable[str], events: Iterable[Event]) -> str | None:
         if word == Said.NEW_CONTAINER and event.get("before") == event.get("after"):
             return f"no new container was started: the same one came back, {event.get('after')}"
         if word == Said.DISK_FULL and (event.get("free") != 0 or not event.get("size")):
-            return f"the disk {event.get('volume')} was not full: {event.get('free')} of {event.get('size')} bytes were free"
+            return (
+                f"the disk {event.get('volume')} was not full: {event.get('free')} of "
+                f"{event.get('size')} bytes were free"
+            )
         if word == Said.VOLUME_EMPTIED and not event.get("bytes"):
             return f"the volume was empty, so nothing was lost: {event.get('volume')}"
     return None

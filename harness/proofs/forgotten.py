@@ -27,7 +27,9 @@ class Forgot:
 
 
 def spared(history: History, killed: Iterable[Event]) -> str | None:
-    """Say that no file was reverted, or name a killed broker of which none was; ``None`` if each lost its unflushed data."""
+    """Say that no file was reverted, or name a killed broker of which none was; ``None`` if each
+    lost its unflushed data.
+    """
     forgot = [event for event in history.of(kinds.FAULT) if event.get("phase") == "forgot"]
     if not forgot:
         return "no file was reverted to its flushed state"

@@ -24,15 +24,24 @@ class Grown:
 
 
 def ungrown(history: History, target: str) -> str | None:
-    """Say that no partition was added, that it was added before anybody read the topic, or that the target is in an old one."""
+    """Say that no partition was added, that it was added before anybody read the topic, or that the
+    target is in an old one.
+    """
     when = added(history)
     if not when:
         return "no partition was added to the topic"
     grew = min(when.values())
-    if not any(event["t"] < grew for event in history.of(kinds.DELIVERED, kinds.BATCH, kinds.FETCHED)):
+    if not any(
+        event["t"] < grew for event in history.of(kinds.DELIVERED, kinds.BATCH, kinds.FETCHED)
+    ):
         return "the partitions were added before anybody had read from the topic"
-    old = {f"{e['topic']}/{e['partition']}" for e in history.of(kinds.STORED)
-           if e["record"] == target and e["hop"] == "topic" and (e["topic"], e["partition"]) not in when}  # fmt: skip
+    old = {
+        f"{e['topic']}/{e['partition']}"
+        for e in history.of(kinds.STORED)
+        if e["record"] == target
+        and e["hop"] == "topic"
+        and (e["topic"], e["partition"]) not in when
+    }
     if old:
         return f"{target} is not in an added partition, but in {', '.join(sorted(old))}"
     return None

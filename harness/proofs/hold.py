@@ -13,23 +13,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LetGo:
-    """The frame that was held at the fault's trigger was released after ``until``, which names in words the awaited event."""
+    """The frame that was held at the fault's trigger was released after ``until``, which names in
+    words the awaited event.
+    """
 
     name: ClassVar[str] = "let-go"
 
     until: str
 
     def trouble(self, course: Course) -> str | None:
-        """Say that the event did not happen, that the client disconnected, or that the hold was longer than its time-out."""
-        own = {event.get("phase"): event for event in course.history.of(kinds.RULE) if event.get("rule") == "fault"}
+        """Say that the event did not happen, that the client disconnected, or that the hold was
+        longer than its time-out.
+        """
+        own = {
+            event.get("phase"): event
+            for event in course.history.of(kinds.RULE)
+            if event.get("rule") == "fault"
+        }
         held, released = own.get("held", {}), own.get("released")
         if released is None:
             gone = own.get("discarded", {}).get("because")
             ended = f": {gone}" if gone else ", which did not happen"
             return f"the held frame waited for {self.until}{ended}"
-        most_s, waited_s = held.get("silence_s"), (released["t"] - held.get("t", released["t"])) / 1e9
+        most_s, waited_s = (
+            held.get("silence_s"),
+            (released["t"] - held.get("t", released["t"])) / 1e9,
+        )
         if most_s is not None and waited_s > most_s:
             return (
-                f"the held frame waited {waited_s:.1f} s for {self.until}; its receiver disconnects after {most_s:g} s of silence"
+                f"the held frame waited {waited_s:.1f} s for {self.until}; its receiver "
+                f"disconnects after {most_s:g} s of silence"
             )
         return None

@@ -1,4 +1,6 @@
-"""Proofs about leadership, as the cluster reported it: that a leader moved, and that a killed broker had its role."""
+"""Proofs about leadership, as the cluster reported it: that a leader moved, and that a killed
+broker had its role.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 TRANSACTION_LOG = ("__transaction_state", 0)
-"""Topic and partition of the transactions' log: its leader is the coordinator of all transactions (it has one partition here)."""
+"""Topic and partition of the transactions' log: its leader is the coordinator of all transactions
+(it has one partition here).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,9 @@ class LeadershipMoved:
 
 @dataclass(frozen=True, slots=True)
 class PreferredElected:
-    """The new leader is the preferred replica, and the order of the replicas (the first is preferred) did not change."""
+    """The new leader is the preferred replica, and the order of the replicas (the first is
+    preferred) did not change.
+    """
 
     name: ClassVar[str] = "preferred-elected"
 
@@ -42,7 +48,9 @@ class PreferredElected:
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """``count`` brokers were stopped by SIGTERM and restarted, one at a time, beginning with the target's leader."""
+    """``count`` brokers were stopped by SIGTERM and restarted, one at a time, beginning with the
+    target's leader.
+    """
 
     name: ClassVar[str] = "rolled"
 
@@ -55,7 +63,9 @@ class Rolled:
 
 @dataclass(frozen=True, slots=True)
 class PartHad:
-    """Each broker that was killed as leader, follower, controller or coordinator had that role at the time."""
+    """Each broker that was killed as leader, follower, controller or coordinator had that role at
+    the time.
+    """
 
     name: ClassVar[str] = "part-had"
 
@@ -67,22 +77,35 @@ class PartHad:
 def unmoved(history: History, target: str) -> str | None:
     """Say that the target's partition kept its leader; ``None`` if the leader moved."""
     leaders = {e["leader"] for e in _said_of(history, target)}
-    return None if len(leaders) > 1 else f"the leader did not move: {', '.join(sorted(leaders)) or 'unknown'}"
+    return (
+        None
+        if len(leaders) > 1
+        else f"the leader did not move: {', '.join(sorted(leaders)) or 'unknown'}"
+    )
 
 
 def not_elected(history: History, target: str, since: int) -> str | None:
-    """Say why the history does not show that the preferred replica became leader after ``since`` (monotonic ns)."""
+    """Say why the history does not show that the preferred replica became leader after ``since``
+    (monotonic ns).
+    """
     said = _said_of(history, target)
     order = said[-1]["replicas"] if said else []
-    waiting = [e for e in said if e["t"] >= since and e["replicas"] == order and e["leader"] != order[0]]
+    waiting = [
+        e for e in said if e["t"] >= since and e["replicas"] == order and e["leader"] != order[0]
+    ]
     if not waiting:
-        return "the history does not show that a broker other than the preferred replica was the leader before"
+        return (
+            "the history does not show that a broker other than the preferred replica was the "
+            "leader before"
+        )
     after = [event["leader"] for event in said if event["t"] > waiting[-1]["t"]]
     return None if after[:1] == order[:1] else f"the preferred replica {order[0]} was not elected"
 
 
 def not_rolled(history: History, target: str, count: int) -> str | None:
-    """Say which broker was not restarted once, in its turn, after the one before was back; the target's leader is the first."""
+    """Say which broker was not restarted once, in its turn, after the one before was back; the
+    target's leader is the first.
+    """
     leaders = [e["leader"] for e in _said_of(history, target)]
     down: str | None = None
     rolled: list[str] = []
@@ -100,14 +123,25 @@ def not_rolled(history: History, target: str, count: int) -> str | None:
     if down is not None:
         return f"{down} was stopped and did not come back"
     if len(rolled) != count or len(set(rolled)) != count:
-        return f"not each of {count} brokers was restarted once; these were: {', '.join(rolled) or 'none'}"
+        return (
+            f"not each of {count} brokers was restarted once; these were: "
+            f"{', '.join(rolled) or 'none'}"
+        )
     if rolled[0] not in leaders[:1]:
-        return f"{rolled[0]} was restarted first, but the target's leader was {', '.join(leaders[:1]) or 'unknown'}"
-    return None if rolled == _in_turn(rolled) else f"the brokers were restarted out of order: {', '.join(rolled)}"
+        return (
+            f"{rolled[0]} was restarted first, but the target's leader was "
+            f"{', '.join(leaders[:1]) or 'unknown'}"
+        )
+    return (
+        None
+        if rolled == _in_turn(rolled)
+        else f"the brokers were restarted out of order: {', '.join(rolled)}"
+    )
 
 
 def _in_turn(names: list[str]) -> list[str]:
-    """Return the order of restarts that begins with the first of them. A broker that coordinates leads no data and comes last.
+    """Return the order of restarts that begins with the first of them. A broker that coordinates
+    leads no data and comes last.
 
     >>> _in_turn(["broker-2", "broker-1", "broker-3"])
     ['broker-2', 'broker-3', 'broker-1']
@@ -117,13 +151,17 @@ def _in_turn(names: list[str]) -> list[str]:
 
 def _said_of(history: History, target: str) -> list[Event]:
     """What the cluster said of the target's partition, in order."""
-    sent = next((e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target), None)
+    sent = next(
+        (e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target), None
+    )
     place = (sent.get("topic"), sent.get("partition")) if sent else None
     return [e for e in history.of(kinds.LEADERSHIP) if (e["topic"], e["partition"]) == place]
 
 
 def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | None:
-    """Name a broker that was killed for a role that it did not have, or that had two; the cluster itself reported the roles."""
+    """Name a broker that was killed for a role that it did not have, or that had two; the cluster
+    itself reported the roles.
+    """
     sent = [e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target]
     home = (sent[0].get("topic"), sent[0].get("partition")) if sent else None
     for end in killed:
@@ -141,13 +179,22 @@ def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | 
             Role.CONTROLLER: last["controller"] == node,
         }
         if not had[role]:
-            return f"{node} was killed as the {role} but was not: leader {last['leader']}, controller {last['controller']}"
+            return (
+                f"{node} was killed as the {role} but was not: leader {last['leader']}, "
+                f"controller {last['controller']}"
+            )
         if role is Role.LEADER and coordination is not None and coordination["leader"] == node:
-            return f"{node} was killed as the leader but was the coordinator of transactions as well"
+            return (
+                f"{node} was killed as the leader but was the coordinator of transactions as well"
+            )
     return None
 
 
 def _said_last(history: History, place: tuple[Any, Any] | None, before: int) -> Event | None:
     """What the cluster said last of a partition before a time."""
-    said = [e for e in history.of(kinds.LEADERSHIP) if e["t"] < before and (e["topic"], e["partition"]) == place]
+    said = [
+        e
+        for e in history.of(kinds.LEADERSHIP)
+        if e["t"] < before and (e["topic"], e["partition"]) == place
+    ]
     return said[-1] if said else None

@@ -20,8 +20,14 @@ class LockOutlasted:
     def trouble(self, course: Course) -> str | None:
         """Say that the reader went on before its lock had expired, or never."""
         lock_ms = course.plan.settings["consumer"]["share"]["lock_ms"]
-        applied = next((e["t"] for e in course.history.of(kinds.FAULT) if e.get("phase") == "applied"), None)
+        applied = next(
+            (e["t"] for e in course.history.of(kinds.FAULT) if e.get("phase") == "applied"), None
+        )
         if course.fired_at is None or applied is None:
             return "the reader never went on"
         took_ms = (applied - course.fired_at) / 1e6
-        return None if took_ms >= lock_ms else f"the reader went on after {took_ms:.0f} ms, but its lock lasts {lock_ms} ms"
+        return (
+            None
+            if took_ms >= lock_ms
+            else f"the reader went on after {took_ms:.0f} ms, but its lock lasts {lock_ms} ms"
+        )

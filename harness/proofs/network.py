@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 
 class Effect(StrEnum):
-    """Which effect the wire must have measured while the network was bad. ``limit`` is that of :class:`NetworkBad`."""
+    """Which effect the wire must have measured while the network was bad. ``limit`` is that of
+    :class:`NetworkBad`.
+    """
 
     LATE = "late"
-    """A request waited at least ``limit`` seconds for its answer (requests that a broker keeps waiting do not count)."""
+    """A request waited at least ``limit`` seconds for its answer (requests that a broker keeps
+    waiting do not count).
+    """
     SILENT = "silent"
     """Bytes were sent, and no request was answered."""
     CUT = "cut"
@@ -27,7 +31,8 @@ class Effect(StrEnum):
     SLOW = "slow"
     """Requests were answered, together at no more than ``limit`` bytes per second of waiting.
 
-    The rate of a single request proves nothing: a limiter that has slept too long lets the next bytes through sooner.
+    The rate of a single request proves nothing: a limiter that has slept too long lets the next
+    bytes through sooner.
     """
     SLICED = "sliced"
     """The bytes of an answer came in at least ``limit`` pieces on average."""
@@ -35,7 +40,9 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkBad:
-    """Between wire and broker the network was bad ``times`` times for each of ``roles``, had ``effect``, and was mended."""
+    """Between wire and broker the network was bad ``times`` times for each of ``roles``, had
+    ``effect``, and was mended.
+    """
 
     name: ClassVar[str] = "network-bad"
 
@@ -55,15 +62,22 @@ def trouble(need: NetworkBad, events: Iterable[Event]) -> str | None:
     >>> need = NetworkBad(("producer",), Effect.CUT, 2)
     >>> on, off = {"role": "producer", "phase": "on"}, {"role": "producer", "phase": "off", "sent": 9, "lost": 1}
     >>> trouble(need, [on, off])
-    "the network was made to cut for the producer, without effect: 1 connections were ended from the broker's side, not 2"
+    "the network was made to cut for the producer, without effect: 1 connections were ended from the
+    broker's side, not 2"
     >>> trouble(need, [on, off | {"lost": 2}]) is None
     True
     """
     events = list(events)
     for role in need.roles:
-        on, off = ([e for e in events if e.get("role") == role and e.get("phase") == phase] for phase in ("on", "off"))
+        on, off = (
+            [e for e in events if e.get("role") == role and e.get("phase") == phase]
+            for phase in ("on", "off")
+        )
         if len(on) < need.times:
-            return f"the network was made {need.effect} for the {role} {len(on)} times, not {need.times}"
+            return (
+                f"the network was made {need.effect} for the {role} {len(on)} times, not "
+                f"{need.times}"
+            )
         if len(off) < len(on):
             return f"the network was never mended for the {role}"
         for event in off:
@@ -75,7 +89,11 @@ def trouble(need: NetworkBad, events: Iterable[Event]) -> str | None:
 
 def _late(event: Event, limit: float) -> str | None:
     longest = float(event.get("longest_s", 0))
-    return None if longest >= limit else f"no request waited {limit:g} s for its answer, the longest waited {longest:.3f} s"
+    return (
+        None
+        if longest >= limit
+        else f"no request waited {limit:g} s for its answer, the longest waited {longest:.3f} s"
+    )
 
 
 def _silent(event: Event, _limit: float) -> str | None:
@@ -86,14 +104,22 @@ def _silent(event: Event, _limit: float) -> str | None:
 
 def _cut(event: Event, limit: float) -> str | None:
     lost = int(event.get("lost", 0))
-    return None if lost >= limit else f"{lost} connections were ended from the broker's side, not {limit:g}"
+    return (
+        None
+        if lost >= limit
+        else f"{lost} connections were ended from the broker's side, not {limit:g}"
+    )
 
 
 def _slow(event: Event, limit: float) -> str | None:
     if not event.get("answers"):
         return "no request was answered"
     rate = float(event.get("rate", 0))
-    return None if rate <= limit else f"requests were answered at {rate:.0f} bytes a second, above the limit of {limit:g}"
+    return (
+        None
+        if rate <= limit
+        else f"requests were answered at {rate:.0f} bytes a second, above the limit of {limit:g}"
+    )
 
 
 def _sliced(event: Event, limit: float) -> str | None:

@@ -19,6 +19,14 @@ class Refused:
 
     def trouble(self, course: Course) -> str | None:
         """Say how often the target's message was refused, if not exactly once."""
-        answers = [event for event in course.history.of(kinds.PRODUCE_ANSWER) if event["record"] == course.plan.target]
+        answers = [
+            event
+            for event in course.history.of(kinds.PRODUCE_ANSWER)
+            if event["record"] == course.plan.target
+        ]
         times = sum(bool(event["error"]) and event["reached"] for event in answers)
-        return None if times == 1 else f"the broker refused {course.plan.target} {times} times, not once"
+        return (
+            None
+            if times == 1
+            else f"the broker refused {course.plan.target} {times} times, not once"
+        )

@@ -1,4 +1,6 @@
-"""Proof that the second of two faults struck after the first one had ended the process of the same role."""
+"""Proof that the second of two faults struck after the first one had ended the process of the same
+role.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ BEHIND: Final = "second-"
 
 @dataclass(frozen=True, slots=True)
 class InSuccessor:
-    """The second fault's trigger was hit after the first fault had ended the process of ``role``, by SIGKILL or SIGTERM."""
+    """The second fault's trigger was hit after the first fault had ended the process of ``role``,
+    by SIGKILL or SIGTERM.
+    """
 
     name: ClassVar[str] = "in-successor"
 
@@ -25,9 +29,20 @@ class InSuccessor:
     def trouble(self, course: Course) -> str | None:
         """Say that the second trigger was hit in a process that the first fault had yet to end."""
         rules = course.history.of(kinds.RULE)
-        hit = next((e["t"] for e in rules if e.get("phase") == "hit" and str(e.get("rule")).startswith(BEHIND)), None)
+        hit = next(
+            (
+                e["t"]
+                for e in rules
+                if e.get("phase") == "hit" and str(e.get("rule")).startswith(BEHIND)
+            ),
+            None,
+        )
         told = (e for e in course.history.of(kinds.NODE) if e.get("phase") == "told")
-        ended = min((e["t"] for e in (*course.killed, *told) if e.get("role") == self.role), default=None)
+        ended = min(
+            (e["t"] for e in (*course.killed, *told) if e.get("role") == self.role), default=None
+        )
         if hit is not None and (ended is None or hit < ended):
-            return f"the second fault was hit in the {self.role} that the first fault had yet to end"
+            return (
+                f"the second fault was hit in the {self.role} that the first fault had yet to end"
+            )
         return None

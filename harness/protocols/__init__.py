@@ -1,11 +1,15 @@
-"""The list of protocols that the wire reads. Each is a codec without I/O that implements :mod:`harness.wire.protocol`."""
+"""The list of protocols that the wire reads. Each is a codec without I/O that implements
+:mod:`harness.wire.protocol`.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 GROUP: Final = "lostack.protocols"
-"""The entry-point group in which other packages register protocols: a name, and ``module:class``."""
+"""The entry-point group in which other packages register protocols: a name, and
+``module:class``.
+"""
 PROTOCOLS: Final = {
     "amqp": "harness.protocols.amqp.session:Amqp",
     "core": "harness.protocols.core.session:Core",
@@ -16,4 +20,6 @@ PROTOCOLS: Final = {
     "stomp": "harness.protocols.stomp.session:Stomp",
     "zookeeper": "harness.protocols.zookeeper.session:ZooKeeper",
 }
-"""lostack's own protocols: the name that a route gives, and the class that reads it (``module:class``), imported when used."""
+"""lostack's own protocols: the name that a route gives, and the class that reads it
+(``module:class``), imported when used.
+"""

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the history says about a frame. For an answer, these are the facts of the frame that it answers.
+    """What the history says about a frame. For an answer, these are the facts of the frame that it
+    answers.
 
-    ``act``: SEND, GIVE, ACK, or COMMIT (any end of a transaction). ``number``: identifies the frame on its connection. ``how``:
-    the kind of an acknowledgement.
+    ``act``: SEND, GIVE, ACK, or COMMIT (any end of a transaction). ``number``: identifies the frame
+    on its connection. ``how``: the kind of an acknowledgement.
     """
 
     act: Act
@@ -30,18 +31,28 @@ class About:
     how: str = "ack"
 
 
-def line(about: About, record: str, *, reached: bool, answered: bool = False, error: str | int = 0) -> Line:
-    """Return the history line of a record for a frame, or for its answer (``answered``; ``error``: the reason of a refusal)."""
+def line(
+    about: About, record: str, *, reached: bool, answered: bool = False, error: str | int = 0
+) -> Line:
+    """Return the history line of a record for a frame, or for its answer (``answered``; ``error``:
+    the reason of a refusal).
+    """
     fields: dict[str, Any] = {"record": record, "request": f"{about.conn}:{about.number}"}
     outcome = None if not answered else "refused" if error else "taken"
     match about.act:
         case Act.SEND if answered:
             return kinds.PRODUCE_ANSWER, {**fields, "error": error, "reached": reached}
         case Act.SEND:
-            bound = {"transactional": about.transaction is not None, "transactional_id": about.transaction}
+            bound = {
+                "transactional": about.transaction is not None,
+                "transactional_id": about.transaction,
+            }
             return (kinds.SENT if reached else kinds.UNSENT), {
-                **fields, "topic": about.topic, **bound, "attempt": about.attempt,
-            }  # fmt: skip
+                **fields,
+                "topic": about.topic,
+                **bound,
+                "attempt": about.attempt,
+            }
         case Act.GIVE:
             given = {"topic": about.topic, "conn": about.conn, "redelivered": about.redelivered}
             return kinds.FETCHED, {"record": record, **given, "reached": reached}

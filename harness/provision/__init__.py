@@ -1,4 +1,6 @@
-"""Fetch what a fresh machine lacks (Java, jars, servers, images) once into the cache, and check it on every start."""
+"""Fetch what a fresh machine lacks (Java, jars, servers, images) once into the cache, and check it
+on every start.
+"""
 
 from harness.provision.kafka import KafkaInstall, ensure_kafka
 from harness.provision.spark import ensure_spark

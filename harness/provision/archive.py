@@ -1,8 +1,8 @@
 """The class-data archive: the JVM's classes, parsed once, so that a broker starts in half the time.
 
-A broker makes it: it starts, stores and delivers one record, and is shut down in order (Spark's is made in
-:mod:`harness.provision.spark`). The archive fits one Java and one set of jars (by size and time), and is keyed by both. It only
-saves time: if it cannot be made, everything works without it.
+A broker makes it: it starts, stores and delivers one record, and is shut down in order (Spark's is
+made in :mod:`harness.provision.spark`). The archive fits one Java and one set of jars (by size and
+time), and is keyed by both. It only saves time: if it cannot be made, everything works without it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,22 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Node, Runtime
 
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""The brokers' JVM options. The archive is made with the same ones, because it must fit their heap."""
+"""The brokers' JVM options. The archive is made with the same ones, because it must
+fit their heap.
+"""
 NEEDED_MB: Final = 200
 FORMAT_WITHIN_S: Final = 60.0
 UP_WITHIN_S: Final = 60.0
 RECORD_WITHIN_S: Final = 30.0
 DUMPED_WITHIN_S: Final = 60.0
 TRIED_AGAIN_S: Final = 3600.0
-"""For how many seconds a failure is remembered. After that another attempt is made: the machine may have been busy."""
+"""For how many seconds a failure is remembered. After that another attempt is made: the machine may
+have been busy.
+"""
 QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""Options that let the JVM ignore an archive that does not fit, without a warning in the broker's log."""
+"""Options that let the JVM ignore an archive that does not fit, without a warning in the broker's
+log.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,9 @@ class Archive:
 
 
 def dump_flag(path: Path) -> str:
-    """Return the option that lets a JVM write its archive to ``path`` when it shuts down in order."""
+    """Return the option that lets a JVM write its archive to ``path`` when it shuts
+    down in order.
+    """
     return f"-XX:ArchiveClassesAtExit={path}"
 
 
@@ -75,14 +83,20 @@ def require_dumped(*paths: Path) -> None:
 
 
 def archive_key(java: Java, jars: Sequence[Path], recipe: str = "") -> str:
-    """Return the key of an archive: it stands for a Java, a set of jars, and the recipe by which the archive is made."""
+    """Return the key of an archive: it stands for a Java, a set of jars, and the recipe by which
+    the archive is made.
+    """
     stats = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
     text = json.dumps([str(java.path), java.about, stats, *([recipe] if recipe else [])])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def find_archive(java: Java, jars: Sequence[Path], *, cache: Path, recipe: str = "") -> Archive | None:
-    """Return the existing archive, or its recent failure; ``None`` if an attempt to make it is due."""
+def find_archive(
+    java: Java, jars: Sequence[Path], *, cache: Path, recipe: str = ""
+) -> Archive | None:
+    """Return the existing archive, or its recent failure; ``None`` if an attempt to
+    make it is due.
+    """
     directory = cache / "archives" / archive_key(java, jars, recipe)
     if (directory / "classes.jsa").exists():
         return Archive(directory / "classes.jsa")
@@ -102,10 +116,12 @@ def ensure_archive(
     make: Callable[[Java, Sequence[Path], Path], None] | None = None,
     recipe: str = "",
 ) -> Archive:
-    """Return the archive, and make it if it has not been tried. A failure is shown once, remembered for an hour, and not fatal.
+    """Return the archive, and make it if it has not been tried. A failure is shown once, remembered
+    for an hour, and not fatal.
 
     Raises:
-        GuardianDiedError: the guardian of the process that makes it died or does not answer, so nothing is known of the archive.
+        GuardianDiedError: the guardian of the process that makes it died or does not answer, so
+            nothing is known of the archive.
     """
     if known := find_archive(java, jars, cache=cache, recipe=recipe):
         return known
@@ -144,7 +160,11 @@ def make_archive(java: Java, jars: Sequence[Path], directory: Path) -> None:
         _format(runtime, command, config)
         argv = (*command[:1], dump_flag(archive), *command[1:], "kafka.Kafka", str(config))
         node = runtime.start(NodeSpec("archive-broker", "broker", argv))
-        wait_until(lambda: _up(node, lease.port), within_s=UP_WITHIN_S, because="the archive's broker to listen")
+        wait_until(
+            lambda: _up(node, lease.port),
+            within_s=UP_WITHIN_S,
+            because="the archive's broker to listen",
+        )
         _one_record(lease.port)
         node.terminate(DUMPED_WITHIN_S)
     require_dumped(archive)
@@ -187,7 +207,9 @@ def _up(node: Node, port: int) -> bool:
 
 
 def _one_record(port: int) -> None:
-    """Send and read one record, by a transaction and a consumer group, so that their classes are archived too."""
+    """Send and read one record, by a transaction and a consumer group, so that their classes are
+    archived too.
+    """
     from kafka import (  # noqa: PLC0415 - a quarter of a second
         KafkaConsumer,
         KafkaProducer,
@@ -195,7 +217,11 @@ def _one_record(port: int) -> None:
     )
 
     servers = f"127.0.0.1:{port}"
-    producer = KafkaProducer(bootstrap_servers=servers, transactional_id="archive", max_block_ms=int(RECORD_WITHIN_S * 1000))
+    producer = KafkaProducer(
+        bootstrap_servers=servers,
+        transactional_id="archive",
+        max_block_ms=int(RECORD_WITHIN_S * 1000),
+    )
     try:
         producer.init_transactions()
         producer.begin_transaction()
@@ -204,11 +230,18 @@ def _one_record(port: int) -> None:
     finally:
         producer.close(timeout=1)
     consumer = KafkaConsumer(
-        bootstrap_servers=servers, group_id="archive", auto_offset_reset="earliest", enable_auto_commit=False
+        bootstrap_servers=servers,
+        group_id="archive",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
     )
     try:
         consumer.subscribe(["archive"])
-        wait_until(lambda: consumer.poll(timeout_ms=200), within_s=RECORD_WITHIN_S, because="the archive's record")
+        wait_until(
+            lambda: consumer.poll(timeout_ms=200),
+            within_s=RECORD_WITHIN_S,
+            because="the archive's record",
+        )
         consumer.commit()
         consumer.position(TopicPartition("archive", 0))
     finally:

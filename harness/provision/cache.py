@@ -1,4 +1,6 @@
-"""The user's cache of files that are fetched or made once. An entry is filled under a lock, whole or not at all."""
+"""The user's cache of files that are fetched or made once. An entry is filled under a lock, whole
+or not at all.
+"""
 
 from __future__ import annotations
 
@@ -25,25 +27,32 @@ FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the cache directory, and make it if it is missing. ``LOSTACK_CACHE`` names another one.
+    """Return the cache directory, and make it if it is missing. ``LOSTACK_CACHE`` names another
+    one.
 
     Raises:
         EnvironmentFailure: the folder is not writable.
     """
-    root = Path(environ.get(VARIABLE) or platformdirs.user_cache_path("lostack")).expanduser().absolute()
+    root = (
+        Path(environ.get(VARIABLE) or platformdirs.user_cache_path("lostack"))
+        .expanduser()
+        .absolute()
+    )
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root):
             pass
     except OSError as error:
         raise EnvironmentFailure(
-            f"cannot write to the cache {root} ({error.strerror}): make it writable, or set {VARIABLE} to another folder"
+            f"cannot write to the cache {root} ({error.strerror}): make it writable, or set "
+            f"{VARIABLE} to another folder"
         ) from error
     return root
 
 
 def need_space(directory: Path, needed_mb: int, what: str) -> None:
-    """Make sure that the disk of ``directory`` has ``needed_mb`` MB free. ``what``: what needs the space.
+    """Make sure that the disk of ``directory`` has ``needed_mb`` MB free. ``what``: what needs the
+    space.
 
     Raises:
         EnvironmentFailure: less is free.
@@ -51,8 +60,8 @@ def need_space(directory: Path, needed_mb: int, what: str) -> None:
     free_mb = shutil.disk_usage(directory).free // 1_000_000
     if free_mb < needed_mb:
         raise EnvironmentFailure(
-            f"the disk of {directory} is full: {what} needs {needed_mb} MB and {free_mb} MB are free; "
-            f"make room, or set {VARIABLE} to a folder on another disk"
+            f"the disk of {directory} is full: {what} needs {needed_mb} MB and {free_mb} MB are "
+            f"free; make room, or set {VARIABLE} to a folder on another disk"
         )
 
 
@@ -72,7 +81,8 @@ def locked(target: Path, say: Callable[[str], None]) -> Iterator[None]:
             lock.acquire(timeout=LOCK_WITHIN_S)
     except Timeout:
         raise EnvironmentFailure(
-            f"another run has been preparing {target} for {LOCK_WITHIN_S / 60:g} minutes; end it and try again"
+            f"another run has been preparing {target} for {LOCK_WITHIN_S / 60:g} minutes; end it "
+            "and try again"
         ) from None
     except OSError as error:
         raise EnvironmentFailure(f"cannot lock {target}: {error.strerror}") from error
@@ -83,7 +93,8 @@ def locked(target: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def fill(target: Path, make: Callable[[Path], None]) -> None:
-    """Let ``make`` fill a new directory, and then rename it to ``target``. The caller must hold the lock of ``target``.
+    """Let ``make`` fill a new directory, and then rename it to ``target``. The caller must hold the
+    lock of ``target``.
 
     Files left by an earlier attempt that was killed are removed.
 

@@ -19,20 +19,28 @@ if TYPE_CHECKING:
 HOSTS: Final = ("localhost", "127.0.0.1")
 LASTS: Final = dt.timedelta(days=30)
 _BEFORE: Final = dt.timedelta(hours=1)
-"""How long before its making a certificate becomes valid, because the clocks of containers differ."""
+"""How long before its making a certificate becomes valid, because the clocks of
+containers differ.
+"""
 _PRIVATE: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """PEM files. ``authority``: the certificate to trust. ``server``: a key, and the certificate that the authority signed."""
+    """PEM files. ``authority``: the certificate to trust. ``server``: a key, and the certificate
+    that the authority signed.
+    """
 
     authority: Path
     server: Path
 
 
-def make_certificates(folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: dt.timedelta = LASTS) -> Certificates:
-    """Make an authority and a certificate for servers with these names and addresses, in a folder only the owner may read."""
+def make_certificates(
+    folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: dt.timedelta = LASTS
+) -> Certificates:
+    """Make an authority and a certificate for servers with these names and addresses, in a folder
+    only the owner may read.
+    """
     from cryptography import x509  # noqa: PLC0415 - loads slowly, and most runs need none
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
@@ -41,25 +49,49 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: dt.t
     whose = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lostack, one run")])
     signing, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 
-    def signed(key: ec.EllipticCurvePrivateKey, name: x509.Name, more: Sequence[x509.ExtensionType]) -> bytes:
-        made = x509.CertificateBuilder(issuer_name=whose, subject_name=name, public_key=key.public_key(),
-                                       serial_number=x509.random_serial_number())  # fmt: skip
+    def signed(
+        key: ec.EllipticCurvePrivateKey, name: x509.Name, more: Sequence[x509.ExtensionType]
+    ) -> bytes:
+        made = x509.CertificateBuilder(
+            issuer_name=whose,
+            subject_name=name,
+            public_key=key.public_key(),
+            serial_number=x509.random_serial_number(),
+        )
         made = made.not_valid_before(now - _BEFORE).not_valid_after(now + lasts)
         for extension in more:
-            made = made.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+            made = made.add_extension(
+                extension, critical=isinstance(extension, x509.BasicConstraints)
+            )
         return made.sign(signing, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
     names = x509.SubjectAlternativeName([_name(host) for host in hosts])
     key_of = x509.SubjectKeyIdentifier.from_public_key
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
-    root = signed(signing, whose, [x509.BasicConstraints(ca=True, path_length=0), key_of(signing.public_key())])
-    leaf = signed(own, x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, hosts[0])]),
-                  [x509.BasicConstraints(ca=False, path_length=None), names, key_of(own.public_key()), signer])  # fmt: skip
+    root = signed(
+        signing,
+        whose,
+        [x509.BasicConstraints(ca=True, path_length=0), key_of(signing.public_key())],
+    )
+    leaf = signed(
+        own,
+        x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, hosts[0])]),
+        [
+            x509.BasicConstraints(ca=False, path_length=None),
+            names,
+            key_of(own.public_key()),
+            signer,
+        ],
+    )
     key = own.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption(),
-    )  # fmt: skip
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return Certificates(private(folder / "authority.pem", root), private(folder / "server.pem", key + leaf + root))
+    return Certificates(
+        private(folder / "authority.pem", root), private(folder / "server.pem", key + leaf + root)
+    )
 
 
 def private(file: Path, content: bytes) -> Path:

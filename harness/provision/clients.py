@@ -1,4 +1,6 @@
-"""Prepare what a client library needs to run in stage programs: a Python environment that holds it, or a JVM beside them."""
+"""Prepare what a client library needs to run in stage programs: a Python environment that holds it,
+or a JVM beside them.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,11 @@ JMS: Final = {OPENWIRE: "5.18.6", AMQP: "1.11.0", CORE: "2.44.0"}
 
 @dataclass(frozen=True, slots=True)
 class ClientSetup:
-    """A client that is ready for use. ``python``: the interpreter of the client's own environment; ``None``: the runtime's.
+    """A client that is ready for use. ``python``: the interpreter of the client's own environment;
+    ``None``: the runtime's.
 
-    ``variables``: environment variables for the stage. ``image``: the container image that fits the client. ``folders``: the
-    folders of this machine that the container must see.
+    ``variables``: environment variables for the stage. ``image``: the container image that fits the
+    client. ``folders``: the folders of this machine that the container must see.
     """
 
     version: str
@@ -65,18 +68,23 @@ class ClientSetup:
         return cls(version, variables={COMMAND: json.dumps(jvm.command())}, jvm=jvm)
 
     def contained(self) -> ClientSetup:
-        """Return the same setup for stages in containers. They see jars and packages at the same paths as this machine."""
+        """Return the same setup for stages in containers. They see jars and packages at the same
+        paths as this machine.
+        """
         if self.jvm is not None:
             jvm = self.jvm.contained()
             return replace(self.beside(self.version, jvm), image=JAVA_IMAGE, folders=jvm.folders)
         if self.python is not None:
             own = packages(self.python)
-            return replace(self, python=None, variables={"PYTHONPATH": f"{own}:{OURS}"}, folders=(own,))
+            return replace(
+                self, python=None, variables={"PYTHONPATH": f"{own}:{OURS}"}, folders=(own,)
+            )
         return self
 
 
 def prepare_client(client: str, say: Callable[[str], None]) -> ClientSetup:
-    """Return the setup of a client (``name`` or ``name==version``), and fetch or make what is missing.
+    """Return the setup of a client (``name`` or ``name==version``), and fetch or make what is
+    missing.
 
     Raises:
         EnvironmentFailure: something cannot be fetched or made.
@@ -86,16 +94,24 @@ def prepare_client(client: str, say: Callable[[str], None]) -> ClientSetup:
         return _java(version or VERSION, say)
     if name in JMS:
         return _jms(name, version or JMS[name], say)
-    return ClientSetup(version, ensure_client(client, say)) if version else ClientSetup(importlib.metadata.version(name))
+    return (
+        ClientSetup(version, ensure_client(client, say))
+        if version
+        else ClientSetup(importlib.metadata.version(name))
+    )
 
 
 def java_versions() -> list[str]:
     """Return the versions of the Java client whose checksums are known."""
-    return sorted({VERSION, *(file.stem.removeprefix(JAR_SET) for file in LISTS.glob(f"{JAR_SET}*.sha256"))})
+    return sorted(
+        {VERSION, *(file.stem.removeprefix(JAR_SET) for file in LISTS.glob(f"{JAR_SET}*.sha256"))}
+    )
 
 
 def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
-    """Return the JVM with Kafka's Java client. The brokers' jars hold the client of the brokers' version."""
+    """Return the JVM with Kafka's Java client. The brokers' jars hold the client of the brokers'
+    version.
+    """
     if Version(version) == Version(VERSION):
         kafka = ensure_kafka(say)
         java, classpath, flags = kafka.java, kafka.classpath, kafka.jvm_flags
@@ -106,29 +122,47 @@ def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
         main, sources = SHARING, [BRIDGE, SHARING]
     known = f"kafka-clients {version}"
     for source in sources:
-        jar = ensure_compiled(source, cache_root() / "clients" / "bridge", java=java, against=classpath, known=known,
-                              janino=janino_path())  # fmt: skip
+        jar = ensure_compiled(
+            source,
+            cache_root() / "clients" / "bridge",
+            java=java,
+            against=classpath,
+            known=known,
+            janino=janino_path(),
+        )
         classpath, known = f"{classpath}:{jar}", f"{known} {jar.stem}"
     jars = tuple(map(Path, classpath.split(":")))
-    return ClientSetup.beside(version, JavaProgram(java, (*flags, *JVM), jars, f"lostack.{main.stem}"))
+    return ClientSetup.beside(
+        version, JavaProgram(java, (*flags, *JVM), jars, f"lostack.{main.stem}")
+    )
 
 
 def _jms(name: str, version: str, say: Callable[[str], None]) -> ClientSetup:
-    """Return the JVM with a protocol's JMS library. The bridge is compiled against the JMS API only."""
+    """Return the JVM with a protocol's JMS library. The bridge is compiled against the JMS API
+    only.
+    """
     cache = cache_root()
     java = find_java(cache, say)
     jar_set = read_jar_set(f"{name}-{version}")
     folder = ensure_jars(jar_set, cache=cache, java=java, say=say)
     jars = [folder / jar for jar in sorted(jar_set.sums)]
-    bridge = compiled("jms-bridge", [CALLS, JMS_BRIDGE], [jar for jar in jars if jar.name.startswith("jakarta.jms-api-")], say)
-    return ClientSetup.beside(version, JavaProgram(java.path, JVM, (bridge, *jars), f"lostack.{JMS_BRIDGE.stem}"))
+    bridge = compiled(
+        "jms-bridge",
+        [CALLS, JMS_BRIDGE],
+        [jar for jar in jars if jar.name.startswith("jakarta.jms-api-")],
+        say,
+    )
+    return ClientSetup.beside(
+        version, JavaProgram(java.path, JVM, (bridge, *jars), f"lostack.{JMS_BRIDGE.stem}")
+    )
 
 
 def _fetched(version: str, say: Callable[[str], None]) -> tuple[Path, str]:
     known = next((one for one in java_versions() if Version(one) == Version(version)), None)
     if known is None:
         raise EnvironmentFailure(
-            f"{JAVA}=={version}: the checksums of its jars are not known; known versions: {', '.join(java_versions())}"
+            f"{JAVA}=={version}: the checksums of its jars are not known; known versions: "
+            f"{', '.join(java_versions())}"
         )
     java = find_java(cache_root(), say)
     jar_set = read_jar_set(f"{JAR_SET}{known}")

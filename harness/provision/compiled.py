@@ -1,7 +1,9 @@
-"""Compile lostack's Java sources into the cache with Eclipse's compiler, a jar of 3 MB that runs on a JRE: no JDK is needed.
+"""Compile lostack's Java sources into the cache with Eclipse's compiler, a jar of 3 MB that runs on
+a JRE: no JDK is needed.
 
-It compiles all of Java 17: lambdas, records, generic interfaces with their signatures. The sources that the first ``make run``
-needs avoid these, so the Janino inside PySpark compiles them and nothing is fetched (:mod:`harness.provision.janino`).
+It compiles all of Java 17: lambdas, records, generic interfaces with their signatures. The sources
+that the first ``make run`` needs avoid these, so the Janino inside PySpark compiles them and
+nothing is fetched (:mod:`harness.provision.janino`).
 """
 
 from __future__ import annotations
@@ -25,21 +27,26 @@ if TYPE_CHECKING:
 
 ECJ: Final = "ecj-3.38.0"
 OPTIONS: Final = ("-17", "-encoding", "UTF-8", "-proc:none", "-nowarn", "-Xemacs")
-"""The compiler's options. ``--release 17`` would need a file that a JRE of another release lacks."""
+"""The compiler's options. ``--release 17`` would need a file that a JRE of another
+release lacks.
+"""
 WITHIN_S: Final = 120.0
 ERROR: Final = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+): error: (?P<what>.*)$", re.MULTILINE)
 
 
-def compiled(name: str, sources: Sequence[Path], class_path: Sequence[Path], say: Callable[[str], None]) -> Path:
+def compiled(
+    name: str, sources: Sequence[Path], class_path: Sequence[Path], say: Callable[[str], None]
+) -> Path:
     """Return the jar of ``sources``, and compile it if it is not in the cache (1 to 3 s).
 
     It is a jar and not a folder because class-data archives cannot hold classes from folders.
 
-    Its folder in the cache is named by ``name`` and a digest of the sources (their names and texts) and of ``class_path``
-    (names and sizes).
+    Its folder in the cache is named by ``name`` and a digest of the sources (their names and texts)
+    and of ``class_path`` (names and sizes).
 
     Raises:
-        EnvironmentFailure: the sources do not compile (the compiler's first error), or no compiler or Java can be fetched.
+        EnvironmentFailure: the sources do not compile (the compiler's first error), or no compiler
+            or Java can be fetched.
     """
     folder = cache_root() / "compiled" / f"{name}-{_digest(sources, class_path)}"
     jar = folder / f"{name}.jar"
@@ -51,8 +58,17 @@ def compiled(name: str, sources: Sequence[Path], class_path: Sequence[Path], say
 
     def make(part: Path) -> None:
         classes = part / "classes"
-        command = (str(java.path), "-jar", str(compiler), *OPTIONS, "-cp", os.pathsep.join(map(str, class_path)),
-                   "-d", str(classes), *map(str, sources))  # fmt: skip
+        command = (
+            str(java.path),
+            "-jar",
+            str(compiler),
+            *OPTIONS,
+            "-cp",
+            os.pathsep.join(map(str, class_path)),
+            "-d",
+            str(classes),
+            *map(str, sources),
+        )
         if why := _failure(command):
             raise EnvironmentFailure(f"{name} does not compile: {why}")
         pack(classes, part / jar.name)
@@ -79,7 +95,9 @@ def _digest(sources: Sequence[Path], class_path: Sequence[Path]) -> str:
 def _failure(command: Sequence[str]) -> str:
     """Run the compiler; return in one line why it failed, if it did."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=WITHIN_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=WITHIN_S, check=False
+        )
     except subprocess.TimeoutExpired:
         return f"its compiler took more than {WITHIN_S / 60:g} minutes"
     if done.returncode == 0:

@@ -1,7 +1,8 @@
-"""Make a virtual environment for a client at any version, for the pipeline's processes. The harness keeps its own environment.
+"""Make a virtual environment for a client at any version, for the pipeline's processes. The harness
+keeps its own environment.
 
-The environment holds the client with its dependencies, and finds this package last on its path. It is made once, whole or not at
-all, and its versions are checked each time before it is used.
+The environment holds the client with its dependencies, and finds this package last on its path. It
+is made once, whole or not at all, and its versions are checked each time before it is used.
 """
 
 from __future__ import annotations
@@ -26,14 +27,20 @@ if TYPE_CHECKING:
 
 NEEDED_MB: Final = 100
 INSTALL_WITHIN_S: Final = 300.0
-_ASK: Final = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions(path=[%r])}))"
+_ASK: Final = (
+    "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in "
+    "m.distributions(path=[%r])}))"
+)
 HOME: Final = "LOSTACK_HOME"
 _BEHIND: Final = f"import os, sys; sys.path.extend(filter(None, [os.environ.get({HOME!r})]))\n"
-"""Code that adds this package (the copy that starts the program) to the end of the environment's path."""
+"""Code that adds this package (the copy that starts the program) to the end of the environment's
+path.
+"""
 
 
 def ensure_client(client: str, say: Callable[[str], None], root: Path | None = None) -> str:
-    """Return the interpreter of an environment that holds ``name==version``; make the environment if needed.
+    """Return the interpreter of an environment that holds ``name==version``; make the environment
+    if needed.
 
     Raises:
         EnvironmentFailure: the environment cannot be made.
@@ -48,7 +55,10 @@ def ensure_client(client: str, say: Callable[[str], None], root: Path | None = N
             say(f"making an environment for {client} (once)")
             fill(target, lambda part: _make(part, client))
             if (found := _version(target, name)) != version:
-                raise EnvironmentFailure(f"the environment {target} has {name} {found}, not {version}: remove it and try again")
+                raise EnvironmentFailure(
+                    f"the environment {target} has {name} {found}, not {version}: remove it and "
+                    "try again"
+                )
     return str(_python(target))
 
 
@@ -70,7 +80,9 @@ def packages(python: str) -> Path:
     """
     found = next(Path(python).parent.parent.glob("lib/python*/site-packages"), None)
     if found is None:
-        raise EnvironmentFailure(f"the environment of {python} has no packages: remove it and try again")
+        raise EnvironmentFailure(
+            f"the environment of {python} has no packages: remove it and try again"
+        )
     return found
 
 
@@ -78,13 +90,20 @@ def _installed(target: Path) -> dict[str, str]:
     packages = next(target.glob("lib/python*/site-packages"), None)
     if packages is None or not _python(target).exists():
         return {}
-    asked = subprocess.run((_python(target), "-S", "-c", _ASK % str(packages)), capture_output=True, text=True, check=False)
+    asked = subprocess.run(
+        (_python(target), "-S", "-c", _ASK % str(packages)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     found: dict[str, str] = json.loads(asked.stdout) if asked.returncode == 0 else {}
     return found
 
 
 def _version(target: Path, name: str) -> Version | None:
-    """Return the version of a distribution in an environment (2.3 equals 2.3.0); ``None`` if it is not installed."""
+    """Return the version of a distribution in an environment (2.3 equals 2.3.0); ``None`` if it is
+    not installed.
+    """
     found = _installed(target).get(name)
     return Version(found) if found else None
 
@@ -98,12 +117,23 @@ def _make(part: Path, client: str) -> None:
     next(part.glob("lib/python*/site-packages")).joinpath("lostack.pth").write_text(_BEHIND)
     tool = ("uv", "--system-certs", "pip") if importlib.util.find_spec("uv") else ("pip",)
     wheels = ("--only-binary", ":all:")  # what would have to be built depends on the machine
-    into = ("install", "--python", str(_python(part))) if tool[0] == "uv" else ("--python", str(_python(part)), "install")
+    into = (
+        ("install", "--python", str(_python(part)))
+        if tool[0] == "uv"
+        else ("--python", str(_python(part)), "install")
+    )
     command = (sys.executable, "-m", *tool, *into, *wheels, client)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False
+        )
     except subprocess.TimeoutExpired:
-        raise EnvironmentFailure(f"{client} was not installed within {INSTALL_WITHIN_S:g} s: check the network") from None
+        raise EnvironmentFailure(
+            f"{client} was not installed within {INSTALL_WITHIN_S:g} s: check the network"
+        ) from None
     if done.returncode:
         said = " ".join(done.stderr.split())
-        raise EnvironmentFailure(f"cannot install {client} (as a wheel, for Python {sys.version.split()[0]}): {said[-300:]}")
+        raise EnvironmentFailure(
+            f"cannot install {client} (as a wheel, for Python {sys.version.split()[0]}): "
+            f"{said[-300:]}"
+        )

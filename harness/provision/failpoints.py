@@ -23,4 +23,10 @@ def ensure_failpoints(install: SparkInstall) -> Path:
         EnvironmentFailure: the source does not compile.
     """
     into = cache_root() / "failpoints"
-    return ensure_compiled(CHECKPOINT, into, java=install.java, against=install.classpath, known=f"Spark {install.version}")
+    return ensure_compiled(
+        CHECKPOINT,
+        into,
+        java=install.java,
+        against=install.classpath,
+        known=f"Spark {install.version}",
+    )

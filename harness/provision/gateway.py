@@ -1,7 +1,9 @@
-"""Start a Spark driver JVM as a node. It dies with the harness, and a PySpark program connects to it.
+"""Start a Spark driver JVM as a node. It dies with the harness, and a PySpark program connects to
+it.
 
-PySpark alone starts its JVM through a shell script and a launcher JVM, as a child that nothing watches. Here the guardian is the
-JVM's parent, its class path is explicit (so that the class-data archive fits), and the start takes a second less.
+PySpark alone starts its JVM through a shell script and a launcher JVM, as a child that nothing
+watches. Here the guardian is the JVM's parent, its class path is explicit (so that the class-data
+archive fits), and the start takes a second less.
 """
 
 from __future__ import annotations
@@ -60,9 +62,10 @@ def start_gateway(
 ) -> Gateway:
     """Start a driver JVM and return when it listens (0.7 s).
 
-    ``work`` is the JVM's working folder, and the only place for Spark's temporary files (a killed JVM leaves them behind). So
-    paths that Spark is given must be absolute. ``conf`` are Spark's settings; they override :data:`LOOPBACK`. ``jars`` are
-    appended to the class path of ``install``. The JVM shuts down in order when its standard input is closed.
+    ``work`` is the JVM's working folder, and the only place for Spark's temporary files (a killed
+    JVM leaves them behind). So paths that Spark is given must be absolute. ``conf`` are Spark's
+    settings; they override :data:`LOOPBACK`. ``jars`` are appended to the class path of
+    ``install``. The JVM shuts down in order when its standard input is closed.
 
     Raises:
         EnvironmentFailure: the JVM does not start.
@@ -73,19 +76,31 @@ def start_gateway(
         info = Path(folder) / "info"
         settings = {**LOOPBACK, "spark.local.dir": str(work), **(conf or {})}
         argv = (
-            str(install.java), *flags, f"-Xmx{memory_mb}m", "-XX:+UseSerialGC", *install.jvm_flags,
-            f"-Dlog4j2.configurationFile={QUIET_LOGS}", f"-Djava.io.tmpdir={work}",
-            "-cp", ":".join((install.classpath, *(str(jar.absolute()) for jar in jars))), "org.apache.spark.deploy.SparkSubmit",
-            *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")), "pyspark-shell",
-        )  # fmt: skip
+            str(install.java),
+            *flags,
+            f"-Xmx{memory_mb}m",
+            "-XX:+UseSerialGC",
+            *install.jvm_flags,
+            f"-Dlog4j2.configurationFile={QUIET_LOGS}",
+            f"-Djava.io.tmpdir={work}",
+            "-cp",
+            ":".join((install.classpath, *(str(jar.absolute()) for jar in jars))),
+            "org.apache.spark.deploy.SparkSubmit",
+            *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
+            "pyspark-shell",
+        )
         env = {**install.env, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)}
-        node = runtime.start(NodeSpec(name, "driver", argv, env, stdin_pipe=True, log=log, cwd=work))
+        node = runtime.start(
+            NodeSpec(name, "driver", argv, env, stdin_pipe=True, log=log, cwd=work)
+        )
 
         def said() -> bytes | None:
             if info.exists():  # it is renamed into its place, whole
                 return info.read_bytes()
             if not node.alive:
-                raise EnvironmentFailure(f"Spark's JVM did not start ({node.exit}): {node.log_tail(1)}")
+                raise EnvironmentFailure(
+                    f"Spark's JVM did not start ({node.exit}): {node.log_tail(1)}"
+                )
             return None
 
         data = wait_until(said, within_s=UP_WITHIN_S, because="Spark's JVM to listen")

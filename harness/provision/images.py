@@ -1,8 +1,10 @@
-"""Container images: which ones are used, and stand-ins with the same layout for machines without an image registry.
+"""Container images: which ones are used, and stand-ins with the same layout for machines without an
+image registry.
 
-The official images are the default, each pinned by version and each changed by a setting (``LOSTACK_IMAGE_KAFKA`` and so on). If
-an official image is neither present nor can be pulled, a stand-in is built from this machine's Java and Python and the locked
-artefacts. That takes seconds, and happens again only when these change. Every report names the stand-ins.
+The official images are the default, each pinned by version and each changed by a setting
+(``LOSTACK_IMAGE_KAFKA`` and so on). If an official image is neither present nor can be pulled, a
+stand-in is built from this machine's Java and Python and the locked artefacts. That takes seconds,
+and happens again only when these change. Every report names the stand-ins.
 """
 
 from __future__ import annotations
@@ -54,11 +56,14 @@ OFFICIAL: Final = {
 }
 """The images that are used by default."""
 OWN: Final = {
-    PROGRAMS_IMAGE: "lostack:local", JAVA_IMAGE: "lostack-java:local", "driver": "lostack-driver:local",
+    PROGRAMS_IMAGE: "lostack:local",
+    JAVA_IMAGE: "lostack-java:local",
+    "driver": "lostack-driver:local",
     "matrix": "lostack-matrix:local",
-}  # fmt: skip
-"""Images that are always built from this installation: a cell's programs; the same with a Java, for programs on jars; a Spark
-driver; and all of lostack, for the compose file."""
+}
+"""Images that are always built from this installation: a cell's programs; the same with a Java, for
+programs on jars; a Spark driver; and all of lostack, for the compose file.
+"""
 ON_TOP: Final = {"driver": "spark", JAVA_IMAGE: PROGRAMS_IMAGE}
 """Images that are built on top of another image from this list."""
 NAMES: Final = ("kafka", "toxiproxy", "spark", *OWN, "postgres")
@@ -69,18 +74,42 @@ PULL_VARIABLE: Final = "LOSTACK_PULL"
 NEEDED_MB: Final = 2000
 ARCHIVE: Final = "/tmp/kafka.jsa"  # noqa: S108 - in a container
 ARCHIVE_WITHIN_S: Final = 120.0
-TRIAL: Final = {"KAFKA_HEAP_OPTS": "-Xmx256m", "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+TRIAL: Final = {
+    "KAFKA_HEAP_OPTS": "-Xmx256m",
+    "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
 """As the brokers run: the archive must fit their heap."""
 DATABASE_PACKAGES: Final = ("psycopg", "psycopg-binary", "typing-extensions")
 """The packages of programs that write into PostgreSQL."""
 PACKAGES: Final = (
-    "kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka", "stomp.py", "websocket-client",
-    "google-crc32c", "msgspec", *DATABASE_PACKAGES,
-)  # fmt: skip
+    "kafka-python",
+    "lz4",
+    "cramjam",
+    "python-snappy",
+    "zstandard",
+    "confluent-kafka",
+    "stomp.py",
+    "websocket-client",
+    "google-crc32c",
+    "msgspec",
+    *DATABASE_PACKAGES,
+)
 """The packages that programs in containers need besides this one."""
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
-NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",
-                    "turtledemo", "config-3*", "pydoc_data", "*.a")  # fmt: skip
+NO_STDLIB: Final = (
+    "site-packages",
+    "dist-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "ensurepip",
+    "lib2to3",
+    "tkinter",
+    "turtledemo",
+    "config-3*",
+    "pydoc_data",
+    "*.a",
+)
 SPARK_PROGRAMS: Final = ("spark-submit", "spark-class", "load-spark-env.sh", "find-spark-home")
 NO_PYSPARK: Final = ("jars", "bin", "sbin", "examples", "data", "licenses", "python", "tests")
 """The parts of PySpark's folder that go elsewhere in the image, or are left out."""
@@ -91,8 +120,21 @@ UTC: Final = Path("/usr/share/zoneinfo/Etc/UTC")
 """The one time zone of a database cluster in a container."""
 LIBC: Final = "libc.so.6"
 PARTS_OF_LIBC: Final = ("libpthread.so.0", "librt.so.1", "libdl.so.2")
-"""Libraries that used to be separate from libc, and that native libraries inside jars (such as RocksDB's) still link to."""
-NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
+"""Libraries that used to be separate from libc, and that native libraries inside jars (such as
+RocksDB's) still link to.
+"""
+NO_JAVA: Final = (
+    "jmods",
+    "src.zip",
+    "man",
+    "demo",
+    "include",
+    "*.diz",
+    "ct.sym",
+    "legal",
+    "docs",
+    "sample",
+)
 
 
 def wanted(name: str, environ: Mapping[str, str] = os.environ) -> str:
@@ -101,11 +143,15 @@ def wanted(name: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def stand_in_reference(name: str) -> str:
-    """Return a stand-in's reference, which differs from the official image's. Its tag is the version of the software inside."""
+    """Return a stand-in's reference, which differs from the official image's. Its tag is the
+    version of the software inside.
+    """
     if name in OWN:
         return OWN[name]
     found = find_postgres() if name == "postgres" else None  # the machine's own, whichever that is
-    return f"lostack/stand-in-{name}:{found.version if found else OFFICIAL[name].rpartition(':')[2]}"
+    return (
+        f"lostack/stand-in-{name}:{found.version if found else OFFICIAL[name].rpartition(':')[2]}"
+    )
 
 
 def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
@@ -125,7 +171,9 @@ def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], No
     except DockerException as error:
         if reference != OFFICIAL.get(name):
             because = f"image {reference} is missing and cannot be pulled ({_short(error)})"
-            raise EnvironmentFailure(f"{because}; pull it, or unset LOSTACK_IMAGE_{name.upper()}") from error
+            raise EnvironmentFailure(
+                f"{because}; pull it, or unset LOSTACK_IMAGE_{name.upper()}"
+            ) from error
         say(f"{reference} is missing and cannot be pulled: a stand-in is used")
         return build_stand_in(client, name, say)
     return Image(name, reference, found.id)
@@ -135,7 +183,8 @@ def ensure_images(names: Iterable[str], say: Callable[[str], None]) -> dict[str,
     """Return images by their names, from the container engine of this machine.
 
     Raises:
-        EnvironmentFailure: the engine cannot be used from here, or an image can neither be pulled nor built.
+        EnvironmentFailure: the engine cannot be used from here, or an image can neither be pulled
+            nor built.
     """
     with contextlib.closing(connect()) as client:
         if trouble := same_kernel(client):
@@ -158,7 +207,9 @@ def users_image(client: docker.DockerClient, reference: str, say: Callable[[str]
 
 
 def describe(client: docker.DockerClient, name: str) -> str:
-    """Return a sentence for ``lostack doctor``: whether an image is present, or how a run gets it. Pulls and builds nothing."""
+    """Return a sentence for ``lostack doctor``: whether an image is present, or how a run gets it.
+    Pulls and builds nothing.
+    """
     reference = wanted(name)
     for each in dict.fromkeys((reference, stand_in_reference(name))):
         if _present(client, each) is not None:
@@ -178,7 +229,10 @@ def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], 
         stands_for = OFFICIAL.get(name)
         if found is None or found.labels.get(FINGERPRINT) != fingerprint:
             say(f"building {reference}")
-            labels = [f"LABEL {FINGERPRINT}={fingerprint}", *([f"LABEL {STANDS_FOR}={stands_for}"] if stands_for else [])]
+            labels = [
+                f"LABEL {FINGERPRINT}={fingerprint}",
+                *([f"LABEL {STANDS_FOR}={stands_for}"] if stands_for else []),
+            ]
             if below is not None:
                 _lay_over(client, below, rootfs, reference, [*changes, *labels])
             else:
@@ -216,19 +270,27 @@ def _short(error: DockerException) -> str:
     return str(getattr(error, "explanation", None) or error).splitlines()[0][:160]
 
 
-def _import(client: docker.DockerClient, rootfs: Rootfs, reference: str, changes: list[str]) -> None:
+def _import(
+    client: docker.DockerClient, rootfs: Rootfs, reference: str, changes: list[str]
+) -> None:
     repository, _, tag = reference.rpartition(":")
     need_space(Path(tempfile.gettempdir()), NEEDED_MB, f"the image {reference}")
     with tempfile.NamedTemporaryFile(suffix=".tar") as file:
         rootfs.write(file)
         file.flush()
         try:
-            client.api.import_image_from_file(file.name, repository=repository, tag=tag, changes=changes)
+            client.api.import_image_from_file(
+                file.name, repository=repository, tag=tag, changes=changes
+            )
         except APIError as error:
-            raise EnvironmentFailure(f"the container engine cannot import the image {reference}: {_short(error)}") from error
+            raise EnvironmentFailure(
+                f"the container engine cannot import the image {reference}: {_short(error)}"
+            ) from error
 
 
-def _lay_over(client: docker.DockerClient, below: Image, rootfs: Rootfs, reference: str, changes: list[str]) -> None:
+def _lay_over(
+    client: docker.DockerClient, below: Image, rootfs: Rootfs, reference: str, changes: list[str]
+) -> None:
     """Build an image from another one and the files on top of it."""
     repository, _, tag = reference.rpartition(":")
     with tempfile.TemporaryFile() as file:
@@ -242,21 +304,35 @@ def _lay_over(client: docker.DockerClient, below: Image, rootfs: Rootfs, referen
             finally:
                 made.remove(force=True, v=True)
         except APIError as error:
-            raise EnvironmentFailure(f"the container engine cannot build the image {reference}: {_short(error)}") from error
+            raise EnvironmentFailure(
+                f"the container engine cannot build the image {reference}: {_short(error)}"
+            ) from error
 
 
-def _archive(client: docker.DockerClient, rootfs: Rootfs, reference: str, say: Callable[[str], None]) -> None:
-    """Add a class-data archive, as the official image has. A broker that starts and shuts down in order writes it.
+def _archive(
+    client: docker.DockerClient, rootfs: Rootfs, reference: str, say: Callable[[str], None]
+) -> None:
+    """Add a class-data archive, as the official image has. A broker that starts and shuts down in
+    order writes it.
 
     It only saves time: if it cannot be made, everything works without it.
     """
     say("making the class-data archive of the Kafka image")
     old = client.images.get(reference)
-    made = client.containers.create(reference, environment={"KAFKA_OPTS": f"-XX:ArchiveClassesAtExit={ARCHIVE}", **TRIAL},
-                                    labels={HARNESS: me()}, detach=True)  # fmt: skip
+    made = client.containers.create(
+        reference,
+        environment={"KAFKA_OPTS": f"-XX:ArchiveClassesAtExit={ARCHIVE}", **TRIAL},
+        labels={HARNESS: me()},
+        detach=True,
+    )
     try:
         made.start()
-        wait_until(lambda: _listens(made), within_s=ARCHIVE_WITHIN_S, because="a broker to start in a container", poll_s=0.2)
+        wait_until(
+            lambda: _listens(made),
+            within_s=ARCHIVE_WITHIN_S,
+            because="a broker to start in a container",
+            poll_s=0.2,
+        )
         made.stop(timeout=int(ARCHIVE_WITHIN_S))
         data, _ = made.get_archive(ARCHIVE)
         with tarfile.open(fileobj=io.BytesIO(b"".join(data))) as archive:
@@ -270,14 +346,16 @@ def _archive(client: docker.DockerClient, rootfs: Rootfs, reference: str, say: C
 
 
 def _listens(container: Any) -> bool:
-    """Return whether the broker listens on port 9092 (0x2384), by the kernel's tables inside the container."""
+    """Return whether the broker listens on port 9092 (0x2384), by the kernel's tables inside the
+    container.
+    """
     container.reload()
     if container.status == "exited":
         raise WaitTimeoutError("the broker not to end at once", 0)
     return b":2384 " in container.exec_run(["cat", "/proc/net/tcp6", "/proc/net/tcp"]).output
 
 
-# --- what the stand-ins are made of ---------------------------------------------------------------------------------
+# --- what the stand-ins are made of ---------------------------------------------------------------
 
 
 def _java(rootfs: Rootfs, cache: Path, say: Callable[[str], None]) -> None:
@@ -297,7 +375,12 @@ def _kafka(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
     directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
     for jar in sorted(jar_set.sums):
         rootfs.file(f"/opt/kafka/libs/{jar}", directory / jar)
-    for folder in ("/opt/kafka/config", "/mnt/shared/config", "/var/lib/kafka/data", "/etc/kafka/secrets"):
+    for folder in (
+        "/opt/kafka/config",
+        "/mnt/shared/config",
+        "/var/lib/kafka/data",
+        "/etc/kafka/secrets",
+    ):
         rootfs.folder(folder, 0o775, 1000)
     rootfs.text("/etc/kafka/docker/run", (PARTS / "kafka-run.sh").read_text(), 0o755)
     rootfs.text("/etc/kafka/docker/server.properties", (PARTS / "server.properties").read_text())
@@ -307,9 +390,13 @@ def _kafka(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
     for name in KAFKA_TOOLS:
         rootfs.text(f"/opt/kafka/bin/kafka-{name}.sh", tool, 0o755)
     return rootfs, [
-        "ENV PATH=/opt/java/bin:/opt/kafka/bin:/usr/bin:/bin", "ENV JAVA_HOME=/opt/java", "USER appuser", "EXPOSE 9092",
-        'VOLUME ["/etc/kafka/secrets", "/var/lib/kafka/data", "/mnt/shared/config"]', 'CMD ["/etc/kafka/docker/run"]',
-    ]  # fmt: skip
+        "ENV PATH=/opt/java/bin:/opt/kafka/bin:/usr/bin:/bin",
+        "ENV JAVA_HOME=/opt/java",
+        "USER appuser",
+        "EXPOSE 9092",
+        'VOLUME ["/etc/kafka/secrets", "/var/lib/kafka/data", "/mnt/shared/config"]',
+        'CMD ["/etc/kafka/docker/run"]',
+    ]
 
 
 def _toxiproxy(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
@@ -334,17 +421,27 @@ def _spark(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
         rootfs.file(f"/opt/spark/bin/{name}", home / "bin" / name)
     for each in ("pyspark", "py4j"):
         package = home if each == "pyspark" else Path(importlib.import_module(each).__path__[0])
-        for file in sorted(path for path in package.rglob("*") if path.is_file() and path.suffix not in {".pyc", ".pyi"}):
+        for file in sorted(
+            path
+            for path in package.rglob("*")
+            if path.is_file() and path.suffix not in {".pyc", ".pyi"}
+        ):
             if not set(file.relative_to(package).parts[:-1]) & set(NO_PYSPARK):
                 (rootfs.python if file.suffix == ".py" else rootfs.file)(
                     f"/opt/spark/python/{each}/{file.relative_to(package)}", file
                 )
     rootfs.folder("/opt/spark/work", 0o777)
     return rootfs, [
-        "ENV PATH=/opt/java/bin:/opt/spark/bin:/usr/bin:/bin", "ENV JAVA_HOME=/opt/java", "ENV SPARK_HOME=/opt/spark",
-        f"ENV PYTHONHOME={sys.base_prefix}", "ENV PYTHONPATH=/opt/spark/python", "ENV PYTHONDONTWRITEBYTECODE=1",
-        "WORKDIR /opt/spark/work", "USER appuser", 'CMD ["/opt/spark/bin/spark-class"]',
-    ]  # fmt: skip
+        "ENV PATH=/opt/java/bin:/opt/spark/bin:/usr/bin:/bin",
+        "ENV JAVA_HOME=/opt/java",
+        "ENV SPARK_HOME=/opt/spark",
+        f"ENV PYTHONHOME={sys.base_prefix}",
+        "ENV PYTHONPATH=/opt/spark/python",
+        "ENV PYTHONDONTWRITEBYTECODE=1",
+        "WORKDIR /opt/spark/work",
+        "USER appuser",
+        'CMD ["/opt/spark/bin/spark-class"]',
+    ]
 
 
 def driver_jars(say: Callable[[str], None]) -> tuple[Path, ...]:
@@ -371,13 +468,19 @@ def _python(rootfs: Rootfs) -> None:
 
 
 def _ours(rootfs: Rootfs) -> None:
-    """Add lostack's modules and data files: frame descriptions, checksums of jars, templates. Scenarios are not included."""
+    """Add lostack's modules and data files: frame descriptions, checksums of jars, templates.
+    Scenarios are not included.
+    """
     _home(rootfs, Path(__file__).parents[1], "harness")
 
 
 def _home(rootfs: Rootfs, home: Path, name: str) -> None:
-    for file in sorted(path for path in home.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        (rootfs.python if file.suffix == ".py" else rootfs.file)(f"/opt/lostack/{name}/{file.relative_to(home)}", file)
+    for file in sorted(
+        path for path in home.rglob("*") if path.is_file() and path.suffix != ".pyc"
+    ):
+        (rootfs.python if file.suffix == ".py" else rootfs.file)(
+            f"/opt/lostack/{name}/{file.relative_to(home)}", file
+        )
 
 
 def _packages(rootfs: Rootfs, names: Iterable[str]) -> None:
@@ -388,15 +491,22 @@ def _packages(rootfs: Rootfs, names: Iterable[str]) -> None:
 
 
 def _postgres(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
-    """Return the files of PostgreSQL's stand-in: the installed server, whose version may differ from the official image's."""
+    """Return the files of PostgreSQL's stand-in: the installed server, whose version may differ
+    from the official image's.
+    """
     del cache, say
     try:
         programs = ensure_postgres().programs.resolve()
-        said = subprocess.run([programs / "pg_config", "--bindir", "--pkglibdir", "--sharedir"], capture_output=True, text=True,
-                              check=True).stdout  # fmt: skip
+        said = subprocess.run(
+            [programs / "pg_config", "--bindir", "--pkglibdir", "--sharedir"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
     except (EnvironmentFailure, OSError, subprocess.CalledProcessError) as error:
         raise EnvironmentFailure(
-            f"no stand-in for {OFFICIAL['postgres']} can be built from this machine's server: {error}"
+            f"no stand-in for {OFFICIAL['postgres']} can be built from this machine's server: "
+            f"{error}"
         ) from error
     rootfs = Rootfs()
     rootfs.basics()
@@ -413,11 +523,17 @@ def _postgres(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str
     rootfs.folder("/var/run/postgresql", 0o1777)
     rootfs.folder("/var/lib/postgresql", 0o1777, 999)
     rootfs.folder("/var/lib/postgresql/data", 0o1777, 999)
-    rootfs.text("/usr/local/bin/docker-entrypoint.sh", (PARTS / "postgres-run.sh").read_text(), 0o755)
+    rootfs.text(
+        "/usr/local/bin/docker-entrypoint.sh", (PARTS / "postgres-run.sh").read_text(), 0o755
+    )
     return rootfs, [
-        f"ENV PATH=/usr/local/bin:{programs}:/usr/bin:/bin", "ENV PGDATA=/var/lib/postgresql/data",
-        'VOLUME ["/var/lib/postgresql/data"]', "EXPOSE 5432", 'ENTRYPOINT ["docker-entrypoint.sh"]', 'CMD ["postgres"]',
-    ]  # fmt: skip
+        f"ENV PATH=/usr/local/bin:{programs}:/usr/bin:/bin",
+        "ENV PGDATA=/var/lib/postgresql/data",
+        'VOLUME ["/var/lib/postgresql/data"]',
+        "EXPOSE 5432",
+        'ENTRYPOINT ["docker-entrypoint.sh"]',
+        'CMD ["postgres"]',
+    ]
 
 
 def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
@@ -429,9 +545,13 @@ def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]
     _ours(rootfs)
     home = Path(sys.base_prefix)
     return rootfs, [
-        f"ENV PYTHONHOME={home}", "ENV PYTHONPATH=/opt/lostack", "ENV PATH=/usr/bin:/bin", "ENV PYTHONDONTWRITEBYTECODE=1",
-        "USER appuser", 'CMD ["python3", "-m", "harness.wire", "--help"]',
-    ]  # fmt: skip
+        f"ENV PYTHONHOME={home}",
+        "ENV PYTHONPATH=/opt/lostack",
+        "ENV PATH=/usr/bin:/bin",
+        "ENV PYTHONDONTWRITEBYTECODE=1",
+        "USER appuser",
+        'CMD ["python3", "-m", "harness.wire", "--help"]',
+    ]
 
 
 def _with_java(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
@@ -442,14 +562,18 @@ def _with_java(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[st
 
 
 def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
-    """Return the image of all of lostack, with Java and Kafka's jars. It runs Kafka's cells in runtime ``process`` inside."""
+    """Return the image of all of lostack, with Java and Kafka's jars. It runs Kafka's cells in
+    runtime ``process`` inside.
+    """
     rootfs, changes = _lostack(cache, say)
     _java(rootfs, cache, say)
     files = _package_files(_needed_by("lostack"))
     for name, path in files:
         rootfs.file(f"/opt/lostack/{name}", path)
     rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
-    _home(rootfs, Path(__file__).parents[1] / "scenarios", "harness/scenarios")  # in the repository a link
+    _home(
+        rootfs, Path(__file__).parents[1] / "scenarios", "harness/scenarios"
+    )  # in the repository a link
     jar_set = read_jar_set(f"kafka-{KAFKA}")
     directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
     for folder in ("/opt/cache", "/opt/cache/jars", f"/opt/cache/jars/{jar_set.name}"):
@@ -458,13 +582,20 @@ def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]
         rootfs.file(f"/opt/cache/jars/{jar_set.name}/{jar}", directory / jar)
     rootfs.folder("/reports", 0o777)
     return rootfs, [
-        *changes[:-2], "ENV PATH=/opt/java/bin:/usr/bin:/bin", "ENV LOSTACK_CACHE=/opt/cache", "WORKDIR /", "USER appuser",
-        'ENTRYPOINT ["python3", "-m", "harness.cli"]', 'CMD ["run", "--system", "kafka", "--reports", "/reports"]',
-    ]  # fmt: skip
+        *changes[:-2],
+        "ENV PATH=/opt/java/bin:/usr/bin:/bin",
+        "ENV LOSTACK_CACHE=/opt/cache",
+        "WORKDIR /",
+        "USER appuser",
+        'ENTRYPOINT ["python3", "-m", "harness.cli"]',
+        'CMD ["run", "--system", "kafka", "--reports", "/reports"]',
+    ]
 
 
 def _needed_by(name: str) -> list[str]:
-    """Return the installed packages that a package needs, directly or not, except Spark, which Kafka's cells do not need."""
+    """Return the installed packages that a package needs, directly or not, except Spark, which
+    Kafka's cells do not need.
+    """
     found: dict[str, None] = {}
     waiting = [name]
     while waiting:
@@ -476,24 +607,44 @@ def _needed_by(name: str) -> list[str]:
             wants = importlib.metadata.requires(each) or ()
         except importlib.metadata.PackageNotFoundError:
             continue
-        waiting += [match[0] for want in wants if "extra ==" not in want and (match := NAME.match(want))]
+        waiting += [
+            match[0] for want in wants if "extra ==" not in want and (match := NAME.match(want))
+        ]
     return [each for each in found if each != name]
 
 
 def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
-    """Return the files of installed packages: each with its path below site-packages, and its path on this machine."""
+    """Return the files of installed packages: each with its path below site-packages, and its path
+    on this machine.
+    """
     found = []
-    there = {str(each.name).lower().replace("_", "-") for each in importlib.metadata.distributions()}
-    for name in sorted(there & set(names)):  # clients that are not installed are missing inside as well
+    there = {
+        str(each.name).lower().replace("_", "-") for each in importlib.metadata.distributions()
+    }
+    for name in sorted(
+        there & set(names)
+    ):  # clients that are not installed are missing inside as well
         for file in importlib.metadata.files(name) or ():
             path = Path(str(file.locate()))
-            if ".." not in file.parts and path.is_file() and path.suffix not in {".pyi", ".pyc", ".h"}:
+            if (
+                ".." not in file.parts
+                and path.is_file()
+                and path.suffix not in {".pyi", ".pyc", ".h"}
+            ):
                 found.append((str(file), path))
     return found
 
 
 RECIPES: Final[Mapping[str, Callable[[Path, Callable[[str], None]], tuple[Rootfs, list[str]]]]] = {
-    "kafka": _kafka, "toxiproxy": _toxiproxy, "spark": _spark, "lostack": _lostack, "driver": _driver, "matrix": _matrix,
-    "postgres": _postgres, JAVA_IMAGE: _with_java,
-}  # fmt: skip
-"""The function that makes each stand-in: it returns the files, and the image's settings (as lines of a Dockerfile)."""
+    "kafka": _kafka,
+    "toxiproxy": _toxiproxy,
+    "spark": _spark,
+    "lostack": _lostack,
+    "driver": _driver,
+    "matrix": _matrix,
+    "postgres": _postgres,
+    JAVA_IMAGE: _with_java,
+}
+"""The function that makes each stand-in: it returns the files, and the image's settings (as lines
+of a Dockerfile).
+"""

@@ -1,6 +1,8 @@
-"""Compile lostack's Java sources into jars of the cache with the Janino inside PySpark. It needs no JDK and fetches nothing.
+"""Compile lostack's Java sources into jars of the cache with the Janino inside PySpark. It needs no
+JDK and fetches nothing.
 
-Janino is enough for the sources that a first run needs. :mod:`harness.provision.compiled` compiles all others.
+Janino is enough for the sources that a first run needs. :mod:`harness.provision.compiled` compiles
+all others.
 """
 
 from __future__ import annotations
@@ -21,11 +23,14 @@ COMPILER: Final = SOURCES / "Compile.java"
 WITHIN_S: Final = 120.0
 
 
-def ensure_compiled(source: Path, into: Path, *, java: Path, against: str, known: str, janino: str = "") -> Path:
+def ensure_compiled(
+    source: Path, into: Path, *, java: Path, against: str, known: str, janino: str = ""
+) -> Path:
     """Return the jar of one source in the folder ``into``; compile it if it is missing.
 
-    ``against`` is the class path for the compilation, and ``known`` a text that identifies it (the jar is keyed by source and
-    ``known``). ``janino`` is the class path of the compiler, by default ``against``.
+    ``against`` is the class path for the compilation, and ``known`` a text that identifies it (the
+    jar is keyed by source and ``known``). ``janino`` is the class path of the compiler, by default
+    ``against``.
 
     Raises:
         EnvironmentFailure: the source does not compile.
@@ -37,8 +42,17 @@ def ensure_compiled(source: Path, into: Path, *, java: Path, against: str, known
         with tempfile.TemporaryDirectory(dir=into) as folder:
             part, classes = Path(folder, "compiled.jar"), Path(folder, "classes")
             classes.mkdir()
-            command = (str(java), "-cp", janino or against, "org.codehaus.janino.SimpleCompiler", str(COMPILER), "Compile",
-                       str(classes), against, str(source))  # fmt: skip
+            command = (
+                str(java),
+                "-cp",
+                janino or against,
+                "org.codehaus.janino.SimpleCompiler",
+                str(COMPILER),
+                "Compile",
+                str(classes),
+                against,
+                str(source),
+            )
             if why := _compile(command):
                 raise EnvironmentFailure(f"{source.stem} does not compile for {known}: {why}")
             pack(classes, part)
@@ -54,10 +68,17 @@ def janino_path() -> str:
     """
     spec = importlib.util.find_spec("pyspark")
     for place in (spec.submodule_search_locations or ()) if spec else ():
-        jars = sorted((*Path(place).glob("jars/janino-*.jar"), *Path(place).glob("jars/commons-compiler-*.jar")))
+        jars = sorted(
+            (
+                *Path(place).glob("jars/janino-*.jar"),
+                *Path(place).glob("jars/commons-compiler-*.jar"),
+            )
+        )
         if jars:
             return os.pathsep.join(map(str, jars))
-    raise EnvironmentFailure("PySpark is not installed as it should be (no Janino in it); run: make clean run")
+    raise EnvironmentFailure(
+        "PySpark is not installed as it should be (no Janino in it); run: make clean run"
+    )
 
 
 def _compile(command: tuple[str, ...]) -> str:

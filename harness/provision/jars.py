@@ -1,14 +1,18 @@
-"""Sets of jars, such as Kafka 4.3.0 with its dependencies: fetched by the Ivy inside PySpark, each checked by its sha256.
+"""Sets of jars, such as Kafka 4.3.0 with its dependencies: fetched by the Ivy inside PySpark, each
+checked by its sha256.
 
-A set is a file ``<name>.sha256`` beside this module, in the format of ``sha256sum``, with its modules in front::
+A set is a file ``<name>.sha256`` beside this module, in the format of ``sha256sum``, with its
+modules in front::
 
     # <organisation> <module> <revision>
 
-and a fourth word if the module's file in the repository does not end with ``.jar`` (such as ``nar``; lostack stores it as a jar).
+and a fourth word if the module's file in the repository does not end with ``.jar`` (such as
+``nar``; lostack stores it as a jar).
 
-A list names the module of each of its jars. These are fetched alone, without their dependencies, because the dependencies were
-resolved once, when the list was made. Only the jars are fetched: reading every module's pom took four fifths of the time. A set
-whose list names one module only is resolved by Ivy: the module is fetched with its dependencies.
+A list names the module of each of its jars. These are fetched alone, without their dependencies,
+because the dependencies were resolved once, when the list was made. Only the jars are fetched:
+reading every module's pom took four fifths of the time. A set whose list names one module only is
+resolved by Ivy: the module is fetched with its dependencies.
 
 To add a set, resolve it once, read the list, and commit it.
 """
@@ -48,13 +52,17 @@ SAY_EVERY_S: Final = 3.0
 NEEDED_MB: Final = 200
 """Space that is needed: twice the jars (Ivy keeps its own copy while it works), and some more."""
 SETTINGS_VARIABLE: Final = "LOSTACK_IVY_SETTINGS"
-"""The environment variable that names an Ivy settings file, for users who fetch jars from a mirror."""
+"""The environment variable that names an Ivy settings file, for users who fetch jars
+from a mirror.
+"""
 JARS_ALONE: Final = (
     '<ivysettings><settings defaultResolver="central"/><resolvers>'
     '<ibiblio name="central" m2compatible="true" usepoms="false" useMavenMetadata="false" checksums=""/>'
     "</resolvers></ivysettings>"
 )
-"""Ivy settings that fetch only jars from Maven Central. Checksum files are not needed: the sums are in lostack's lists."""
+"""Ivy settings that fetch only jars from Maven Central. Checksum files are not needed: the sums are
+in lostack's lists.
+"""
 FOUND: Final = re.compile(r"^\s+found \S+#")
 DOWNLOADED: Final = re.compile(r"\[SUCCESSFUL \].*\.jar")
 SIZE: Final = re.compile(r"\((\d+)kB\)$")
@@ -87,7 +95,9 @@ class JarSet:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How a directory differs from its list. It is false if the directory is complete and undamaged."""
+    """How a directory differs from its list. It is false if the directory is complete and
+    undamaged.
+    """
 
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
@@ -97,8 +107,14 @@ class Check:
         return bool(self.missing or self.damaged or self.unlisted)
 
     def __str__(self) -> str:
-        named = (("missing", self.missing), ("damaged", self.damaged), ("not in the list", self.unlisted))
-        return "; ".join(f"{what}: {_shortened(names)}" for what, names in named if names) or "sound"
+        named = (
+            ("missing", self.missing),
+            ("damaged", self.damaged),
+            ("not in the list", self.unlisted),
+        )
+        return (
+            "; ".join(f"{what}: {_shortened(names)}" for what, names in named if names) or "sound"
+        )
 
 
 def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
@@ -113,9 +129,20 @@ def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
         raise EnvironmentFailure(f"no list of jars named {name}; there are: {known}")
     lines = path.read_text().splitlines()
     modules = [line.removeprefix("#").split() for line in lines if line.startswith("#")]
-    sums = {jar: digest for digest, _, jar in (line.partition("  ") for line in lines if not line.startswith("#"))}
-    if not modules or not sums or "" in sums or any(len(words) not in (WORDS, WORDS + 1) for words in modules):
-        raise EnvironmentFailure(f"{path} is no list of jars: write '# organisation module revision', then lines of sha256sum")
+    sums = {
+        jar: digest
+        for digest, _, jar in (line.partition("  ") for line in lines if not line.startswith("#"))
+    }
+    if (
+        not modules
+        or not sums
+        or "" in sums
+        or any(len(words) not in (WORDS, WORDS + 1) for words in modules)
+    ):
+        raise EnvironmentFailure(
+            f"{path} is no list of jars: write '# organisation module revision', then lines of "
+            "sha256sum"
+        )
     return JarSet(name, tuple(Module(*words) for words in modules), sums)
 
 
@@ -124,7 +151,13 @@ def check_jars(directory: Path, jar_set: JarSet) -> Check:
     there = {path.name for path in directory.glob("*.jar")}
     return Check(
         missing=tuple(sorted(jar_set.sums.keys() - there)),
-        damaged=tuple(sorted(jar for jar in there & jar_set.sums.keys() if sha256(directory / jar) != jar_set.sums[jar])),
+        damaged=tuple(
+            sorted(
+                jar
+                for jar in there & jar_set.sums.keys()
+                if sha256(directory / jar) != jar_set.sums[jar]
+            )
+        ),
         unlisted=tuple(sorted(there - jar_set.sums.keys())),
     )
 
@@ -136,7 +169,9 @@ def sha256(path: Path) -> str:
 
 
 def is_stamped(directory: Path, jar_set: JarSet) -> bool:
-    """Return whether no file has changed, by size and time, since the checksums were last compared with this list."""
+    """Return whether no file has changed, by size and time, since the checksums were last compared
+    with this list.
+    """
     try:
         return bool(json.loads((directory / STAMP).read_text()) == _stamp(directory, jar_set))
     except (OSError, ValueError):
@@ -169,7 +204,8 @@ def ensure_jars(
     Missing or damaged jars are fetched, at most twice.
 
     Raises:
-        EnvironmentFailure: the jars cannot be fetched, differ from the list after two attempts, or the directory holds others.
+        EnvironmentFailure: the jars cannot be fetched, differ from the list after two attempts, or
+            the directory holds others.
     """
     directory = cache / "jars" / jar_set.name
     if is_stamped(directory, jar_set):
@@ -178,18 +214,27 @@ def ensure_jars(
     with locked(directory, say):
         found = check_jars(directory, jar_set)
         if found.unlisted:
-            raise EnvironmentFailure(f"{directory} holds jars that are not in its list ({found}): remove them")
+            raise EnvironmentFailure(
+                f"{directory} holds jars that are not in its list ({found}): remove them"
+            )
         if found:
             if directory.exists():
                 say(f"{jar_set.name}: {found}; fetching again")
             ivy = directory.parent / f".{jar_set.name}.ivy"
-            _fetch(jar_set, directory, lambda part: (retrieve or ivy_retrieve)(jar_set, part, ivy, java, say), say)
+            _fetch(
+                jar_set,
+                directory,
+                lambda part: (retrieve or ivy_retrieve)(jar_set, part, ivy, java, say),
+                say,
+            )
             shutil.rmtree(ivy, ignore_errors=True)
         stamp(directory, jar_set)
     return directory
 
 
-def _fetch(jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], say: Callable[[str], None]) -> None:
+def _fetch(
+    jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], say: Callable[[str], None]
+) -> None:
     """Fetch the whole set into ``directory``; if jars are damaged, fetch it a second time."""
     need_space(directory.parent, NEEDED_MB, jar_set.name)
 
@@ -203,14 +248,16 @@ def _fetch(jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], s
             retrieve(part)
             wrong = check_jars(part, jar_set)
         if wrong:
-            raise EnvironmentFailure(f"{jar_set.name} was fetched twice and differs from the list: {wrong}")
+            raise EnvironmentFailure(
+                f"{jar_set.name} was fetched twice and differs from the list: {wrong}"
+            )
 
     fill(directory, make)
     size = sum(path.stat().st_size for path in directory.glob("*.jar"))
     say(f"{jar_set.name}: {len(jar_set.sums)} jars, {size / 1e6:.0f} MB, all checksums correct")
 
 
-# --- Ivy ---------------------------------------------------------------------------------------------------------
+# --- Ivy ------------------------------------------------------------------------------------------
 
 
 def ivy_jar() -> Path:
@@ -223,16 +270,25 @@ def ivy_jar() -> Path:
     for place in (spec.submodule_search_locations or ()) if spec else ():
         for jar in sorted(Path(place).glob("jars/ivy-*.jar")):
             return jar
-    raise EnvironmentFailure("PySpark's installation is incomplete (it has no Ivy); run: make clean run")
+    raise EnvironmentFailure(
+        "PySpark's installation is incomplete (it has no Ivy); run: make clean run"
+    )
 
 
 def ivy_module(jar_set: JarSet) -> str:
-    """Return the XML that asks Ivy for the modules of a set: alone if all are listed, else with their dependencies."""
-    kind = 'conf="default->master(default)" transitive="false"' if jar_set.listed else 'conf="default->default"'
+    """Return the XML that asks Ivy for the modules of a set: alone if all are listed, else with
+    their dependencies.
+    """
+    kind = (
+        'conf="default->master(default)" transitive="false"'
+        if jar_set.listed
+        else 'conf="default->default"'
+    )
     wanted = "".join(_wanted(module, kind) for module in jar_set.modules)
     return (
-        '<ivy-module version="2.0"><info organisation="lostack" module="jars"/>'
-        f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
+        '<ivy-module version="2.0"><info organisation="lostack" '
+        'module="jars"/><configurations><conf '
+        f'name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
     )
 
 
@@ -243,7 +299,9 @@ def _wanted(module: Module, kind: str) -> str:
 
 
 def ivy_command(target: Path, ivy: Path, java: Java, settings: str | None) -> list[str]:
-    """Return the command that fetches the modules in ``ivy/modules.xml`` into ``target``. Ivy's own files go below ``ivy``."""
+    """Return the command that fetches the modules in ``ivy/modules.xml`` into ``target``. Ivy's own
+    files go below ``ivy``.
+    """
     return [
         str(java.path),
         f"-Duser.home={ivy}",  # Java takes the home from the password file, not from $HOME
@@ -258,7 +316,9 @@ def ivy_command(target: Path, ivy: Path, java: Java, settings: str | None) -> li
     ]
 
 
-def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Callable[[str], None]) -> None:
+def ivy_retrieve(
+    jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Callable[[str], None]
+) -> None:
     """Fetch a set with Ivy into ``target``.
 
     Raises:
@@ -273,7 +333,12 @@ def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Call
     command = ivy_command(target, ivy, java, settings)
     say(f"fetching {jar_set.name}: {len(jar_set.sums)} jars (a few seconds, once)")
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     )
     watchdog = threading.Timer(FETCH_WITHIN_S, process.kill)
     watchdog.daemon = True
@@ -293,7 +358,9 @@ def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Call
 
 
 def _follow(lines: Iterable[str], jar_set: JarSet, say: Callable[[str], None]) -> list[str]:
-    """Show progress from Ivy's output, at most every three seconds; return the modules that Ivy could not find."""
+    """Show progress from Ivy's output, at most every three seconds; return the modules that Ivy
+    could not find.
+    """
     found = jars = kilobytes = 0
     unresolved: list[str] = []
     said = time.monotonic()
@@ -305,14 +372,23 @@ def _follow(lines: Iterable[str], jar_set: JarSet, say: Callable[[str], None]) -
             unresolved.append(match.group(1))
         if time.monotonic() >= said + SAY_EVERY_S:
             said = time.monotonic()
-            state = f"{jars} jars, {kilobytes / 1000:.0f} MB fetched" if jars else f"{found} resolved"
+            state = (
+                f"{jars} jars, {kilobytes / 1000:.0f} MB fetched" if jars else f"{found} resolved"
+            )
             say(f"fetching {jar_set.name}: {state}, of {len(jar_set.sums)}")
     return unresolved
 
 
 def _no_jars(jar_set: JarSet, unresolved: Sequence[str], status: int) -> str:
-    what = f"; not found: {_shortened(unresolved)}" if unresolved else f" (Ivy ended with status {status})"
-    return f"cannot fetch the jars of {jar_set.name}{what}; check the network, or name a mirror by {SETTINGS_VARIABLE}"
+    what = (
+        f"; not found: {_shortened(unresolved)}"
+        if unresolved
+        else f" (Ivy ended with status {status})"
+    )
+    return (
+        f"cannot fetch the jars of {jar_set.name}{what}; check the network, or name a mirror by "
+        f"{SETTINGS_VARIABLE}"
+    )
 
 
 def _shortened(names: Sequence[str], most: int = 3) -> str:

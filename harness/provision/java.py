@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 WANTED: Final = (17, 21)
 """The releases on which both Kafka 4 and Spark 4.0 run."""
 VARIABLE: Final = "LOSTACK_JAVA_HOME"
-USUAL: Final = ("/usr/lib/jvm/*", "/usr/java/*", "/opt/java/*", "/opt/jdk*", "~/.sdkman/candidates/java/*", "~/.jdks/*")
+USUAL: Final = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/opt/jdk*",
+    "~/.sdkman/candidates/java/*",
+    "~/.jdks/*",
+)
 JDK: Final = "temurin-jre:17"
 ANSWER_WITHIN_S: Final = 30.0
 FETCH_WITHIN_S: Final = 600.0
@@ -31,7 +38,9 @@ INSTALL: Final = "sudo apt-get install openjdk-17-jre-headless"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A ``java`` program that runs: its path, its feature release (such as 17), and its whole version text."""
+    """A ``java`` program that runs: its path, its feature release (such as 17), and its whole
+    version text.
+    """
 
     path: Path
     release: int
@@ -48,26 +57,39 @@ def ask(path: Path) -> Java | None:
     """Run ``java -version`` and return the Java; ``None`` if the program is not a working Java."""
     try:
         answer = subprocess.run(
-            [path, "-version"], capture_output=True, text=True, errors="replace", timeout=ANSWER_WITHIN_S, check=False
+            [path, "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_WITHIN_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = VERSION.search(answer.stderr)
     if answer.returncode != 0 or match is None:
         return None
-    about = "\n".join(line for line in answer.stderr.splitlines() if not line.startswith("Picked up"))
+    about = "\n".join(
+        line for line in answer.stderr.splitlines() if not line.startswith("Picked up")
+    )
     return Java(path, int(match.group(1)), about)
 
 
 def candidates(environ: Mapping[str, str], usual: tuple[str, ...] = USUAL) -> Iterator[Path]:
-    """Yield the ``java`` programs of this machine, best first: from JAVA_HOME, the PATH, then the usual places."""
+    """Yield the ``java`` programs of this machine, best first: from JAVA_HOME, the PATH, then the
+    usual places.
+    """
     if home := environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
     if found := shutil.which("java", path=environ.get("PATH", os.defpath)):
         yield Path(found)
     for pattern in usual:
         place = Path(pattern).expanduser()
-        yield from (home / "bin" / "java" for home in sorted(place.parent.glob(place.name)) if (home / "bin" / "java").exists())
+        yield from (
+            home / "bin" / "java"
+            for home in sorted(place.parent.glob(place.name))
+            if (home / "bin" / "java").exists()
+        )
 
 
 def find_java(
@@ -83,7 +105,8 @@ def find_java(
     If ``LOSTACK_JAVA_HOME`` is set, only that Java is tried.
 
     Raises:
-        EnvironmentFailure: no Java was found or fetched. The message has the command that installs one.
+        EnvironmentFailure: no Java was found or fetched. The message has the command that installs
+            one.
     """
     if chosen := environ.get(VARIABLE):
         return _chosen(Path(chosen) / "bin" / "java")
@@ -107,7 +130,9 @@ def _chosen(path: Path) -> Java:
     if java is None:
         raise EnvironmentFailure(f"{VARIABLE} is set, but {path} is not a working Java")
     if java.release not in WANTED:
-        raise EnvironmentFailure(f"{VARIABLE} names Java {java.release} ({path}); Java 17 or 21 is needed")
+        raise EnvironmentFailure(
+            f"{VARIABLE} names Java {java.release} ({path}); Java 17 or 21 is needed"
+        )
     return java
 
 
@@ -139,11 +164,17 @@ def fetch_java(cache: Path, say: Callable[[str], None]) -> Path:
     say("fetching Java 17 (about 45 MB)")
     with locked(note, say):
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_WITHIN_S, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=FETCH_WITHIN_S, check=False
+            )
         except subprocess.TimeoutExpired:
-            raise EnvironmentFailure(f"fetching Java took more than {FETCH_WITHIN_S / 60:g} minutes; run: {INSTALL}") from None
+            raise EnvironmentFailure(
+                f"fetching Java took more than {FETCH_WITHIN_S / 60:g} minutes; run: {INSTALL}"
+            ) from None
         if done.returncode != 0:
-            raise EnvironmentFailure(f"Java 17 or 21 is needed and could not be fetched; run: {INSTALL}")
+            raise EnvironmentFailure(
+                f"Java 17 or 21 is needed and could not be fetched; run: {INSTALL}"
+            )
         home = Path(done.stdout.strip().splitlines()[-1])
         note.write_text(str(home))
     return home

@@ -39,7 +39,8 @@ def kafka_versions() -> tuple[str, ...]:
 def ensure_kafka(progress: Callable[[str], None], version: str = VERSION) -> KafkaInstall:
     """Return Kafka. The first run fetches and prepares it; later calls take a tenth of a second.
 
-    ``progress`` shows what is being done, one line for each call. Several runs may call this at once.
+    ``progress`` shows what is being done, one line for each call. Several runs may call this at
+    once.
 
     Raises:
         EnvironmentFailure: something is missing. The message is one line and says what helps.

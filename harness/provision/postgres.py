@@ -1,4 +1,6 @@
-"""Find a PostgreSQL server on this machine: by a setting, on the PATH, or in the usual folders. It is never fetched."""
+"""Find a PostgreSQL server on this machine: by a setting, on the PATH, or in the usual folders. It
+is never fetched.
+"""
 
 from __future__ import annotations
 
@@ -23,30 +25,47 @@ VARIABLE: Final = "LOSTACK_POSTGRES"
 """The environment variable that names the folder of the server's programs."""
 USUAL: Final = ("/usr/lib/postgresql", "/usr/pgsql-*", "/opt/homebrew/opt", "/usr/local/opt")
 PROGRAMS: Final = ("postgres", "initdb")
-INSTALL: Final = f"install one (Debian: apt-get install postgresql), or set {VARIABLE} to the folder of its programs"
+INSTALL: Final = (
+    f"install one (Debian: apt-get install postgresql), or set {VARIABLE} to the folder of its "
+    "programs"
+)
 ANSWER_WITHIN_S: Final = 30.0
 OTHER_USERS: Final = ("postgres", "nobody")
-"""The users to run the server as if lostack runs as root, because the server refuses to run as root."""
+"""The users to run the server as if lostack runs as root, because the server refuses to run as
+root.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresInstall:
-    """A server that can be started: the folder of its programs, its version, and its user (``None``: the current user)."""
+    """A server that can be started: the folder of its programs, its version, and its user
+    (``None``: the current user).
+    """
 
     programs: Path
     version: str
     user: str | None
 
     def command(self, program: str, *words: str) -> tuple[str, ...]:
-        """Return the command that runs one of its programs as the server's user. The program still dies with the harness."""
+        """Return the command that runs one of its programs as the server's user. The program still
+        dies with the harness.
+        """
         plain = (str(self.programs / program), *words)
         if self.user is None:
             return plain
-        return ("setpriv", f"--reuid={self.user}", f"--regid={pwd.getpwnam(self.user).pw_gid}", "--clear-groups",
-                "--pdeathsig=KILL", *plain)  # fmt: skip
+        return (
+            "setpriv",
+            f"--reuid={self.user}",
+            f"--regid={pwd.getpwnam(self.user).pw_gid}",
+            "--clear-groups",
+            "--pdeathsig=KILL",
+            *plain,
+        )
 
     def home(self, folder: Path) -> Path:
-        """Return the folder for its files: ``folder``, or a folder for temporary files if the server's user cannot enter it."""
+        """Return the folder for its files: ``folder``, or a folder for temporary files if the
+        server's user cannot enter it.
+        """
         folder = folder.absolute()
         if self._closed(folder) is None:
             return folder
@@ -57,20 +76,24 @@ class PostgresInstall:
         """Make the folder :meth:`home`, owned by the server's user, and return it.
 
         Raises:
-            EnvironmentFailure: the server's user cannot enter either folder, or the folder for temporary files exists already.
+            EnvironmentFailure: the server's user cannot enter either folder, or the folder for
+                temporary files exists already.
         """
         home = self.home(folder)
         try:
             home.mkdir(parents=True, exist_ok=home == folder.absolute(), mode=0o700)
         except FileExistsError:
-            raise EnvironmentFailure(f"{home} exists already, but PostgreSQL needs a new folder there: remove it") from None
+            raise EnvironmentFailure(
+                f"{home} exists already, but PostgreSQL needs a new folder there: remove it"
+            ) from None
         if self.user is not None:
             account = pwd.getpwnam(self.user)
             os.chown(home, account.pw_uid, account.pw_gid)
         if (closed := self._closed(home)) is not None:
             raise EnvironmentFailure(
-                f"PostgreSQL refuses to run as root, and the user {self.user} cannot enter {closed}: "
-                "set TMPDIR to a folder that every user can enter, or run as another user"
+                f"PostgreSQL refuses to run as root, and the user {self.user} cannot enter "
+                f"{closed}: set TMPDIR to a folder that every user can enter, or run as another "
+                "user"
             )
         return home
 
@@ -80,29 +103,45 @@ class PostgresInstall:
             shutil.rmtree(home, ignore_errors=True)
 
     def _closed(self, folder: Path) -> Path | None:
-        """Return the first folder on the path that the server's user cannot enter; ``None`` if there is none."""
+        """Return the first folder on the path that the server's user cannot enter; ``None`` if
+        there is none.
+        """
         if self.user is None:
             return None
         uid = pwd.getpwnam(self.user).pw_uid
         there = (each for each in folder.absolute().parents if each.exists())
-        return next((each for each in there if not each.stat().st_mode & 0o001 and each.stat().st_uid != uid), None)
+        return next(
+            (
+                each
+                for each in there
+                if not each.stat().st_mode & 0o001 and each.stat().st_uid != uid
+            ),
+            None,
+        )
 
 
 def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | None:
-    """Return the newest server of this machine, or the one that ``LOSTACK_POSTGRES`` names; ``None`` if there is none.
+    """Return the newest server of this machine, or the one that ``LOSTACK_POSTGRES`` names;
+    ``None`` if there is none.
 
     Raises:
-        EnvironmentFailure: the setting names no server, or lostack runs as root and no other user can run the server.
+        EnvironmentFailure: the setting names no server, or lostack runs as root and no other user
+            can run the server.
     """
     if chosen := environ.get(VARIABLE):
         version = _version(Path(chosen).expanduser())
         if version is None:
-            raise EnvironmentFailure(f"{VARIABLE} is set, but {chosen} does not hold working programs postgres and initdb")
+            raise EnvironmentFailure(
+                f"{VARIABLE} is set, but {chosen} does not hold working programs postgres and "
+                "initdb"
+            )
         return PostgresInstall(Path(chosen).expanduser(), version, _user())
     found = [(each, version) for each in _places(environ) if (version := _version(each))]
     if not found:
         return None
-    programs, version = max(found, key=lambda one: [int(word) for word in re.findall(r"\d+", one[1])])
+    programs, version = max(
+        found, key=lambda one: [int(word) for word in re.findall(r"\d+", one[1])]
+    )
     return PostgresInstall(programs, version, _user())
 
 
@@ -110,7 +149,8 @@ def why_no_postgres() -> str | None:
     """Say in a sentence why no server can be started on this machine; return ``None`` if one can.
 
     Raises:
-        EnvironmentFailure: the setting names a folder without a server. That is an error: the user wants this server's cells.
+        EnvironmentFailure: the setting names a folder without a server. That is an error: the user
+            wants this server's cells.
     """
     try:
         found = find_postgres()
@@ -144,12 +184,19 @@ def _places(environ: Mapping[str, str]) -> Iterator[Path]:
 
 @functools.cache
 def _version(programs: Path) -> str | None:
-    """Return the version of the server in a folder; ``None`` if ``postgres`` or ``initdb`` does not run."""
+    """Return the version of the server in a folder; ``None`` if ``postgres`` or ``initdb`` does not
+    run.
+    """
     said = ""
     for program in PROGRAMS:
         try:
-            done = subprocess.run([programs / program, "--version"], capture_output=True, text=True, check=False,
-                                  timeout=ANSWER_WITHIN_S)  # fmt: skip
+            done = subprocess.run(
+                [programs / program, "--version"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=ANSWER_WITHIN_S,
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         if done.returncode != 0:
@@ -166,6 +213,8 @@ def _user() -> str | None:
     known = {entry.pw_name for entry in pwd.getpwall()}
     user = next((name for name in OTHER_USERS if name in known), None)
     if user is None or shutil.which("setpriv") is None:
-        raise EnvironmentFailure("PostgreSQL refuses to run as root: install setpriv (util-linux) and add a user postgres or "
-                                 "nobody, or run lostack as another user")  # fmt: skip
+        raise EnvironmentFailure(
+            "PostgreSQL refuses to run as root: install setpriv (util-linux) and add a user "
+            "postgres or nobody, or run lostack as another user"
+        )
     return user

@@ -1,7 +1,9 @@
-"""Make the root file system of a container image from files of this machine, for machines without an image registry.
+"""Make the root file system of a container image from files of this machine, for machines without
+an image registry.
 
-A program is added with the shared libraries that its loader would take, and a folder with those of every library in it. The
-fingerprint depends only on the content: on names, sizes and times of files, and on written texts.
+A program is added with the shared libraries that its loader would take, and a folder with those of
+every library in it. The fingerprint depends only on the content: on names, sizes and times of
+files, and on written texts.
 """
 
 from __future__ import annotations
@@ -35,9 +37,25 @@ UNCHECKED: Final = py_compile.PycInvalidationMode.UNCHECKED_HASH
 ACCOUNTS: Final = "root:x:0:0:root:/root:/bin/sh\nappuser:x:1000:1000::/home/appuser:/bin/sh\n"
 GROUPS: Final = "root:x:0:\nappuser:x:1000:\n"
 TOOLS: Final = (
-    "sh", "bash", "cat", "chmod", "cp", "df", "env", "grep", "head", "id", "ls", "mkdir", "ps", "rm", "sed", "sleep", "tail",
+    "sh",
+    "bash",
+    "cat",
+    "chmod",
+    "cp",
+    "df",
+    "env",
+    "grep",
+    "head",
+    "id",
+    "ls",
+    "mkdir",
+    "ps",
+    "rm",
+    "sed",
+    "sleep",
+    "tail",
     "touch",
-)  # fmt: skip
+)
 """Tools that a user needs to look around in a container, and that an image's scripts need."""
 
 
@@ -79,7 +97,9 @@ class Rootfs:
         self._modules[path] = source
 
     def tree(self, path: str, source: Path, without: Iterable[str] = ()) -> None:
-        """Add a copy of a folder; links are followed. ``without``: globs (of a path below it, or a name) that are left out."""
+        """Add a copy of a folder; links are followed. ``without``: globs (of a path below it, or a
+        name) that are left out.
+        """
         patterns = tuple(without)
         libraries = []
         for base, folders, names in os.walk(source, followlinks=True):
@@ -132,32 +152,55 @@ class Rootfs:
         """
         try:
             with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                for path, entry in sorted([*self.entries.items(), *self._compiled()], key=itemgetter(0)):
+                for path, entry in sorted(
+                    [*self.entries.items(), *self._compiled()], key=itemgetter(0)
+                ):
                     _add(archive, path.lstrip("/"), entry)
         except OSError as error:
-            raise EnvironmentFailure(f"cannot make an image: {error.filename}: {error.strerror}") from error
+            raise EnvironmentFailure(
+                f"cannot make an image: {error.filename}: {error.strerror}"
+            ) from error
 
     def _compiled(self) -> Iterable[tuple[str, _Entry]]:
         with tempfile.TemporaryDirectory() as folder:
             for path, source in self._modules.items():
-                made = py_compile.compile(str(source), f"{folder}/c", path, invalidation_mode=UNCHECKED, doraise=False, quiet=2)
+                made = py_compile.compile(
+                    str(source),
+                    f"{folder}/c",
+                    path,
+                    invalidation_mode=UNCHECKED,
+                    doraise=False,
+                    quiet=2,
+                )
                 if made is not None:
-                    yield importlib.util.cache_from_source(path), _Entry(Path(made).read_bytes(), 0o644)
+                    yield (
+                        importlib.util.cache_from_source(path),
+                        _Entry(Path(made).read_bytes(), 0o644),
+                    )
 
     def bring_libraries(self, linked: Iterable[Path], home: Path | None = None) -> None:
-        """Add the libraries to which these files are linked, except those in the folder ``home`` they came with."""
+        """Add the libraries to which these files are linked, except those in the folder ``home``
+        they came with.
+        """
         new = [path for path in linked if path not in self._linked]
         self._linked |= set(new)
         if not new:
             return
-        found = subprocess.run(["ldd", *new], capture_output=True, text=True, timeout=ASK_WITHIN_S, check=False).stdout
-        for library in sorted({os.path.normpath(name) for name in LIBRARY.findall(found)} - self.entries.keys()):
+        found = subprocess.run(
+            ["ldd", *new], capture_output=True, text=True, timeout=ASK_WITHIN_S, check=False
+        ).stdout
+        for library in sorted(
+            {os.path.normpath(name) for name in LIBRARY.findall(found)} - self.entries.keys()
+        ):
             if home is None or home not in Path(library).resolve().parents:
                 self.file(library, Path(library))
 
 
 def _fits(path: Path, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatchcase(str(path), pattern) or fnmatch.fnmatchcase(path.name, pattern) for pattern in patterns)
+    return any(
+        fnmatch.fnmatchcase(str(path), pattern) or fnmatch.fnmatchcase(path.name, pattern)
+        for pattern in patterns
+    )
 
 
 def _add(archive: tarfile.TarFile, name: str, entry: _Entry) -> None:

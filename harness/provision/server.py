@@ -1,4 +1,6 @@
-"""Prepare a server that consists of jars: its jars are checked by their checksums, and lostack's main class is compiled once."""
+"""Prepare a server that consists of jars: its jars are checked by their checksums, and lostack's
+main class is compiled once.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,17 @@ if TYPE_CHECKING:
 CONTROL: Final = Path(__file__).parent / "ControlPort.java"
 """The source by which lostack's servers answer requests of the harness."""
 QUEUES: Final = Path(__file__).parent / "Queues.java"
-"""The source that all queue brokers share: it reads the command line, and answers requests on standard input."""
+"""The source that all queue brokers share: it reads the command line, and answers requests on
+standard input.
+"""
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A server's jars and lostack's main class. Beside ``source`` is a list of jars per version, ``<name>-<version>.sha256``."""
+    """A server's jars and lostack's main class. Beside ``source`` is a list of jars per version,
+    ``<name>-<version>.sha256``.
+    """
 
     name: str
     version: str
@@ -36,17 +42,25 @@ class Recipe:
     main: str
     """The name of the main class."""
     beside: tuple[str, ...] = ()
-    """Protocols with their own jar list, ``<protocol>-<version>.sha256``. A version without that list does not speak it."""
+    """Protocols with their own jar list, ``<protocol>-<version>.sha256``. A version without that
+    list does not speak it.
+    """
 
     def versions(self) -> tuple[str, ...]:
         """Return the versions whose checksums are known."""
         files = self.source.parent.glob(f"{self.name}-*.sha256")
-        return tuple(sorted((file.stem.removeprefix(f"{self.name}-") for file in files), key=Version))
+        return tuple(
+            sorted((file.stem.removeprefix(f"{self.name}-") for file in files), key=Version)
+        )
 
     def lists(self, version: str) -> dict[str, str]:
         """Return the additional protocols of a version, each with the name of its jar list."""
         names = {protocol: f"{protocol}-{version}" for protocol in self.beside}
-        return {protocol: name for protocol, name in names.items() if (self.source.parent / f"{name}.sha256").exists()}
+        return {
+            protocol: name
+            for protocol, name in names.items()
+            if (self.source.parent / f"{name}.sha256").exists()
+        }
 
     def ensure(self, say: Callable[[str], None], version: str | None = None) -> Install:
         """Return a version; fetch and compile it if it is missing.
@@ -62,7 +76,9 @@ class Recipe:
         ours = compiled(jar_set.name, [self.source, QUEUES, CONTROL], jars, say)
         for name in self.lists(version).values():
             more = read_jar_set(name, self.source.parent)
-            folder = ensure_jars(replace(more, name=f"{self.name}-{name}"), cache=cache, java=java, say=say)
+            folder = ensure_jars(
+                replace(more, name=f"{self.name}-{name}"), cache=cache, java=java, say=say
+            )
             jars += [folder / jar for jar in sorted(more.sums)]
         program = JavaProgram(java.path, JVM, (ours, *jars), self.main)
         return Install(program, version, java.version, tuple(self.lists(version)))

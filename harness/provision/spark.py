@@ -1,4 +1,6 @@
-"""Prepare Spark: its own jars (PySpark brings them), the connector to Kafka, and a class-data archive for its JVMs."""
+"""Prepare Spark: its own jars (PySpark brings them), the connector to Kafka, and a class-data
+archive for its JVMs.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 
 EXERCISE: Final = Path(__file__).with_name("spark_exercise.py")
 EXERCISE_WITHIN_S: Final = 600.0
-"""Time limit in seconds for making the archive: 12 s on an idle machine, but minutes on a busy one."""
+"""Time limit in seconds for making the archive: 12 s on an idle machine, but minutes
+on a busy one.
+"""
 DUMPED_WITHIN_S: Final = 300.0
 OPTIONS_WITHIN_S: Final = 30.0
 DRIVERS: Final = {"sqlite": "sqlite-jdbc-3.50.3.0", "postgresql": "postgresql-42.7.7"}
@@ -48,7 +52,9 @@ def pyspark_home() -> Path:
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if any(Path(place).glob("jars/spark-core_*.jar")):
             return Path(place)
-    raise EnvironmentFailure("PySpark's installation is incomplete (it has no jars); run: make clean run")
+    raise EnvironmentFailure(
+        "PySpark's installation is incomplete (it has no jars); run: make clean run"
+    )
 
 
 def pyspark_version() -> str:
@@ -64,14 +70,16 @@ def pyspark_version() -> str:
 
 
 def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> SparkInstall:
-    """Return PySpark's Spark. The first run fetches the matching Kafka connector and makes a class-data archive.
+    """Return PySpark's Spark. The first run fetches the matching Kafka connector and makes a
+    class-data archive.
 
-    ``other`` is a release that is not installed; it is fetched into the cache (see :mod:`harness.provision.spark_release`).
-    ``progress`` shows what is being done, one line for each call. Several runs may call this at once.
+    ``other`` is a release that is not installed; it is fetched into the cache (see
+    :mod:`harness.provision.spark_release`). ``progress`` shows what is being done, one line for
+    each call. Several runs may call this at once.
 
     Raises:
-        EnvironmentFailure: there is no list of jars for this version of PySpark, no network, or no Java. The message is one line
-            and says what helps.
+        EnvironmentFailure: there is no list of jars for this version of PySpark, no network, or no
+            Java. The message is one line and says what helps.
     """
     cache = cache_root()
     java = find_java(cache, progress)
@@ -86,11 +94,23 @@ def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> S
     connector = tuple(directory / name for name in sorted(jar_set.sums))
     jars = (*sorted((home / "jars").glob("*.jar")), *connector)
     bare = SparkInstall(
-        java.path, home, ":".join(str(jar) for jar in jars), connector, _launcher_options(java, home, cache, release), release,
-        java.version, site,
-    )  # fmt: skip
-    archive = ensure_archive(java, jars, cache=cache, say=progress, make=lambda *paths: _make_archive(bare, paths[2]),
-                             recipe=EXERCISE.read_text())  # fmt: skip
+        java.path,
+        home,
+        ":".join(str(jar) for jar in jars),
+        connector,
+        _launcher_options(java, home, cache, release),
+        release,
+        java.version,
+        site,
+    )
+    archive = ensure_archive(
+        java,
+        jars,
+        cache=cache,
+        say=progress,
+        make=lambda *paths: _make_archive(bare, paths[2]),
+        recipe=EXERCISE.read_text(),
+    )
     return _with(bare, archive)
 
 
@@ -103,7 +123,9 @@ def ensure_driver(url: str, progress: Callable[[str], None]) -> tuple[Path, ...]
     kind = url.removeprefix("jdbc:").partition(":")[0]
     if kind not in DRIVERS:
         known = ", ".join(sorted(DRIVERS))
-        raise EnvironmentFailure(f"no JDBC driver for {kind!r} is known (known: {known}); give its jar by --jars")
+        raise EnvironmentFailure(
+            f"no JDBC driver for {kind!r} is known (known: {known}); give its jar by --jars"
+        )
     cache = cache_root()
     jar_set = read_jar_set(DRIVERS[kind])
     directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, progress), say=progress)
@@ -115,22 +137,41 @@ def _with(install: SparkInstall, archive: Archive) -> SparkInstall:
 
 
 def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tuple[str, ...]:
-    """Return the options that Spark's JVMs need (``--add-opens`` and the like). Spark's launcher is asked once for them."""
+    """Return the options that Spark's JVMs need (``--add-opens`` and the like). Spark's launcher is
+    asked once for them.
+    """
     note = cache / "archives" / f"spark-{release}-java-{java.release}.options.json"
     try:
         return tuple(json.loads(note.read_text()))
     except (OSError, ValueError):
         pass
     command = [
-        str(java.path), "-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit",
+        str(java.path),
+        "-cp",
+        f"{home}/jars/*",
+        "org.apache.spark.launcher.Main",
+        "org.apache.spark.deploy.SparkSubmit",
         "pyspark-shell",
-    ]  # fmt: skip
-    environ = {**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": SCALA, "JAVA_HOME": str(java.path.parent.parent)}
+    ]
+    environ = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_SCALA_VERSION": SCALA,
+        "JAVA_HOME": str(java.path.parent.parent),
+    }
     try:
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=OPTIONS_WITHIN_S, check=True)
+        done = subprocess.run(
+            command,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=OPTIONS_WITHIN_S,
+            check=True,
+        )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         raise EnvironmentFailure(
-            "Spark's launcher does not run, so PySpark's installation may be incomplete; run: make clean run"
+            "Spark's launcher does not run, so PySpark's installation may be incomplete; run: "
+            "make clean run"
         ) from None
     words = [word for word in done.stdout.strip("\n\0").split("\0") if word]
     inner = words[words.index("-cp") + 2 : words.index("org.apache.spark.deploy.SparkSubmit")]
@@ -143,14 +184,20 @@ def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tupl
 
 
 def _make_archive(install: SparkInstall, directory: Path) -> None:
-    """Run Spark once with everything that lostack uses, so that it writes ``classes.jsa``. Raises if any step fails."""
+    """Run Spark once with everything that lostack uses, so that it writes ``classes.jsa``. Raises
+    if any step fails.
+    """
     archive = directory / "classes.jsa"
     work = directory / "work"
     work.mkdir()
     with ProcessRuntime(directory=work) as runtime:
-        gateway = start_gateway(runtime, install, work=work, name="archive", flags=(dump_flag(archive),))
+        gateway = start_gateway(
+            runtime, install, work=work, name="archive", flags=(dump_flag(archive),)
+        )
         argv = (sys.executable, str(EXERCISE), str(work))
-        node = runtime.start(NodeSpec("archive-exercise", "tool", argv, {**install.env, **gateway.env}))
+        node = runtime.start(
+            NodeSpec("archive-exercise", "tool", argv, {**install.env, **gateway.env})
+        )
         end = node.wait(EXERCISE_WITHIN_S)
         if end is None or end.status != 0:
             raise EnvironmentFailure(f"Spark could not be exercised: {node.log_tail(1)}")

@@ -1,4 +1,6 @@
-"""Describes a Spark that can be started: its folder, its class path, and what its processes need."""
+"""Describes a Spark that can be started: its folder, its class path, and what its
+processes need.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ SCALA: Final = "2.13"
 class SparkInstall:
     """How to run Spark: ``java *jvm_flags -Xmx… -cp classpath <a main class of Spark> …``.
 
-    ``home`` is PySpark's folder (SPARK_HOME). ``connector`` are the jars of the Kafka connector; they are part of the class path
-    and must be sent to executors on other machines (``spark.jars``). ``jvm_flags`` are the options that Spark's own launcher
-    gives, and the option for the class-data archive. The archive fits only if the class path begins with exactly ``classpath``.
+    ``home`` is PySpark's folder (SPARK_HOME). ``connector`` are the jars of the Kafka connector;
+    they are part of the class path and must be sent to executors on other machines
+    (``spark.jars``). ``jvm_flags`` are the options that Spark's own launcher gives, and the option
+    for the class-data archive. The archive fits only if the class path begins with exactly
+    ``classpath``.
     """
 
     java: Path
@@ -30,13 +34,19 @@ class SparkInstall:
     version: str
     java_version: str
     site: Path | None = None
-    """The folder of another PySpark than that of the environment that runs lostack; ``None`` for the latter."""
+    """The folder of another PySpark than that of the environment that runs lostack; ``None`` for
+    the latter.
+    """
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment variables of every Spark process. They restrict it to loopback, this Java and this Python."""
+        """The environment variables of every Spark process. They restrict it to loopback, this Java
+        and this Python.
+        """
         mine = os.environ.get("PYTHONPATH", "")
-        path = {"PYTHONPATH": f"{self.site}{os.pathsep}{mine}".rstrip(os.pathsep)} if self.site else {}
+        path = (
+            {"PYTHONPATH": f"{self.site}{os.pathsep}{mine}".rstrip(os.pathsep)} if self.site else {}
+        )
         return {
             **path,
             "SPARK_HOME": str(self.home),

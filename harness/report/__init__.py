@@ -1,1 +1,3 @@
-"""Renderers: pure functions of a saved run (:mod:`harness.report.renderers`), and what they have in common."""
+"""Renderers: pure functions of a saved run (:mod:`harness.report.renderers`), and what they have in
+common.
+"""

@@ -1,4 +1,6 @@
-"""Help for the author of a pipeline with a red cell: how to fix a broken promise, and the last words of programs that failed."""
+"""Help for the author of a pipeline with a red cell: how to fix a broken promise, and the last
+words of programs that failed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ MOST_LOG_BYTES = 1 << 16
 
 
 def last_words(result: CellResult) -> Iterator[str]:
-    """Yield the last lines of each stage that ended by an error, unless the verdict has them already."""
+    """Yield the last lines of each stage that ended by an error, unless the verdict has them
+    already.
+    """
     for name, lines in said_last(result):
         if all(line in result.verdict.reason for line in lines):
             continue  # it has been told
@@ -32,21 +36,31 @@ def last_words(result: CellResult) -> Iterator[str]:
 
 
 def said_last(result: CellResult) -> list[tuple[str, list[str]]]:
-    """Return the last lines of the log of each stage that ended by an error, as (stage, lines); no lines if there are none."""
+    """Return the last lines of the log of each stage that ended by an error, as (stage, lines); no
+    lines if there are none.
+    """
     lives = lines_of(result, kinds.NODE)
-    failed = dict.fromkeys(str(e.get("node")) for e in lives if e.get("phase") == "exited" and e.get("status"))
+    failed = dict.fromkeys(
+        str(e.get("node")) for e in lives if e.get("phase") == "exited" and e.get("status")
+    )
     found = []
     for name in failed:
         log = result.directory / LOGS / f"{name}.log"
-        if log.parent == result.directory / LOGS and log.is_file():  # a damaged history may name anything
-            found.append((name, last_lines(log.read_bytes()[-MOST_LOG_BYTES:].decode("utf-8", "replace"))))
+        if (
+            log.parent == result.directory / LOGS and log.is_file()
+        ):  # a damaged history may name anything
+            found.append(
+                (name, last_lines(log.read_bytes()[-MOST_LOG_BYTES:].decode("utf-8", "replace")))
+            )
         else:
             found.append((name, []))
     return found
 
 
 def mending(result: CellResult) -> str | None:
-    """Say how to fix a broken promise of a user's own pipeline, or return ``None`` if nothing is known."""
+    """Say how to fix a broken promise of a user's own pipeline, or return ``None`` if nothing is
+    known.
+    """
     if result.plan.system != DECLARED or result.verdict.kind is not Kind.BROKEN:
         return None
     return fix_of(result.judgement, registry.scenarios())

@@ -1,4 +1,6 @@
-"""``anomalies.jsonl``: the path of every lost and every duplicated record, one JSON line each; the page shows the first."""
+"""``anomalies.jsonl``: the path of every lost and every duplicated record, one JSON line each; the
+page shows the first.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ FILE = "anomalies.jsonl"
 
 
 def render(run: SavedRun) -> str:
-    """Return one line per record (ASCII only); the text is empty if no record was lost or duplicated."""
+    """Return one line per record (ASCII only); the text is empty if no record was lost or
+    duplicated.
+    """
     return "".join(f"{json.dumps(row)}\n" for result in run.results for row in path_rows(result))
 
 

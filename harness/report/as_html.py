@@ -1,4 +1,6 @@
-"""``report.html``: one page that works offline and can be printed; all its data comes from the run."""
+"""``report.html``: one page that works offline and can be printed; all its data comes
+from the run.
+"""
 
 from __future__ import annotations
 
@@ -34,33 +36,65 @@ def render(run: SavedRun) -> str:
     """Return the report as HTML."""
     page = page_of(run)
     summary = summarise(run)
-    red = sorted((result for result in run.results if outcome(result.verdict) not in GREEN),
-                 key=lambda result: WORST.index(outcome(result.verdict)))  # fmt: skip
+    red = sorted(
+        (result for result in run.results if outcome(result.verdict) not in GREEN),
+        key=lambda result: WORST.index(outcome(result.verdict)),
+    )
     own = is_own(run)
-    names = {id(result): name for result, *name in zip(run.results, page.anchors, labels_of(run), strict=True)}
+    names = {
+        id(result): name
+        for result, *name in zip(run.results, page.anchors, labels_of(run), strict=True)
+    }
     return render_template(
-        "report.html.j2", summary=summary, facts=own_facts(run) | facts(run.info), page=page,
-        own=own, mends=lambda result: mending(result) or "", semantics=list(Semantic),
+        "report.html.j2",
+        summary=summary,
+        facts=own_facts(run) | facts(run.info),
+        page=page,
+        own=own,
+        mends=lambda result: mending(result) or "",
+        semantics=list(Semantic),
         signs={str(name): sign for name, sign in SIGNS.items()},
         found={outcome(result.verdict) for result in run.results},
-        red=[(*names[id(result)], str(outcome(result.verdict)), result) for result in red[:MOST_TOLD]],
-        red_more=max(len(red) - MOST_TOLD, 0), missing=run.missing, how_we_count=HOW_WE_COUNT[:-1] if own else HOW_WE_COUNT,
-        costs=costs(run), costs_legend=LEGEND, coverage=groups(coverage(run)), coverage_legend=COVERAGE_LEGEND,
-        anchor_of={result.plan.id: anchor for result, anchor in zip(run.results, page.anchors, strict=True)},
-        not_tested=not_tested(run), not_applicable=run.info.not_applicable, anomalies=ANOMALIES,
-    )  # fmt: skip
+        red=[
+            (*names[id(result)], str(outcome(result.verdict)), result) for result in red[:MOST_TOLD]
+        ],
+        red_more=max(len(red) - MOST_TOLD, 0),
+        missing=run.missing,
+        how_we_count=HOW_WE_COUNT[:-1] if own else HOW_WE_COUNT,
+        costs=costs(run),
+        costs_legend=LEGEND,
+        coverage=groups(coverage(run)),
+        coverage_legend=COVERAGE_LEGEND,
+        anchor_of={
+            result.plan.id: anchor for result, anchor in zip(run.results, page.anchors, strict=True)
+        },
+        not_tested=not_tested(run),
+        not_applicable=run.info.not_applicable,
+        anomalies=ANOMALIES,
+    )
 
 
 def render_template(name: str, **words: object) -> str:
-    """Fill a template. Text is escaped and made visible; scripts and styles are lostack's own, and named by their checksums."""
+    """Fill a template. Text is escaped and made visible; scripts and styles are lostack's own, and
+    named by their checksums.
+    """
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
-        finalize=_seen, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_seen,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters["css_class"] = lambda text: str(text).replace(" ", "-")
     script, style = _own("page.js"), _own("page.css")
     sums = {"script_sum": _sum(script), "style_sum": _sum(style)}
-    return environment.get_template(name).render(script=script, style=style, **sums, raw=Markup, **words) + "\n"
+    return (
+        environment.get_template(name).render(
+            script=script, style=style, **sums, raw=Markup, **words
+        )
+        + "\n"
+    )
 
 
 def _own(name: str) -> Markup:

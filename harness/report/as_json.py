@@ -1,4 +1,6 @@
-"""``report.json``: the whole report, for programs. ``schema.json`` beside this file describes its form."""
+"""``report.json``: the whole report, for programs. ``schema.json`` beside this file describes its
+form.
+"""
 
 from __future__ import annotations
 

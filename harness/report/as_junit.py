@@ -1,4 +1,6 @@
-"""``junit.xml``: one test case per cell, for CI servers. A skipped test case is a cell that does not apply."""
+"""``junit.xml``: one test case per cell, for CI servers. A skipped test case is a cell that does
+not apply.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ if TYPE_CHECKING:
 def render(run: SavedRun) -> str:
     """Return the report as JUnit XML; characters that XML does not allow are shown as numbers."""
     info = run.info
-    suite = _element("testsuite", None, name=f"lostack {info.id}", timestamp=info.started, time=f"{info.seconds:.3f}")
+    suite = _element(
+        "testsuite",
+        None,
+        name=f"lostack {info.id}",
+        timestamp=info.started,
+        time=f"{info.seconds:.3f}",
+    )
     _properties(suite, facts(info) | {"summary": summarise(run).sentence})
     for result in run.results:
         _cell(suite, result)
@@ -38,12 +46,19 @@ def _cell(suite: ET.Element, result: CellResult) -> None:
     plan, verdict = result.plan, result.verdict
     case = _case(suite, plan.pipeline, plan.id, result.seconds)
     words = {
-        "verdict": str(verdict.kind), "outcome": str(outcome(verdict)), "reason": verdict.reason,
-        "seed": str(plan.seed), "target": plan.target, "fired": str(verdict.fired),
+        "verdict": str(verdict.kind),
+        "outcome": str(outcome(verdict)),
+        "reason": verdict.reason,
+        "seed": str(plan.seed),
+        "target": plan.target,
+        "fired": str(verdict.fired),
         "control": str(plan.control).lower(),
-        "predicted_lost": plan.predicted(Anomaly.LOST), "predicted_duplicated": plan.predicted(Anomaly.DUPLICATED),
-    }  # fmt: skip
-    _properties(case, words | {name: str(count) for name, count in result.judgement.account.counts.items()})
+        "predicted_lost": plan.predicted(Anomaly.LOST),
+        "predicted_duplicated": plan.predicted(Anomaly.DUPLICATED),
+    }
+    _properties(
+        case, words | {name: str(count) for name, count in result.judgement.account.counts.items()}
+    )
     if outcome(verdict) not in GREEN:
         text = f"{plan.because}\nagain: {rerun_line(plan)}"
         _tell(case, "failure", f"{verdict.label}: {verdict.reason}", text)
@@ -54,11 +69,15 @@ def _not_applicable(suite: ET.Element, row: NotRun) -> None:
 
 
 def _case(suite: ET.Element, group: str, name: str, seconds: float) -> ET.Element:
-    return _element("testcase", suite, classname=f"lostack.{group}", name=name, time=f"{seconds:.3f}")
+    return _element(
+        "testcase", suite, classname=f"lostack.{group}", name=name, time=f"{seconds:.3f}"
+    )
 
 
 def _tell(case: ET.Element, tag: str, message: str, text: str = "") -> None:
-    _element(tag, case, message=message).text = "\n".join(visible(line) for line in text.split("\n")) or None
+    _element(tag, case, message=message).text = (
+        "\n".join(visible(line) for line in text.split("\n")) or None
+    )
 
 
 def _properties(parent: ET.Element, words: dict[str, str]) -> None:

@@ -27,7 +27,15 @@ MOST_RED = 50
 
 def render(run: SavedRun) -> str:
     """Return the report as Markdown."""
-    parts = (_head(run), _matrix(run), _red(run), _missing(run), _costs(run), _coverage(run), _count())
+    parts = (
+        _head(run),
+        _matrix(run),
+        _red(run),
+        _missing(run),
+        _costs(run),
+        _coverage(run),
+        _count(),
+    )
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -48,7 +56,10 @@ def _head(run: SavedRun) -> Iterator[str]:
 def _matrix(run: SavedRun) -> Iterator[str]:
     reasons: dict[str, int] = {}
     runs: set[int] = set()
-    yield f"Each cell: lost / duplicated. {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}."
+    yield (
+        "Each cell: lost / duplicated. "
+        f"{', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}."
+    )
     yield ""
     for table in tables(run):
         yield from _table(table, reasons)
@@ -57,7 +68,10 @@ def _matrix(run: SavedRun) -> Iterator[str]:
         yield f"- n/a ({number}): {markdown(reason)}"
     bounds = [f"{n} runs {CONFIDENCE_RUNS / n:.0%}" for n in sorted(runs) if n > CONFIDENCE_RUNS]
     if bounds:
-        yield (f"- A 0 in n runs bounds the share of runs that would show one at 3/n, with 95 % confidence: {', '.join(bounds)}.")
+        yield (
+            "- A 0 in n runs bounds the share of runs that would show one at 3/n, with 95 % "
+            f"confidence: {', '.join(bounds)}."
+        )
     yield ""
 
 
@@ -67,7 +81,10 @@ def _table(table: Table, reasons: dict[str, int]) -> Iterator[str]:
     yield f"| {'failure point' if table.own else 'scenario'} | {' | '.join(table.semantics)} |"
     yield f"|---|{'---|' * len(table.semantics)}"
     for row in table.rows:
-        yield f"| {markdown(row.name)} | {' | '.join(_spot(row, semantic, reasons) for semantic in table.semantics)} |"
+        yield (
+            f"| {markdown(row.name)} | "
+            f"{' | '.join(_spot(row, semantic, reasons) for semantic in table.semantics)} |"
+        )
     yield ""
 
 
@@ -81,7 +98,9 @@ def _spot(row: Row, semantic: Semantic, reasons: dict[str, int]) -> str:
 
 
 def spot_text(spot: Spot) -> str:
-    """Return the text of one spot of the matrix: counts, sign and outcome, and the number of runs."""
+    """Return the text of one spot of the matrix: counts, sign and outcome, and the
+    number of runs.
+    """
     totals = (spot.total("lost"), spot.total("duplicated"))
     lost, duplicated = ("?" if total is None else str(total) for total in totals)
     times = f" in {len(spot.results)} runs" if len(spot.results) > 1 else ""
@@ -95,7 +114,10 @@ def _red(run: SavedRun) -> Iterator[str]:
     yield f"## {counted(len(red), 'cell')} not green"
     yield ""
     for result in sorted(red, key=_gravity)[:MOST_RED]:
-        yield f"- {SIGNS[outcome(result.verdict)]} **{markdown(result.verdict.label)}** {code(result.plan.id)}"
+        yield (
+            f"- {SIGNS[outcome(result.verdict)]} **{markdown(result.verdict.label)}** "
+            f"{code(result.plan.id)}"
+        )
         yield f"  - {markdown(result.verdict.reason)}"
         yield f"  - {markdown(result.plan.because)}"
         if mends := mending(result):
@@ -150,7 +172,10 @@ def _coverage(run: SavedRun) -> Iterator[str]:
     yield COVERAGE_LEGEND
     yield ""
     for group, seen, never in found:
-        yield f"- {group}: {', '.join(f'{markdown(goal.name)} {len(goal.cells)}' for goal in seen) or 'none'}"
+        yield (
+            f"- {group}: "
+            f"{', '.join(f'{markdown(goal.name)} {len(goal.cells)}' for goal in seen) or 'none'}"
+        )
         if never:
             yield f"  - never: {', '.join(markdown(goal.name) for goal in never)}"
     yield ""

@@ -8,9 +8,10 @@ A baseline file names breaks that are known, in TOML::
     because = "where it is tracked, and since which version"
     reason = 'consumer-1 had ended'
 
-``cell`` is a cell's id without its seed, or a glob over such ids. ``reason``, a regular expression that the verdict's
-reason must fit, keeps another break of the same cell from being taken for this one; it may be left out. A known break does
-not fail a run and is never hidden; one that was run and came out green, in every seed, has vanished, and is told.
+``cell`` is a cell's id without its seed, or a glob over such ids. ``reason``, a regular expression
+that the verdict's reason must fit, keeps another break of the same cell from being taken for this
+one; it may be left out. A known break does not fail a run and is never hidden; one that was run and
+came out green, in every seed, has vanished, and is told.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
 HISTORY_FILE = "history.jsonl"
 _NEVER_KNOWN = frozenset({Outcome.KEPT, Outcome.CONVICTED, Outcome.VOID})
-"""Outcomes that a baseline cannot excuse: a void run proves nothing, not even that a break is still there."""
+"""Outcomes that a baseline cannot excuse: a void run proves nothing, not even that a break is still
+there.
+"""
 
 
 class BaselineError(Exception):
@@ -46,7 +49,9 @@ class BaselineError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A known break: a pattern of cells, their outcome, why it is known, and a pattern of the verdict's reason."""
+    """A known break: a pattern of cells, their outcome, why it is known, and a pattern of the
+    verdict's reason.
+    """
 
     cell: str
     outcome: Outcome
@@ -55,7 +60,9 @@ class Known:
 
     def explains(self, result: CellResult) -> bool:
         """Say whether the cell has this outcome, for this reason."""
-        return self.outcome is outcome(result.verdict) and bool(re.search(self.reason, result.verdict.reason))
+        return self.outcome is outcome(result.verdict) and bool(
+            re.search(self.reason, result.verdict.reason)
+        )
 
     def means(self, result: CellResult) -> bool:
         """Say whether the cell matches the pattern, whatever its seed."""
@@ -64,7 +71,9 @@ class Known:
 
 @dataclass(frozen=True)
 class Breaks:
-    """The red cells of a run, compared with a baseline. ``vanished``: known breaks whose cells were run and are green."""
+    """The red cells of a run, compared with a baseline. ``vanished``: known breaks whose cells were
+    run and are green.
+    """
 
     new: tuple[CellResult, ...]
     known: tuple[tuple[CellResult, Known], ...]
@@ -72,12 +81,15 @@ class Breaks:
 
     @property
     def sentence(self) -> str | None:
-        """Say how many breaks are known and new, and which have vanished; ``None`` if there are none."""
+        """Say how many breaks are known and new, and which have vanished; ``None`` if there are
+        none.
+        """
         parts = []
         if self.known:
             parts.append(f"{len(self.known)} known breaks, {len(self.new)} new")
         parts += [
-            f"vanished: {known.cell} was {known.outcome}, and is green; remove it from the baseline" for known in self.vanished
+            f"vanished: {known.cell} was {known.outcome}, and is green; remove it from the baseline"
+            for known in self.vanished
         ]
         return "; ".join(parts) or None
 
@@ -99,31 +111,53 @@ def read_baseline(file: Path) -> tuple[Known, ...]:
             raise BaselineError(f"{file}: unknown name {odd[0]}: a baseline has only [[known]]")
         known = data.get("known", [])
         if not isinstance(known, list) or not all(isinstance(entry, dict) for entry in known):
-            raise BaselineError(f"{file}: write [[known]], once for each known break, with cell, outcome and because")
+            raise BaselineError(
+                f"{file}: write [[known]], once for each known break, with cell, outcome and "
+                "because"
+            )
         return tuple(_known(file, entry) for entry in known)
     except OSError as error:
-        raise BaselineError(f"cannot read {file}: {error.strerror}; give another file with --baseline") from error
+        raise BaselineError(
+            f"cannot read {file}: {error.strerror}; give another file with --baseline"
+        ) from error
     except (ValueError, TypeError) as error:
         raise BaselineError(f"{file} is no baseline: {why_damaged(error)}") from error
 
 
 def _known(file: Path, entry: dict[str, Any]) -> Known:
     if missing := sorted({"cell", "outcome", "because"} ^ (set(entry) - {"reason"})):
-        raise BaselineError(f"{file}: a known break needs cell, outcome and because, and may have reason: correct {missing[0]}")
+        raise BaselineError(
+            f"{file}: a known break needs cell, outcome and because, and may have reason: "
+            f"correct {missing[0]}"
+        )
     outcomes = sorted(set(Outcome) - _NEVER_KNOWN)
     if entry["outcome"] not in outcomes:
-        raise BaselineError(f"{file}: the outcome of a known break is one of {', '.join(outcomes)}, not {entry['outcome']!r}")
+        raise BaselineError(
+            f"{file}: the outcome of a known break is one of {', '.join(outcomes)}, not "
+            f"{entry['outcome']!r}"
+        )
     if not str(entry["because"]).strip():
-        raise BaselineError(f"{file}: because is empty: say why {entry['cell']} is known to be {entry['outcome']}")
+        raise BaselineError(
+            f"{file}: because is empty: say why {entry['cell']} is known to be {entry['outcome']}"
+        )
     try:
         re.compile(str(entry.get("reason", "")))
     except re.error as error:
-        raise BaselineError(f"{file}: the reason of {entry['cell']} is no regular expression: {error}") from error
-    return Known(str(entry["cell"]), Outcome(entry["outcome"]), str(entry["because"]), str(entry.get("reason", "")))
+        raise BaselineError(
+            f"{file}: the reason of {entry['cell']} is no regular expression: {error}"
+        ) from error
+    return Known(
+        str(entry["cell"]),
+        Outcome(entry["outcome"]),
+        str(entry["because"]),
+        str(entry.get("reason", "")),
+    )
 
 
 def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
-    """Compare a run's red cells with a baseline. A known cell that is red in another way is a new break."""
+    """Compare a run's red cells with a baseline. A known cell that is red in another way is a new
+    break.
+    """
     new, known = [], []
     for result in run.results:
         found = outcome(result.verdict)
@@ -138,7 +172,11 @@ def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
     vanished = []
     for entry in baseline:
         met = [result for result in run.results if entry.means(result)]
-        if met and id(entry) not in seen and all(outcome(result.verdict) in GREEN for result in met):
+        if (
+            met
+            and id(entry) not in seen
+            and all(outcome(result.verdict) in GREEN for result in met)
+        ):
             vanished.append(entry)
     return Breaks(tuple(new), tuple(known), tuple(vanished))
 
@@ -160,24 +198,31 @@ def _figures(run: SavedRun) -> dict[str, dict[str, float | None]]:
         found.setdefault(seedless(result), []).append(result)
     return {
         name: {
-            "lost": _total(results, "lost"), "duplicated": _total(results, "duplicated"),
+            "lost": _total(results, "lost"),
+            "duplicated": _total(results, "duplicated"),
             "seconds": round(sum(result.seconds for result in results) / len(results), 3),
         }
         for name, results in sorted(found.items())
-    }  # fmt: skip
+    }
 
 
 def _total(results: Sequence[CellResult], count: str) -> int | None:
     """Add up a count over seeds; ``None`` if no seed could be read."""
-    readable = [result.judgement.account.counts for result in results if result.judgement.account.counts["offered"]]
+    readable = [
+        result.judgement.account.counts
+        for result in results
+        if result.judgement.account.counts["offered"]
+    ]
     return sum(counts[count] for counts in readable) if readable else None
 
 
 def append_history(run: SavedRun, breaks: Breaks) -> str | None:
-    """Append one line about a run to ``history.jsonl`` beside it. Return a warning if that cannot be done.
+    """Append one line about a run to ``history.jsonl`` beside it. Return a warning if that cannot
+    be done.
 
-    ``cells``: for each cell without its seed, how many seeds had each outcome. ``figures``: for each cell, lost and duplicated
-    over all its seeds (null if none of their histories can be read), and the seconds of one seed.
+    ``cells``: for each cell without its seed, how many seeds had each outcome. ``figures``: for
+    each cell, lost and duplicated over all its seeds (null if none of their histories can be read),
+    and the seconds of one seed.
     """
     cells: dict[str, Counter[str]] = {}
     for result in run.results:
@@ -201,7 +246,9 @@ def append_history(run: SavedRun, breaks: Breaks) -> str | None:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:  # one write: two runs that end at once don't mix their lines
             size = os.fstat(descriptor).st_size
-            cut = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""  # what was cut spoils no line but its own
+            cut = (
+                b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
+            )  # what was cut spoils no line but its own
             os.write(descriptor, cut + json.dumps(line, separators=(",", ":")).encode() + b"\n")
         finally:
             os.close(descriptor)

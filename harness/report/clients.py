@@ -1,4 +1,6 @@
-"""A table of saved runs: which client, at which version, keeps which promise at which failure point."""
+"""A table of saved runs: which client, at which version, keeps which promise at which failure
+point.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ CALLED = {"java": "kafka-clients"}
 
 
 def client_table(runs: Sequence[SavedRun]) -> str:
-    """Return Markdown: the number of cells per client and outcome, then a row per point at which clients differ.
+    """Return Markdown: the number of cells per client and outcome, then a row per point at which
+    clients differ.
 
-    Equal cells of several runs or seeds share a spot. Only systems that have cells of several clients are shown.
+    Equal cells of several runs or seeds share a spot. Only systems that have cells of several
+    clients are shown.
     """
     found: dict[tuple[str, ...], dict[str, Spot]] = {}
     clients: dict[str, dict[str, None]] = {}
@@ -36,7 +40,11 @@ def client_table(runs: Sequence[SavedRun]) -> str:
                 spots = found.setdefault(place, {})
                 before = spots.get(name, Spot())
                 spots[name] = Spot((*before.results, *spot.results), spot.not_applicable)
-    parts = [_of_system(system, list(names), found) for system, names in clients.items() if len(names) > 1]
+    parts = [
+        _of_system(system, list(names), found)
+        for system, names in clients.items()
+        if len(names) > 1
+    ]
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -55,13 +63,19 @@ def _version(client: str, run: SavedRun) -> str:
     return client.replace("==", " ") if "==" in client or version is None else f"{client} {version}"
 
 
-def _of_system(system: str, names: list[str], found: dict[tuple[str, ...], dict[str, Spot]]) -> Iterator[str]:
+def _of_system(
+    system: str, names: list[str], found: dict[tuple[str, ...], dict[str, Spot]]
+) -> Iterator[str]:
     mine = {place: spots for place, spots in found.items() if place[0] == system}
     yield f"| {system} | {' | '.join(names)} |"
     yield f"|---|{'---|' * len(names)}"
     for outcome in Outcome:
         counts = [
-            sum(name in s and bool(s[name].results) and s[name].outcome is outcome for s in mine.values()) for name in names
+            sum(
+                name in s and bool(s[name].results) and s[name].outcome is outcome
+                for s in mine.values()
+            )
+            for name in names
         ]
         if any(counts):
             yield f"| {SIGNS[outcome]} {outcome} | {' | '.join(map(str, counts))} |"
@@ -73,11 +87,16 @@ def _of_system(system: str, names: list[str], found: dict[tuple[str, ...], dict[
     yield f"| where they differ | {' | '.join(names)} |"
     yield f"|---|{'---|' * len(names)}"
     for place, spots in differing:
-        yield f"| {markdown('/'.join(place[2:]))} | {' | '.join(_text(spots.get(name, Spot())) for name in names)} |"
+        yield (
+            f"| {markdown('/'.join(place[2:]))} | "
+            f"{' | '.join(_text(spots.get(name, Spot())) for name in names)} |"
+        )
 
 
 def _differ(spots: dict[str, Spot]) -> bool:
-    """Whether the outcomes differ: kept by one client, broken by another, or impossible. Counts vary by chance."""
+    """Whether the outcomes differ: kept by one client, broken by another, or impossible. Counts
+    vary by chance.
+    """
     return len({spot.outcome if spot.results else None for spot in spots.values()}) > 1
 
 

@@ -1,7 +1,7 @@
 """Two runs side by side: the cells with different outcomes, with the counts of both runs.
 
-If one run used containers and the other processes, cells are compared without their runtime. Then a different verdict is red,
-because theory does not depend on the runtime: :attr:`Comparison.red`.
+If one run used containers and the other processes, cells are compared without their runtime. Then a
+different verdict is red, because theory does not depend on the runtime: :attr:`Comparison.red`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class Side:
     @property
     def text(self) -> str:
         """The result in a few words."""
-        return f"{SIGNS[self.outcome]} {self.outcome} {_shown(self.lost)} / {_shown(self.duplicated)} in {self.seconds:.1f} s"
+        return (
+            f"{SIGNS[self.outcome]} {self.outcome} {_shown(self.lost)} / "
+            f"{_shown(self.duplicated)} in {self.seconds:.1f} s"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences between two runs: worse cells, better ones, other counts, then cells that only one run has."""
+    """The differences between two runs: worse cells, better ones, other counts, then cells that
+    only one run has.
+    """
 
     before: SavedRun
     after: SavedRun
@@ -76,8 +81,14 @@ class Comparison:
 
     @property
     def differing(self) -> tuple[Change, ...]:
-        """Cells whose outcomes differ, and cells that one of two runtimes lacks without a reason."""
-        return tuple(change for change in self.changes if change.worse or change.better or self._missing(change))
+        """Cells whose outcomes differ, and cells that one of two runtimes lacks
+        without a reason.
+        """
+        return tuple(
+            change
+            for change in self.changes
+            if change.worse or change.better or self._missing(change)
+        )
 
     @property
     def red(self) -> bool:
@@ -90,19 +101,29 @@ class Comparison:
         return self.same > 0 or any(change.before and change.after for change in self.changes)
 
     def _missing(self, change: Change) -> bool:
-        return self.runtimes is not None and not (change.before and change.after) and change.id not in self.elsewhere
+        return (
+            self.runtimes is not None
+            and not (change.before and change.after)
+            and change.id not in self.elsewhere
+        )
 
     @property
     def judged(self) -> str | None:
         """Whether two runtimes agree, in one sentence; null if the runs do not compare runtimes."""
         if self.runtimes is None:
             return None
-        times = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in zip(self.runtimes, self.times, strict=True))
+        times = ", ".join(
+            f"{name} {seconds:.0f} s"
+            for name, seconds in zip(self.runtimes, self.times, strict=True)
+        )
         where = " and ".join(self.runtimes)
         if not self._both:
             return f"RED: {where} have no cell in common"
         if self.differing:
-            return f"RED: {counted(len(self.differing), 'cell')} with different verdicts in {where}; cells of both: {times}"
+            return (
+                f"RED: {counted(len(self.differing), 'cell')} with different verdicts in "
+                f"{where}; cells of both: {times}"
+            )
         return f"every verdict is the same in {where}; cells of both: {times}"
 
     @property
@@ -110,11 +131,17 @@ class Comparison:
         """The comparison in one sentence."""
         both = [change for change in self.changes if change.before and change.after]
         worse, better = sum(change.worse for change in both), sum(change.better for change in both)
-        alone = [sum(side is None for side in sides) for sides in
-                 ([change.after for change in self.changes], [change.before for change in self.changes])]  # fmt: skip
+        alone = [
+            sum(side is None for side in sides)
+            for sides in (
+                [change.after for change in self.changes],
+                [change.before for change in self.changes],
+            )
+        ]
         return (
-            f"{worse} worse, {better} better, {len(both) - worse - better} with other counts, {self.same} alike; "
-            f"{alone[0]} only in {self.before.info.id}, {alone[1]} only in {self.after.info.id}"
+            f"{worse} worse, {better} better, {len(both) - worse - better} with other counts, "
+            f"{self.same} alike; {alone[0]} only in {self.before.info.id}, {alone[1]} only in "
+            f"{self.after.info.id}"
         )
 
 
@@ -129,14 +156,31 @@ def compare(before: SavedRun, after: SavedRun) -> Comparison:
     left = {name(result.plan.id, result.plan.runtime): _side(result) for result in before.results}
     right = {name(result.plan.id, result.plan.runtime): _side(result) for result in after.results}
     both = left.keys() & right.keys()
-    changes = [Change(cell, left.get(cell), right.get(cell)) for cell in {**left, **right}
-               if _measured(left.get(cell)) != _measured(right.get(cell))]  # fmt: skip
-    changes.sort(key=lambda change: (not change.worse, not change.better, change.before is None or change.after is None))
+    changes = [
+        Change(cell, left.get(cell), right.get(cell))
+        for cell in {**left, **right}
+        if _measured(left.get(cell)) != _measured(right.get(cell))
+    ]
+    changes.sort(
+        key=lambda change: (
+            not change.worse,
+            not change.better,
+            change.before is None or change.after is None,
+        )
+    )
     return Comparison(
-        before, after, tuple(changes), len({*left, *right}) - len(changes), runtimes,
+        before,
+        after,
+        tuple(changes),
+        len({*left, *right}) - len(changes),
+        runtimes,
         (sum(left[cell].seconds for cell in both), sum(right[cell].seconds for cell in both)),
-        frozenset(name(each.id, each.runtime) for run in (before, after) for each in run.info.not_applicable),
-    )  # fmt: skip
+        frozenset(
+            name(each.id, each.runtime)
+            for run in (before, after)
+            for each in run.info.not_applicable
+        ),
+    )
 
 
 def _runtime(run: SavedRun) -> str | None:
@@ -154,7 +198,9 @@ def as_page(comparison: Comparison) -> str:
     """Return the comparison as a page."""
     runs = (comparison.before, comparison.after)
     return render_template(
-        "compare.html.j2", comparison=comparison, runs=[(facts(run.info), summarise(run).sentence) for run in runs]
+        "compare.html.j2",
+        comparison=comparison,
+        runs=[(facts(run.info), summarise(run).sentence) for run in runs],
     )
 
 
@@ -168,7 +214,9 @@ def write_comparison(comparison: Comparison) -> Path:
     try:
         write_whole(file, as_page(comparison))
     except OSError as error:
-        raise ReportError(f"cannot write {file}: {error.strerror}; is the folder writable?") from error
+        raise ReportError(
+            f"cannot write {file}: {error.strerror}; is the folder writable?"
+        ) from error
     return file
 
 
@@ -177,11 +225,18 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield f"after:  {comparison.after.info.id}: {summarise(comparison.after).sentence}"
     yield ""
     width = max((len(change.id) for change in comparison.changes), default=0)
-    sides = [(side.text if side else "not run") for change in comparison.changes for side in (change.before,)]
+    sides = [
+        (side.text if side else "not run")
+        for change in comparison.changes
+        for side in (change.before,)
+    ]
     column = max(map(len, sides), default=0)
     for change, before in zip(comparison.changes, sides, strict=True):
         word = "WORSE" if change.worse else "better" if change.better else ""
-        yield f"{word:<6}  {change.id:<{width}}  {before:<{column}}  →  {change.after.text if change.after else 'not run'}"
+        yield (
+            f"{word:<6}  {change.id:<{width}}  {before:<{column}}  →  "
+            f"{change.after.text if change.after else 'not run'}"
+        )
     yield f"{comparison.sentence}   (lost / duplicated)"
     if comparison.judged:
         yield comparison.judged

@@ -1,7 +1,9 @@
-"""What a semantic costs in one run, per client: seconds until records moved again, records per second, latency.
+"""What a semantic costs in one run, per client: seconds until records moved again, records per
+second, latency.
 
-A figure covers only the points (scenario and seed) that have it under every semantic shown. Its ratio is the median of the
-points' own ratios to at-most-once. Controls, cells that were not kept, and simulations are left out.
+A figure covers only the points (scenario and seed) that have it under every semantic shown. Its
+ratio is the median of the points' own ratios to at-most-once. Controls, cells that were not kept,
+and simulations are left out.
 """
 
 from __future__ import annotations
@@ -25,12 +27,18 @@ if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun
 
 MOVED, THROUGHPUT, LATENCY = "moved_again_s", "records_per_s", "latency_ms"
-TEXTS = {MOVED: "s until it moved again, after a fault", THROUGHPUT: "records/s, without", LATENCY: "latency in ms, without"}
+TEXTS = {
+    MOVED: "s until it moved again, after a fault",
+    THROUGHPUT: "records/s, without",
+    LATENCY: "latency in ms, without",
+}
 LEGEND = (
-    "Medians, and in brackets the median of each point's own ratio to at-most-once; n points (scenario and seed) that have the "
-    "figure under every semantic of the line. Moved again: until a record first sent after the fault was delivered. Records a "
-    "second and latency: from the source to the consumer's hands; latency only of none+paced, of records taken with no other "
-    "under way (at full speed it is the length of a queue). Cells run beside others: what is small here may be chance."
+    "Medians, and in brackets the median of each point's own ratio to at-most-once; n points "
+    "(scenario and seed) that have the figure under every semantic of the line. Moved again: "
+    "until a record first sent after the fault was delivered. Records a second and latency: from "
+    "the source to the consumer's hands; latency only of none+paced, of records taken with no "
+    "other under way (at full speed it is the length of a queue). Cells run beside others: what "
+    "is small here may be chance."
 )
 BASELINE = Semantic.AT_MOST_ONCE
 _Points: TypeAlias = dict[tuple[str, int], float]
@@ -39,7 +47,9 @@ _Points: TypeAlias = dict[tuple[str, int], float]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A median, and its ratio to at-most-once: ``None`` if the run has no figure of at-most-once."""
+    """A median, and its ratio to at-most-once: ``None`` if the run has no figure of
+    at-most-once.
+    """
 
     median: float
     ratio: float | None
@@ -57,7 +67,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One figure of one pipeline with one client, under each semantic that has it, over the same ``n`` points."""
+    """One figure of one pipeline with one client, under each semantic that has it, over the same
+    ``n`` points.
+    """
 
     table: Table
     figure: str
@@ -73,14 +85,22 @@ class Cost:
         """Flat rows for ``report.json``, one for each semantic."""
         for semantic, figure in self.figures.items():
             yield {
-                **self.table.place, "figure": self.figure, "semantic": str(semantic), "n": self.n,
-                "median": figure.median, "ratio": figure.ratio,
-            }  # fmt: skip
+                **self.table.place,
+                "figure": self.figure,
+                "semantic": str(semantic),
+                "n": self.n,
+                "median": figure.median,
+                "ratio": figure.ratio,
+            }
 
 
 def costs(run: SavedRun) -> list[Cost]:
-    """Return the costs that the run's cells show; none if they have no figure under two semantics."""
-    return [cost for table in tables(run) if table.system not in SIMULATED for cost in _of_table(table)]
+    """Return the costs that the run's cells show; none if they have no figure under
+    two semantics.
+    """
+    return [
+        cost for table in tables(run) if table.system not in SIMULATED for cost in _of_table(table)
+    ]
 
 
 def _of_table(table: Table) -> Iterator[Cost]:
@@ -89,16 +109,24 @@ def _of_table(table: Table) -> Iterator[Cost]:
         for semantic, spot in row.spots.items():
             for result in spot.results:
                 for name, value in _figures(result):
-                    found[name].setdefault(semantic, {})[result.plan.scenario, result.plan.seed] = value
+                    found[name].setdefault(semantic, {})[result.plan.scenario, result.plan.seed] = (
+                        value
+                    )
     for name, points in found.items():
         alike = set.intersection(*map(set, points.values())) if len(points) > 1 else set()
         if alike:
-            figures = {each: _figure(points[each], points.get(BASELINE), alike) for each in Semantic if each in points}
+            figures = {
+                each: _figure(points[each], points.get(BASELINE), alike)
+                for each in Semantic
+                if each in points
+            }
             yield Cost(table, name, len(alike), figures)
 
 
 def _figure(mine: _Points, baseline: _Points | None, alike: set[tuple[str, int]]) -> Figure:
-    ratio = statistics.median(mine[point] / baseline[point] for point in alike) if baseline else None
+    ratio = (
+        statistics.median(mine[point] / baseline[point] for point in alike) if baseline else None
+    )
     return Figure(statistics.median(mine[point] for point in alike), ratio)
 
 
@@ -117,11 +145,16 @@ def _throughput(history: History) -> Iterator[tuple[str, float]]:
     """Yield the records per second, from the first record taken to the last one delivered."""
     taken, arrived = _first(history, kinds.TAKEN), _first(history, kinds.DELIVERED)
     if taken and taken.keys() <= arrived.keys():
-        yield THROUGHPUT, len(taken) * 1e9 / (max(arrived[record] for record in taken) - min(taken.values()))
+        yield (
+            THROUGHPUT,
+            len(taken) * 1e9 / (max(arrived[record] for record in taken) - min(taken.values())),
+        )
 
 
 def _latency(history: History) -> Iterator[tuple[str, float]]:
-    """Yield the median latency, in ms, of the records that were taken while no other was under way."""
+    """Yield the median latency, in ms, of the records that were taken while no other
+    was under way.
+    """
     taken, arrived = _first(history, kinds.TAKEN), _first(history, kinds.DELIVERED)
     if not taken or not taken.keys() <= arrived.keys():
         return

@@ -1,8 +1,9 @@
-"""Coverage: the signs, errors, fences, aborts, rebalances and retries that a run's cells have seen, and those that none has.
+"""Coverage: the signs, errors, fences, aborts, rebalances and retries that a run's cells have seen,
+and those that none has.
 
-A goal is reached *sometimes*: in a cell or in many. One that no cell reaches is named: the run says nothing of it. Goals are
-those that any cell could reach, the signs that its own cells ask for, and the errors that Kafka may give to a request
-whose answers were read.
+A goal is reached *sometimes*: in a cell or in many. One that no cell reaches is named: the run says
+nothing of it. Goals are those that any cell could reach, the signs that its own cells ask for, and
+the errors that Kafka may give to a request whose answers were read.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Something that a run should see at least once. ``cells``: the ids of those that saw it, in the order of the run."""
+    """Something that a run should see at least once. ``cells``: the ids of those that saw it, in
+    the order of the run.
+    """
 
     group: Group
     name: str
@@ -44,7 +47,12 @@ class Goal:
 
     def row(self) -> dict[str, Any]:
         """Return the goal as a row of ``report.json``."""
-        return {"group": str(self.group), "name": self.name, "words": self.words, "cells": len(self.cells)}
+        return {
+            "group": str(self.group),
+            "name": self.name,
+            "words": self.words,
+            "cells": len(self.cells),
+        }
 
 
 @dataclass
@@ -55,18 +63,32 @@ class _Cell:
     events: list[Event]
 
     def rule(self, *phases: str) -> bool:
-        """Whether a rule of a fault came to one of these phases; what only keeps back load is none."""
-        return any(e.get("phase") in phases and e.get("rule") not in kinds.WAVES for e in self.of(kinds.RULE))
+        """Whether a rule of a fault came to one of these phases; what only keeps back
+        load is none.
+        """
+        return any(
+            e.get("phase") in phases and e.get("rule") not in kinds.WAVES
+            for e in self.of(kinds.RULE)
+        )
 
     def killed(self) -> bool:
         """Whether a process was killed; what ends behind the drain is ended by the harness."""
-        drained = min((e["t"] for e in self.of(kinds.DRAIN) if e.get("phase") != "begun"), default=None)
-        deaths = (e["t"] for e in self.of(kinds.NODE) if e.get("phase") == "exited" and e.get("signal") == SIGKILL)
+        drained = min(
+            (e["t"] for e in self.of(kinds.DRAIN) if e.get("phase") != "begun"), default=None
+        )
+        deaths = (
+            e["t"]
+            for e in self.of(kinds.NODE)
+            if e.get("phase") == "exited" and e.get("signal") == SIGKILL
+        )
         return any(drained is None or t < drained for t in deaths)
 
     def any(self, kind: str, **fields: object) -> bool:
         """Whether a line of a kind has these fields."""
-        return any(all(event.get(name) == value for name, value in fields.items()) for event in self.of(kind))
+        return any(
+            all(event.get(name) == value for name, value in fields.items())
+            for event in self.of(kind)
+        )
 
     def of(self, *wanted: str) -> Iterator[Event]:
         """Yield the lines of these kinds."""
@@ -79,25 +101,40 @@ class _Cell:
     def errors(self) -> set[str]:
         """Return the errors of brokers that the wire saw, or gave in a broker's name."""
         told = [event.get("error") for event in self.of(kinds.FRAME)]
-        told += [event.get("error") for event in self.of(kinds.RULE) if event.get("phase") == "answered"]
-        return {error_name(error) if isinstance(error, int) else str(error) for error in told if error}
+        told += [
+            event.get("error") for event in self.of(kinds.RULE) if event.get("phase") == "answered"
+        ]
+        return {
+            error_name(error) if isinstance(error, int) else str(error) for error in told if error
+        }
 
 
 SIGKILL: Final = 9
 _FENCES: Final = frozenset(
-    {"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "FENCED_INSTANCE_ID", "FENCED_LEADER_EPOCH", "FENCED_MEMBER_EPOCH"}
+    {
+        "INVALID_PRODUCER_EPOCH",
+        "PRODUCER_FENCED",
+        "FENCED_INSTANCE_ID",
+        "FENCED_LEADER_EPOCH",
+        "FENCED_MEMBER_EPOCH",
+    }
 )
 _JOINS: Final = frozenset({str(Api.JOIN_GROUP), str(Api.SYNC_GROUP)})
 
 
 def _retried(cell: _Cell) -> bool:
     """Whether a record went to one topic in more than one request."""
-    asked = {(event.get("record"), event.get("topic"), event.get("request")) for event in cell.of(kinds.SENT, kinds.UNSENT)}
+    asked = {
+        (event.get("record"), event.get("topic"), event.get("request"))
+        for event in cell.of(kinds.SENT, kinds.UNSENT)
+    }
     return len(asked) > len({(record, topic) for record, topic, _ in asked})
 
 
 def _rebalanced(cell: _Cell) -> bool:
-    """Whether members of a group joined again, or got partitions again, when records had reached somebody."""
+    """Whether members of a group joined again, or got partitions again, when records had reached
+    somebody.
+    """
     first = min((event["t"] for event in cell.of(kinds.FETCHED, kinds.DELIVERED)), default=None)
     if first is None:
         return False
@@ -118,35 +155,61 @@ def _aborted(cell: _Cell) -> bool:
 def _led_elsewhere(cell: _Cell) -> bool:
     leaders: dict[tuple[object, object], set[object]] = {}
     for event in cell.of(kinds.LEADERSHIP):
-        leaders.setdefault((event.get("topic"), event.get("partition")), set()).add(event.get("leader"))
+        leaders.setdefault((event.get("topic"), event.get("partition")), set()).add(
+            event.get("leader")
+        )
     return any(len(each) > 1 for each in leaders.values())
 
 
 _COURSE: Final[Mapping[str, tuple[str, Callable[[_Cell], bool]]]] = {
     "kill": ("a process was killed (SIGKILL)", _Cell.killed),
-    "pause": ("a process was paused (SIGSTOP), and resumed", lambda cell: cell.any(kinds.NODE, phase="paused")),
-    "restart": ("a program was started again", lambda cell: any(e.get("incarnation", 1) > 1 for e in cell.of(kinds.NODE))),
+    "pause": (
+        "a process was paused (SIGSTOP), and resumed",
+        lambda cell: cell.any(kinds.NODE, phase="paused"),
+    ),
+    "restart": (
+        "a program was started again",
+        lambda cell: any(e.get("incarnation", 1) > 1 for e in cell.of(kinds.NODE)),
+    ),
     "held frame": ("the wire held a frame", lambda cell: cell.rule("held")),
     "dropped frame": ("a frame never arrived", lambda cell: cell.rule("dropped", "discarded")),
     "cut connection": ("a connection was cut", lambda cell: cell.rule("cut")),
-    "late frame": ("a frame arrived late, over another connection", lambda cell: cell.rule("delivered")),
+    "late frame": (
+        "a frame arrived late, over another connection",
+        lambda cell: cell.rule("delivered"),
+    ),
     "refusal": ("a request was refused in the broker's name", lambda cell: cell.rule("answered")),
-    "bad network": ("the network was made slow, narrow or silent", lambda cell: cell.any(kinds.NETWORK, phase="on")),
-    "lost disk": ("a log went back to what was flushed", lambda cell: cell.any(kinds.FAULT, phase="forgot")),
+    "bad network": (
+        "the network was made slow, narrow or silent",
+        lambda cell: cell.any(kinds.NETWORK, phase="on"),
+    ),
+    "lost disk": (
+        "a log went back to what was flushed",
+        lambda cell: cell.any(kinds.FAULT, phase="forgot"),
+    ),
     "leader moved": ("a partition got another leader", _led_elsewhere),
     "retry": ("a record was sent again", _retried),
     "rebalance": ("a group assigned its partitions again while records flowed", _rebalanced),
     "fence": ("a broker fenced a producer or a member of a group", _fenced),
     "abort": ("a transaction was aborted", _aborted),
-    "unknown outcome": ("a producer did not learn whether a record was stored", lambda cell: cell.counts("unknown")),
-    "in doubt": ("a program did not learn how a transaction ended", lambda cell: cell.counts("in_doubt")),
-    "redelivery": ("a record was delivered, and recorded, again", lambda cell: cell.counts("delivered_twice")),
+    "unknown outcome": (
+        "a producer did not learn whether a record was stored",
+        lambda cell: cell.counts("unknown"),
+    ),
+    "in doubt": (
+        "a program did not learn how a transaction ended",
+        lambda cell: cell.counts("in_doubt"),
+    ),
+    "redelivery": (
+        "a record was delivered, and recorded, again",
+        lambda cell: cell.counts("delivered_twice"),
+    ),
     "stored twice": ("a record was stored twice", lambda cell: cell.counts("stored_twice")),
     "absorbed copy": ("a second copy was not recorded", lambda cell: cell.counts("absorbed")),
     "set aside": ("a record ended among the dead letters", lambda cell: cell.counts("set_aside")),
     "loss": ("a record was lost", lambda cell: cell.counts("lost")),
     "reordering": ("records of a key came out of order", lambda cell: cell.counts("reordered")),
-}  # fmt: skip
+}
 
 
 class _Known:
@@ -157,7 +220,9 @@ class _Known:
 
 
 def coverage(run: SavedRun) -> tuple[Goal, ...]:
-    """Return every goal of a run, by group, with the cells that reached it. A run without cells has none."""
+    """Return every goal of a run, by group, with the cells that reached it. A run without cells has
+    none.
+    """
     if _Known.run is not run:
         _Known.run, _Known.goals = run, tuple(_goals(run)) if run.results else ()
     return _Known.goals
@@ -182,27 +247,62 @@ def _goals(run: SavedRun) -> Iterator[Goal]:
         read |= {str(event.get("api")) for event in cell.of(kinds.FRAME) if "error" in event}
         for error in cell.errors():
             errors.setdefault(error, []).append(result.plan.id)
-    yield from (Goal(Group.COURSE, name, said, tuple(course[name])) for name, (said, _) in _COURSE.items())
-    yield from (Goal(Group.SIGN, name, words.get(name, ""), tuple(cells)) for name, cells in sorted(signs.items()))
+    yield from (
+        Goal(Group.COURSE, name, said, tuple(course[name])) for name, (said, _) in _COURSE.items()
+    )
+    yield from (
+        Goal(Group.SIGN, name, words.get(name, ""), tuple(cells))
+        for name, cells in sorted(signs.items())
+    )
     for name, steps in _possible(read, errors):
-        yield Goal(Group.ERROR, name, f"to {', '.join(steps)}" if steps else "", tuple(errors.get(name, ())))
+        yield Goal(
+            Group.ERROR,
+            name,
+            f"to {', '.join(steps)}" if steps else "",
+            tuple(errors.get(name, ())),
+        )
 
 
 _READ: Final = (
-    kinds.NODE, kinds.READY, kinds.RULE, kinds.DRAIN, kinds.NETWORK, kinds.FAULT, kinds.LEADERSHIP, kinds.FRAME, kinds.SENT,
-    kinds.UNSENT, kinds.FETCHED, kinds.DELIVERED, kinds.TRANSACTION, kinds.END_TXN,
-)  # fmt: skip
+    kinds.NODE,
+    kinds.READY,
+    kinds.RULE,
+    kinds.DRAIN,
+    kinds.NETWORK,
+    kinds.FAULT,
+    kinds.LEADERSHIP,
+    kinds.FRAME,
+    kinds.SENT,
+    kinds.UNSENT,
+    kinds.FETCHED,
+    kinds.DELIVERED,
+    kinds.TRANSACTION,
+    kinds.END_TXN,
+)
 
 
 def _possible(read: Iterable[str], seen: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Return the errors that Kafka may give to requests whose answers were read, and all that were seen: (name, to which)."""
-    asked = {step: STEPS[step, Direction.REQUEST].errors for step in sorted(read) if (step, Direction.REQUEST) in STEPS}
-    names = dict.fromkeys((*(name for name in ERRORS if any(name in errors for errors in asked.values())), *sorted(seen)))
+    """Return the errors that Kafka may give to requests whose answers were read, and all that were
+    seen: (name, to which).
+    """
+    asked = {
+        step: STEPS[step, Direction.REQUEST].errors
+        for step in sorted(read)
+        if (step, Direction.REQUEST) in STEPS
+    }
+    names = dict.fromkeys(
+        (
+            *(name for name in ERRORS if any(name in errors for errors in asked.values())),
+            *sorted(seen),
+        )
+    )
     return [(name, [step for step, errors in asked.items() if name in errors]) for name in names]
 
 
 def groups(goals: Iterable[Goal]) -> list[tuple[str, list[Goal], list[Goal]]]:
-    """Return, for each group, the goals that were seen (the most frequent first) and those that never were."""
+    """Return, for each group, the goals that were seen (the most frequent first) and those that
+    never were.
+    """
     found = []
     goals = list(goals)
     for group in Group:
@@ -213,4 +313,7 @@ def groups(goals: Iterable[Goal]) -> list[tuple[str, list[Goal], list[Goal]]]:
     return found
 
 
-LEGEND: Final = "In how many cells each was seen at all. Of what was never seen this run says nothing, neither good nor bad."
+LEGEND: Final = (
+    "In how many cells each was seen at all. Of what was never seen this run says nothing, "
+    "neither good nor bad."
+)

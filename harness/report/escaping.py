@@ -1,4 +1,6 @@
-"""Makes text of unknown origin (record ids, log lines, reasons) safe for the places that show it."""
+"""Makes text of unknown origin (record ids, log lines, reasons) safe for the places
+that show it.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,17 @@ _TICKS = re.compile(r"`+")
 
 
 def visible(text: str) -> str:
-    r"""Return one line in which every character is visible; an invisible one is written as its number.
+    r"""Return one line in which every character is visible; an invisible one is written as its
+    number.
 
     >>> print(visible("a\nb\x1b[31m\u202e"))
     a\x0ab\x1b[31m\u202e
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_number(char) if unicodedata.category(char) in _UNSEEN else char for char in text)
+    return "".join(
+        _number(char) if unicodedata.category(char) in _UNSEEN else char for char in text
+    )
 
 
 def _number(char: str) -> str:

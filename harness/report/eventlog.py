@@ -1,4 +1,6 @@
-"""The events of saved cells as lines for a terminal: those of one record, or what the wire saw, in the protocol's own names."""
+"""The events of saved cells as lines for a terminal: those of one record, or what the wire saw, in
+the protocol's own names.
+"""
 
 from __future__ import annotations
 
@@ -21,52 +23,97 @@ if TYPE_CHECKING:
 ON_THE_WIRE = frozenset({kinds.FRAME, kinds.CONN, kinds.RULE, kinds.UNDECODABLE})
 """Kinds of events about frames and connections."""
 _SHOWN_ELSEWHERE = frozenset({"line", "t", "w", "cell", "by", "event"})
-_OF_A_FRAME = frozenset({"conn", "role", "node", "client", "dir", "api", "version", "corr", "size", "records", "error", "record"})
+_OF_A_FRAME = frozenset(
+    {
+        "conn",
+        "role",
+        "node",
+        "client",
+        "dir",
+        "api",
+        "version",
+        "corr",
+        "size",
+        "records",
+        "error",
+        "record",
+    }
+)
 MS_NS = 1_000_000
 
 
 def event_lines(
-    results: Sequence[CellResult], *, record: str | None = None, frames: bool = False, as_json: bool = False
+    results: Sequence[CellResult],
+    *,
+    record: str | None = None,
+    frames: bool = False,
+    as_json: bool = False,
 ) -> Iterator[str]:
-    """Yield the events of these cells, in the order of time: a heading and a line each, or the history's own JSON.
+    """Yield the events of these cells, in the order of time: a heading and a line each, or the
+    history's own JSON.
 
-    ``record``: only the events about this record; ``frames``: only the frames and connections that the wire saw.
+    ``record``: only the events about this record; ``frames``: only the frames and connections that
+    the wire saw.
 
     Raises:
         NoRecordError: no cell has any.
     """
-    found = [(result, zero, list(chosen)) for result, zero, chosen in _chosen(results, record, frames=frames) if chosen]
+    found = [
+        (result, zero, list(chosen))
+        for result, zero, chosen in _chosen(results, record, frames=frames)
+        if chosen
+    ]
     if not found:
-        known = record is not None and any(row["record"] == record for result in results for row in result.judgement.account.rows)
+        known = record is not None and any(
+            row["record"] == record for result in results for row in result.judgement.account.rows
+        )
         if record is not None and not known:
             raise no_record(results, record)
         what = f"frames{f' with {record}' if record else ''}" if frames else "events"
         raise NoRecordError(f"the histories of {counted(len(results), 'cell')} hold no {what}")
     for result, zero, chosen in found:
         if not as_json:
-            yield visible(f"{result.plan.id}  {SIGNS[outcome(result.verdict)]} {outcome(result.verdict)}")
+            yield visible(
+                f"{result.plan.id}  {SIGNS[outcome(result.verdict)]} {outcome(result.verdict)}"
+            )
         for event in chosen:
-            yield json.dumps(event) if as_json else visible(f"  {(event['t'] - zero) / MS_NS:>11.1f} ms  {event_text(event)}")
+            yield (
+                json.dumps(event)
+                if as_json
+                else visible(f"  {(event['t'] - zero) / MS_NS:>11.1f} ms  {event_text(event)}")
+            )
         if not as_json:
             yield ""
 
 
 def _chosen(
     results: Iterable[CellResult], record: str | None, *, frames: bool
-) -> Iterator[tuple[CellResult, int, list[Event]]]:  # fmt: skip
+) -> Iterator[tuple[CellResult, int, list[Event]]]:
     for result in results:
         history = history_of(result)
         if history is None or not history.events:
             continue
-        carrying = {event["request"] for event in history.events if event.get("record") == record and event.get("request")}
-        yield result, history.events[0]["t"], [
-            event for event in history.events
-            if (not frames or event["event"] in ON_THE_WIRE) and (record is None or _about(event, record, carrying))
-        ]  # fmt: skip
+        carrying = {
+            event["request"]
+            for event in history.events
+            if event.get("record") == record and event.get("request")
+        }
+        yield (
+            result,
+            history.events[0]["t"],
+            [
+                event
+                for event in history.events
+                if (not frames or event["event"] in ON_THE_WIRE)
+                and (record is None or _about(event, record, carrying))
+            ],
+        )
 
 
 def _about(event: Event, record: str, carrying: set[Any]) -> bool:
-    """Whether a line is about a record: it names it, or is the frame that carried it or its answer."""
+    """Whether a line is about a record: it names it, or is the frame that carried it
+    or its answer.
+    """
     if event.get("record") == record or record in (event.get("records") or ()):
         return True
     return event["event"] == kinds.FRAME and f"{event.get('conn')}:{event.get('corr')}" in carrying
@@ -77,14 +124,16 @@ def event_text(event: Event) -> str:
 
     >>> event_text({"event": "frame", "role": "producer", "node": "broker-1", "dir": "response", "api": "Produce", "version": 9,
     ...             "conn": 3, "corr": 7, "size": 53, "error": 6, "records": ["k1-2"]})
-    'broker-1 → producer  Produce v9 response  NOT_LEADER_OR_FOLLOWER  connection 3, correlation 7, 53 bytes: k1-2'
+    'broker-1 → producer  Produce v9 response  NOT_LEADER_OR_FOLLOWER  connection 3, correlation 7,
+    53 bytes: k1-2'
     """
     match event["event"]:
         case kinds.FRAME:
             return _frame(event)
         case kinds.RULE if event.get("phase") != "armed" and event.get("api"):
             return (
-                f"rule {event.get('rule')} {event.get('phase')}: {_frame(event)}{_more(event, {'rule', 'phase'} | _OF_A_FRAME)}"
+                f"rule {event.get('rule')} {event.get('phase')}: "
+                f"{_frame(event)}{_more(event, {'rule', 'phase'} | _OF_A_FRAME)}"
             )
         case kinds.CONN:
             peer = f"{event.get('role')} → {event.get('node')}"
@@ -105,12 +154,15 @@ def _frame(event: Event) -> str:
     records = ", ".join(map(str, event.get("records") or ()))
     library = f" ({event['software']})" if event.get("software") else ""
     return (
-        f"{start} → {end}  {event.get('api')}{version} {event.get('dir')}{said}  {of}{f': {records}' if records else ''}{library}"
+        f"{start} → {end}  {event.get('api')}{version} {event.get('dir')}{said}  "
+        f"{of}{f': {records}' if records else ''}{library}"
     )
 
 
 def _more(event: Event, known: set[str] | frozenset[str]) -> str:
     """Return what else a line says, as ``name value``; what is null or empty says nothing."""
     left = {name: value for name, value in event.items() if name not in _SHOWN_ELSEWHERE | known}
-    words = ", ".join(f"{name} {value}" for name, value in left.items() if value not in (None, "", []))
+    words = ", ".join(
+        f"{name} {value}" for name, value in left.items() if value not in (None, "", [])
+    )
     return f"  {words}" if words else ""

@@ -1,4 +1,6 @@
-"""``index.html`` beside the runs: the newest first, each with its sentence and a link to its page."""
+"""``index.html`` beside the runs: the newest first, each with its sentence and a link
+to its page.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ def write_index(reports: Path) -> Path:
         OSError: the list cannot be written.
     """
     file = reports / INDEX
-    write_whole(file, render_template("index.html.j2", runs=listed(reports), trend=(reports / TREND).is_file()))
+    write_whole(
+        file,
+        render_template("index.html.j2", runs=listed(reports), trend=(reports / TREND).is_file()),
+    )
     return file
 
 
@@ -49,7 +54,9 @@ def listed(reports: Path) -> list[Listed]:
         except SavedRunError:
             continue
         found.append(_listed(info, file.parent))
-    return sorted(found, key=lambda run: (run.info.started, len(run.info.id), run.info.id), reverse=True)
+    return sorted(
+        found, key=lambda run: (run.info.started, len(run.info.id), run.info.id), reverse=True
+    )
 
 
 def _listed(info: RunInfo, directory: Path) -> Listed:
@@ -64,6 +71,11 @@ def _listed(info: RunInfo, directory: Path) -> Listed:
 def _sentence(summary: dict[str, int]) -> str:
     names = ("kept", "broken", "convicted", "not_convicted", "void", "stuck")
     said = ", ".join(f"{summary[name]} {name.replace('_', ' ')}" for name in names if summary[name])
-    ran = f"planned {summary['planned']} {'=' if summary['planned'] == summary['ran'] else '≠'} ran {summary['ran']}"
-    marks = f"{'SIMULATED ' if summary['simulated'] else ''}{'PARTIAL ' if summary['partial'] else ''}"
+    ran = (
+        f"planned {summary['planned']} {'=' if summary['planned'] == summary['ran'] else '≠'} "
+        f"ran {summary['ran']}"
+    )
+    marks = (
+        f"{'SIMULATED ' if summary['simulated'] else ''}{'PARTIAL ' if summary['partial'] else ''}"
+    )
     return f"{marks}{said or 'nothing'}; {ran}"

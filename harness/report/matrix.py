@@ -1,4 +1,6 @@
-"""The matrix: for each pipeline, a table of scenarios and semantics. All seeds of one scenario and semantic share a spot."""
+"""The matrix: for each pipeline, a table of scenarios and semantics. All seeds of one scenario and
+semantic share a spot.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from harness.saved import CellResult, NotRun, SavedRun
 
 CONFIDENCE_RUNS = 3
-"""The rule of three: zero in n runs bounds the share of runs that would show one at 3/n, with 95 % confidence."""
+"""The rule of three: zero in n runs bounds the share of runs that would show one at 3/n, with 95 %
+confidence.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,23 +41,33 @@ class Spot:
 
     @property
     def evidence(self) -> int:
-        """The n of the statistics: runs that prove something (the fault fired, or there is none by design)."""
+        """The n of the statistics: runs that prove something (the fault fired, or there is none by
+        design).
+        """
         return sum(_proves(result) for result in self.results)
 
     def total(self, count: str) -> int | None:
         """Add up a count over the runs; ``None`` if no run could be read."""
-        readable = [r.judgement.account.counts for r in self.results if r.judgement.account.counts["offered"]]
+        readable = [
+            r.judgement.account.counts
+            for r in self.results
+            if r.judgement.account.counts["offered"]
+        ]
         return sum(counts[count] for counts in readable) if readable else None
 
     def zero_bound(self, count: str) -> float | None:
-        """Return an upper bound (95 %) for the share of runs that show the anomaly, if none did; else, or if n is 0, ``None``."""
+        """Return an upper bound (95 %) for the share of runs that show the anomaly, if none did;
+        else, or if n is 0, ``None``.
+        """
         if self.total(count) != 0 or not self.evidence:
             return None
         return min(1.0, CONFIDENCE_RUNS / self.evidence)
 
 
 def _proves(result: CellResult) -> bool:
-    """Whether a run is one of n: what stands still has not been counted to the end, and no zero of it is one."""
+    """Whether a run is one of n: what stands still has not been counted to the end, and no zero of
+    it is one.
+    """
     fired = result.verdict.fired > 0 or result.plan.evidence.trigger == "none"
     return fired and result.verdict.kind not in {Kind.VOID, Kind.STUCK}
 
@@ -116,7 +130,12 @@ class Table:
     @property
     def place(self) -> dict[str, str]:
         """Pipeline, system, client and runtime, by name."""
-        return {"pipeline": self.pipeline, "system": self.system, "client": self.client, "runtime": self.runtime}
+        return {
+            "pipeline": self.pipeline,
+            "system": self.system,
+            "client": self.client,
+            "runtime": self.runtime,
+        }
 
 
 def tables(run: SavedRun) -> tuple[Table, ...]:
@@ -126,8 +145,13 @@ def tables(run: SavedRun) -> tuple[Table, ...]:
         rows = found.setdefault(place.table, {})
         spots = rows.setdefault(place.row, {})
         before = spots.get(place.semantic, Spot())
-        spots[place.semantic] = Spot((*before.results, *place.spot.results), place.spot.not_applicable)
-    return tuple(Table(*names, tuple(Row(*row, spots) for row, spots in rows.items())) for names, rows in found.items())
+        spots[place.semantic] = Spot(
+            (*before.results, *place.spot.results), place.spot.not_applicable
+        )
+    return tuple(
+        Table(*names, tuple(Row(*row, spots) for row, spots in rows.items()))
+        for names, rows in found.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -148,19 +172,31 @@ def _placed(run: SavedRun) -> Iterable[_Placed]:
 def _place(named: Plan | NotRun, spot: Spot) -> _Placed:
     """Find the place of what did run, or of what does not apply."""
     return _Placed(
-        (named.pipeline, named.system, named.client, named.runtime), (named.scenario, named.failure_point),
-        Semantic(named.semantic), spot,
-    )  # fmt: skip
+        (named.pipeline, named.system, named.client, named.runtime),
+        (named.scenario, named.failure_point),
+        Semantic(named.semantic),
+        spot,
+    )
 
 
 def matrix_rows(run: SavedRun) -> list[dict[str, Any]]:
     """Return the matrix as flat rows for ``report.json``; spots without runs are left out."""
     return [
         {
-            **table.place, "scenario": row.scenario, "failure_point": row.failure_point, "semantic": str(semantic),
-            "outcome": str(spot.outcome), "runs": len(spot.results), "n": spot.evidence,
-            "lost": spot.total("lost"), "duplicated": spot.total("duplicated"),
-            "lost_bound": spot.zero_bound("lost"), "duplicated_bound": spot.zero_bound("duplicated"),
+            **table.place,
+            "scenario": row.scenario,
+            "failure_point": row.failure_point,
+            "semantic": str(semantic),
+            "outcome": str(spot.outcome),
+            "runs": len(spot.results),
+            "n": spot.evidence,
+            "lost": spot.total("lost"),
+            "duplicated": spot.total("duplicated"),
+            "lost_bound": spot.zero_bound("lost"),
+            "duplicated_bound": spot.zero_bound("duplicated"),
         }
-        for table in tables(run) for row in table.rows for semantic, spot in row.spots.items() if spot.results
-    ]  # fmt: skip
+        for table in tables(run)
+        for row in table.rows
+        for semantic, spot in row.spots.items()
+        if spot.results
+    ]

@@ -24,24 +24,36 @@ def labels_of(run: SavedRun) -> list[str]:
 
 
 def own_facts(run: SavedRun) -> dict[str, str]:
-    """Return facts about the user's own pipelines, by name; none if the run has other pipelines, too."""
+    """Return facts about the user's own pipelines, by name; none if the run has other pipelines,
+    too.
+    """
     if not is_own(run):
         return {}
     claims = {result.plan.pipeline: str(result.plan.semantic) for result in run.results}
     said = {"pipeline": ", ".join(f"{name} claims {semantic}" for name, semantic in claims.items())}
     for name in claims:
-        found = next(filter(None, (clients_of(result) for result in run.results if result.plan.pipeline == name)), {})
+        found = next(
+            filter(
+                None, (clients_of(result) for result in run.results if result.plan.pipeline == name)
+            ),
+            {},
+        )
         words = "; ".join(f"{role} {', '.join(clients)}" for role, clients in found.items())
         said |= {"clients" if len(claims) == 1 else f"clients of {name}": words} if words else {}
     return said
 
 
 def clients_of(result: CellResult) -> dict[str, tuple[str, ...]]:
-    """Return the client libraries of each stage, by role, as they name themselves to the broker; else their client ids.
+    """Return the client libraries of each stage, by role, as they name themselves to the broker;
+    else their client ids.
 
     A role is missing if the wire saw no request of it, or if the history cannot be read.
     """
-    roles = [str(stage.get("role")) for stage in result.plan.settings.get("stages", ()) if isinstance(stage, dict)]
+    roles = [
+        str(stage.get("role"))
+        for stage in result.plan.settings.get("stages", ())
+        if isinstance(stage, dict)
+    ]
     frames = [event for event in lines_of(result, kinds.FRAME) if event.get("dir") == "request"]
     found = {}
     for role in roles:
@@ -49,5 +61,7 @@ def clients_of(result: CellResult) -> dict[str, tuple[str, ...]]:
         libraries = {str(frame["software"]) for frame in mine if frame.get("software")}
         ids = {str(frame["client"]) for frame in mine if frame.get("client")}
         if libraries or ids:
-            found[role] = tuple(sorted(libraries)) or tuple(f"(client id {name})" for name in sorted(ids))
+            found[role] = tuple(sorted(libraries)) or tuple(
+                f"(client id {name})" for name in sorted(ids)
+            )
     return found

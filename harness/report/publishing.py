@@ -1,4 +1,6 @@
-"""Publishing a run: writes its Markdown, JSON and page without the names of this machine's folders, small enough to commit."""
+"""Publishing a run: writes its Markdown, JSON and page without the names of this machine's folders,
+small enough to commit.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,17 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
         raise ReportError(f"{run.info.id} is simulated; only a run of real systems is published")
     with tempfile.TemporaryDirectory() as folder:
         clean = load_run(without_folders(run, Path(folder, run.info.id)))
-        texts = (as_markdown.render(clean), json.dumps(report_of(clean), separators=(",", ":")) + "\n", as_html.render(clean))
+        texts = (
+            as_markdown.render(clean),
+            json.dumps(report_of(clean), separators=(",", ":")) + "\n",
+            as_html.render(clean),
+        )
     size = sum(len(text.encode()) for text in texts)
     if size > MOST_BYTES:
-        raise ReportError(f"{run.info.id} has reports of {size:,} bytes, of {MOST_BYTES:,} permitted; run fewer seeds")
+        raise ReportError(
+            f"{run.info.id} has reports of {size:,} bytes, of {MOST_BYTES:,} permitted; run "
+            "fewer seeds"
+        )
     try:
         to.mkdir(parents=True, exist_ok=True)
         for name, text in zip(FILES, texts, strict=True):
@@ -56,7 +65,9 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
 
 
 def without_folders(run: SavedRun, copy: Path) -> Path:
-    """Copy the files from which the reports are made, with names in place of folders; return the copy."""
+    """Copy the files from which the reports are made, with names in place of folders; return the
+    copy.
+    """
     folders = sorted(_folders(run), key=lambda pair: -len(pair[0]))
     names = [(json.dumps(folder)[1:-1], name) for folder, name in folders]
 
@@ -79,7 +90,8 @@ def without_folders(run: SavedRun, copy: Path) -> Path:
 
 
 def _sealed_anew(cell: Path, copy: Path) -> tuple[tuple[str, str], ...]:
-    """Seal the copy of a cell's plan, in which folders have other names; return its old seal with the new one, where it has any.
+    """Seal the copy of a cell's plan, in which folders have other names; return its old seal with
+    the new one, where it has any.
 
     A plan that was changed stays one.
     """
@@ -96,9 +108,15 @@ def _sealed_anew(cell: Path, copy: Path) -> tuple[tuple[str, str], ...]:
 def _folders(run: SavedRun) -> Iterator[tuple[str, str]]:
     """Yield the folders that a text of this run may speak of, each with its name."""
     places = {
-        "run": run.directory, "reports": run.directory.parent, "here": Path.cwd(), "lostack": Path(__file__).parents[2],
-        "python": Path(sys.prefix), "base": Path(sys.base_prefix), "home": Path.home(), "tmp": Path(tempfile.gettempdir()),
-    }  # fmt: skip
+        "run": run.directory,
+        "reports": run.directory.parent,
+        "here": Path.cwd(),
+        "lostack": Path(__file__).parents[2],
+        "python": Path(sys.prefix),
+        "base": Path(sys.base_prefix),
+        "home": Path.home(),
+        "tmp": Path(tempfile.gettempdir()),
+    }
     for name, place in places.items():
         for folder in {str(place), str(place.resolve())}:
             if len(folder) >= _SHORTEST:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class NoRecordError(Exception):
-    """None of the chosen cells has such a record, or such events; the message names a record that exists."""
+    """None of the chosen cells has such a record, or such events; the message names a record that
+    exists.
+    """
 
 
 def record_text(results: Sequence[CellResult], record: str) -> str:
@@ -40,7 +42,10 @@ def record_text(results: Sequence[CellResult], record: str) -> str:
 
 def no_record(results: Sequence[CellResult], record: str) -> NoRecordError:
     """Return the error for a record that no cell has; it names one that exists."""
-    known = next((result.plan.target for result in results if result.judgement.account.counts["offered"]), None)
+    known = next(
+        (result.plan.target for result in results if result.judgement.account.counts["offered"]),
+        None,
+    )
     hint = f"; an example of a record is {known}" if known else ""
     return NoRecordError(f"none of {counted(len(results), 'cell')} has a record {record!r}{hint}")
 
@@ -65,7 +70,9 @@ def _lines(result: CellResult, path: RecordPath) -> Iterator[str]:
 
 
 def advice(result: CellResult) -> Iterator[str]:
-    """Yield, for a broken promise, the path of the first record that broke it, and how to fix it."""
+    """Yield, for a broken promise, the path of the first record that broke it, and how
+    to fix it.
+    """
     if result.verdict.kind is not Kind.BROKEN:
         return
     account, promises = result.judgement.account, PROMISES[result.plan.semantic]
@@ -76,6 +83,8 @@ def advice(result: CellResult) -> Iterator[str]:
         first = min(broken, key=lambda row: row["position"])["record"]
         yield f"the path of {first}:"
         yield from record_text([result], first).splitlines()[1:]
-    yield from (told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE))
+    yield from (
+        told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE)
+    )
     if fix := mending(result):
         yield f"how to fix it: {fix}"

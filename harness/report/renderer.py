@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """One form of the report: its name, the name of its file, and a pure function from the run to the file's text."""
+    """One form of the report: its name, the name of its file, and a pure function from the run to
+    the file's text.
+    """
 
     name: str
     file: str
@@ -37,15 +39,18 @@ A control must be convicted of exactly what is predicted, or the suite proves no
 def not_tested(run: SavedRun) -> list[str]:
     """Return sentences that say what this run did not test."""
     seeds = counted(len(run.info.seeds), "seed")
-    of_seeds = f"{seeds} with {run.info.records} records a cell: a cell shows what its failure does, not how often that happens."
+    of_seeds = (
+        f"{seeds} with {run.info.records} records a cell: a cell shows what its failure does, "
+        "not how often that happens."
+    )
     scope = _own_scope() if is_own(run) else _scope(run)
     return [*scope, of_seeds, *run.info.untried, *_left(run)]
 
 
 def _own_scope() -> Iterator[str]:
     yield (
-        "These are the named failure points, each at one record. Failures at other steps were not tried "
-        "(lostack sweep takes every step of a run)."
+        "These are the named failure points, each at one record. Failures at other steps were "
+        "not tried (lostack sweep takes every step of a run)."
     )
     yield "No other commands, versions or machine than those above."
 
@@ -64,7 +69,10 @@ def _left(run: SavedRun) -> Iterator[str]:
     if run.missing:
         yield f"PARTIAL: {len(run.missing)} planned cells never began; their outcome is unknown."
     if run.info.not_applicable:
-        yield f"{counted(len(run.info.not_applicable), 'combination')} cannot exist; the matrix says why (n/a)."
+        yield (
+            f"{counted(len(run.info.not_applicable), 'combination')} cannot exist; the matrix "
+            "says why (n/a)."
+        )
 
 
 def facts(info: RunInfo) -> dict[str, str]:

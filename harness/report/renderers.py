@@ -1,4 +1,6 @@
-"""All renderers, and the writing of a run's reports. A new renderer is a small file and a line in :data:`RENDERERS`."""
+"""All renderers, and the writing of a run's reports. A new renderer is a small file and a line in
+:data:`RENDERERS`.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,23 @@ if TYPE_CHECKING:
 
 RENDERERS: dict[str, Renderer] = {
     renderer.name: renderer
-    for renderer in (as_json.RENDERER, as_markdown.RENDERER, as_junit.RENDERER, as_html.RENDERER, as_anomalies.RENDERER)
+    for renderer in (
+        as_json.RENDERER,
+        as_markdown.RENDERER,
+        as_junit.RENDERER,
+        as_html.RENDERER,
+        as_anomalies.RENDERER,
+    )
 }
 
 
 def write_reports(run: SavedRun) -> tuple[Path, ...]:
-    """Write every report into the run's folder, let ``latest`` point to it unless it points to a newer run, list the runs.
+    """Write every report into the run's folder, let ``latest`` point to it unless it points to a
+    newer run, list the runs.
 
     Returns the files.  A pointer that cannot be moved is no
-    error here: who wants to tell people about it calls :func:`point_latest`, which returns the warning.
+    error here: who wants to tell people about it calls :func:`point_latest`, which returns the
+    warning.
 
     Raises:
         ReportError: one cannot be written.

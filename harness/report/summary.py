@@ -39,27 +39,41 @@ class Outcome(StrEnum):
 
 GREEN = frozenset({Outcome.KEPT, Outcome.CONVICTED})
 SIGNS = {
-    Outcome.KEPT: "✔", Outcome.CONVICTED: "⚖", Outcome.BROKEN: "✘", Outcome.NOT_CONVICTED: "✘", Outcome.VOID: "∅",
+    Outcome.KEPT: "✔",
+    Outcome.CONVICTED: "⚖",
+    Outcome.BROKEN: "✘",
+    Outcome.NOT_CONVICTED: "✘",
+    Outcome.VOID: "∅",
     Outcome.STUCK: "◐",
-}  # fmt: skip
+}
 """Outcomes can be told apart without colour."""
-WORST = (Outcome.NOT_CONVICTED, Outcome.BROKEN, Outcome.VOID, Outcome.STUCK, Outcome.CONVICTED, Outcome.KEPT)
+WORST = (
+    Outcome.NOT_CONVICTED,
+    Outcome.BROKEN,
+    Outcome.VOID,
+    Outcome.STUCK,
+    Outcome.CONVICTED,
+    Outcome.KEPT,
+)
 """From worst to best."""
 
 
 def outcome(verdict: Verdict) -> Outcome:
     """Return the outcome of a cell.
 
-    A control is green only if it is convicted as predicted. A control that is void or stuck proves nothing, like any other cell.
+    A control is green only if it is convicted as predicted. A control that is void or stuck proves
+    nothing, like any other cell.
     """
     return Outcome(verdict.label)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in numbers. ``planned`` = ``ran`` or the run is partial; one that was cut short is partial, too.
+    """A run in numbers. ``planned`` = ``ran`` or the run is partial; one that was cut short is
+    partial, too.
 
-    A cell that was cut short has not run: it is void, and not among ``ran``. ``interrupted``: by Ctrl-C, not by a kill.
+    A cell that was cut short has not run: it is void, and not among ``ran``. ``interrupted``: by
+    Ctrl-C, not by a kill.
     """
 
     planned: int
@@ -103,9 +117,19 @@ class Summary:
         controls = f"{counted(self.convicted, 'control')} convicted"
         if self.not_convicted:
             controls += f" and {self.not_convicted} not"
-        kept = f"{self.kept} kept" + (f" ({self.no_effect} with no effect seen)" if self.no_effect else "")
-        convicted = () if self.own and not self.convicted and not self.not_convicted else (controls,)
-        parts = (kept, f"{self.broken} broken", *convicted, f"{self.void} void", f"{self.stuck} stuck")
+        kept = f"{self.kept} kept" + (
+            f" ({self.no_effect} with no effect seen)" if self.no_effect else ""
+        )
+        convicted = (
+            () if self.own and not self.convicted and not self.not_convicted else (controls,)
+        )
+        parts = (
+            kept,
+            f"{self.broken} broken",
+            *convicted,
+            f"{self.void} void",
+            f"{self.stuck} stuck",
+        )
         runs = f"planned {self.planned} {'=' if self.planned == self.ran else '≠'} ran {self.ran}"
         words = f"{', '.join(parts)}; {runs}; {self.not_applicable} not applicable"
         if self.untried:
@@ -158,13 +182,21 @@ def summarise(run: SavedRun) -> Summary:
 
 
 def rerun_line(plan: Plan) -> str:
-    """Return the command that runs exactly this cell again. For a cell of a sweep it names the folder of the scenario's file."""
+    """Return the command that runs exactly this cell again. For a cell of a sweep it names the
+    folder of the scenario's file.
+    """
     if plan.group == SWEEP:
         return "lostack run --scenario FILE, one of those in the folder found of its sweep"
     if plan.system == DECLARED:
-        return f"lostack check {shlex.quote(plan.settings.get('file') or 'FILE')} --only {plan.scenario} --seed {plan.seed}"
+        return (
+            f"lostack check {shlex.quote(plan.settings.get('file') or 'FILE')} --only "
+            f"{plan.scenario} --seed {plan.seed}"
+        )
     system = "" if plan.system in DEFAULT_SYSTEMS else f" --system {shlex.quote(plan.system)}"
     only = "'" + plan.id.replace("'", "'\"'\"'") + "'"
     runtime = "" if plan.runtime == "process" else f" --runtime {shlex.quote(plan.runtime)}"
     client = "" if plan.client in DEFAULT_CLIENTS else f" --client {shlex.quote(plan.client)}"
-    return f"lostack run --only {only} --seed {plan.seed} --records {plan.offered}{system}{client}{runtime}"
+    return (
+        f"lostack run --only {only} --seed {plan.seed} --records "
+        f"{plan.offered}{system}{client}{runtime}"
+    )

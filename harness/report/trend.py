@@ -1,7 +1,8 @@
-"""``trend.html`` beside the runs: what broke when, and since which commit; seconds and counts of each cell over runs.
+"""``trend.html`` beside the runs: what broke when, and since which commit; seconds and counts of
+each cell over runs.
 
-All of it comes from ``history.jsonl`` (see :mod:`harness.report.breaks`), also of runs whose folders are gone. Lines of older
-versions lack commits, seconds and counts; they are shown without.
+All of it comes from ``history.jsonl`` (see :mod:`harness.report.breaks`), also of runs whose
+folders are gone. Lines of older versions lack commits, seconds and counts; they are shown without.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class TrendError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One run, from its line in the history; a value that the line lacks is null. ``link``: its page, if that exists."""
+    """One run, from its line in the history; a value that the line lacks is null. ``link``: its
+    page, if that exists.
+    """
 
     run: str
     started: str
@@ -70,7 +73,11 @@ class Past:
         if cell not in self.cells:
             return f"{self.at}: not run"
         figures = self.figures.get(cell, {})
-        told = [f"{figures[name]} {name}" for name in ("lost", "duplicated") if isinstance(figures.get(name), int)]
+        told = [
+            f"{figures[name]} {name}"
+            for name in ("lost", "duplicated")
+            if isinstance(figures.get(name), int)
+        ]
         seconds = _number(figures.get("seconds"))
         told += [f"{seconds:.1f} s"] if seconds is not None else []
         return f"{self.at}: {', '.join([str(self.cells[cell]), *told])}"
@@ -78,7 +85,9 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """A cell that was not green in consecutive runs. ``before``: the last run before in which it was green, or null."""
+    """A cell that was not green in consecutive runs. ``before``: the last run before in which it
+    was green, or null.
+    """
 
     cell: str
     outcome: Outcome
@@ -100,7 +109,9 @@ class Broke:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """One cell over the runs: squares (x, class, title), and a line of its seconds (``points`` of a polyline, in px)."""
+    """One cell over the runs: squares (x, class, title), and a line of its seconds (``points`` of a
+    polyline, in px).
+    """
 
     cell: str
     now: Outcome
@@ -130,20 +141,29 @@ def _why_none(reports: Path, damaged: Sequence[int]) -> str:
     """Say why a folder has no history of runs, and what to do."""
     file = reports / HISTORY_FILE
     if damaged:
-        return f"{file} is damaged: {_lines(damaged)} cannot be read, and it has no other lines; repair the file, or move it away"
+        return (
+            f"{file} is damaged: {_lines(damaged)} cannot be read, and it has no other lines; "
+            "repair the file, or move it away"
+        )
     if (reports / SWEEP_FILE).is_file():
-        return f"{reports} is a sweep, and a sweep has no history; lostack report shows its findings"
+        return (
+            f"{reports} is a sweep, and a sweep has no history; lostack report shows its findings"
+        )
     written = "lostack run, check and regressions write it, a sweep or a soak does not"
     return f"{file} has no runs: {written}; give the folder that was their --reports"
 
 
 def _lines(numbers: Sequence[int]) -> str:
     more = f" and {len(numbers) - MOST_NAMED} more" if len(numbers) > MOST_NAMED else ""
-    return f"line{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers[:MOST_NAMED]))}{more}"
+    return (
+        f"line{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers[:MOST_NAMED]))}{more}"
+    )
 
 
 def remember(run: SavedRun, breaks: Breaks) -> str | None:
-    """Append a run to the history beside it, and draw the trend anew. Return a warning if that cannot be done."""
+    """Append a run to the history beside it, and draw the trend anew. Return a warning if that
+    cannot be done.
+    """
     if trouble := append_history(run, breaks):
         return trouble
     try:
@@ -154,7 +174,8 @@ def remember(run: SavedRun, breaks: Breaks) -> str | None:
 
 
 def read_past(reports: Path) -> tuple[list[Past], list[int]]:
-    """Return the runs in the history, the oldest first, and the numbers of the lines that cannot be read.
+    """Return the runs in the history, the oldest first, and the numbers of the lines that cannot be
+    read.
 
     Raises:
         TrendError: the history is there and cannot be opened.
@@ -165,18 +186,26 @@ def read_past(reports: Path) -> tuple[list[Past], list[int]]:
         return [], []
     except OSError as error:
         raise TrendError(f"cannot read {reports / HISTORY_FILE}: {error.strerror}") from error
-    read = {number: _past(line, reports) for number, line in enumerate(lines, start=1) if line.strip()}
+    read = {
+        number: _past(line, reports) for number, line in enumerate(lines, start=1) if line.strip()
+    }
     found = [one for one in read.values() if one is not None]
-    return sorted(found, key=lambda one: (one.started, one.run)), [number for number, one in read.items() if one is None]
+    return sorted(found, key=lambda one: (one.started, one.run)), [
+        number for number, one in read.items() if one is None
+    ]
 
 
 def left_out(damaged: Sequence[int], file: str = HISTORY_FILE) -> str:
     """Say which lines of a history cannot be read.
 
     >>> left_out([3]), left_out([1, 2])
-    ('line 3 of history.jsonl cannot be read, and is left out', 'lines 1, 2 of history.jsonl cannot be read, and are left out')
+    ('line 3 of history.jsonl cannot be read, and is left out', 'lines 1, 2 of history.jsonl cannot
+    be read, and are left out')
     """
-    return f"{_lines(damaged)} of {file} cannot be read, and {'is' if len(damaged) == 1 else 'are'} left out"
+    return (
+        f"{_lines(damaged)} of {file} cannot be read, and {'is' if len(damaged) == 1 else 'are'} "
+        "left out"
+    )
 
 
 def _past(line: str, reports: Path) -> Past | None:
@@ -185,10 +214,22 @@ def _past(line: str, reports: Path) -> Past | None:
         cells = {str(name): _worst(counts) for name, counts in data["cells"].items()}
         figures = {str(name): dict(each) for name, each in data.get("figures", {}).items()}
         run = str(data["run"])
-        link = f"{quote(run)}/report.html" if "/" not in run and (reports / run / "report.html").is_file() else None
+        link = (
+            f"{quote(run)}/report.html"
+            if "/" not in run and (reports / run / "report.html").is_file()
+            else None
+        )
         commit = data.get("commit")
-        return Past(run, str(data["started"]), str(commit) if commit else None, _number(data.get("seconds")), cells, figures,
-                    data.get("complete") is True, link)  # fmt: skip
+        return Past(
+            run,
+            str(data["started"]),
+            str(commit) if commit else None,
+            _number(data.get("seconds")),
+            cells,
+            figures,
+            data.get("complete") is True,
+            link,
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -203,13 +244,24 @@ def _worst(counts: dict[str, int]) -> Outcome:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+    return (
+        float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        else None
+    )
 
 
 def breaks_over(past: Sequence[Past]) -> list[Broke]:
     """Return every break of a cell: first those that are still broken, then the newest."""
-    found = [broke for cell in dict.fromkeys(name for one in past for name in one.cells) for broke in _of(cell, past)]
-    return sorted(sorted(found, key=lambda each: each.first.started, reverse=True), key=lambda each: each.mended is not None)
+    found = [
+        broke
+        for cell in dict.fromkeys(name for one in past for name in one.cells)
+        for broke in _of(cell, past)
+    ]
+    return sorted(
+        sorted(found, key=lambda each: each.first.started, reverse=True),
+        key=lambda each: each.mended is not None,
+    )
 
 
 def _of(cell: str, past: Sequence[Past]) -> Iterator[Broke]:
@@ -227,9 +279,14 @@ def _of(cell: str, past: Sequence[Past]) -> Iterator[Broke]:
 
 
 def strips(past: Sequence[Past]) -> list[Strip]:
-    """Return a strip for every cell of these runs: first the red cells, then those that ever changed, then the rest."""
+    """Return a strip for every cell of these runs: first the red cells, then those that ever
+    changed, then the rest.
+    """
     cells = dict.fromkeys(name for one in reversed(past) for name in one.cells)
-    return sorted((_strip(cell, past) for cell in cells), key=lambda each: (each.now in GREEN, not _changes(each), each.cell))
+    return sorted(
+        (_strip(cell, past) for cell in cells),
+        key=lambda each: (each.now in GREEN, not _changes(each), each.cell),
+    )
 
 
 def _changes(strip: Strip) -> bool:
@@ -240,29 +297,59 @@ def _strip(cell: str, past: Sequence[Past]) -> Strip:
     told = ((n, _number(one.figures.get(cell, {}).get("seconds"))) for n, one in enumerate(past))
     seconds = {n * STEP + STEP // 2: value for n, value in told if value is not None}
     longest = max(seconds.values(), default=None)
-    points = " ".join(f"{x},{HIGH - 1 - (HIGH - 2) * value / (longest or 1):.1f}" for x, value in seconds.items())
-    squares = tuple((n * STEP, str(one.cells.get(cell, "none")), one.text(cell)) for n, one in enumerate(past))
+    points = " ".join(
+        f"{x},{HIGH - 1 - (HIGH - 2) * value / (longest or 1):.1f}" for x, value in seconds.items()
+    )
+    squares = tuple(
+        (n * STEP, str(one.cells.get(cell, "none")), one.text(cell)) for n, one in enumerate(past)
+    )
     last = next(one for one in reversed(past) if cell in one.cells)
-    return Strip(cell, last.cells[cell], last.counts(cell), squares, points if len(seconds) > 1 else "", longest)
+    return Strip(
+        cell,
+        last.cells[cell],
+        last.counts(cell),
+        squares,
+        points if len(seconds) > 1 else "",
+        longest,
+    )
 
 
 def render(past: Sequence[Past], damaged: Sequence[int] = ()) -> str:
     """Return the page of these runs, the oldest first."""
     shown = list(past[-MOST_RUNS:])
     longest = max((one.seconds or 0.0 for one in shown), default=0.0) or 1.0
-    bars = [(n * STEP, 60 * (one.seconds or 0.0) / longest, "broken" if one.red else "kept",
-             f"{one.at}, {one.started}: {_told(one)}") for n, one in enumerate(shown)]  # fmt: skip
+    bars = [
+        (
+            n * STEP,
+            60 * (one.seconds or 0.0) / longest,
+            "broken" if one.red else "kept",
+            f"{one.at}, {one.started}: {_told(one)}",
+        )
+        for n, one in enumerate(shown)
+    ]
     every = strips(shown)
     return render_template(
-        "trend.html.j2", runs=shown, bars=bars, longest=longest, breaks=breaks_over(past),
-        signs={str(name): sign for name, sign in SIGNS.items()}, green={str(name) for name in GREEN},
+        "trend.html.j2",
+        runs=shown,
+        bars=bars,
+        longest=longest,
+        breaks=breaks_over(past),
+        signs={str(name): sign for name, sign in SIGNS.items()},
+        green={str(name) for name in GREEN},
         changing=[each for each in every if _changes(each) or each.now not in GREEN],
         steady=[each for each in every if not _changes(each) and each.now in GREEN],
-        wide=len(shown) * STEP, high=HIGH, step=STEP, earlier=len(past) - len(shown), last=shown[-1],
+        wide=len(shown) * STEP,
+        high=HIGH,
+        step=STEP,
+        earlier=len(past) - len(shown),
+        last=shown[-1],
         damaged=left_out(damaged) if damaged else "",
-    )  # fmt: skip
+    )
 
 
 def _told(one: Past) -> str:
     seconds = f", {one.seconds:.0f} s" if one.seconds is not None else ""
-    return f"{counted(len(one.cells), 'cell')}, {one.red} not green{seconds}{'' if one.complete else ', PARTIAL'}"
+    return (
+        f"{counted(len(one.cells), 'cell')}, {one.red} not "
+        f"green{seconds}{'' if one.complete else ', PARTIAL'}"
+    )

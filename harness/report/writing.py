@@ -35,18 +35,24 @@ def write_all(run: SavedRun, renderers: Mapping[str, Renderer]) -> tuple[Path, .
         try:
             write_whole(file, text)
         except OSError as error:
-            raise ReportError(f"cannot write {file}: {error.strerror}; is the folder writable?") from error
+            raise ReportError(
+                f"cannot write {file}: {error.strerror}; is the folder writable?"
+            ) from error
         files.append(file)
     return tuple(files)
 
 
 def point_latest(run: SavedRun) -> str | None:
-    """Make ``latest`` point to a run, unless it points to a newer one. Return a warning if that cannot be done."""
+    """Make ``latest`` point to a run, unless it points to a newer one. Return a warning if that
+    cannot be done.
+    """
     return latest.point_latest(run.directory, run.info)
 
 
 def append_step_summary(run: SavedRun, environment: Mapping[str, str]) -> str | None:
-    """Append the Markdown report to GitHub's step summary, if there is one. Return a warning if that fails."""
+    """Append the Markdown report to GitHub's step summary, if there is one. Return a warning if
+    that fails.
+    """
     file = environment.get(STEP_SUMMARY)
     if not file:
         return None

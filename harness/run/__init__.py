@@ -1,1 +1,3 @@
-"""The run of a cell: its steps, controls and drain. A system supplies :class:`~harness.run.parts.Parts`."""
+"""The run of a cell: its steps, controls and drain. A system supplies
+:class:`~harness.run.parts.Parts`.
+"""

@@ -24,7 +24,9 @@ class CellRun:
         self._history = history
         self._fault: Any = cell.scenario.fault
         self._ends = ExitStack()
-        for part in parts.ground:  # also if it is never opened: it may hold something since it was made
+        for (
+            part
+        ) in parts.ground:  # also if it is never opened: it may hold something since it was made
             self._ends.callback(part.close)
 
     def prepare(self) -> None:
@@ -37,7 +39,9 @@ class CellRun:
             self._fault.arm(self.parts.controls)
 
     def load(self) -> None:
-        """Let the records flow. If reading must begin only when all records are there, wait for them, then start the readers."""
+        """Let the records flow. If reading must begin only when all records are there, wait for
+        them, then start the readers.
+        """
         self.parts.feed.start()
         if self.parts.when is not When.FILLED:
             return
@@ -63,7 +67,9 @@ class CellRun:
         self.parts.controls.disarm()
         end = self.parts.drain().wait()
         phase = "completed" if end.because is None else "failed"
-        self._history.write(kinds.DRAIN, phase=phase, stage=end.stage, because=end.because, **end.more)
+        self._history.write(
+            kinds.DRAIN, phase=phase, stage=end.stage, because=end.because, **end.more
+        )
 
     def observe(self) -> None:
         """Let every authority write what it knows into the history."""
@@ -71,5 +77,7 @@ class CellRun:
             authority()
 
     def close(self) -> None:
-        """Close all parts in reverse order. If one fails, close the rest and raise its error afterwards."""
+        """Close all parts in reverse order. If one fails, close the rest and raise its error
+        afterwards.
+        """
         self._ends.close()

@@ -1,4 +1,6 @@
-"""The controls of a cell whose clients go through the wire: triggers on the wire and in programs, and ``fault`` events."""
+"""The controls of a cell whose clients go through the wire: triggers on the wire and in programs,
+and ``fault`` events.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,21 @@ A = TypeVar("A")
 FIRE_S = 60.0
 """How long a trigger may take to fire."""
 IDLE_S = 1.5
-"""How long nothing may move, with the source exhausted and all positions at their ends, before a trigger counts as not fired."""
+"""How long nothing may move, with the source exhausted and all positions at their ends, before a
+trigger counts as not fired.
+"""
 UNSETTLED_S = 25.0
-"""How long nothing may move while a position is not saved yet: the program may be slow, or get no CPU."""
+"""How long nothing may move while a position is not saved yet: the program may be slow, or get no
+CPU.
+"""
 HELD_PROGRAM = "failpoint "
 """The prefix of a hold's name if a program, and not a frame, is held."""
 
 
 class Nodes(Protocol):
-    """The nodes of a cell, for its controls: by role, and by the frames and failpoints at which triggers fire."""
+    """The nodes of a cell, for its controls: by role, and by the frames and failpoints at which
+    triggers fire.
+    """
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role.
@@ -55,16 +63,22 @@ class Nodes(Protocol):
         """Return the rule in the form in which the wire needs it for the clients of this cell."""
 
     def selector(self, fired: Fired) -> str | None:
-        """Return the client id by which a rule selects the process at which a trigger fired; ``None``: its route is enough."""
+        """Return the client id by which a rule selects the process at which a trigger fired;
+        ``None``: its route is enough.
+        """
 
     def hit(self, trigger: OnWire, hit: Event) -> str:
         """Return the name of the node whose frame was hit."""
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
-        """Return the program that has stopped at the trigger's failpoint or write; ``None``: none has yet."""
+        """Return the program that has stopped at the trigger's failpoint or write; ``None``: none
+        has yet.
+        """
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Return how the program stops at a failpoint, and further fields to arm the failpoint with (record, place)."""
+        """Return how the program stops at a failpoint, and further fields to arm the failpoint with
+        (record, place).
+        """
 
 
 @dataclass
@@ -85,8 +99,9 @@ class Watching:
     look: Callable[[], None] = lambda: None
     """Called each time that a trigger is checked."""
     supervise: Callable[[], object] = lambda: None
-    """Starts programs again that have ended by themselves. It is called while something is awaited behind a fault that only they
-    may do, such as to send a frame."""
+    """Starts programs again that have ended by themselves. It is called while something is awaited
+    behind a fault that only they may do, such as to send a frame.
+    """
 
 
 @dataclass
@@ -103,7 +118,9 @@ class WireControls:
     watching: Watching
     abilities: Mapping[type, object] = field(default_factory=dict)
     has_fired: bool = False
-    """Whether the fault's own trigger has fired. A trigger that only starts its count does not matter."""
+    """Whether the fault's own trigger has fired. A trigger that only starts its count does not
+    matter.
+    """
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _taken: Counter[str] = field(default_factory=Counter)
@@ -111,12 +128,14 @@ class WireControls:
     _reached: dict[Trigger | AtWrite, Fired] = field(default_factory=dict)
     _held: dict[InProgram, str] = field(default_factory=dict)
     """Failpoints at which a program is held, by the name of what is held."""
-    _waiting: dict[Trigger | AtWrite, tuple[Trigger, Callable[[Fired], None]]] = field(default_factory=dict)
+    _waiting: dict[Trigger | AtWrite, tuple[Trigger, Callable[[Fired], None]]] = field(
+        default_factory=dict
+    )
     """Triggers that are counted from another one: that one, and what is done when it has fired."""
     _undone: list[Callable[[], None]] = field(default_factory=list)
     """What is undone when the controls are disarmed, after all rules."""
 
-    # --- the eight verbs ---------------------------------------------------------------------------------------------
+    # --- the eight verbs --------------------------------------------------------------------------
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
         """Arm a trigger at its record and role."""
@@ -130,11 +149,15 @@ class WireControls:
             record = self.load.records[self.load.target.position - 1 + trigger.offset].id
             self._put(trigger, replace(rule, role=str(trigger.role), record=record))
         elif (near := self._reached.get(trigger.since)) is not None:
-            self._put(trigger, replace(rule, role=str(trigger.role), client=self.nodes.selector(near)))
+            self._put(
+                trigger, replace(rule, role=str(trigger.role), client=self.nodes.selector(near))
+            )
         elif isinstance(trigger.since, OnWire):
             if trigger.since not in self._rule_of:
                 self.arm(trigger.since, rule_at(trigger.since, Action.MARK, f"before-{act.id}"))
-            self._put(trigger, replace(rule, role=str(trigger.role), since=self._rule_of[trigger.since]))
+            self._put(
+                trigger, replace(rule, role=str(trigger.role), since=self._rule_of[trigger.since])
+            )
         else:
             self.arm(trigger.since, Stop.PAUSE)
             self.approach(trigger, trigger.since, lambda _: self.arm(trigger, act))
@@ -142,25 +165,36 @@ class WireControls:
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
         """Wait until the trigger fires.
 
-        The wait gives up after ``FIRE_S`` seconds, or when nothing has moved for a while. A trigger that counts from another one,
-        which has fired, may need longer. It gets the cell's ``still_s``, or ``FIRE_S`` if the cell has none.
+        The wait gives up after ``FIRE_S`` seconds, or when nothing has moved for a while. A trigger
+        that counts from another one, which has fired, may need longer. It gets the cell's
+        ``still_s``, or ``FIRE_S`` if the cell has none.
 
         Raises:
             NotFiredError: the trigger did not fire.
         """
         if trigger in self._waiting:
             self._approach(trigger)
-        if isinstance(trigger, OnWire) and isinstance(trigger.since, OnWire) and trigger.since not in self._reached:
+        if (
+            isinstance(trigger, OnWire)
+            and isinstance(trigger.since, OnWire)
+            and trigger.since not in self._reached
+        ):
             self.await_fired(trigger.since)
         near = isinstance(trigger, OnWire) and trigger.since is not None
         longer_s = FIRE_S if self.cell.still_s is None else min(FIRE_S, self.cell.still_s)
-        idle = Idle(self.watching.progress, self.watching.exhausted, longer_s if near else self.watching.idle_s)
+        idle = Idle(
+            self.watching.progress,
+            self.watching.exhausted,
+            longer_s if near else self.watching.idle_s,
+        )
 
         def over() -> bool:
             return idle.over() and (idle.still_s > UNSETTLED_S or self._is_settled())
 
         try:
-            fired = wait_until(lambda: self._fired(trigger) or over(), within_s=FIRE_S, because="the fault to fire")
+            fired = wait_until(
+                lambda: self._fired(trigger) or over(), within_s=FIRE_S, because="the fault to fire"
+            )
         except WaitTimeoutError:
             fired = None
         if not isinstance(fired, Fired):
@@ -169,7 +203,9 @@ class WireControls:
         return fired
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Release or discard a held frame or program. Return whether the frame arrived (the client may have hung up)."""
+        """Release or discard a held frame or program. Return whether the frame arrived (the client
+        may have hung up).
+        """
         if hold is not None and hold.startswith(HELD_PROGRAM):
             if how is How.RELEASE:
                 failpoint.release(self._failpoints, hold.removeprefix(HELD_PROGRAM))
@@ -187,16 +223,28 @@ class WireControls:
 
     def settle(self) -> None:
         """Wait until the reading stages have passed everything that is visible now."""
-        wait_until(self._beside(self.watching.settled), within_s=FIRE_S, because="everything acknowledged to be recorded",
-                   poll_s=0.05)  # fmt: skip
+        wait_until(
+            self._beside(self.watching.settled),
+            within_s=FIRE_S,
+            because="everything acknowledged to be recorded",
+            poll_s=0.05,
+        )
 
     def await_exhausted(self) -> None:
-        """Wait until the producer has ended. The limit is longer than the time after which its client gives up a record."""
+        """Wait until the producer has ended. The limit is longer than the time after which its
+        client gives up a record.
+        """
         patience_s = self.cell.settings.patience_s
-        wait_until(self._beside(self.watching.exhausted), within_s=FIRE_S + patience_s, because="the source to be exhausted")
+        wait_until(
+            self._beside(self.watching.exhausted),
+            within_s=FIRE_S + patience_s,
+            because="the source to be exhausted",
+        )
 
     def disarm(self) -> None:
-        """Disarm all rules that have not fired, and discard all frames that are still held (the wire records both)."""
+        """Disarm all rules that have not fired, and discard all frames that are still held (the
+        wire records both).
+        """
         with ExitStack() as ends:  # also where the wire is gone
             while self._undone:
                 ends.callback(self._undone.pop(0))
@@ -209,16 +257,23 @@ class WireControls:
     def ability(self, kind: type[A]) -> A:
         """Return an ability of this system that the cell's fault lists among its needs."""
         if kind not in needs_of(self.cell.scenario.fault):
-            raise LookupError(f"the fault {self.cell.scenario.fault.id} does not list {kind.__name__} among its needs")
+            raise LookupError(
+                f"the fault {self.cell.scenario.fault.id} does not list {kind.__name__} among "
+                "its needs"
+            )
         found = self.abilities.get(kind)
         if found is None:
             raise LookupError(f"{self.cell.id} has no {kind.__name__}")
         return found  # type: ignore[return-value]  # by its own key
 
-    # --- for abilities -----------------------------------------------------------------------------------------------
+    # --- for abilities ----------------------------------------------------------------------------
 
-    def approach(self, trigger: Trigger | AtWrite, since: Trigger, then: Callable[[Fired], None]) -> None:
-        """Count ``trigger`` from ``since``, which is armed. When ``since`` has fired, call ``then``; then its process goes on."""
+    def approach(
+        self, trigger: Trigger | AtWrite, since: Trigger, then: Callable[[Fired], None]
+    ) -> None:
+        """Count ``trigger`` from ``since``, which is armed. When ``since`` has fired, call
+        ``then``; then its process goes on.
+        """
         self._waiting[trigger] = since, then
 
     def put_beside(self, rule: Rule) -> None:
@@ -230,7 +285,7 @@ class WireControls:
         """Register a function to be called when the controls are disarmed, after all rules."""
         self._undone.append(done)
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     @property
     def _failpoints(self) -> Path:
@@ -242,7 +297,9 @@ class WireControls:
         action, more = self.nodes.arm(trigger, stop)
         history = self.directory / HISTORY / f"failpoint{SUFFIX}"
         of = {"record": self.load.target.id, **more}
-        failpoint.arm(self._failpoints, trigger.name, action=action, history=history, cell=self.cell.id, **of)
+        failpoint.arm(
+            self._failpoints, trigger.name, action=action, history=history, cell=self.cell.id, **of
+        )
 
     def _put(self, trigger: OnWire, rule: Rule) -> None:
         self.wire.arm(self.cell.id, rule)
@@ -250,7 +307,9 @@ class WireControls:
         self._rule_of[trigger] = rule.id
 
     def _approach(self, trigger: Trigger | AtWrite) -> None:
-        """Wait until a process is stopped at the trigger's ``since``, call the function registered for it, resume the process."""
+        """Wait until a process is stopped at the trigger's ``since``, call the function registered
+        for it, resume the process.
+        """
         since, then = self._waiting.pop(trigger)
         near = self.await_fired(since)
         then(near)
@@ -271,12 +330,22 @@ class WireControls:
         self.watching.look()
         if not isinstance(trigger, OnWire):
             found = self.nodes.standing(trigger)
-            return replace(found, hold=self._held.get(trigger)) if found and isinstance(trigger, InProgram) else found
+            return (
+                replace(found, hold=self._held.get(trigger))
+                if found and isinstance(trigger, InProgram)
+                else found
+            )
         hit = self._beside(lambda: self._next_hit(trigger))()
-        return None if hit is None else Fired(hit.get("record"), self.nodes.hit(trigger, hit), hit["held"])
+        return (
+            None
+            if hit is None
+            else Fired(hit.get("record"), self.nodes.hit(trigger, hit), hit["held"])
+        )
 
     def _beside(self, look: Callable[[], A]) -> Callable[[], A]:
-        """Return a function that also supervises the programs, behind the fault. Before it a program that ends voids the cell."""
+        """Return a function that also supervises the programs, behind the fault. Before it a
+        program that ends voids the cell.
+        """
 
         def supervised() -> A:
             if self.has_fired:
@@ -288,8 +357,9 @@ class WireControls:
     def _next_hit(self, trigger: OnWire) -> Event | None:
         """Return the next hit of a trigger's rule that was not returned yet, if there is one.
 
-        The hit is read from the history. The wire writes the line when it has held the frame and frozen the client, and before it
-        does anything else. So a command that follows from the line meets a frame that is held.
+        The hit is read from the history. The wire writes the line when it has held the frame and
+        frozen the client, and before it does anything else. So a command that follows from the line
+        meets a frame that is held.
 
         Raises:
             WireError: the cell has no wire.

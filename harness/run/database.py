@@ -29,7 +29,14 @@ class DatabaseServer:
         """Start the server, and let the wire listen on its route."""
         self.server.start()
         route = Route(
-            NODE, NODE, self.role, 0, self.server.port, self.runtime.bind, self.runtime.address(NODE), protocol="postgres"
+            NODE,
+            NODE,
+            self.role,
+            0,
+            self.server.port,
+            self.runtime.bind,
+            self.runtime.address(NODE),
+            protocol="postgres",
         )
         self._port = self.wire.add_route(route).listen_port
 

@@ -1,4 +1,6 @@
-"""The drain: wait until all conditions hold and the sink is quiet. The first condition that fails is remembered."""
+"""The drain: wait until all conditions hold and the sink is quiet. The first condition that fails
+is remembered.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
 
 WITHIN_S = 90.0
-"""How long the drain may take: longer than the transaction time-out plus the broker's clean-up interval."""
+"""How long the drain may take: longer than the transaction time-out plus the broker's clean-up
+interval.
+"""
 STANDS_S = 6.0
-"""If a cell must stand still: for how long nothing may happen before its drain counts as stuck, ahead of the deadline."""
+"""If a cell must stand still: for how long nothing may happen before its drain counts as stuck,
+ahead of the deadline.
+"""
 QUIET_S = 0.2
 """How long the sink must not change for the drain to be complete."""
 GLANCE_S = 0.1
@@ -26,7 +32,8 @@ SINK = "sink"
 
 
 class Check(NamedTuple):
-    """A condition of the drain: its name, and a function that says why it does not hold (``None``: it does).
+    """A condition of the drain: its name, and a function that says why it does not hold (``None``:
+    it does).
 
     ``costly``: the function asks a broker, so it is not called while results still arrive.
     """
@@ -37,9 +44,11 @@ class Check(NamedTuple):
 
 
 class StageEndedError(Exception):
-    """A stage has ended by itself, so the drain cannot complete. ``stage``: its name; empty: that of the current check.
+    """A stage has ended by itself, so the drain cannot complete. ``stage``: its name; empty: that
+    of the current check.
 
-    ``given_up``: a supervisor has started it again and again, and it does not stay: that is why nothing moves.
+    ``given_up``: a supervisor has started it again and again, and it does not stay: that is why
+    nothing moves.
     """
 
     def __init__(self, because: str, stage: str = "", *, given_up: bool = False) -> None:
@@ -49,16 +58,21 @@ class StageEndedError(Exception):
 
 
 class Checks:
-    """Conditions in order; remembers the first that fails. ``unanswered``: the exceptions if a broker does not answer."""
+    """Conditions in order; remembers the first that fails. ``unanswered``: the exceptions if a
+    broker does not answer.
+    """
 
-    def __init__(self, checks: Sequence[Check], unanswered: tuple[type[Exception], ...] = ()) -> None:
+    def __init__(
+        self, checks: Sequence[Check], unanswered: tuple[type[Exception], ...] = ()
+    ) -> None:
         self._checks = checks
         self._unanswered: tuple[type[Exception], ...] = (*unanswered, WaitTimeoutError)
         self.stage = checks[0].stage if checks else ""
         self.because = ""
 
     def hold(self, *, moving: bool = False) -> bool:
-        """Say whether all conditions hold. While results are ``moving``, a costly one counts as failed.
+        """Say whether all conditions hold. While results are ``moving``, a costly one counts as
+        failed.
 
         Raises:
             StageEndedError: a stage has ended by itself.
@@ -81,14 +95,17 @@ class Checks:
 class Idle:
     """Tells whether nothing has moved for ``idle_s`` seconds, with the source exhausted.
 
-    ``stood`` is called after every silence: how many seconds it lasted, and whether something ``moved`` then (else the silence
-    has reached ``idle_s``).
+    ``stood`` is called after every silence: how many seconds it lasted, and whether something
+    ``moved`` then (else the silence has reached ``idle_s``).
     """
 
     def __init__(
-        self, progress: Callable[[], Any], exhausted: Callable[[], bool], idle_s: float,
+        self,
+        progress: Callable[[], Any],
+        exhausted: Callable[[], bool],
+        idle_s: float,
         stood: Callable[[float, bool], None] = lambda _still_s, _moved: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._progress = progress
         self._exhausted = exhausted
         self._idle_s = idle_s
@@ -103,7 +120,9 @@ class Idle:
         return time.monotonic() - self._since
 
     def over(self) -> bool:
-        """Say whether the silence has lasted ``idle_s``. Checks at most every ``GLANCE_S`` seconds, because a check is costly."""
+        """Say whether the silence has lasted ``idle_s``. Checks at most every ``GLANCE_S`` seconds,
+        because a check is costly.
+        """
         if time.monotonic() - self._looked < GLANCE_S:
             return False
         self._looked = time.monotonic()
@@ -117,10 +136,14 @@ class Idle:
         return over
 
 
-def stillness(cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], bool]) -> Idle | None:
-    """Return what tells whether a cell stands still for good; ``None``: only the drain's deadline tells.
+def stillness(
+    cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], bool]
+) -> Idle | None:
+    """Return what tells whether a cell stands still for good; ``None``: only the drain's deadline
+    tells.
 
-    A cell whose prediction leaves records must stand still: ``STANDS_S`` seconds are enough. For others it is ``cell.still_s``.
+    A cell whose prediction leaves records must stand still: ``STANDS_S`` seconds are enough. For
+    others it is ``cell.still_s``.
     """
     stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
     still_s = STANDS_S if stands else cell.still_s
@@ -134,14 +157,18 @@ def stillness(cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], b
 class QuietSink:
     """A drain that is complete when all conditions hold and the sink does not change any more.
 
-    ``size`` returns a value that changes while results arrive. ``still`` tells that the cell stands still for good, so that the
-    drain need not wait for its deadline. ``more`` returns further fields for the history line of a complete drain.
+    ``size`` returns a value that changes while results arrive. ``still`` tells that the cell stands
+    still for good, so that the drain need not wait for its deadline. ``more`` returns further
+    fields for the history line of a complete drain.
     """
 
     def __init__(
-        self, checks: Checks, size: Callable[[], Any], still: Idle | None = None,
+        self,
+        checks: Checks,
+        size: Callable[[], Any],
+        still: Idle | None = None,
         more: Callable[[], Mapping[str, Any]] = dict,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._checks = checks
         self._sink_size = size
         self._still = still
@@ -156,8 +183,16 @@ class QuietSink:
         except WaitTimeoutError:
             pass
         except StageEndedError as error:
-            return Drained(str(error), error.stage or self._checks.stage, {"at_once": True} if error.given_up else {})
-        return Drained(more=self._more()) if self._rests else Drained(self._checks.because, self._checks.stage)
+            return Drained(
+                str(error),
+                error.stage or self._checks.stage,
+                {"at_once": True} if error.given_up else {},
+            )
+        return (
+            Drained(more=self._more())
+            if self._rests
+            else Drained(self._checks.because, self._checks.stage)
+        )
 
     def _over(self) -> bool:
         self._rests = self._is_at_rest()
@@ -172,7 +207,12 @@ class QuietSink:
         before = self._sink_size()
         self._checks.stage, self._checks.because = SINK, "the sink is not quiet"
         try:
-            wait_until(lambda: self._sink_size() != before, within_s=QUIET_S, because="the sink to stay quiet", poll_s=0.05)
+            wait_until(
+                lambda: self._sink_size() != before,
+                within_s=QUIET_S,
+                because="the sink to stay quiet",
+                poll_s=0.05,
+            )
         except WaitTimeoutError:
             return True
         return False

@@ -1,4 +1,6 @@
-"""The nodes of one cell: its stages and, if the cell alone uses them, its servers. They write their lives to the history."""
+"""The nodes of one cell: its stages and, if the cell alone uses them, its servers. They write their
+lives to the history.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,15 @@ EXIT_S = 15.0
 GRACE_S = 30.0
 """How long a process may take to end after SIGTERM: what Kubernetes gives by default."""
 LIVES = 6
-"""How many times a supervised program that ends by itself is started before it counts as crash-looping."""
+"""How many times a supervised program that ends by itself is started before it counts as
+crash-looping.
+"""
 
 
 class Told(Protocol):
-    """The settings of a stage program: a frozen dataclass of plain data, one for each incarnation."""
+    """The settings of a stage program: a frozen dataclass of plain data, one for each
+    incarnation.
+    """
 
     @property
     def key(self) -> str:
@@ -77,7 +83,9 @@ class StageNode:
     client: ClientSetup | None = None
     """The environment that the client needs; null: lostack's own."""
     supervised: bool = False
-    """Whether a program that has ended by itself is started again, as a supervisor would: behind the fault, and in the drain."""
+    """Whether a program that has ended by itself is started again, as a supervisor would: behind
+    the fault, and in the drain.
+    """
     by_supervisor: bool = False
     """Whether a start is that of a supervisor: the program before it has ended by itself."""
     _told: bool = False
@@ -109,7 +117,9 @@ class StageNode:
                 self.client.image if self.client else PROGRAMS_IMAGE,
                 folders=(self.failpoints.parent, *(self.client.folders if self.client else ())),
             ),
-            preload=() if self.client and self.client.python else PRELOADS.get(self.stage.client, ()),
+            preload=()
+            if self.client and self.client.python
+            else PRELOADS.get(self.stage.client, ()),
         )
         self.node = self.runtime.start(spec)
         self._told = self._asked = False
@@ -121,7 +131,11 @@ class StageNode:
         Raises:
             WaitTimeoutError: neither happened in time.
         """
-        wait_until(lambda: self.ended() or self.is_ready(), within_s=self.ready_within_s, because=f"{self.name} to be ready")
+        wait_until(
+            lambda: self.ended() or self.is_ready(),
+            within_s=self.ready_within_s,
+            because=f"{self.name} to be ready",
+        )
         if self.is_ready():
             self._say("ready", pid=self._alive().pid)
 
@@ -134,7 +148,9 @@ class StageNode:
         return [event for event in self.so_far.of(kind) if event["by"] == self.stage.writer]
 
     def ended(self) -> Exit | None:
-        """Return how this incarnation ended; ``None``: it lives. The first call after the end writes it to the history."""
+        """Return how this incarnation ended; ``None``: it lives. The first call after the end
+        writes it to the history.
+        """
         self.runtime.check()
         end = self._alive().exit
         if end is not None and not self._told:
@@ -149,7 +165,8 @@ class StageNode:
         return self.node is not None
 
     def comes_back(self) -> bool:
-        """Say whether this incarnation has ended by itself with an error, and a supervisor starts the program again.
+        """Say whether this incarnation has ended by itself with an error, and a supervisor starts
+        the program again.
 
         What a SIGKILL has ended was killed by the fault, which starts it again.
         """
@@ -174,7 +191,9 @@ class StageNode:
             self.by_supervisor = False
 
     def stopped_itself(self) -> bool:
-        """Say whether this incarnation has died, stands still, is held or has failed at a failpoint."""
+        """Say whether this incarnation has died, stands still, is held or has failed at a
+        failpoint.
+        """
         if self.node is None:
             return False
         return self.ended() is not None or self.node.stands_still() or self._is_held()
@@ -185,7 +204,9 @@ class StageNode:
         return any(hit["pid"] == self._alive().pid for hit in hits)
 
     def kill(self) -> None:
-        """Send SIGKILL, and wait until the process is reaped. If the program kills itself, only wait."""
+        """Send SIGKILL, and wait until the process is reaped. If the program kills itself, only
+        wait.
+        """
         if self.ended() is None:
             self._alive().kill()
             self.ended()
@@ -231,7 +252,14 @@ class StageNode:
         return self.node
 
     def _say(self, phase: str, **fields: Any) -> None:
-        self.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self.stage.incarnation, phase=phase, **fields)
+        self.history.write(
+            kinds.NODE,
+            node=self.name,
+            role=self.role,
+            incarnation=self.stage.incarnation,
+            phase=phase,
+            **fields,
+        )
 
 
 @dataclass
@@ -252,7 +280,9 @@ class ServerNode:
     def end(self) -> None:
         """Shut the server down in an orderly way."""
         if self.end_it is None:
-            raise NotImplementedError(f"{self.name} cannot be shut down here: it can only be killed")
+            raise NotImplementedError(
+                f"{self.name} cannot be shut down here: it can only be killed"
+            )
         end = self.end_it()
         self._say("exited", pid=end.pid, status=end.status, signal=end.signal, asked=True)
 
@@ -272,10 +302,14 @@ class ServerNode:
         self._say("resumed", pid=self.process().pid)
 
     def restart(self) -> None:
-        """Start the server again on the same ports and data, wait until it answers, let the wire connect again."""
+        """Start the server again on the same ports and data, wait until it answers, let the wire
+        connect again.
+        """
         self.restart_it()
         self._say("started", pid=self.process().pid)
         self._say("ready", pid=self.process().pid)
 
     def _say(self, phase: str, **fields: Any) -> None:
-        self.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=0, phase=phase, **fields)
+        self.history.write(
+            kinds.NODE, node=self.name, role=self.role, incarnation=0, phase=phase, **fields
+        )

@@ -76,9 +76,10 @@ class Drain(Protocol):
 class Parts:
     """The parts of one cell.
 
-    ``ground`` is opened in order and closed in reverse. ``authorities`` write what they know to the history, in order: positions
-    first, then results, logs last. So if something still moves, a record after a saved position is still found in the log. The
-    functions in ``freed`` are called when the fault is over, whether it fired or not.
+    ``ground`` is opened in order and closed in reverse. ``authorities`` write what they know to the
+    history, in order: positions first, then results, logs last. So if something still moves, a
+    record after a saved position is still found in the log. The functions in ``freed`` are called
+    when the fault is over, whether it fired or not.
     """
 
     ground: Sequence[Part]
@@ -89,7 +90,9 @@ class Parts:
     authorities: Sequence[Callable[[], None]]
     when: When = When.BEFORE_LOAD
     armed_before_load: bool = True
-    """Whether the fault is armed before the first record is there; else right before the reading stages start."""
+    """Whether the fault is armed before the first record is there; else right before the reading
+    stages start.
+    """
     freed: Sequence[Callable[[], None]] = ()
 
 

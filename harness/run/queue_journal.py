@@ -1,4 +1,6 @@
-"""Transactions in a broker's journal: entries of the kinds commit, rollback and prepare, and the ``tx`` of other entries."""
+"""Transactions in a broker's journal: entries of the kinds commit, rollback and prepare, and the
+``tx`` of other entries.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class StrangeJournalError(OSError):
 
 @dataclass
 class Transactions:
-    """The ids of the transactions in a journal: those committed, those ended (also by rollback), those prepared."""
+    """The ids of the transactions in a journal: those committed, those ended (also by rollback),
+    those prepared.
+    """
 
     committed: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
@@ -39,11 +43,15 @@ class Transactions:
         return found
 
     def done(self, entry: Entry) -> bool:
-        """Say whether an entry is in effect: it has no transaction, or its transaction is committed."""
+        """Say whether an entry is in effect: it has no transaction, or its transaction is
+        committed.
+        """
         return entry["tx"] is None or entry["tx"] in self.committed
 
     def waits(self, entry: Entry) -> Waiting | None:
-        """Return what an entry waits for if its transaction is not committed; ``None``: nothing, the transaction has ended."""
+        """Return what an entry waits for if its transaction is not committed; ``None``: nothing,
+        the transaction has ended.
+        """
         if entry["tx"] in self.ended:
             return None
         return Waiting.PREPARED if entry["tx"] in self.prepared else Waiting.OPEN

@@ -1,7 +1,9 @@
-"""A broker of queues in a node of its own, behind its wire. lostack's main class starts it, and also listens on a control port.
+"""A broker of queues in a node of its own, behind its wire. lostack's main class starts it, and
+also listens on a control port.
 
-The control port takes one line of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``; all commands are in
-``Queues.java``). It answers with lines of JSON, and an empty line at the end.
+The control port takes one line of words (``hello``, ``count QUEUE``, ``journal QUEUE
+DEAD-LETTERS``; all commands are in ``Queues.java``). It answers with lines of JSON, and an empty
+line at the end.
 """
 
 from __future__ import annotations
@@ -38,14 +40,20 @@ HOST: Final = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A broker product: how to install it, the protocols that it speaks, and how to read its journal."""
+    """A broker product: how to install it, the protocols that it speaks, and how to read its
+    journal.
+    """
 
     title: str
     recipe: Recipe
     messages: Callable[[Iterable[dict[str, Any]], str, str], tuple[Message, ...]]
-    """Returns the copies that a queue has had, from the journal's entries about it and its dead letters. May raise OSError."""
+    """Returns the copies that a queue has had, from the journal's entries about it and its dead
+    letters. May raise OSError.
+    """
     connectors: Mapping[str, str]
-    """The broker's listening address for each protocol, with ``{host}`` and ``{port}`` to be filled in."""
+    """The broker's listening address for each protocol, with ``{host}`` and ``{port}`` to be filled
+    in.
+    """
     called: Callable[[str], str] = str
     """Turns the name by which a client knows a copy into the journal's name of the copy."""
     abilities: Callable[[QueueServer, str], Mapping[type, object]] = lambda _broker, _queue: {}
@@ -58,11 +66,17 @@ class QueueServer(ServedBroker):
     Implements :class:`harness.run.queues.QueueBroker`.
     """
 
-    def __init__(self, product: Product, install: Install, directory: Path, runtimes: Runtimes = PROCESSES) -> None:
+    def __init__(
+        self, product: Product, install: Install, directory: Path, runtimes: Runtimes = PROCESSES
+    ) -> None:
         self._product = product
         self._program = runtimes.fit(install.program)
         self.protocol = STOMP
-        spoken = [each for each in product.connectors if each not in product.recipe.beside or each in install.beside]
+        spoken = [
+            each
+            for each in product.connectors
+            if each not in product.recipe.beside or each in install.beside
+        ]
         ways = [(role, protocol) for protocol in spoken for role in ROLES]
         super().__init__(directory, 1 + len(spoken) + len(ways), runtimes)
         self._control, *others = self.ports
@@ -87,15 +101,29 @@ class QueueServer(ServedBroker):
     def routes(self) -> Sequence[Route]:
         """Return the routes through the broker's wire: one for each role and protocol."""
         return [
-            Route(f"{role}-{protocol}", BROKER, role, port, self._direct[protocol], self.runtime.bind,
-                  self.runtime.address(BROKER), protocol=protocol) for (role, protocol), port in self._ports.items()
-        ]  # fmt: skip
+            Route(
+                f"{role}-{protocol}",
+                BROKER,
+                role,
+                port,
+                self._direct[protocol],
+                self.runtime.bind,
+                self.runtime.address(BROKER),
+                protocol=protocol,
+            )
+            for (role, protocol), port in self._ports.items()
+        ]
 
     def spec(self) -> NodeSpec:
         """Return how to start the broker's process, on its existing data."""
         host, data = self.runtime.bind, str(self.data.absolute())
-        connectors = (self._product.connectors[name].format(host=host, port=port) for name, port in self._direct.items())
-        return self.on_jars(self._program, self._control, "broker", data, f"{host}:{self._control}", *connectors)
+        connectors = (
+            self._product.connectors[name].format(host=host, port=port)
+            for name, port in self._direct.items()
+        )
+        return self.on_jars(
+            self._program, self._control, "broker", data, f"{host}:{self._control}", *connectors
+        )
 
     def answers(self) -> bool:
         """Say whether the broker's control port answers.
@@ -132,7 +160,9 @@ class QueueServer(ServedBroker):
         return self._product.abilities(self, queue.removeprefix(PREFIX))
 
     def messages(self, queue: str) -> tuple[Message, ...]:
-        """Return every copy that a queue has had, read from the journal's files, not through the broker's message store."""
+        """Return every copy that a queue has had, read from the journal's files, not through the
+        broker's message store.
+        """
         name = queue.removeprefix(PREFIX)
         aside = DEAD_LETTERS + name.removeprefix(DEAD_LETTERS)
         return self._product.messages(self.ask("journal", name, aside), name, aside)
@@ -160,7 +190,10 @@ class QueueServer(ServedBroker):
         Raises:
             OSError: the broker does not answer, or cannot do that.
         """
-        with socket.create_connection((HOST, self._control), timeout=ANSWER_S) as client, client.makefile("rw") as talk:
+        with (
+            socket.create_connection((HOST, self._control), timeout=ANSWER_S) as client,
+            client.makefile("rw") as talk,
+        ):
             talk.write(" ".join(words) + "\n")
             talk.flush()
             said = []

@@ -1,4 +1,6 @@
-"""A broker of queues as a system under test: its installation, and its deployments with lostack's own stages."""
+"""A broker of queues as a system under test: its installation, and its deployments with lostack's
+own stages.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +56,13 @@ class Refusing:
 
 
 class QueueSystem:
-    """A broker product as a system, in the runtime of that name. Implements :class:`harness.interfaces.Launcher`."""
+    """A broker product as a system, in the runtime of that name. Implements
+    :class:`harness.interfaces.Launcher`.
+    """
 
-    def __init__(self, product: Product, version: str | None = None, runtime: str = "process") -> None:
+    def __init__(
+        self, product: Product, version: str | None = None, runtime: str = "process"
+    ) -> None:
         """``version``: one of the versions whose checksums lostack knows; null: the default."""
         self._product, self._version, self._runtime = product, version, runtime
         self.name = product.recipe.name if version is None else f"{product.recipe.name}=={version}"
@@ -65,14 +71,18 @@ class QueueSystem:
         self._clients: dict[str, ClientSetup] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java, the jars and the compiler, compile the broker's main class, build images; skip what is there already."""
+        """Fetch Java, the jars and the compiler, compile the broker's main class, build images;
+        skip what is there already.
+        """
         self._runtimes = prepare_runtimes(self._runtime, say)
         self._install = self._product.recipe.ensure(say, self._version)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch the clients that these cells use."""
         clients = sorted({cell.client for cell in cells})
-        self._clients = {client: self._runtimes.fit(prepare_client(client, say)) for client in clients}
+        self._clients = {
+            client: self._runtimes.fit(prepare_client(client, say)) for client in clients
+        }
 
     def deploy(self, need: Deployment, directory: Path) -> QueueDeployed:
         """Start a broker with its wire, and wait until it answers.
@@ -93,14 +103,18 @@ class QueueSystem:
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the broker, its clients, Java and Python."""
-        found = {client.partition("==")[0]: setup.version for client, setup in self._clients.items()}
+        found = {
+            client.partition("==")[0]: setup.version for client, setup in self._clients.items()
+        }
         if self._install is not None:
             found |= {self.name: self._install.version, "java": self._install.java_version}
         return found | {"python": sys.version.split()[0]} | self._runtimes.versions()
 
 
 class QueueDeployed:
-    """A running broker with lostack's own stages. Safe to use from several threads, one per cell."""
+    """A running broker with lostack's own stages. Safe to use from several threads,
+    one per cell.
+    """
 
     def __init__(self, broker: QueueServer, clients: Mapping[str, ClientSetup]) -> None:
         self.broker = broker
@@ -112,10 +126,19 @@ class QueueDeployed:
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
         protocol = CLIENTS[client_name(cell.client)]
-        return CellRun(cell, history, parts_of(
-            cell, directory, history, broker=self.broker.speaking(protocol), setup=self._clients.get(cell.client),
-            words=ACTS[protocol], abilities=lambda queue: self.broker.abilities(queue.name),
-        ))  # fmt: skip
+        return CellRun(
+            cell,
+            history,
+            parts_of(
+                cell,
+                directory,
+                history,
+                broker=self.broker.speaking(protocol),
+                setup=self._clients.get(cell.client),
+                words=ACTS[protocol],
+                abilities=lambda queue: self.broker.abilities(queue.name),
+            ),
+        )
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the guardian or the wire has died by itself."""

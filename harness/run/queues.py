@@ -1,7 +1,9 @@
-"""A cell with a queue between its stages, on any broker with a readable journal and its own count of waiting messages.
+"""A cell with a queue between its stages, on any broker with a readable journal and its own count
+of waiting messages.
 
-Such a broker forgets acknowledged messages, so there is no log to read at the end. Its system reads the broker's journal at rest:
-that tells what the broker stored. The broker itself counts the messages that wait. The judge compares the two.
+Such a broker forgets acknowledged messages, so there is no log to read at the end. Its system reads
+the broker's journal at rest: that tells what the broker stored. The broker itself counts the
+messages that wait. The judge compares the two.
 """
 
 from __future__ import annotations
@@ -42,9 +44,10 @@ if TYPE_CHECKING:
     from harness.wire.rules import StepName
 
 MODULES = {
-    Role.PRODUCER: "harness.stages.producer", Role.CONSUMER: "harness.stages.queue_consumer",
+    Role.PRODUCER: "harness.stages.producer",
+    Role.CONSUMER: "harness.stages.queue_consumer",
     Role.PROCESSOR: "harness.stages.queue_processor",
-}  # fmt: skip
+}
 UNANSWERED = (OSError,)
 """The exceptions that mean that a broker does not answer."""
 BROKER = "broker-1"
@@ -53,14 +56,18 @@ BROKER = "broker-1"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One copy that a queue has had. ``place``: its position in the broker's journal; ``name``: the broker's name for it."""
+    """One copy that a queue has had. ``place``: its position in the broker's journal; ``name``: the
+    broker's name for it.
+    """
 
     place: str
     name: str
     value: bytes
     attempt: str | None = None
     waiting: Waiting | None = None
-    """READY, OPEN or PREPARED; null: it waits for nothing. The journal does not say whether a consumer has the copy."""
+    """READY, OPEN or PREPARED; null: it waits for nothing. The journal does not say whether a
+    consumer has the copy.
+    """
     visible: bool = True
     removed: Removal | None = None
     """Why the broker removed the copy; null: it has not."""
@@ -71,7 +78,9 @@ class Message:
     parts: int = 1
     """In how many parts the broker keeps the copy."""
     counts: int = 1
-    """As how many messages the broker counts the copy while it waits: a message in parts counts as its waiting parts."""
+    """As how many messages the broker counts the copy while it waits: a message in parts counts as
+    its waiting parts.
+    """
     whole: bool = True
     """False for a waiting part of a message that will never be complete."""
 
@@ -112,7 +121,9 @@ class QueueBroker(Protocol):
         """The wire's control."""
 
     def own_routes(self) -> Sequence[Route]:
-        """Return the routes by which the broker connects to itself. They belong to a cell that uses the broker alone."""
+        """Return the routes by which the broker connects to itself. They belong to a cell that uses
+        the broker alone.
+        """
 
     def address(self, role: Role) -> str:
         """Return the address at which programs of a role connect: the wire's."""
@@ -139,12 +150,16 @@ class QueueBroker(Protocol):
         """Send SIGKILL to the broker; the wire refuses connections until it is back."""
 
     def restart(self) -> None:
-        """Start the broker again on the same data, wait until it answers, let the wire connect again."""
+        """Start the broker again on the same data, wait until it answers, let the wire connect
+        again.
+        """
 
 
 @dataclass
 class Queue:
-    """The queue of a cell and its dead letters; also the part of its ground that opens the cell on the wire."""
+    """The queue of a cell and its dead letters; also the part of its ground that opens the cell on
+    the wire.
+    """
 
     scene: CellScene
     broker: QueueBroker
@@ -161,7 +176,10 @@ class Queue:
         cell = self.scene.cell
         own = self.broker.own_routes() if cell.scenario.deployment.alone else ()
         self.broker.wire.open_cell(
-            cell.id, cell.key, self.scene.history_folder / "wire.jsonl", routes=[route.name for route in own]
+            cell.id,
+            cell.key,
+            self.scene.history_folder / "wire.jsonl",
+            routes=[route.name for route in own],
         )
         self._opened = True
 
@@ -171,19 +189,27 @@ class Queue:
             self.broker.wire.close_cell(self.scene.cell.id)
 
     def trouble(self) -> str | None:
-        """Say which messages wait in the queue, by the broker's own count or its journal, or return ``None``."""
+        """Say which messages wait in the queue, by the broker's own count or its journal, or return
+        ``None``.
+        """
         return what_waits(self.broker, self.name)
 
     def place_of(self, name: str) -> str:
-        """Return the place of the copy that a client knows by this name; the name itself, if the journal does not know it."""
+        """Return the place of the copy that a client knows by this name; the name itself, if the
+        journal does not know it.
+        """
         name = self.broker.called(name)
         if name not in self._places:
             known = self.broker.messages(self.name)
-            self._places = {each.name: each.place for each in known if each.removed is not Removal.DUPLICATE}
+            self._places = {
+                each.name: each.place for each in known if each.removed is not Removal.DUPLICATE
+            }
         return self._places.get(name, name)
 
     def observe(self) -> None:
-        """Write every copy that the queue and its dead letters have had, and how many the broker counts."""
+        """Write every copy that the queue and its dead letters have had, and how many the broker
+        counts.
+        """
         aside = self.broker.dead_letters(self.name)
         for hop, queue in ((Hop.TOPIC, self.name), (Hop.ASIDE, aside)):
             count = self.broker.count(queue)
@@ -196,12 +222,18 @@ class Queue:
             tell_count(self.scene.history, hop, queue, count)
 
     def _with_consumers(self) -> Counter[str]:
-        """Count the messages of each record that a consumer was given and has not refused, on connections that are open."""
+        """Count the messages of each record that a consumer was given and has not refused, on
+        connections that are open.
+        """
         gone = closed_connections(self.scene)
         refused = Counter(
-            e["record"] for e in self.scene.so_far.of(kinds.ACKNOWLEDGED)
-            if e["how"] == "nack" and e["outcome"] is None and e["reached"] and int(e["request"].partition(":")[0]) not in gone
-        )  # fmt: skip
+            e["record"]
+            for e in self.scene.so_far.of(kinds.ACKNOWLEDGED)
+            if e["how"] == "nack"
+            and e["outcome"] is None
+            and e["reached"]
+            and int(e["request"].partition(":")[0]) not in gone
+        )
         return Counter(e["record"] for e in on_open_connections(self.scene)) - refused
 
     def _tell(self, hop: Hop, queue: str, message: Message, has: Counter[str]) -> None:
@@ -212,33 +244,70 @@ class Queue:
             has[record] -= 1
             waiting = Waiting.IN_FLIGHT
         tell_message(
-            self.scene.history, hop, queue, message, record=record, key=None, waiting=waiting,
+            self.scene.history,
+            hop,
+            queue,
+            message,
+            record=record,
+            key=None,
+            waiting=waiting,
             intact=bool(payload and ours_ and payload.intact),
-        )  # fmt: skip
+        )
 
 
 def what_waits(broker: QueueBroker, queue: str) -> str | None:
-    """Say which messages wait in a queue, by the broker's own count or its journal, or return ``None``.
+    """Say which messages wait in a queue, by the broker's own count or its journal, or return
+    ``None``.
 
     Raises:
         OSError: the broker does not answer.
     """
     count = broker.count(queue)
     if count != Count():
-        return f"{count.ready} messages are ready, {count.in_flight} in flight, {count.scheduled} scheduled"
+        return (
+            f"{count.ready} messages are ready, {count.in_flight} in flight, {count.scheduled} "
+            "scheduled"
+        )
     waits = [message for message in broker.messages(queue) if message.waiting is not None]
-    return f"in the journal {len(waits)} messages wait, the first at {waits[0].place} ({waits[0].waiting})" if waits else None
+    return (
+        (
+            f"in the journal {len(waits)} messages wait, the first at {waits[0].place} "
+            f"({waits[0].waiting})"
+        )
+        if waits
+        else None
+    )
 
 
 def tell_message(
-    history: HistoryWriter, hop: Hop, queue: str, message: Message, *, record: str | None, waiting: Waiting | None, **more: Any
-) -> None:  # fmt: skip
-    """Write the history lines of one message of a queue: its record, what it waits for, and what became of it."""
-    more |= {name: number for name, number in (("parts", message.parts), ("counts", message.counts)) if number != 1}
+    history: HistoryWriter,
+    hop: Hop,
+    queue: str,
+    message: Message,
+    *,
+    record: str | None,
+    waiting: Waiting | None,
+    **more: Any,
+) -> None:
+    """Write the history lines of one message of a queue: its record, what it waits for, and what
+    became of it.
+    """
+    more |= {
+        name: number
+        for name, number in (("parts", message.parts), ("counts", message.counts))
+        if number != 1
+    }
     history.write(
-        kinds.STORED, hop=hop, queue=queue, place=message.place, waiting=waiting, record=record, visible=message.visible,
-        attempt=message.attempt, **more,
-    )  # fmt: skip
+        kinds.STORED,
+        hop=hop,
+        queue=queue,
+        place=message.place,
+        waiting=waiting,
+        record=record,
+        visible=message.visible,
+        attempt=message.attempt,
+        **more,
+    )
     if message.removed is not None:
         history.write(kinds.REMOVED, place=message.place, record=record, why=message.removed)
     if message.moved is not None:
@@ -246,31 +315,52 @@ def tell_message(
 
 
 def tell_loose(history: HistoryWriter, hop: Hop, queue: str, messages: Iterable[Message]) -> None:
-    """Write the history lines of waiting parts of incomplete messages, which the broker counts as messages."""
+    """Write the history lines of waiting parts of incomplete messages, which the broker counts as
+    messages.
+    """
     for message in messages:
         if not message.whole:
             tell_message(
-                history, hop, queue, message, record=None, key=None, waiting=message.waiting, intact=False, foreign=True
-            )  # fmt: skip
+                history,
+                hop,
+                queue,
+                message,
+                record=None,
+                key=None,
+                waiting=message.waiting,
+                intact=False,
+                foreign=True,
+            )
 
 
 def tell_count(history: HistoryWriter, hop: Hop, queue: str, count: Count) -> None:
     """Write how many messages a broker counts in a queue."""
-    history.write(kinds.COUNTED, hop=hop, queue=queue, ready=count.ready, in_flight=count.in_flight, scheduled=count.scheduled)
+    history.write(
+        kinds.COUNTED,
+        hop=hop,
+        queue=queue,
+        ready=count.ready,
+        in_flight=count.in_flight,
+        scheduled=count.scheduled,
+    )
 
 
 @dataclass
 class Readers:
-    """The reading processes, and the messages on their way to them: the broker does not know about those."""
+    """The reading processes, and the messages on their way to them: the broker does not know about
+    those.
+    """
 
     scene: CellScene
     reading: Reading
 
     def trouble(self) -> str | None:
-        """Say which message has arrived at a living reader that has not reported it, or return ``None``.
+        """Say which message has arrived at a living reader that has not reported it, or return
+        ``None``.
 
-        A library may return a message that its program has not seen, and get it again. If the program has reported the record
-        once, and acknowledged it since it last arrived, then nothing is on its way.
+        A library may return a message that its program has not seen, and get it again. If the
+        program has reported the record once, and acknowledged it since it last arrived, then
+        nothing is on its way.
 
         Raises:
             StageEndedError: a reader that should live has ended.
@@ -281,18 +371,30 @@ class Readers:
         came = [e for e in on_open_connections(self.scene) if e["reached"]]
         last = {e["record"]: e["t"] for e in came}
         taken = [e for e in self.scene.so_far.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken"]
-        done = {e["record"] for e in taken if told[e["record"]] and e["t"] > last.get(e["record"], e["t"])}
+        done = {
+            e["record"]
+            for e in taken
+            if told[e["record"]] and e["t"] > last.get(e["record"], e["t"])
+        }
         late = Counter(e["record"] for e in came if e["record"] not in done) - told
-        return f"{next(iter(late))} has arrived at its reader, which has not reported it" if late else None
+        return (
+            f"{next(iter(late))} has arrived at its reader, which has not reported it"
+            if late
+            else None
+        )
 
 
 def node_of(hit: Event) -> str:
-    """Return the name of the node whose frame was hit. On the broker's routes to itself that is the broker."""
+    """Return the name of the node whose frame was hit. On the broker's routes to itself that is the
+    broker.
+    """
     return BROKER if hit["role"] == Role.BROKER else by_client(hit)
 
 
 def on_open_connections(scene: CellScene) -> Iterable[Event]:
-    """Yield the ``fetched`` events of messages that the broker has sent on connections which are still open."""
+    """Yield the ``fetched`` events of messages that the broker has sent on connections which are
+    still open.
+    """
     gone = closed_connections(scene)
     return (e for e in scene.so_far.of(kinds.FETCHED) if e["conn"] not in gone)
 
@@ -303,30 +405,61 @@ def closed_connections(scene: CellScene) -> set[int]:
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, broker: QueueBroker, setup: ClientSetup | None = None,
-    to_queue: Callable[[CellScene], Results] | None = None, words: Mapping[Act, StepName] | None = None,
+    cell: Cell,
+    directory: Path,
+    history: HistoryWriter,
+    *,
+    broker: QueueBroker,
+    setup: ClientSetup | None = None,
+    to_queue: Callable[[CellScene], Results] | None = None,
+    words: Mapping[Act, StepName] | None = None,
     abilities: Callable[[Queue], Mapping[type, object]] = lambda _: {},
-) -> Parts:  # fmt: skip
+) -> Parts:
     """Return the parts of one cell.
 
-    ``to_queue``: makes the results' queue, if a processor sends its results to a queue; null: a consumer records them in a
-    database. ``words``: the step of the client's protocol that each act means, if scenarios name acts. ``abilities``: what faults
-    can ask of the cell's queue.
+    ``to_queue``: makes the results' queue, if a processor sends its results to a queue; null: a
+    consumer records them in a database. ``words``: the step of the client's protocol that each act
+    means, if scenarios name acts. ``abilities``: what faults can ask of the cell's queue.
     """
     scene, settings = CellScene(cell, directory, history), ours(cell.settings)
     queue = Queue(scene, broker)
-    results: Results = Database(scene, placed=queue.place_of) if to_queue is None else to_queue(scene)
+    results: Results = (
+        Database(scene, placed=queue.place_of) if to_queue is None else to_queue(scene)
+    )
     reader = Role.CONSUMER if to_queue is None else Role.PROCESSOR
 
     def make(role: Role, name: str) -> StageNode:
         stage = Stage(
-            cell=cell.id, key=cell.key, name=name, incarnation=0, bootstrap=broker.address(role), topic_in=queue.name,
-            topic_out=results.name, topic_cursor="", group="", outbox=str(scene.outbox), sink=results.there,
-            history=str(scene.history_folder), settings=settings, pipeline=cell.pipeline, jitter_ms=scene.load.jitter_ms,
-            seed=cell.seed, client=client_name(cell.client),
-        )  # fmt: skip
-        return StageNode(role, MODULES[role], stage, broker.runtime, history, scene.so_far, scene.logs, scene.failpoints,
-                         client=setup, supervised=cell.supervised)  # fmt: skip
+            cell=cell.id,
+            key=cell.key,
+            name=name,
+            incarnation=0,
+            bootstrap=broker.address(role),
+            topic_in=queue.name,
+            topic_out=results.name,
+            topic_cursor="",
+            group="",
+            outbox=str(scene.outbox),
+            sink=results.there,
+            history=str(scene.history_folder),
+            settings=settings,
+            pipeline=cell.pipeline,
+            jitter_ms=scene.load.jitter_ms,
+            seed=cell.seed,
+            client=client_name(cell.client),
+        )
+        return StageNode(
+            role,
+            MODULES[role],
+            stage,
+            broker.runtime,
+            history,
+            scene.so_far,
+            scene.logs,
+            scene.failpoints,
+            client=setup,
+            supervised=cell.supervised,
+        )
 
     producing = Producing(history, make(Role.PRODUCER, "producer"))
     reading = Reading(make, reader, settings.consumer.count)
@@ -338,21 +471,49 @@ def parts_of(
         meant=node_of,
         words=words or {},
     )
-    watching = Watching(scene.progress, lambda: queue.trouble() is None, producing.has_ended, UNANSWERED,
-                        supervise=lambda: supervise((producing.node, *reading.nodes)))  # fmt: skip
+    watching = Watching(
+        scene.progress,
+        lambda: queue.trouble() is None,
+        producing.has_ended,
+        UNANSWERED,
+        supervise=lambda: supervise((producing.node, *reading.nodes)),
+    )
 
     def drain() -> Drain:
         checks = [
-            Check("source", producing.trouble), Check(str(reader), Readers(scene, reading).trouble),
-            Check("queue", queue.trouble, costly=True), Check("results", results.trouble, costly=True),
-        ]  # fmt: skip
-        return QuietSink(Checks(checks, UNANSWERED), results.size, stillness(cell, scene.progress, producing.has_ended))
+            Check("source", producing.trouble),
+            Check(str(reader), Readers(scene, reading).trouble),
+            Check("queue", queue.trouble, costly=True),
+            Check("results", results.trouble, costly=True),
+        ]
+        return QuietSink(
+            Checks(checks, UNANSWERED),
+            results.size,
+            stillness(cell, scene.progress, producing.has_ended),
+        )
 
     return Parts(
-        ground=(Opened(scene.make_folders), queue, Opened(scene.make_outbox), results, reading, producing),
+        ground=(
+            Opened(scene.make_folders),
+            queue,
+            Opened(scene.make_outbox),
+            results,
+            reading,
+            producing,
+        ),
         feed=producing,
         stages=reading,
-        controls=WireControls(cell, scene.load, broker.wire, directory, history, scene.so_far, nodes, watching, abilities(queue)),
+        controls=WireControls(
+            cell,
+            scene.load,
+            broker.wire,
+            directory,
+            history,
+            scene.so_far,
+            nodes,
+            watching,
+            abilities(queue),
+        ),
         drain=drain,
         authorities=(scene.observe_offered, scene.observe_cursor, results.observe, queue.observe),
     )

@@ -1,4 +1,6 @@
-"""Where lostack runs a broker and its clients: in processes on this machine, or in containers of lostack's own images."""
+"""Where lostack runs a broker and its clients: in processes on this machine, or in containers of
+lostack's own images.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ T = TypeVar("T", bound=Containable)
 
 @dataclass(frozen=True, slots=True)
 class Runtimes:
-    """Makes a runtime for each deployment. ``images``: the images of its containers; null: its nodes are processes."""
+    """Makes a runtime for each deployment. ``images``: the images of its containers; null: its
+    nodes are processes.
+    """
 
     images: Mapping[str, Image] | None = None
 

@@ -61,7 +61,9 @@ class CellScene:
     def observe_offered(self) -> None:
         """Write all offered records to the history."""
         for record in self.load.records:
-            self.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
+            self.history.write(
+                kinds.OFFERED, record=record.id, key=record.key, position=record.position
+            )
 
     def observe_cursor(self) -> None:
         """Write the position of the outbox's cursor to the history."""

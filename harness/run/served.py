@@ -1,4 +1,6 @@
-"""A broker in a node of its own, behind its wire: how it is started, killed, started again on the same data, and ended."""
+"""A broker in a node of its own, behind its wire: how it is started, killed, started again on the
+same data, and ended.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,17 @@ class _Running:
 
 
 class ServedBroker(ABC):
-    """A broker, its wire and their runtime. Safe to use from several threads, one per cell. Questions to it may raise OSError."""
+    """A broker, its wire and their runtime. Safe to use from several threads, one per cell.
+    Questions to it may raise OSError.
+    """
 
     start_s: ClassVar[float] = 60.0
     """How many seconds the broker may take until it answers."""
 
     def __init__(self, directory: Path, ports: int, runtimes: Runtimes = PROCESSES) -> None:
-        """``ports``: how many ports the broker needs, without the wire's control port. :attr:`ports` then has their numbers."""
+        """``ports``: how many ports the broker needs, without the wire's control port.
+        :attr:`ports` then has their numbers.
+        """
         self.runtime = runtimes.make(directory)
         self._directory = directory
         self._lease = PortLease(1 + ports)
@@ -55,7 +61,9 @@ class ServedBroker(ABC):
         """Return the clients' routes through the broker's wire."""
 
     def own_routes(self) -> Sequence[Route]:
-        """Return the routes by which the broker connects to itself. They stay open while the broker is down."""
+        """Return the routes by which the broker connects to itself. They stay open while the broker
+        is down.
+        """
         return ()
 
     @abstractmethod
@@ -70,16 +78,25 @@ class ServedBroker(ABC):
             OSError: the broker cannot be reached.
         """
 
-    def on_jars(self, program: JavaProgram, asked_at: int, *words: str, flags: tuple[str, ...] = ()) -> NodeSpec:
-        """Return the node of a broker that is a Java program. The node can read and write its deployment's folder.
+    def on_jars(
+        self, program: JavaProgram, asked_at: int, *words: str, flags: tuple[str, ...] = ()
+    ) -> NodeSpec:
+        """Return the node of a broker that is a Java program. The node can read and write its
+        deployment's folder.
 
-        ``asked_at``: the broker's control port; ``words``: the program's arguments; ``flags``: further options of its JVM.
+        ``asked_at``: the broker's control port; ``words``: the program's arguments; ``flags``:
+        further options of its JVM.
         """
         folders = (self._directory.absolute(), *program.folders)
         return NodeSpec(
-            name=BROKER, role=Role.BROKER, argv=program.command(*words, flags=flags), log=self._directory / f"{BROKER}.log",
-            container=ContainerSpec(JAVA_IMAGE, ports=(asked_at,), folders=folders, host_pids=False, keep=True),
-        )  # fmt: skip
+            name=BROKER,
+            role=Role.BROKER,
+            argv=program.command(*words, flags=flags),
+            log=self._directory / f"{BROKER}.log",
+            container=ContainerSpec(
+                JAVA_IMAGE, ports=(asked_at,), folders=folders, host_pids=False, keep=True
+            ),
+        )
 
     @property
     def wire(self) -> WireControl:
@@ -109,7 +126,9 @@ class ServedBroker(ABC):
         Raises:
             EnvironmentFailure: the broker does not come up.
         """
-        self._up.wire = start_wire(self.runtime, self._directory, self._wire_control, (*self.routes(), *self.own_routes()))
+        self._up.wire = start_wire(
+            self.runtime, self._directory, self._wire_control, (*self.routes(), *self.own_routes())
+        )
         self._up.node = self.runtime.start(self.spec())
         self._await_answer()
 
@@ -146,9 +165,16 @@ class ServedBroker(ABC):
 
     def _await_answer(self) -> None:
         try:
-            wait_until(self._answers_or_died, within_s=self.start_s, because=f"{BROKER} to answer", poll_s=0.1)
+            wait_until(
+                self._answers_or_died,
+                within_s=self.start_s,
+                because=f"{BROKER} to answer",
+                poll_s=0.1,
+            )
         except WaitTimeoutError as error:
-            raise EnvironmentFailure(f"{error} (it said: {self._up.said}); its logs: {self._directory}") from error
+            raise EnvironmentFailure(
+                f"{error} (it said: {self._up.said}); its logs: {self._directory}"
+            ) from error
 
     def _answers_or_died(self) -> bool:
         self.runtime.check()

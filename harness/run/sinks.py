@@ -36,7 +36,8 @@ class SinkPart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One result. ``origin``: partition, epoch and offset of the copy from which it was made; ``NO_ORIGIN``: it names none.
+    """One result. ``origin``: partition, epoch and offset of the copy from which it was made;
+    ``NO_ORIGIN``: it names none.
 
     ``place``: the place of that copy, if it is in a queue; then there is no origin.
     """
@@ -53,7 +54,9 @@ NO_ORIGIN = (-1, -1, -1)
 
 
 def origin_of(text: str | None) -> tuple[int, int, int]:
-    """Return partition, epoch and offset from the text ``partition.epoch.offset``; ``NO_ORIGIN`` if there is no text."""
+    """Return partition, epoch and offset from the text ``partition.epoch.offset``; ``NO_ORIGIN`` if
+    there is no text.
+    """
     if not text:
         return NO_ORIGIN
     partition, epoch, offset = (int(word) for word in text.split("."))
@@ -65,20 +68,28 @@ def recorded(scene: CellScene, row: Row) -> None:
     payload = decode(row.value)
     ours = payload is not None and payload.cell_key == scene.cell.key
     scene.history.write(
-        kinds.RECORDED, record=payload.record if payload and ours else None, key=row.key, order=row.order,
-        intact=bool(payload and ours and payload.intact), attempt=row.attempt,
+        kinds.RECORDED,
+        record=payload.record if payload and ours else None,
+        key=row.key,
+        order=row.order,
+        intact=bool(payload and ours and payload.intact),
+        attempt=row.attempt,
         **(log_fields(*row.origin) if row.place is None else {"place": row.place}),
-    )  # fmt: skip
+    )
 
 
 class Database:
-    """Results in a database: a file of the cell, or a database on a server, which programs reach through the wire.
+    """Results in a database: a file of the cell, or a database on a server, which programs reach
+    through the wire.
 
     ``placed`` turns the broker's name of a copy in a queue into the copy's place.
     """
 
     def __init__(
-        self, scene: CellScene, server: DatabaseServer | None = None, placed: Callable[[str], str] = lambda name: name
+        self,
+        scene: CellScene,
+        server: DatabaseServer | None = None,
+        placed: Callable[[str], str] = lambda name: name,
     ) -> None:
         self._scene = scene
         self.server = server
@@ -93,7 +104,11 @@ class Database:
     @property
     def here(self) -> str:
         """The database's address for the harness, past the wire."""
-        return str(self._scene.directory / "sink.sqlite") if self.server is None else self.server.direct(self._scene.cell.key)
+        return (
+            str(self._scene.directory / "sink.sqlite")
+            if self.server is None
+            else self.server.direct(self._scene.cell.key)
+        )
 
     @property
     def there(self) -> str:
@@ -133,11 +148,16 @@ class Database:
         return f"{left} transactions are open in the database" if left else None
 
     def observe(self) -> None:
-        """Write every result and absorbed copy to the history; of a server also the open transactions, before and after."""
+        """Write every result and absorbed copy to the history; of a server also the open
+        transactions, before and after.
+        """
         self.observe_settled()
         for order, value, key, copy in self.sink.results():
             place = None if copy.name is None else self._placed(copy.name)
-            recorded(self._scene, Row(value, key, order, (copy.partition, copy.epoch, copy.offset), place=place))
+            recorded(
+                self._scene,
+                Row(value, key, order, (copy.partition, copy.epoch, copy.offset), place=place),
+            )
         for record, copy in self.sink.absorbed():
             in_log = log_fields(copy.partition, copy.epoch, copy.offset)
             where = in_log if copy.name is None else {"place": self._placed(copy.name)}

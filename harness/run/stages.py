@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Producing:
-    """The producer, and the producers that it has replaced. Implements :class:`harness.run.parts.Feed`; a part of the ground."""
+    """The producer, and the producers that it has replaced. Implements
+    :class:`harness.run.parts.Feed`; a part of the ground.
+    """
 
     def __init__(self, history: HistoryWriter, first: StageNode) -> None:
         self._history = history
@@ -38,7 +40,13 @@ class Producing:
         """Replace the producer by another one, and write that to the history."""
         first, self.node = self.node, node
         self._replaced = (*self._replaced, first)
-        self._history.write(kinds.NODE, node=first.name, role=first.role, incarnation=first.stage.incarnation, phase="replaced")
+        self._history.write(
+            kinds.NODE,
+            node=first.name,
+            role=first.role,
+            incarnation=first.stage.incarnation,
+            phase="replaced",
+        )
 
     def supervise(self) -> str | None:
         """Start the producer again if it comes back; return a message about that, or ``None``."""
@@ -52,7 +60,8 @@ class Producing:
         """Say why the source is not exhausted yet, or return ``None``.
 
         Raises:
-            StageEndedError: the producer has ended with an error, so the source will never be exhausted.
+            StageEndedError: the producer has ended with an error, so the source will never be
+                exhausted.
         """
         if told := self.supervise():
             return told
@@ -60,7 +69,9 @@ class Producing:
         if end is None:
             return "the producer has not sent everything yet"
         if end.status != 0:
-            raise _given_up(self.node, f"the producer ended with {end} before the source was exhausted")
+            raise _given_up(
+                self.node, f"the producer ended with {end} before the source was exhausted"
+            )
         return None
 
     def close(self) -> None:
@@ -99,7 +110,8 @@ class Reading:
         return node
 
     def trouble(self) -> str | None:
-        """Return ``None``: readers never keep a drain from completing, unless one has ended. A supervised one is started again.
+        """Return ``None``: readers never keep a drain from completing, unless one has ended. A
+        supervised one is started again.
 
         Raises:
             StageEndedError: a reader has ended although it should go on.
@@ -117,18 +129,24 @@ class Reading:
 
 
 def supervise(nodes: Sequence[StageNode]) -> str | None:
-    """Start supervised nodes again that have ended with an error; return a message about one of them, or ``None``."""
+    """Start supervised nodes again that have ended with an error; return a message about one of
+    them, or ``None``.
+    """
     return next((told for node in nodes if (told := node.supervise()) is not None), None)
 
 
 def _given_up(node: StageNode, because: str) -> StageEndedError:
     """Return the error that a node has ended for good."""
     given_up = node.supervised and node.stage.incarnation >= LIVES
-    return StageEndedError(f"{because}, started {LIVES} times" if given_up else because, given_up=given_up)
+    return StageEndedError(
+        f"{because}, started {LIVES} times" if given_up else because, given_up=given_up
+    )
 
 
 def kill_all(nodes: Sequence[StageNode]) -> None:
-    """Send SIGKILL to all nodes that were started. If one fails, try the others, then raise its error."""
+    """Send SIGKILL to all nodes that were started. If one fails, try the others, then raise its
+    error.
+    """
     if not nodes:
         return
     try:

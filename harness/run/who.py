@@ -31,8 +31,8 @@ def by_client(hit: Event) -> str:
 class CellNodes:
     """The nodes of a cell. Implements :class:`harness.run.controls.Nodes`.
 
-    ``stages`` returns the present stages; ``others`` returns the nodes of all other roles. ``meant`` returns the name of the node
-    whose frame was hit.
+    ``stages`` returns the present stages; ``others`` returns the nodes of all other roles.
+    ``meant`` returns the name of the node whose frame was hit.
     """
 
     scene: CellScene
@@ -49,12 +49,17 @@ class CellNodes:
         if role in self.others:
             return self.others[role]()
         if role in SERVERS:
-            raise RuntimeError(f"{self.scene.cell.id} kills the {role}, so it must not share it: use Deployment.OWN")
+            raise RuntimeError(
+                f"{self.scene.cell.id} kills the {role}, so it must not share it: use "
+                "Deployment.OWN"
+            )
         return self.stage(role, node)
 
     def stage(self, role: Role, node: str | None = None) -> StageNode:
         """Return the stage of a role."""
-        fitting = [stage for stage in self.stages() if stage.role is role and node in (None, stage.name)]
+        fitting = [
+            stage for stage in self.stages() if stage.role is role and node in (None, stage.name)
+        ]
         if not fitting:
             raise RuntimeError(f"{self.scene.cell.id} has no {role} named {node}")
         return fitting[0]
@@ -77,10 +82,20 @@ class CellNodes:
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
         """Return the stage that has stopped at its failpoint; ``None``: none has yet."""
         if not isinstance(trigger, InProgram):
-            raise TypeError(f"the writes of lostack's own {trigger.role} are not traced: use one of its failpoints")
+            raise TypeError(
+                f"the writes of lostack's own {trigger.role} are not traced: use one of its "
+                "failpoints"
+            )
         if all(e["name"] != trigger.name for e in self.scene.so_far.of(kinds.FAILPOINT)):
             return None
-        victim = next((stage for stage in self.stages() if stage.role is trigger.role and stage.stopped_itself()), None)
+        victim = next(
+            (
+                stage
+                for stage in self.stages()
+                if stage.role is trigger.role and stage.stopped_itself()
+            ),
+            None,
+        )
         return None if victim is None else Fired(self.scene.load.target.id, victim.name, None)
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:

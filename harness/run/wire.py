@@ -37,7 +37,9 @@ class RunningWire:
         self.control.close()
 
 
-def start_wire(runtime: Runtime, directory: Path, control_port: int, routes: Iterable[Route]) -> RunningWire:
+def start_wire(
+    runtime: Runtime, directory: Path, control_port: int, routes: Iterable[Route]
+) -> RunningWire:
     """Start the wire of a deployment, with its routes. Its log goes into ``directory``.
 
     Raises:
@@ -45,12 +47,25 @@ def start_wire(runtime: Runtime, directory: Path, control_port: int, routes: Ite
     """
     log = directory / "wire.log"
     spec = NodeSpec(
-        name="wire", role="wire", log=log, stdin_pipe=True, cwd=Path.cwd(),
-        argv=(runtime.python, "-m", "harness.wire", "--history", str(directory),
-              "--control-host", runtime.bind, "--control-port", str(control_port)),
+        name="wire",
+        role="wire",
+        log=log,
+        stdin_pipe=True,
+        cwd=Path.cwd(),
+        argv=(
+            runtime.python,
+            "-m",
+            "harness.wire",
+            "--history",
+            str(directory),
+            "--control-host",
+            runtime.bind,
+            "--control-port",
+            str(control_port),
+        ),
         # the whole run's folder, <run>/deployments/<this>: the cells' histories lie beside
         container=ContainerSpec(ports=(control_port,), folders=(directory.absolute().parents[1],)),
-    )  # fmt: skip
+    )
     node = runtime.start(spec)
 
     def port() -> int | None:
@@ -61,7 +76,9 @@ def start_wire(runtime: Runtime, directory: Path, control_port: int, routes: Ite
                 return int(json.loads(line)["control"])
         return None
 
-    wire = RunningWire(node, WireControl.connect(wait_until(port, within_s=START_S, because="the wire to start")))
+    wire = RunningWire(
+        node, WireControl.connect(wait_until(port, within_s=START_S, because="the wire to start"))
+    )
     for route in routes:
         wire.control.add_route(route)
     return wire

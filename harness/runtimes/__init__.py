@@ -1,1 +1,3 @@
-"""Runtimes: where nodes live. :mod:`harness.runtimes.interface` defines a runtime; each package here implements one."""
+"""Runtimes: where nodes live. :mod:`harness.runtimes.interface` defines a runtime; each package
+here implements one.
+"""

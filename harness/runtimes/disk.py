@@ -1,6 +1,8 @@
-"""Fill a small disk to its last byte, or make room again. A helper container runs this, beside the container with the disk.
+"""Fill a small disk to its last byte, or make room again. A helper container runs this, beside the
+container with the disk.
 
-Run as ``python -m harness.runtimes.disk fill|empty FOLDER``; prints ``{"size": bytes, "free": bytes}``. Standard library only.
+Run as ``python -m harness.runtimes.disk fill|empty FOLDER``; prints ``{"size": bytes, "free":
+bytes}``. Standard library only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The interface of a runtime: it starts nodes, and kills, pauses and resumes them. The kernel confirms that each act happened."""
+"""The interface of a runtime: it starts nodes, and kills, pauses and resumes them. The kernel
+confirms that each act happened.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
 PROGRAMS_IMAGE: Final = "lostack"
 """The image of lostack's own programs: this package and its dependencies."""
 JAVA_IMAGE: Final = "java"
-"""The image of programs on jars: the programs' image with a Java. It sees the jars at the same paths as this machine."""
+"""The image of programs on jars: the programs' image with a Java. It sees the jars at the same
+paths as this machine.
+"""
 
 
 class StartError(EnvironmentFailure):
@@ -24,12 +28,16 @@ class StartError(EnvironmentFailure):
 
 
 class NodeStateError(Exception):
-    """A request does not fit the node's state: pausing an ended node, or restarting a running one."""
+    """A request does not fit the node's state: pausing an ended node, or restarting a
+    running one.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class SmallDisk:
-    """A container's own small disk. It survives the container's death, and is removed at the end of the run."""
+    """A container's own small disk. It survives the container's death, and is removed at the end of
+    the run.
+    """
 
     folder: Path
     """The folder at which the container sees it."""
@@ -52,7 +60,9 @@ class ContainerSpec:
     image: str = PROGRAMS_IMAGE
     """The image's name among those that the runtime was given."""
     ports: tuple[int, ...] = ()
-    """Ports that are published on the host's loopback under the same numbers. They stay the same over restarts."""
+    """Ports that are published on the host's loopback under the same numbers. They stay the same
+    over restarts.
+    """
     folders: tuple[Path, ...] = ()
     """Folders of the host that the container sees at the same paths."""
     elsewhere: tuple[tuple[Path, str], ...] = ()
@@ -62,7 +72,9 @@ class ContainerSpec:
     disk: SmallDisk | None = None
     """A small disk for its data."""
     host_pids: bool = True
-    """Whether it sees the host's process ids. A failpoint then reports the id of the process that the engine sees die."""
+    """Whether it sees the host's process ids. A failpoint then reports the id of the process that
+    the engine sees die.
+    """
     keep: bool = False
     """Whether a restart starts the same container again (as for a broker), instead of a new one."""
     memory: str | None = None
@@ -77,13 +89,14 @@ class ContainerSpec:
 class NodeSpec:
     """A node to start: a plain command with settings in its environment.
 
-    ``env`` is added to the environment of the harness or, in a container, of the image. ``log`` defaults to
-    ``<runtime's directory>/<name>.log``.
-    With ``stdin_pipe`` the node reads what ``write_stdin`` writes; without it, its standard input is empty.
-    ``foreign``: the program is the user's own. It may detach the processes that it starts, so the runtime searches for them.
-    ``preload``: the modules that a program ``(python, "-m", module, ...)`` imports, and its own; see :meth:`Runtime.expect`.
-    ``temporary``: the name of a folder that the program, its JVM and its Spark use for temporary files, instead of the one that
-    all nodes of the runtime share. It is kept over restarts until :meth:`Runtime.clear`. A container always has its own.
+    ``env`` is added to the environment of the harness or, in a container, of the image. ``log``
+    defaults to ``<runtime's directory>/<name>.log``. With ``stdin_pipe`` the node reads what
+    ``write_stdin`` writes; without it, its standard input is empty. ``foreign``: the program is the
+    user's own. It may detach the processes that it starts, so the runtime searches for them.
+    ``preload``: the modules that a program ``(python, "-m", module, ...)`` imports, and its own;
+    see :meth:`Runtime.expect`. ``temporary``: the name of a folder that the program, its JVM and
+    its Spark use for temporary files, instead of the one that all nodes of the runtime share. It is
+    kept over restarts until :meth:`Runtime.clear`. A container always has its own.
     """
 
     name: str
@@ -101,7 +114,9 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process that belongs to a node, with the reason why it does: see ``runtimes/process/members.py``."""
+    """A process that belongs to a node, with the reason why it does: see
+    ``runtimes/process/members.py``.
+    """
 
     pid: int
     how: str
@@ -115,8 +130,8 @@ class Member:
 class Exit:
     """How a node ended: ``status`` if it exited by itself, else ``signal``. ``at_ns`` is monotonic.
 
-    ``members``: its other processes, which were killed then. ``left``: processes that live on, because they could not be killed,
-    or because it is unknown whether they belong to the node.
+    ``members``: its other processes, which were killed then. ``left``: processes that live on,
+    because they could not be killed, or because it is unknown whether they belong to the node.
     """
 
     pid: int
@@ -169,16 +184,21 @@ class Node(Protocol):
         """Return the node's living processes that the runtime can see."""
 
     def kill(self) -> Exit:
-        """Send SIGKILL, and wait until it and everything it started is gone. Return how it ended, also if that was before."""
+        """Send SIGKILL, and wait until it and everything it started is gone. Return how it ended,
+        also if that was before.
+        """
 
     def terminate(self, within_s: float) -> Exit:
-        """Send SIGTERM (a paused node is resumed for it), and SIGKILL if the node still lives ``within_s`` seconds later."""
+        """Send SIGTERM (a paused node is resumed for it), and SIGKILL if the node still lives
+        ``within_s`` seconds later.
+        """
 
     def tell_to_end(self) -> bool:
         """Send SIGTERM without waiting. Return false if the node has ended."""
 
     def pause(self) -> None:
-        """Stop the node with everything it started; return when the kernel shows every thread stopped.
+        """Stop the node with everything it started; return when the kernel shows every thread
+        stopped.
 
         Raises:
             NodeStateError: the node has ended.
@@ -192,7 +212,9 @@ class Node(Protocol):
         """
 
     def stands_still(self) -> bool:
-        """Return whether it is stopped by a signal, its own for instance. An ended node is not stopped."""
+        """Return whether it is stopped by a signal, its own for instance. An ended node is not
+        stopped.
+        """
 
     def wait(self, within_s: float) -> Exit | None:
         """Wait for its end, at most ``within_s`` seconds; return ``None`` if it lives on."""
@@ -231,13 +253,19 @@ class Contained(Protocol):
         """Whether the kernel killed it for lack of memory, by the engine's report."""
 
     def starve(self) -> int:
-        """Make it exceed a memory limit, and wait for its end. Return the limit in bytes; the next life has none."""
+        """Make it exceed a memory limit, and wait for its end. Return the limit in bytes; the next
+        life has none.
+        """
 
     def discard(self) -> None:
-        """Remove the dead container; a restart makes another. Its files in folders of the host stay."""
+        """Remove the dead container; a restart makes another. Its files in folders of the host
+        stay.
+        """
 
     def fill_disk(self) -> Room:
-        """Fill the node's small disk, and wait until the node ends by itself. Return the full disk's size and free space."""
+        """Fill the node's small disk, and wait until the node ends by itself. Return the full
+        disk's size and free space.
+        """
 
     def empty_disk(self) -> Room:
         """Make room on its small disk again; return the disk's size and free space."""
@@ -268,13 +296,16 @@ class Runtime(Protocol):
         """Return the host name or address at which nodes reach a node."""
 
     def expect(self, preload: tuple[str, ...]) -> None:
-        """Announce that Python programs which import these modules start soon. A runtime may import the modules once for all."""
+        """Announce that Python programs which import these modules start soon. A runtime may import
+        the modules once for all.
+        """
 
     def start(self, spec: NodeSpec) -> Node:
         """Start a node; return when its program runs.
 
         Raises:
-            StartError: the node cannot be started. The message is one line, with its name and the reason. The name is free again.
+            StartError: the node cannot be started. The message is one line, with its name and the
+                reason. The name is free again.
             NodeStateError: the name is taken, or the runtime is closed.
         """
 
@@ -282,11 +313,18 @@ class Runtime(Protocol):
         """Raise EnvironmentFailure if the runtime can no longer watch its nodes."""
 
     def clear(self, temporary: str) -> None:
-        """Remove a folder for temporary files (:attr:`NodeSpec.temporary`) after its programs have ended. Safe to call twice."""
+        """Remove a folder for temporary files (:attr:`NodeSpec.temporary`) after its programs have
+        ended. Safe to call twice.
+        """
 
     def close(self) -> None:
         """End every node with everything it started. Bounded in time, and safe to call twice."""
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None: ...

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 
 class NodeLife:
-    """One life of a node: its state, and the wait for its end. ``check`` raises if the runtime can no longer be used."""
+    """One life of a node: its state, and the wait for its end. ``check`` raises if the runtime can
+    no longer be used.
+    """
 
     gone_within_s: ClassVar[float]
     """How many seconds it may take to be gone after it was killed."""
 
-    def __init__(self, spec: NodeSpec, check: Callable[[], None], *, log_path: Path, incarnation: int) -> None:
+    def __init__(
+        self, spec: NodeSpec, check: Callable[[], None], *, log_path: Path, incarnation: int
+    ) -> None:
         self.spec = spec
         self.name = spec.name
         self.role = spec.role
@@ -56,7 +60,9 @@ class NodeLife:
         return self._exit
 
     def log_tail(self, lines: int = 20) -> str:
-        """Return the last ``lines`` lines that this incarnation wrote, from the last 64 KiB of the log."""
+        """Return the last ``lines`` lines that this incarnation wrote, from the last 64 KiB of the
+        log.
+        """
         return tail(self.log_path, self._log_start, lines)
 
     def end(self, exit_: Exit | None) -> None:
@@ -66,10 +72,14 @@ class NodeLife:
 
     def _must_have_ended(self, before: str) -> None:
         if self.alive:
-            raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before {before}")
+            raise NodeStateError(
+                f"node {self.name} is alive (pid {self.pid}); end it before {before}"
+            )
 
     def _gone(self) -> Exit:
         exit_ = self.wait(self.gone_within_s)
         if exit_ is None:
-            raise WaitTimeoutError(f"node {self.name} (pid {self.pid}) to be gone", self.gone_within_s)
+            raise WaitTimeoutError(
+                f"node {self.name} (pid {self.pid}) to be gone", self.gone_within_s
+            )
         return exit_

@@ -24,7 +24,9 @@ HOST: Final = "127.0.0.1"
 
 
 def ephemeral_range(path: Path = EPHEMERAL) -> range:
-    """Return the ports that the kernel gives to outgoing connections. Each of them may be taken at any moment."""
+    """Return the ports that the kernel gives to outgoing connections. Each of them may be taken at
+    any moment.
+    """
     try:
         low, high = path.read_text().split()
     except OSError:
@@ -33,13 +35,16 @@ def ephemeral_range(path: Path = EPHEMERAL) -> range:
 
 
 def candidates(ephemeral: range) -> list[int]:
-    """Return the ports that can be leased: those outside the ephemeral range, or all ports if that range covers everything."""
+    """Return the ports that can be leased: those outside the ephemeral range, or all ports if that
+    range covers everything.
+    """
     outside = [port for port in range(FIRST, LAST + 1) if port not in ephemeral]
     return outside or list(range(FIRST, LAST + 1))
 
 
 def lease_directory() -> Path:
-    """Return the directory of leases, which all runs of this user share, below the system's temporary folder.
+    """Return the directory of leases, which all runs of this user share, below the system's
+    temporary folder.
 
     Raises:
         EnvironmentFailure: the folder cannot be made, or belongs to another user.
@@ -58,7 +63,9 @@ def lease_directory() -> Path:
 def is_free(port: int) -> bool:
     """Return whether a server could bind the loopback port now."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is no hindrance
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as servers do: TIME_WAIT is no hindrance
         try:
             probe.bind((HOST, port))
         except OSError:
@@ -69,8 +76,8 @@ def is_free(port: int) -> bool:
 class PortLease:
     """``count`` ports that no other run gets until ``close`` or the death of this process.
 
-    A lease is a ``flock`` on a file named after the port. The empty files stay. Ports that another program has bound are skipped.
-    Raises EnvironmentFailure if there are not enough.
+    A lease is a ``flock`` on a file named after the port. The empty files stay. Ports that another
+    program has bound are skipped. Raises EnvironmentFailure if there are not enough.
     """
 
     def __init__(self, count: int = 1, *, directory: Path | None = None) -> None:
@@ -83,7 +90,8 @@ class PortLease:
         except StopIteration:
             self.close()
             raise EnvironmentFailure(
-                f"{count} free loopback ports are needed, but there are fewer: end programs that use ports"
+                f"{count} free loopback ports are needed, but there are fewer: end programs that "
+                "use ports"
             ) from None
         except OSError as error:
             self.close()
@@ -97,7 +105,9 @@ class PortLease:
 
     def _try(self, port: int, directory: Path) -> None:
         """Lease one port if it is free."""
-        fd = os.open(directory / str(port), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = os.open(
+            directory / str(port), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -116,7 +126,12 @@ class PortLease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.close()
 
 

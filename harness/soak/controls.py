@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 FIRE_S: Final = 60.0
 CARRIES_RECORDS: Final = {(Api.PRODUCE, Direction.REQUEST), (Api.FETCH, Direction.RESPONSE)}
-"""Frames that may carry records. Those that carry none are recognised by their size, and not counted."""
+"""Frames that may carry records. Those that carry none are recognised by their size, and not
+counted.
+"""
 LEAST_RECORDS: Final = 10
 
 
@@ -57,7 +59,8 @@ class StreamControls:
     _armed: list[str] = field(default_factory=list)
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
-        """Arm a trigger: from now on it counts frames, or passes of a failpoint, of the fault's partition.
+        """Arm a trigger: from now on it counts frames, or passes of a failpoint, of the fault's
+        partition.
 
         Raises:
             TypeError: the trigger is on the wire, and the act stops a program.
@@ -65,26 +68,51 @@ class StreamControls:
         if isinstance(trigger, InProgram):
             place, stop = self.stages[trigger.role].stage.place, Stop(act)  # type: ignore[arg-type]  # a program stops
             history = self.directory / HISTORY / f"failpoint{SUFFIX}"
-            failpoint.arm(self.failpoints, trigger.name, record=place, action=stop, history=history, cell=self.cell,
-                          hit=self.drawn.hit)  # fmt: skip
+            failpoint.arm(
+                self.failpoints,
+                trigger.name,
+                record=place,
+                action=stop,
+                history=history,
+                cell=self.cell,
+                hit=self.drawn.hit,
+            )
             self._armed.append(trigger.name)
             return
         if isinstance(act, Stop):
             raise TypeError(f"{act} stops a program, but the trigger {trigger} is on the wire")
-        least = LEAST_RECORDS * self.record_bytes if (trigger.api, trigger.direction) in CARRIES_RECORDS else None
+        least = (
+            LEAST_RECORDS * self.record_bytes
+            if (trigger.api, trigger.direction) in CARRIES_RECORDS
+            else None
+        )
         client = f"{{key}}.{self.stages[trigger.role].name}"
-        self.wire.arm(self.cell, replace(act, role=str(trigger.role), client=client, occurrence=self.drawn.hit, least=least,
-                                         granted=False))  # fmt: skip
+        self.wire.arm(
+            self.cell,
+            replace(
+                act,
+                role=str(trigger.role),
+                client=client,
+                occurrence=self.drawn.hit,
+                least=least,
+                granted=False,
+            ),
+        )
         self._rules.append(act.id)
 
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
-        """Wait until the trigger fires: at most FIRE_S seconds, and only while some source has records left.
+        """Wait until the trigger fires: at most FIRE_S seconds, and only while some source has
+        records left.
 
         Raises:
             NotFiredError: the trigger did not fire.
         """
         try:
-            fired = wait_until(lambda: self._fired(trigger) or not self.goes_on(), within_s=FIRE_S, because="the fault to fire")
+            fired = wait_until(
+                lambda: self._fired(trigger) or not self.goes_on(),
+                within_s=FIRE_S,
+                because="the fault to fire",
+            )
         except WaitTimeoutError:
             fired = None
         fired = fired if isinstance(fired, Fired) else self._fired(trigger)
@@ -96,9 +124,15 @@ class StreamControls:
         if isinstance(trigger, OnWire):
             self.wire.check()
             hits = [e for e in self.so_far.of(kinds.RULE) if e["phase"] == "hit"]
-            return Fired(None, str(hits[0]["client"]).split(".")[1], hits[0]["held"]) if hits else None
+            return (
+                Fired(None, str(hits[0]["client"]).split(".")[1], hits[0]["held"]) if hits else None
+            )
         stage = self.stages[trigger.role]
-        if isinstance(trigger, InProgram) and self.so_far.of(kinds.FAILPOINT) and stage.stopped_itself():
+        if (
+            isinstance(trigger, InProgram)
+            and self.so_far.of(kinds.FAILPOINT)
+            and stage.stopped_itself()
+        ):
             return Fired(None, stage.name, None)
         return None
 

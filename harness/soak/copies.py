@@ -1,4 +1,6 @@
-"""Counts of how often each position of a partition is recorded, in pages. Pages recorded exactly once take no memory."""
+"""Counts of how often each position of a partition is recorded, in pages. Pages recorded exactly
+once take no memory.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,14 @@ class Copies:
         if len(self._live) > LIVE:
             self._cool()
 
-    def anomalies(self, low: int, high: int) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
-        """Return the positions of ``[low, high)`` that have no copy, and those that have more than one.
+    def anomalies(
+        self, low: int, high: int
+    ) -> tuple[list[tuple[int, int]], list[tuple[int, int, int]]]:
+        """Return the positions of ``[low, high)`` that have no copy, and those that have more than
+        one.
 
-        Both as runs: first position and number of positions; runs of the second list also have the number of extra copies.
+        Both as runs: first position and number of positions; runs of the second list also have the
+        number of extra copies.
         """
         lost: list[tuple[int, int]] = []
         more: list[tuple[int, int, int]] = []
@@ -64,7 +70,9 @@ class Copies:
         return lost, more
 
     def _parts(self, low: int, high: int) -> Iterator[tuple[int, Page]]:
-        """Yield the counts from ``low`` to before ``high``, page by page, without the pages in which every count is one."""
+        """Yield the counts from ``low`` to before ``high``, page by page, without the pages in
+        which every count is one.
+        """
         while low < high:
             number, at = low >> PAGE_BITS, low & (PAGE - 1)
             many = min(PAGE - at, high - low)
@@ -75,7 +83,9 @@ class Copies:
     def _look(self, number: int) -> Page:
         if number in self._live:
             return self._live[number]
-        return decode(self._cold[number]) if number in self._cold else np.zeros(PAGE, dtype=np.uint32)
+        return (
+            decode(self._cold[number]) if number in self._cold else np.zeros(PAGE, dtype=np.uint32)
+        )
 
     def _page(self, number: int) -> Page:
         if number not in self._live:
@@ -98,13 +108,18 @@ class Copies:
 
 def _runs(copies: Page) -> Iterator[tuple[int, int, int]]:
     """Yield the runs of equal counts: start, length, count."""
-    starts = np.flatnonzero(np.concatenate([[True], copies[1:] != copies[:-1]])) if len(copies) else np.zeros(0, dtype=np.int64)
+    starts = (
+        np.flatnonzero(np.concatenate([[True], copies[1:] != copies[:-1]]))
+        if len(copies)
+        else np.zeros(0, dtype=np.int64)
+    )
     counts = np.diff(np.append(starts, len(copies)))
     yield from zip(starts.tolist(), counts.tolist(), copies[starts].tolist(), strict=True)
 
 
 def beyond(now: Iterable[Counted], then: Iterable[Counted]) -> list[Counted]:
-    """Return the copies in ``now`` that are not in ``then``, as runs: first position, number of positions, copies of each.
+    """Return the copies in ``now`` that are not in ``then``, as runs: first position, number of
+    positions, copies of each.
 
     >>> beyond([(0, 10, 2), (20, 1, 1)], [(0, 5, 2), (5, 5, 1)])
     [(5, 5, 1), (20, 1, 1)]

@@ -1,4 +1,6 @@
-"""The faults that a stream can have, and the drawing of the next one from the seed and its number alone."""
+"""The faults that a stream can have, and the drawing of the next one from the seed and its number
+alone.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from harness.model.semantics import Semantic
 
 STEPS: Final = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN})
-"""Frames at which a fault can strike on the wire: each partition has frames of its own of these kinds."""
+"""Frames at which a fault can strike on the wire: each partition has frames of its own of these
+kinds.
+"""
 PLACES: Final = frozenset({"before-send", "before-processing", "before-recording", "before-commit"})
 """Failpoints at which a fault can strike inside the bulk programs."""
 MOST_HITS: Final = 20
@@ -30,7 +34,9 @@ VICTIMS: Final = frozenset({Role.PRODUCER, Role.CONSUMER, Role.BROKER})
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A fault, and where it strikes: at the ``hit``-th frame (or pass of a failpoint) of a partition after it was armed."""
+    """A fault, and where it strikes: at the ``hit``-th frame (or pass of a failpoint) of a
+    partition after it was armed.
+    """
 
     number: int
     scenario: Scenario
@@ -38,15 +44,21 @@ class Drawn:
     hit: int
 
 
-def drawn(scenarios: tuple[Scenario, ...], seed: int, number: int, partitions: int, most: int = MOST_HITS) -> Drawn:
-    """Draw the fault of a number: its scenario, partition and hit (at most ``most``, and at most MOST_HITS)."""
+def drawn(
+    scenarios: tuple[Scenario, ...], seed: int, number: int, partitions: int, most: int = MOST_HITS
+) -> Drawn:
+    """Draw the fault of a number: its scenario, partition and hit (at most ``most``, and at most
+    MOST_HITS).
+    """
     dice = random.Random(f"{seed}/{number}")
     scenario, partition = dice.choice(scenarios), dice.randrange(partitions)
     return Drawn(number, scenario, partition, 1 + int(dice.random() * max(1, min(most, MOST_HITS))))
 
 
 def streamable(scenarios: Iterable[Scenario], semantic: Semantic) -> tuple[Scenario, ...]:
-    """Return the scenarios of the plain pipeline whose fault can strike a stream under a semantic. Controls are left out."""
+    """Return the scenarios of the plain pipeline whose fault can strike a stream under a semantic.
+    Controls are left out.
+    """
     return tuple(one for one in scenarios if _fits(one, semantic))
 
 
@@ -66,4 +78,8 @@ def _fits(one: Scenario, semantic: Semantic) -> bool:
 def _reachable(at: Trigger) -> bool:
     if isinstance(at, InProgram):
         return at.name in PLACES and at.role in {Role.PRODUCER, Role.CONSUMER}
-    return at == OnWire(at.role, at.api, at.direction) and at.api in STEPS and at.role in {Role.PRODUCER, Role.CONSUMER}
+    return (
+        at == OnWire(at.role, at.api, at.direction)
+        and at.api in STEPS
+        and at.role in {Role.PRODUCER, Role.CONSUMER}
+    )

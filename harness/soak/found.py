@@ -1,4 +1,6 @@
-"""The results of a stream: a line of ``soak.jsonl`` for each fault, the verdict on the whole, and the lines for a terminal."""
+"""The results of a stream: a line of ``soak.jsonl`` for each fault, the verdict on the whole, and
+the lines for a terminal.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,16 @@ if TYPE_CHECKING:
 NAMED: Final = 5
 """How many runs of positions a line for a terminal names."""
 Run = list[int]
-"""Partition, first position, number of positions; a run of duplicates also has the number of extra copies of each."""
+"""Partition, first position, number of positions; a run of duplicates also has the number of extra
+copies of each.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """The result of one fault. ``windows``: for each partition, the first position and the position after the last one."""
+    """The result of one fault. ``windows``: for each partition, the first position and the position
+    after the last one.
+    """
 
     number: int
     scenario: str
@@ -48,8 +54,8 @@ class Struck:
 class Streamed:
     """The results of a stream so far.
 
-    ``outside``: once the stream has ended, the records lost or duplicated outside every window, and the copies that were added to
-    a window after it was judged (``late``).
+    ``outside``: once the stream has ended, the records lost or duplicated outside every window, and
+    the copies that were added to a window after it was judged (``late``).
     """
 
     faults: list[Struck] = field(default_factory=list)
@@ -61,35 +67,57 @@ class Streamed:
 
     @property
     def kind(self) -> Kind:
-        """The verdict on the whole: the worst of those on all faults, and on the records outside their windows."""
+        """The verdict on the whole: the worst of those on all faults, and on the records outside
+        their windows.
+        """
         kinds = [Kind(one.verdict) for one in self.faults]
         if self.stuck:
             kinds.append(Kind.STUCK)
         if self.outside is not None:
             counts = self.outside["counts"]
-            found = {anomaly for anomaly in (Anomaly.LOST, Anomaly.DUPLICATED, Anomaly.PHANTOM) if counts[anomaly]}
-            kinds += [Kind.BROKEN] if found & PROMISES[self.semantic] else [Kind.VOID] if found else []
+            found = {
+                anomaly
+                for anomaly in (Anomaly.LOST, Anomaly.DUPLICATED, Anomaly.PHANTOM)
+                if counts[anomaly]
+            }
+            kinds += (
+                [Kind.BROKEN] if found & PROMISES[self.semantic] else [Kind.VOID] if found else []
+            )
         if not self.faults and not self.stuck:
             kinds.append(Kind.VOID)  # nothing has struck: nothing is proved
         return merge(kinds)
 
     def total(self, name: str) -> int:
         """Return a count over all windows and the records outside them."""
-        return sum(one.counts[name] for one in self.faults) + (self.outside["counts"][name] if self.outside else 0)
+        return sum(one.counts[name] for one in self.faults) + (
+            self.outside["counts"][name] if self.outside else 0
+        )
 
 
 def fault_line(one: Struck) -> str:
     """Return the line about one fault: verdict, window, lost and duplicated positions, seconds."""
-    where = ", ".join(f"{partition}:{low:,}-{high - 1:,}" for partition, (low, high) in enumerate(one.windows))
-    ids = "".join(f"; {word} {_named(runs)}" for word, runs in (("lost", one.lost), ("duplicated", one.duplicated)) if runs)
-    return f"fault {one.number}, {one.scenario}: {one.verdict}, {one.reason}; window {where}{ids}; {one.seconds:.1f} s"
+    where = ", ".join(
+        f"{partition}:{low:,}-{high - 1:,}" for partition, (low, high) in enumerate(one.windows)
+    )
+    ids = "".join(
+        f"; {word} {_named(runs)}"
+        for word, runs in (("lost", one.lost), ("duplicated", one.duplicated))
+        if runs
+    )
+    return (
+        f"fault {one.number}, {one.scenario}: {one.verdict}, {one.reason}; window {where}{ids}; "
+        f"{one.seconds:.1f} s"
+    )
 
 
 def progress_line(found: Streamed, recorded: int, records: int, seconds: float, new: int) -> str:
     """Return the line about progress: records, faults, rate, time left."""
     rate = new / seconds if seconds > 0 else 0.0
     minutes, rest = divmod(int((records - recorded) / rate) if rate else 0, 60)
-    done = f"{recorded:,} of {records:,} records ({100 * recorded // records} %), {counted(len(found.faults), 'fault')}"
+    done = (
+        f"{recorded:,} of {records:,} records ({100 * recorded // records} %), "
+        f"{counted(len(found.faults), 'fault')}"
+    )
     return f"{done}; {rate:,.0f} records/s, {minutes}:{rest:02} left"
 
 
@@ -107,7 +135,9 @@ def as_lines(found: Streamed, records: int, folder: Path) -> list[str]:
         if found.outside.get("late"):
             lines += [f"after the window was judged: duplicated {_named(found.outside['late'])}"]
         if found.outside["counts"]["phantom"]:
-            lines.append(f"outside every fault's window: {found.outside['counts']['phantom']:,} phantom")
+            lines.append(
+                f"outside every fault's window: {found.outside['counts']['phantom']:,} phantom"
+            )
     if found.stuck:
         lines.append(f"stuck: {found.stuck}")
     totals = {name: found.total(name) for name in ("lost", "duplicated", "phantom", "absorbed")}
@@ -121,7 +151,10 @@ def as_lines(found: Streamed, records: int, folder: Path) -> list[str]:
 
 def _named(runs: list[Run]) -> str:
     """Name runs of positions, ``partition:first-last``."""
-    named = [f"{run[0]}:{run[1]:,}" + (f"-{run[1] + run[2] - 1:,}" if run[2] > 1 else "") for run in runs[:NAMED]]
+    named = [
+        f"{run[0]}:{run[1]:,}" + (f"-{run[1] + run[2] - 1:,}" if run[2] > 1 else "")
+        for run in runs[:NAMED]
+    ]
     more = f" and {len(runs) - NAMED} more runs" if len(runs) > NAMED else ""
     return f"{', '.join(named)}{more} ({sum(run[2] for run in runs):,} records)"
 
@@ -142,7 +175,9 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
     except ValueError as error:
         raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
     if not all(isinstance(line, dict) for line in found):
-        raise SoakError(f"{file} is damaged: a line is no JSON object; start a new soak, without --resume")
+        raise SoakError(
+            f"{file} is damaged: a line is no JSON object; start a new soak, without --resume"
+        )
     return found
 
 

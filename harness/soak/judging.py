@@ -1,4 +1,6 @@
-"""The verdict on one fault of a stream, from its history and from the records lost and duplicated in its window."""
+"""The verdict on one fault of a stream, from its history and from the records lost and duplicated
+in its window.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class Window:
     semantic: Semantic
     history: History
     unheard: bool
-    """Whether the partition's producer got no answer to something that it had sent, and did not send it again."""
+    """Whether the partition's producer got no answer to something that it had sent, and did not
+    send it again.
+    """
     lost: int
     duplicated: int
     absorbed: int
@@ -56,29 +60,46 @@ def judge(seen: Window) -> tuple[Kind, str]:
     forbidden = _forbidden(seen)
     objection = next(_objections(seen), None)
     if forbidden is not None:
-        return Kind.BROKEN, forbidden if objection is None else f"though not by this fault ({objection}): {forbidden}"
+        return (
+            Kind.BROKEN,
+            forbidden
+            if objection is None
+            else f"though not by this fault ({objection}): {forbidden}",
+        )
     if objection is not None:
         return Kind.VOID, objection
     expected = seen.drawn.scenario.expectation(seen.semantic)
     assert isinstance(expected, Predicted)  # noqa: S101 - only such are drawn
-    for name, prediction, count in (("lost", expected.lost, seen.lost), ("duplicated", expected.duplicated, seen.duplicated)):
+    for name, prediction, count in (
+        ("lost", expected.lost, seen.lost),
+        ("duplicated", expected.duplicated, seen.duplicated),
+    ):
         if prediction.must_show() and not count:
-            return Kind.VOID, f"the fault fired without effect: {name} predicted {prediction.text()}, saw none"
+            return (
+                Kind.VOID,
+                f"the fault fired without effect: {name} predicted {prediction.text()}, saw none",
+            )
         if isinstance(prediction, Zero) and count > _beside(seen, count):
             return Kind.VOID, f"the prediction is contradicted: {name}: predicted 0, saw {count}"
     if expected.sign is not None and (missing := _missing_sign(seen, expected.sign)) is not None:
         return Kind.VOID, f"nothing shows that the protection worked: {missing}"
-    told = [f"{count} {name}" for name, count in (("lost", seen.lost), ("duplicated", seen.duplicated)) if count]
+    told = [
+        f"{count} {name}"
+        for name, count in (("lost", seen.lost), ("duplicated", seen.duplicated))
+        if count
+    ]
     told += [f"{seen.absorbed} absorbed"] if seen.absorbed else []
     told += [f"protected ({expected.sign})"] if expected.sign else []
     return Kind.KEPT, ", ".join(told) or "nothing lost or duplicated"
 
 
 def _beside(seen: Window, count: int) -> int:
-    """Return how many of so many may be struck beside what was aimed at, where it is permitted that they are.
+    """Return how many of so many may be struck beside what was aimed at, where it is permitted that
+    they are.
 
-    Where the broker dies, all that others had under way. Where the producer dies, the rest of its unit: that goes in several
-    requests, and one that dies at the answer to the first has not sent the last.
+    Where the broker dies, all that others had under way. Where the producer dies, the rest of its
+    unit: that goes in several requests, and one that dies at the answer to the first has not sent
+    the last.
     """
     victims = getattr(seen.drawn.scenario.fault, "victims", ())
     if Role.BROKER in victims:
@@ -87,8 +108,16 @@ def _beside(seen: Window, count: int) -> int:
 
 
 def _forbidden(seen: Window) -> str | None:
-    counts = {Anomaly.LOST: seen.lost, Anomaly.DUPLICATED: seen.duplicated, Anomaly.PHANTOM: seen.phantom}
-    found = [f"{count} {anomaly}" for anomaly, count in counts.items() if count and anomaly in PROMISES[seen.semantic]]
+    counts = {
+        Anomaly.LOST: seen.lost,
+        Anomaly.DUPLICATED: seen.duplicated,
+        Anomaly.PHANTOM: seen.phantom,
+    }
+    found = [
+        f"{count} {anomaly}"
+        for anomaly, count in counts.items()
+        if count and anomaly in PROMISES[seen.semantic]
+    ]
     return f"{' and '.join(found)}, which {seen.semantic} forbids" if found else None
 
 
@@ -106,7 +135,12 @@ def _objections(seen: Window) -> Iterator[str]:
     if isinstance(at, OnWire):
         if len(hits) > 1:
             yield f"the rule fired {len(hits)} times"
-        if (hit["role"], hit["client"].split(".")[1], hit["api"], hit["dir"]) != (at.role, node, at.api, at.direction):
+        if (hit["role"], hit["client"].split(".")[1], hit["api"], hit["dir"]) != (
+            at.role,
+            node,
+            at.api,
+            at.direction,
+        ):
             yield f"the rule hit another frame: {hit['api']} {hit['dir']} of {hit['client']}"
     killed = [e for e in history.of(kinds.NODE) if e["phase"] == "exited" and not e.get("asked")]
     yield from _deaths(fault, node, hit, killed)
@@ -123,10 +157,15 @@ def _hits(seen: Window) -> list[Event]:
 
 
 def _deaths(fault: object, node: str, hit: Event, killed: Sequence[Event]) -> Iterator[str]:
-    """Yield what is wrong with the deaths: each victim must die once, by SIGKILL, after the hit, and no other program may."""
+    """Yield what is wrong with the deaths: each victim must die once, by SIGKILL, after the hit,
+    and no other program may.
+    """
     victims: tuple[Role, ...] = fault.victims if isinstance(fault, Kill) else ()
     partition = node.rpartition("-")[2]
-    names = {str(role): (f"{role}-{partition}" if role is not Role.BROKER else "broker-1") for role in victims}
+    names = {
+        str(role): (f"{role}-{partition}" if role is not Role.BROKER else "broker-1")
+        for role in victims
+    }
     for role, name in names.items():
         of = [e for e in killed if e["node"] == name]
         if not of:
@@ -135,7 +174,11 @@ def _deaths(fault: object, node: str, hit: Event, killed: Sequence[Event]) -> It
             yield f"{name} did not die by SIGKILL: it ended with status {of[0]['status']}"
         elif of[0]["t"] < hit["t"]:
             yield f"{name} was dead before the fault fired"
-        elif hit["event"] == kinds.FAILPOINT and role == node.rpartition("-")[0] and hit["pid"] != of[0]["pid"]:
+        elif (
+            hit["event"] == kinds.FAILPOINT
+            and role == node.rpartition("-")[0]
+            and hit["pid"] != of[0]["pid"]
+        ):
             yield f"process {hit['pid']} hit the failpoint, but process {of[0]['pid']} died"
     others = [e for e in killed if e["node"] not in names.values() and e["status"] != 0]
     if others:
@@ -153,12 +196,16 @@ def _became(fault: object, history: History) -> Iterator[str]:
 def _missing_sign(seen: Window, sign: object) -> str | None:
     """Say which sign of protection is missing, or return ``None`` if it was seen.
 
-    If a frame with records was discarded and none of its records is missing, the client sent them again. If an answer was
-    discarded and no record is there twice, then a transaction was aborted, or the broker absorbed the second copy, or the
-    client did not send again: its producer got no answer, or died and resumed past the records.
+    If a frame with records was discarded and none of its records is missing, the client sent them
+    again. If an answer was discarded and no record is there twice, then a transaction was aborted,
+    or the broker absorbed the second copy, or the client did not send again: its producer got no
+    answer, or died and resumed past the records.
     """
     partition, history = seen.drawn.partition, seen.history
-    arrived_all_the_same = getattr(seen.drawn.scenario.fault.at, "direction", None) is Direction.REQUEST and not seen.lost  # type: ignore[attr-defined]
+    arrived_all_the_same = (
+        getattr(seen.drawn.scenario.fault.at, "direction", None) is Direction.REQUEST
+        and not seen.lost
+    )  # type: ignore[attr-defined]
     resumed = [e for e in history.of(kinds.RESUMED) if e["partition"] == partition]
     source = next((e for e in resumed if e["where"] == "source"), None)
     taken_again = source is not None and source["position"] < source["taken"]
@@ -168,25 +215,34 @@ def _missing_sign(seen: Window, sign: object) -> str | None:
         TAKEN_AGAIN: taken_again,
         ABORTED: taken_again,
         ABSORBED: seen.absorbed > 0,
-        NOT_RESENT: (seen.unheard or (source is not None and not taken_again)) and not seen.duplicated,
+        NOT_RESENT: (seen.unheard or (source is not None and not taken_again))
+        and not seen.duplicated,
         ENDED_AGAIN: again or arrived_all_the_same,
         REPEATED_REQUEST: again or arrived_all_the_same,
-        RESUMED_PAST: (source is not None or reader is not None) and not seen.duplicated and not seen.absorbed,
-        DELIVERED_AGAIN: (reader is not None and reader["position"] < reader["delivered"]) or _fetched_again(seen),
-    }  # fmt: skip
+        RESUMED_PAST: (source is not None or reader is not None)
+        and not seen.duplicated
+        and not seen.absorbed,
+        DELIVERED_AGAIN: (reader is not None and reader["position"] < reader["delivered"])
+        or _fetched_again(seen),
+    }
     return None if shown.get(sign) else f"no {sign}"  # type: ignore[call-overload]
 
 
 def _sent_again(seen: Window) -> bool:
     """Whether the client's next request of this kind was the same one over another connection.
 
-    A producer has one request in flight, and asks for the end of a transaction before it begins the next one.
+    A producer has one request in flight, and asks for the end of a transaction before it begins the
+    next one.
     """
     hits = _hits(seen)
     if not hits or "corr" not in hits[0]:
         return False
     hit = hits[0]
-    frames = [e for e in seen.history.of(kinds.FRAME) if e["dir"] == Direction.REQUEST and e["role"] == hit["role"]]
+    frames = [
+        e
+        for e in seen.history.of(kinds.FRAME)
+        if e["dir"] == Direction.REQUEST and e["role"] == hit["role"]
+    ]
     mine = [e for e in frames if e["client"].split(".")[1] == hit["client"].split(".")[1]]
     asked = [e["size"] for e in mine if (e["conn"], e["corr"]) == (hit["conn"], hit["corr"])]
     later = [e for e in mine if e["t"] > hit["t"] and e["api"] in {Api.PRODUCE, Api.END_TXN}]
@@ -198,8 +254,15 @@ def _sent_again(seen: Window) -> bool:
 def _fetched_again(seen: Window) -> bool:
     """Whether a dropped answer to a Fetch had records, and none of these is missing."""
     hits = _hits(seen)
-    return isinstance(seen.drawn.scenario.fault, Drop) and bool(hits) and not seen.lost and hits[0]["size"] > LEAST_FETCH
+    return (
+        isinstance(seen.drawn.scenario.fault, Drop)
+        and bool(hits)
+        and not seen.lost
+        and hits[0]["size"] > LEAST_FETCH
+    )
 
 
 LEAST_FETCH: Final = 500
-"""Size from which an answer to a Fetch certainly has records, in bytes: an empty answer has some hundred bytes."""
+"""Size from which an answer to a Fetch certainly has records, in bytes: an empty answer has some
+hundred bytes.
+"""

@@ -1,4 +1,6 @@
-"""A stream on Kafka: one broker, and a producer and a consumer for each partition, connected through the wire."""
+"""A stream on Kafka: one broker, and a producer and a consumer for each partition, connected
+through the wire.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ class KafkaFlow:
         self._struck: _Struck | None = None
         self._folder: Path | None = None
 
-    # -- Flow ---------------------------------------------------------------------------------------------------------
+    # -- Flow --------------------------------------------------------------------------------------
 
     def begin(self, folder: Path, begins: Sequence[int]) -> None:
         """Start a broker with its wire, then the consumers, then the producers."""
@@ -65,7 +67,10 @@ class KafkaFlow:
         topic = {TOPIC: (self._asked.partitions, {"segment.bytes": str(SEGMENT_BYTES)})}
         self._deployed.transport.observer.create_topics(topic)
         self._marks = Marks(folder / MARKS)
-        history, so_far = HistoryWriter(folder / HISTORY / "runner.jsonl", cell=KEY, by="runner"), SoFar(folder / HISTORY)
+        history, so_far = (
+            HistoryWriter(folder / HISTORY / "runner.jsonl", cell=KEY, by="runner"),
+            SoFar(folder / HISTORY),
+        )
         self._struck = _Struck(KEY, history, so_far)
         for partition, begin in enumerate(begins):
             for role in (Role.CONSUMER, Role.PRODUCER):
@@ -90,12 +95,22 @@ class KafkaFlow:
         for stage in self._all():
             stage.history, stage.so_far = history, so_far
             stage.stage = replace(stage.stage, cell=cell, history=str(folder / HISTORY))
-        broker = ServerNode(history, transport.broker_process, transport.kill_broker, transport.restart_broker)
+        broker = ServerNode(
+            history, transport.broker_process, transport.kill_broker, transport.restart_broker
+        )
         controls = StreamControls(
-            fault, cell, transport.wire, folder, self._failpoints, history, so_far,
-            {role: stages[fault.partition] for role, stages in self._stages.items()}, lambda: broker, self._asked.record_bytes,
+            fault,
+            cell,
+            transport.wire,
+            folder,
+            self._failpoints,
+            history,
+            so_far,
+            {role: stages[fault.partition] for role, stages in self._stages.items()},
+            lambda: broker,
+            self._asked.record_bytes,
             self._goes_on,
-        )  # fmt: skip
+        )
         injected: Any = fault.scenario.fault
         injected.arm(controls)
         with suppress(NotFiredError):
@@ -103,7 +118,9 @@ class KafkaFlow:
         controls.disarm()
 
     def over(self) -> None:
-        """Close the fault's history, and delete from the topic the records that the consumers have read."""
+        """Close the fault's history, and delete from the topic the records that the consumers have
+        read.
+        """
         if self._struck is None:
             return
         for stage in self._all():
@@ -113,7 +130,9 @@ class KafkaFlow:
         self._struck.history.close()
         self._struck = None
         read = transport.observer.positions(self._group, TOPIC)
-        transport.observer.delete(TOPIC, {partition: offset - 1 for partition, offset in read.items()})  # the last is a cursor
+        transport.observer.delete(
+            TOPIC, {partition: offset - 1 for partition, offset in read.items()}
+        )  # the last is a cursor
 
     def results(self, partition: int, table: str, row: int) -> Iterable[tuple[int, int, int]]:
         """Yield the runs in a partition's sink after a row."""
@@ -146,7 +165,7 @@ class KafkaFlow:
         if self._folder is not None:
             shutil.rmtree(self._folder / "kafka", ignore_errors=True)
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     @property
     def _group(self) -> str:
@@ -168,17 +187,41 @@ class KafkaFlow:
     def _goes_on(self) -> bool:
         """Whether some source has records left."""
         assert self._marks is not None  # noqa: S101 - it has begun
-        return any(self._marks.get(partition, "taken") < end for partition, end in enumerate(self._asked.ends))
+        return any(
+            self._marks.get(partition, "taken") < end
+            for partition, end in enumerate(self._asked.ends)
+        )
 
     def _stage(self, role: Role, partition: int, begin: int) -> StageNode:
         assert self._folder is not None  # noqa: S101 - it has begun
         assert self._struck is not None  # noqa: S101
         folder, asked, transport = self._folder, self._asked, self._running().transport
         told = BulkStage(
-            cell=KEY, key=KEY, name=f"{role}-{partition}", incarnation=0, bootstrap=transport.bootstrap(role), topic=TOPIC,
-            group=self._group, partition=partition, begin=begin, end=asked.ends[partition], unit=asked.unit,
-            record_bytes=asked.record_bytes, semantic=asked.semantic, marks=str(folder / MARKS),
-            results=str(folder / results_name(partition)), history=str(folder / HISTORY),
-        )  # fmt: skip
-        return StageNode(role, f"harness.stages.bulk.{role}", told, transport.runtime, self._struck.history, self._struck.so_far,
-                         folder / "logs", self._failpoints, ready_within_s=READY_S)  # fmt: skip
+            cell=KEY,
+            key=KEY,
+            name=f"{role}-{partition}",
+            incarnation=0,
+            bootstrap=transport.bootstrap(role),
+            topic=TOPIC,
+            group=self._group,
+            partition=partition,
+            begin=begin,
+            end=asked.ends[partition],
+            unit=asked.unit,
+            record_bytes=asked.record_bytes,
+            semantic=asked.semantic,
+            marks=str(folder / MARKS),
+            results=str(folder / results_name(partition)),
+            history=str(folder / HISTORY),
+        )
+        return StageNode(
+            role,
+            f"harness.stages.bulk.{role}",
+            told,
+            transport.runtime,
+            self._struck.history,
+            self._struck.so_far,
+            folder / "logs",
+            self._failpoints,
+            ready_within_s=READY_S,
+        )

@@ -1,12 +1,15 @@
-"""A stream: records flow at full speed while one fault after another strikes. Each fault is judged as soon as its window is past.
+"""A stream: records flow at full speed while one fault after another strikes. Each fault is judged
+as soon as its window is past.
 
-The window of a fault is a range of positions in each partition. It begins after the last record that was finished when the fault
-was armed. It ends with the last record that had been taken from the source when the fault was healed and records flowed again.
-Records lost or duplicated in the window count for that fault. Outside all windows no record may be lost or duplicated, and no
-copy may be added to a window after it was judged. Windows do not overlap.
+The window of a fault is a range of positions in each partition. It begins after the last record
+that was finished when the fault was armed. It ends with the last record that had been taken from
+the source when the fault was healed and records flowed again. Records lost or duplicated in the
+window count for that fault. Outside all windows no record may be lost or duplicated, and no copy
+may be added to a window after it was judged. Windows do not overlap.
 
-``soak.jsonl`` has a line for each start (a *leg*), each armed fault, each judged fault, and the end. A soak that was interrupted
-continues with another leg, after the last judged window: records beyond that window are counted anew.
+``soak.jsonl`` has a line for each start (a *leg*), each armed fault, each judged fault, and the
+end. A soak that was interrupted continues with another leg, after the last judged window: records
+beyond that window are counted anew.
 """
 
 from __future__ import annotations
@@ -24,7 +27,15 @@ from harness.judge.verdict import Kind
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.soak.copies import Copies, beyond
 from harness.soak.drawing import MOST_HITS, drawn
-from harness.soak.found import Run, Streamed, Struck, append_line, fault_line, progress_line, read_lines
+from harness.soak.found import (
+    Run,
+    Streamed,
+    Struck,
+    append_line,
+    fault_line,
+    progress_line,
+    read_lines,
+)
 from harness.soak.judging import Window, judge
 from harness.soak.waves import WAVES_FILE, SoakError, begun
 from harness.stages.bulk.marks import Mark, Marks
@@ -52,7 +63,9 @@ JOIN_S: Final = 30.0
 FEWEST_HITS: Final = 2
 """A fault strikes at the latest when one in so many of the remaining units is finished."""
 FEWEST_LEFT: Final = 16
-"""Units that each partition must have left for another fault, because records flow while the fault waits for its hit."""
+"""Units that each partition must have left for another fault, because records flow while the fault
+waits for its hit.
+"""
 FIRST_AT: Final = 0.2
 """The first fault is armed when this share of the records is finished, or earlier."""
 
@@ -79,10 +92,16 @@ class Stream:
     def asked(self) -> dict[str, Any]:
         """The settings that must be the same when the stream continues."""
         return {
-            "kind": "stream", "faults": [one.id for one in self.scenarios], "semantic": self.semantic, "records": self.records,
-            "faults_per_minute": self.faults_per_minute, "seed": self.seed, "unit": self.unit, "partitions": self.partitions,
+            "kind": "stream",
+            "faults": [one.id for one in self.scenarios],
+            "semantic": self.semantic,
+            "records": self.records,
+            "faults_per_minute": self.faults_per_minute,
+            "seed": self.seed,
+            "unit": self.unit,
+            "partitions": self.partitions,
             "record_bytes": self.record_bytes,
-        }  # fmt: skip
+        }
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -91,30 +110,42 @@ class Stream:
         return tuple(each + (partition < more) for partition in range(self.partitions))
 
     def draw(self, number: int, left: int) -> Drawn:
-        """Return the fault of a number. ``left``: how many units its partition still has, at least."""
-        return drawn(self.scenarios, self.seed, number, self.partitions, min(MOST_HITS, left // FEWEST_HITS))
+        """Return the fault of a number. ``left``: how many units its partition still
+        has, at least.
+        """
+        return drawn(
+            self.scenarios, self.seed, number, self.partitions, min(MOST_HITS, left // FEWEST_HITS)
+        )
 
 
 class Flow(Protocol):
-    """The system that a stream runs on. ``marks`` and the results are in the folder given to ``begin``."""
+    """The system that a stream runs on. ``marks`` and the results are in the folder given to
+    ``begin``.
+    """
 
     def begin(self, folder: Path, begins: Sequence[int]) -> None:
         """Start the flow of records. ``begins``: the first position of each partition."""
 
     def strike(self, fault: Drawn, folder: Path) -> None:
-        """Arm a fault, wait until it has struck (or cannot any more), heal it. Its history is written below ``folder``."""
+        """Arm a fault, wait until it has struck (or cannot any more), heal it. Its history is
+        written below ``folder``.
+        """
 
     def over(self) -> None:
         """Close the history of the fault, whose window is past."""
 
     def results(self, partition: int, table: str, row: int) -> Iterable[tuple[int, int, int]]:
-        """Yield the runs ``recorded`` or ``absorbed`` (``table``) in this leg after a row: row, first position, number."""
+        """Yield the runs ``recorded`` or ``absorbed`` (``table``) in this leg after a row: row,
+        first position, number.
+        """
 
     def strange(self) -> int:
         """Return how many values of this leg were no records of the stream, or were damaged."""
 
     def trouble(self) -> str | None:
-        """Say which program has ended although it should run, or return ``None``. The stream asks only between faults."""
+        """Say which program has ended although it should run, or return ``None``. The stream asks
+        only between faults.
+        """
 
     def close(self) -> None:
         """End all processes. Safe to call twice."""
@@ -129,7 +160,9 @@ class Progress(Protocol):
 
 @dataclass
 class _Open:
-    """A fault under way: the marks when it was armed, when it was healed, and when its window was past."""
+    """A fault under way: the marks when it was armed, when it was healed, and when its window was
+    past.
+    """
 
     fault: Drawn
     folder: Path
@@ -149,8 +182,14 @@ class _Open:
 class Streaming:
     """One leg of a stream: it runs the flow, arms faults and judges them."""
 
-    def __init__(self, asked: Stream, flow: Flow, progress: Progress, clock: Callable[[], float] = time.monotonic,
-                 poll_s: float = POLL_S) -> None:  # fmt: skip
+    def __init__(
+        self,
+        asked: Stream,
+        flow: Flow,
+        progress: Progress,
+        clock: Callable[[], float] = time.monotonic,
+        poll_s: float = POLL_S,
+    ) -> None:
         self._asked = asked
         self._flow = flow
         self._progress = progress
@@ -172,10 +211,11 @@ class Streaming:
         self._moved: tuple[Any, float] = (None, 0.0)
         self._said = 0.0
 
-    # -- the run ----------------------------------------------------------------------------------------------------
+    # -- the run -----------------------------------------------------------------------------------
 
     def run(self) -> Streamed:
-        """Stream until all records are finished and judged, or until Ctrl-C. A stream in the folder is continued.
+        """Stream until all records are finished and judged, or until Ctrl-C. A stream in the folder
+        is continued.
 
         Raises:
             SoakError: the folder has another soak, or a damaged one.
@@ -227,7 +267,9 @@ class Streaming:
                 self.found.outside = line
             else:
                 why = f"{json.dumps(line)[:80]} is no line of a stream"
-                raise SoakError(f"{self._file} is damaged: {why}; start a new soak, without --resume")
+                raise SoakError(
+                    f"{self._file} is damaged: {why}; start a new soak, without --resume"
+                )
         self._before_leg = len(self.found.faults)
         return self.found.outside is not None
 
@@ -242,7 +284,9 @@ class Streaming:
         try:
             begins = self._behind() if number else [0] * asked.partitions
         except (OSError, ValueError, struct.error, sqlite3.DatabaseError) as error:
-            raise SoakError(f"{asked.folder / LEGS} is damaged: {error}; start a new soak, without --resume") from error
+            raise SoakError(
+                f"{asked.folder / LEGS} is damaged: {error}; start a new soak, without --resume"
+            ) from error
         folder = asked.folder / LEGS / str(number)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -252,13 +296,18 @@ class Streaming:
         self._flow.begin(folder, begins)
 
     def _behind(self) -> list[int]:
-        """Count the results of all earlier legs, each up to the start of the next one; return the first positions of this leg.
+        """Count the results of all earlier legs, each up to the start of the next one; return the
+        first positions of this leg.
 
-        A leg starts after the last finished record, but not after the start of a window that was not judged.
+        A leg starts after the last finished record, but not after the start of a window that was
+        not judged.
         """
         folders = [self._asked.folder / LEGS / str(leg["leg"]) for leg in self._legs]
         with Marks(folders[-1] / MARKS) as marks:
-            begins = [min(marks.get(partition, "done"), end) for partition, end in enumerate(self._asked.ends)]
+            begins = [
+                min(marks.get(partition, "done"), end)
+                for partition, end in enumerate(self._asked.ends)
+            ]
         if self._armed is not None and self._armed["armed"] >= self._before_leg:
             begins = [min(pair) for pair in zip(begins, self._armed["lows"], strict=True)]
         untils = [*(leg["begins"] for leg in self._legs[1:]), begins]
@@ -293,12 +342,14 @@ class Streaming:
 
     def _ended(self) -> bool:
         """Whether every partition has reached its end, and no fault is under way."""
-        return self._open is None and all(mark.done > end for mark, end in zip(self._all_marks(), self._asked.ends, strict=True))
+        return self._open is None and all(
+            mark.done > end for mark, end in zip(self._all_marks(), self._asked.ends, strict=True)
+        )
 
     def _recorded(self) -> int:
         return sum(copies.once for copies in self._copies)
 
-    # -- faults -------------------------------------------------------------------------------------------------------
+    # -- faults ------------------------------------------------------------------------------------
 
     def _step(self, since: float) -> None:
         """Arm the next fault, or continue with the one under way."""
@@ -306,7 +357,10 @@ class Streaming:
         if self._moved[0] != marks:
             self._moved = (marks, now)
         if now - self._moved[1] > STILL_S:
-            behind = [f"partition {p}: {mark.taken} taken, {mark.done} finished" for p, mark in enumerate(marks)]
+            behind = [
+                f"partition {p}: {mark.taken} taken, {mark.done} finished"
+                for p, mark in enumerate(marks)
+            ]
             self.found.stuck = f"no record has moved for {STILL_S:.0f} s; {'; '.join(behind)}"
         elif self._open is not None:
             self._follow(self._open, marks)
@@ -323,14 +377,18 @@ class Streaming:
 
     def _arm(self, marks: list[Mark]) -> None:
         asked = self._asked
-        left = min((end - mark.taken) // asked.unit for mark, end in zip(marks, asked.ends, strict=True))
+        left = min(
+            (end - mark.taken) // asked.unit for mark, end in zip(marks, asked.ends, strict=True)
+        )
         if left < FEWEST_LEFT:
             return  # too few are left for a fault and the proof that records flow behind it
         fault = asked.draw(len(self.found.faults), left)
         lows = [mark.done for mark in marks]
         folder = asked.folder / FAULTS / str(fault.number)
         shutil.rmtree(folder, ignore_errors=True)
-        append_line(self._file, {"armed": fault.number, "scenario": fault.scenario.id, "lows": lows})
+        append_line(
+            self._file, {"armed": fault.number, "scenario": fault.scenario.id, "lows": lows}
+        )
         failed: list[BaseException] = []
 
         def strike() -> None:
@@ -341,11 +399,23 @@ class Streaming:
 
         thread = threading.Thread(target=strike, name=f"fault {fault.number}", daemon=True)
         unheard = marks[fault.partition].unheard
-        self._open = _Open(fault, folder, lows, self._clock(), thread, failed, self._absorbed, self._flow.strange(), unheard)
+        self._open = _Open(
+            fault,
+            folder,
+            lows,
+            self._clock(),
+            thread,
+            failed,
+            self._absorbed,
+            self._flow.strange(),
+            unheard,
+        )
         thread.start()
 
     def _follow(self, fault: _Open, marks: list[Mark]) -> None:
-        """Wait until the fault has ended, then until the records under way are finished; then judge it."""
+        """Wait until the fault has ended, then until the records under way are finished; then judge
+        it.
+        """
         if fault.thread.is_alive():
             return
         if fault.failed:
@@ -354,10 +424,15 @@ class Streaming:
         if fault.healed is None:
             fault.healed = [mark.taken for mark in marks]
         elif fault.highs is None:
-            if all((mark.done >= healed and mark.taken > healed) or mark.done > end
-                   for mark, healed, end in zip(marks, fault.healed, ends, strict=True)):  # fmt: skip
+            if all(
+                (mark.done >= healed and mark.taken > healed) or mark.done > end
+                for mark, healed, end in zip(marks, fault.healed, ends, strict=True)
+            ):
                 fault.highs = [mark.taken for mark in marks]
-        elif all(mark.done >= high + (high == end) for mark, high, end in zip(marks, fault.highs, ends, strict=True)):
+        elif all(
+            mark.done >= high + (high == end)
+            for mark, high, end in zip(marks, fault.highs, ends, strict=True)
+        ):
             self._pump()
             self._judge(fault, unheard=marks[fault.fault.partition].unheard > fault.unheard)
 
@@ -367,23 +442,43 @@ class Streaming:
         lost, more = self._anomalies(list(zip(fault.lows, fault.highs, strict=True)))
         counts = {
             "offered": sum(high - low for low, high in zip(fault.lows, fault.highs, strict=True)),
-            "lost": sum(run[2] for run in lost), "duplicated": sum(run[2] * run[3] for run in more),
-            "absorbed": self._absorbed - fault.before, "phantom": self._flow.strange() - fault.strange,
-        }  # fmt: skip
+            "lost": sum(run[2] for run in lost),
+            "duplicated": sum(run[2] * run[3] for run in more),
+            "absorbed": self._absorbed - fault.before,
+            "phantom": self._flow.strange() - fault.strange,
+        }
         asked, number = self._asked, fault.fault.number
         try:
             history = read_history(fault.folder / HISTORY)
-            window = Window(fault.fault, asked.semantic, history, unheard, counts["lost"], counts["duplicated"],
-                            counts["absorbed"], counts["phantom"], asked.unit)  # fmt: skip
+            window = Window(
+                fault.fault,
+                asked.semantic,
+                history,
+                unheard,
+                counts["lost"],
+                counts["duplicated"],
+                counts["absorbed"],
+                counts["phantom"],
+                asked.unit,
+            )
             kind, reason = judge(window)
         except HistoryError as error:
             kind, reason = Kind.VOID, str(error)
         saved = None if kind is Kind.KEPT else str(fault.folder.relative_to(asked.folder))
         struck = Struck(
-            number, fault.fault.scenario.id, fault.fault.partition, fault.fault.hit,
-            [list(pair) for pair in zip(fault.lows, fault.highs, strict=True)], counts, lost, more, kind, reason,
-            round(self._clock() - fault.since, 3), saved,
-        )  # fmt: skip
+            number,
+            fault.fault.scenario.id,
+            fault.fault.partition,
+            fault.fault.hit,
+            [list(pair) for pair in zip(fault.lows, fault.highs, strict=True)],
+            counts,
+            lost,
+            more,
+            kind,
+            reason,
+            round(self._clock() - fault.since, 3),
+            saved,
+        )
         append_line(self._file, asdict(struck))
         if saved is None:
             shutil.rmtree(fault.folder)
@@ -402,7 +497,9 @@ class Streaming:
         return lost, more
 
     def _close(self) -> None:
-        """Judge the records outside all windows, and the copies that were added to a window after it was judged."""
+        """Judge the records outside all windows, and the copies that were added to a window after
+        it was judged.
+        """
         lost: list[Run] = []
         more: list[Run] = []
         late: list[Run] = []
@@ -417,11 +514,17 @@ class Streaming:
                 _, now = self._copies[partition].anomalies(*one.windows[partition])
                 then = [(run[1], run[2], run[3]) for run in one.duplicated if run[0] == partition]
                 late += [[partition, *run] for run in beyond(now, then)]
-        phantom = self._strange_before + self._flow.strange() + sum(copies.outside for copies in self._copies)
+        phantom = (
+            self._strange_before
+            + self._flow.strange()
+            + sum(copies.outside for copies in self._copies)
+        )
         counts = {
-            "lost": sum(run[2] for run in lost), "duplicated": sum(run[2] * run[3] for run in (*more, *late)),
-            "phantom": phantom - sum(one.counts["phantom"] for one in self.found.faults), "absorbed": 0,
-        }  # fmt: skip
+            "lost": sum(run[2] for run in lost),
+            "duplicated": sum(run[2] * run[3] for run in (*more, *late)),
+            "phantom": phantom - sum(one.counts["phantom"] for one in self.found.faults),
+            "absorbed": 0,
+        }
         self.found.outside = {"counts": counts, "lost": lost, "duplicated": more, "late": late}
         append_line(self._file, self.found.outside)
 
@@ -431,7 +534,9 @@ class Streaming:
             return
         self._said = now
         done = self._recorded()
-        self._progress.say(progress_line(self.found, done, self._asked.records, now - since, done - before))
+        self._progress.say(
+            progress_line(self.found, done, self._asked.records, now - since, done - before)
+        )
 
 
 def unit_of(records: int) -> int:

@@ -1,8 +1,10 @@
-"""A soak in waves: each wave has its own records and one fault at a random exact point, until all records were offered.
+"""A soak in waves: each wave has its own records and one fault at a random exact point, until all
+records were offered.
 
-Each wave is a cell with topics and groups of its own, on one broker that stays up. It is judged when it ends. So every loss and
-duplicate belongs to the fault of its wave, and memory never holds more than one wave. Each wave appends one line to
-``soak.jsonl``; an interrupted soak continues after the last line. The histories of green waves are removed.
+Each wave is a cell with topics and groups of its own, on one broker that stays up. It is judged
+when it ends. So every loss and duplicate belongs to the fault of its wave, and memory never holds
+more than one wave. Each wave appends one line to ``soak.jsonl``; an interrupted soak continues
+after the last line. The histories of green waves are removed.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class SoakError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """The result of one fault: cell, counts, lost and duplicated records (the first SHOWN_IDS of each), verdict."""
+    """The result of one fault: cell, counts, lost and duplicated records (the first SHOWN_IDS of
+    each), verdict.
+    """
 
     number: int
     cell: str
@@ -75,7 +79,8 @@ class Wave:
 class Soak:
     """What a soak runs, and the folder in which it is saved.
 
-    ``cells``: one for each fault that may be drawn; each wave sets its own seed and number of records.
+    ``cells``: one for each fault that may be drawn; each wave sets its own seed and number of
+    records.
     """
 
     folder: Path
@@ -87,7 +92,9 @@ class Soak:
     command: str
 
     def cell(self, number: int, records: int) -> Cell:
-        """Return the cell of a wave. The number decides the fault, and (by the cell's seed) the record that the fault hits."""
+        """Return the cell of a wave. The number decides the fault, and (by the cell's seed) the
+        record that the fault hits.
+        """
         drawn = random.Random(f"{self.seed}/{number}").choice(self.cells)
         return replace(drawn, seed=self.seed * 1_000_000 + number, records=records)
 
@@ -95,9 +102,10 @@ class Soak:
     def asked(self) -> dict[str, Any]:
         """The settings that must be the same when the soak continues."""
         return {
-            "faults": sorted(cell.id.rpartition("/")[0] for cell in self.cells), "seed": self.seed,
+            "faults": sorted(cell.id.rpartition("/")[0] for cell in self.cells),
+            "seed": self.seed,
             "faults_per_minute": self.faults_per_minute,
-        }  # fmt: skip
+        }
 
 
 @dataclass
@@ -135,7 +143,9 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
         SoakError: the folder has a soak with other settings, or a run ended before all its waves.
         Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
-    found = Soaked(read_waves(asked.folder / WAVES_FILE) if begun(asked.folder, asked.asked) else [])
+    found = Soaked(
+        read_waves(asked.folder / WAVES_FILE) if begun(asked.folder, asked.asked) else []
+    )
     since, before = clock(), found.records
     while found.records < asked.records and not found.interrupted:
         records = wave_records(found.waves, asked)
@@ -153,9 +163,15 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
             progress.say(progress_line(found, asked, clock() - since, found.records - before))
 
         plan = RunPlan(
-            systems=asked.systems, cells=cells, not_applicable=(), reports=asked.folder / RUNS, jobs=1, command=asked.command,
-            seeds=tuple(cell.seed for cell in cells), records=records,
-        )  # fmt: skip
+            systems=asked.systems,
+            cells=cells,
+            not_applicable=(),
+            reports=asked.folder / RUNS,
+            jobs=1,
+            command=asked.command,
+            seeds=tuple(cell.seed for cell in cells),
+            records=records,
+        )
         saved = run(plan, Listening(progress, ended))
         found.interrupted = saved.info.interrupted
         _forget(saved.directory, [result for result in saved.results if result.verdict.green])
@@ -167,7 +183,8 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
 def wave_records(waves: Sequence[Wave], asked: Soak) -> int:
     """Return how many records the next waves have, such that the faults come at the asked rate.
 
-    The smallest waves show how many seconds a wave needs besides its records, the last waves how many a record needs.
+    The smallest waves show how many seconds a wave needs besides its records, the last waves how
+    many a record needs.
     """
     left = max(asked.records - sum(wave.counts["offered"] for wave in waves), LEAST_RECORDS)
     if not waves:
@@ -189,23 +206,47 @@ def progress_line(found: Soaked, asked: Soak, seconds: float, records: int) -> s
     minutes, rest = divmod(int(max(left, 0)), 60)
     share = min(100, round(100 * found.records / asked.records))
     told = f"{found.total('lost')} lost, {found.total('duplicated')} duplicated"
-    done = f"{found.records:,} of {asked.records:,} records ({share} %), {counted(len(found.waves), 'fault')}"
-    return f"{done}; {rate:,.0f} records/s, {minutes}:{rest:02} left; {told}, {len(found.red)} not green"
+    done = (
+        f"{found.records:,} of {asked.records:,} records ({share} %), "
+        f"{counted(len(found.waves), 'fault')}"
+    )
+    return (
+        f"{done}; {rate:,.0f} records/s, {minutes}:{rest:02} left; {told}, {len(found.red)} not "
+        "green"
+    )
 
 
 def as_lines(found: Soaked, asked: Soak) -> list[str]:
-    """Return the lines that a terminal shows at the end: each wave with a finding, the totals, the verdict."""
+    """Return the lines that a terminal shows at the end: each wave with a finding, the totals, the
+    verdict.
+    """
     lines: list[str] = []
     for wave in found.waves:
-        named = [_named(word, ids) for word, ids in (("lost", wave.lost), ("duplicated", wave.duplicated)) if ids]
+        named = [
+            _named(word, ids)
+            for word, ids in (("lost", wave.lost), ("duplicated", wave.duplicated))
+            if ids
+        ]
         if named or not wave.green:
             said = "; ".join([*named, wave.reason])
-            lines.append(f"fault {wave.number}, {wave.scenario}, seed {wave.seed}: {wave.verdict}; {said}")
-            lines += [f"  saved: {os.path.relpath(asked.folder / wave.saved)}"] if wave.saved else []
+            lines.append(
+                f"fault {wave.number}, {wave.scenario}, seed {wave.seed}: {wave.verdict}; {said}"
+            )
+            lines += (
+                [f"  saved: {os.path.relpath(asked.folder / wave.saved)}"] if wave.saved else []
+            )
     told = [name for name in COUNTED if name in {"offered", "recorded"} or found.total(name)]
     counts = ", ".join(f"{found.total(name):,} {name}" for name in told)
-    whole = "" if found.records >= asked.records else f"PARTIAL, {found.records:,} of {asked.records:,} records: "
-    return [*lines, f"{counted(len(found.waves), 'fault')}; {counts}", f"{whole}{found.kind.upper()}"]
+    whole = (
+        ""
+        if found.records >= asked.records
+        else f"PARTIAL, {found.records:,} of {asked.records:,} records: "
+    )
+    return [
+        *lines,
+        f"{counted(len(found.waves), 'fault')}; {counts}",
+        f"{whole}{found.kind.upper()}",
+    ]
 
 
 def _named(word: str, ids: Sequence[str]) -> str:
@@ -259,10 +300,17 @@ def begun(folder: Path, asked: Mapping[str, Any]) -> bool:
         before = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
-    differs = [name for name, value in asked.items() if not isinstance(before, dict) or before.get(name) != value]
+    differs = [
+        name
+        for name, value in asked.items()
+        if not isinstance(before, dict) or before.get(name) != value
+    ]
     if differs:
         names = ", ".join(differs)
-        raise SoakError(f"{folder} has a soak with other settings ({names}): give those, or start a new soak, without --resume")
+        raise SoakError(
+            f"{folder} has a soak with other settings ({names}): give those, or start a new "
+            "soak, without --resume"
+        )
     return True
 
 
@@ -270,11 +318,20 @@ def _wave(number: int, result: CellResult, folder: Path) -> Wave:
     row = result.row()
     account = result.judgement.account
     return Wave(
-        number, row["id"], row["scenario"], row["seed"], account.counts["offered"],
-        {name: int(account.counts.get(name, 0)) for name in COUNTED}, sorted(account.lost)[:SHOWN_IDS],
-        sorted(account.duplicated)[:SHOWN_IDS], row["verdict"], row["green"], row["reason"], row["seconds"],
+        number,
+        row["id"],
+        row["scenario"],
+        row["seed"],
+        account.counts["offered"],
+        {name: int(account.counts.get(name, 0)) for name in COUNTED},
+        sorted(account.lost)[:SHOWN_IDS],
+        sorted(account.duplicated)[:SHOWN_IDS],
+        row["verdict"],
+        row["green"],
+        row["reason"],
+        row["seconds"],
         None if row["green"] else str(result.directory.relative_to(folder)),
-    )  # fmt: skip
+    )
 
 
 def _append(file: Path, wave: Wave) -> None:
@@ -284,7 +341,9 @@ def _append(file: Path, wave: Wave) -> None:
 
 
 def _forget(directory: Path, green: Sequence[CellResult]) -> None:
-    """Remove the folders of green waves, and the folder of the run if no other wave is left in it."""
+    """Remove the folders of green waves, and the folder of the run if no other wave is
+    left in it.
+    """
     for result in green:
         shutil.rmtree(result.directory)
     if any(path.is_dir() and any(path.iterdir()) for path in directory.glob("cells")):

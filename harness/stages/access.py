@@ -13,7 +13,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a client connects. ``protocol``: Kafka's security.protocol. ``authority``: a PEM file; empty: this machine's."""
+    """How a client connects. ``protocol``: Kafka's security.protocol. ``authority``: a PEM file;
+    empty: this machine's.
+    """
 
     protocol: str
     authority: str = ""
@@ -23,7 +25,9 @@ class Access:
 
     @staticmethod
     def read(file: str) -> Access | None:
-        """Read a file that :meth:`text` has filled; return ``None`` if ``file`` is empty: then clients need no log-in."""
+        """Read a file that :meth:`text` has filled; return ``None`` if ``file`` is empty: then
+        clients need no log-in.
+        """
         return Access(**json.loads(Path(file).read_text(encoding="utf-8"))) if file else None
 
     def text(self) -> str:
@@ -36,12 +40,19 @@ class Access:
         return {self.username: self.password} if self.username else {}
 
     def places(self) -> dict[str, object]:
-        """Return the values of the names in braces in a declaration (``{ca}``, ``{username}``, ...)."""
+        """Return the values of the names in braces in a declaration (``{ca}``, ``{username}``,
+        ...).
+        """
         found = {
-            "ca": Path(self.authority), "security_protocol": self.protocol, "mechanism": self.mechanism,
-            "username": self.username, "password": self.password,
-        }  # fmt: skip
-        return found | ({"jaas": jaas(self.mechanism, self.username, self.password)} if self.mechanism else {})
+            "ca": Path(self.authority),
+            "security_protocol": self.protocol,
+            "mechanism": self.mechanism,
+            "username": self.username,
+            "password": self.password,
+        }
+        return found | (
+            {"jaas": jaas(self.mechanism, self.username, self.password)} if self.mechanism else {}
+        )
 
     def for_kafka_python(self) -> dict[str, Any]:
         """Return the settings for kafka-python."""
@@ -62,7 +73,11 @@ class Access:
         if self.protocol.endswith("SSL") and self.authority:
             found["ssl.ca.location"] = self.authority
         if self.mechanism:
-            found |= {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
+            found |= {
+                "sasl.mechanism": self.mechanism,
+                "sasl.username": self.username,
+                "sasl.password": self.password,
+            }
         return found
 
     def for_java(self) -> dict[str, Any]:
@@ -71,7 +86,10 @@ class Access:
         if self.protocol.endswith("SSL") and self.authority:
             found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.authority}
         if self.mechanism:
-            found |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": jaas(self.mechanism, self.username, self.password)}
+            found |= {
+                "sasl.mechanism": self.mechanism,
+                "sasl.jaas.config": jaas(self.mechanism, self.username, self.password),
+            }
         return found
 
 
@@ -79,9 +97,12 @@ def jaas(mechanism: str, username: str, password: str) -> str:
     """Return the JAAS line with which the Java client, or a broker, logs in.
 
     >>> jaas("PLAIN", "ann", "pencil")
-    'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="pencil";'
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann"
+    password="pencil";'
     """
-    return f"{module(mechanism)} required username={_quoted(username)} password={_quoted(password)};"
+    return (
+        f"{module(mechanism)} required username={_quoted(username)} password={_quoted(password)};"
+    )
 
 
 def module(mechanism: str) -> str:

@@ -1,4 +1,6 @@
-"""The consumer stage: topic → database. The semantic decides when and where the position is saved."""
+"""The consumer stage: topic → database. The semantic decides when and where the
+position is saved.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
     unsaved = Unsaved(stage, ledger, consumer)
     subscribe(stage, ledger, consumer, sink.positions if with_result else None, unsaved.given_anew)
     for batch in batches(stage, ledger, consumer, unsaved.again):
-        if settings.position is SavePosition.BEFORE_WORK and not save_until_confirmed(stage, ledger, consumer, batch):
+        if settings.position is SavePosition.BEFORE_WORK and not save_until_confirmed(
+            stage, ledger, consumer, batch
+        ):
             continue
         for message in batch:
             _work_until_known(stage, ledger, sink, message)
@@ -45,11 +49,17 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
 
 
 def _work_until_known(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> None:
-    """Do the work of one record, with new connections if needed. After one lost in a COMMIT, the semantic decides what next."""
+    """Do the work of one record, with new connections if needed. After one lost in a COMMIT, the
+    semantic decides what next.
+    """
     settings = stage.settings.consumer
     key = message.key.decode("ascii", "replace") if message.key else None
     copy = Copy(message.partition, message.leader_epoch, message.offset)
-    position = (message.partition, message.offset + 1) if settings.position is SavePosition.WITH_RESULT else None
+    position = (
+        (message.partition, message.offset + 1)
+        if settings.position is SavePosition.WITH_RESULT
+        else None
+    )
     while True:
         try:
             work(sink, message.value, key, copy, idempotent=settings.idempotent, position=position)
@@ -70,7 +80,9 @@ def _again(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) 
             return False
         case SavePosition.WITH_RESULT:  # the position was in the transaction: it tells
             position = sink.positions().get(message.partition, 0)
-            ledger.write(kinds.RESUMED, where=stage.group, partition=message.partition, position=position)
+            ledger.write(
+                kinds.RESUMED, where=stage.group, partition=message.partition, position=position
+            )
             return position <= message.offset
         case _:  # at least once; the idempotent one recognises what is there
             return True

@@ -1,4 +1,6 @@
-"""The common parts of all consuming stages: subscribe, report where reading resumes, poll, save positions."""
+"""The common parts of all consuming stages: subscribe, report where reading resumes, poll, save
+positions.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,24 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 POLL_S = 1.0
-"""Seconds of a poll: long enough to join a group. A poll that ended during a join left kafka-python 3.0.12 hanging."""
+"""Seconds of a poll: long enough to join a group. A poll that ended during a join left kafka-python
+3.0.12 hanging.
+"""
 REJOIN_S = 60.0
 STAY_S = 0.25
 """For how many seconds a program with long work polls in between, to stay in its group."""
 COMMIT_S = 10.0
 
 
-def subscribe(stage: Stage, ledger: HistoryWriter, consumer: Consumer,
-              kept: Callable[[], dict[int, int]] | None = None,
-              anew: Callable[[Collection[int]], None] = lambda _: None) -> None:  # fmt: skip
-    """Join the stage's group. Assignments are written into the ledger; reading begins at the positions in ``kept``, if given.
+def subscribe(
+    stage: Stage,
+    ledger: HistoryWriter,
+    consumer: Consumer,
+    kept: Callable[[], dict[int, int]] | None = None,
+    anew: Callable[[Collection[int]], None] = lambda _: None,
+) -> None:
+    """Join the stage's group. Assignments are written into the ledger; reading begins at the
+    positions in ``kept``, if given.
 
     ``anew`` is called with the partitions that were assigned.
     """
@@ -43,9 +52,13 @@ def subscribe(stage: Stage, ledger: HistoryWriter, consumer: Consumer,
 
 
 def batches(
-    stage: Stage, ledger: HistoryWriter, consumer: Consumer, otherwise: Callable[[], None] = lambda: None
+    stage: Stage,
+    ledger: HistoryWriter,
+    consumer: Consumer,
+    otherwise: Callable[[], None] = lambda: None,
 ) -> Iterator[list[Delivered]]:
-    """Yield the records of each poll that brought any, endlessly. The first record of each partition is reported as ``resumed``.
+    """Yield the records of each poll that brought any, endlessly. The first record of each
+    partition is reported as ``resumed``.
 
     ``otherwise`` is called after each poll without records.
     """
@@ -55,9 +68,19 @@ def batches(
         for message in batch:
             if message.partition not in seen:
                 seen.add(message.partition)
-                ledger.write(kinds.RESUMED, where=stage.group, partition=message.partition, position=message.offset)
-            ledger.write(kinds.DELIVERED, record=decode_id(message.value), partition=message.partition,
-                         epoch=message.leader_epoch, offset=message.offset)  # fmt: skip
+                ledger.write(
+                    kinds.RESUMED,
+                    where=stage.group,
+                    partition=message.partition,
+                    position=message.offset,
+                )
+            ledger.write(
+                kinds.DELIVERED,
+                record=decode_id(message.value),
+                partition=message.partition,
+                epoch=message.leader_epoch,
+                offset=message.offset,
+            )
         if batch:
             yield batch
         else:
@@ -65,11 +88,13 @@ def batches(
 
 
 def rejoined(consumer: Consumer) -> Membership:
-    """Poll for :data:`STAY_S` and until the group is stable, to stay a member; return the group metadata.
+    """Poll for :data:`STAY_S` and until the group is stable, to stay a member; return the group
+    metadata.
 
-    Programs do this during long work. A member that was removed meanwhile joins again, with new partitions. Records that arrive
-    are put back by a seek. Pausing the partitions does not work: a partition that was paused and resumed around a rebalance
-    stayed out of the fetch session of kafka-python 3.0.12 for ever.
+    Programs do this during long work. A member that was removed meanwhile joins again, with new
+    partitions. Records that arrive are put back by a seek. Pausing the partitions does not work: a
+    partition that was paused and resumed around a rebalance stayed out of the fetch session of
+    kafka-python 3.0.12 for ever.
     """
     until = time.monotonic() + STAY_S
 
@@ -82,11 +107,15 @@ def rejoined(consumer: Consumer) -> Membership:
     return wait_until(stable, within_s=REJOIN_S, because="the consumer to be in its group again")
 
 
-def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> ClientError | None:
-    """Commit the position after ``batch`` synchronously; return the error if it failed. The ledger gets the outcome.
+def save(
+    stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]
+) -> ClientError | None:
+    """Commit the position after ``batch`` synchronously; return the error if it failed. The ledger
+    gets the outcome.
 
     Raises:
-        ClientError: another process has taken this one's place in the group. The client cannot go on.
+        ClientError: another process has taken this one's place in the group. The client cannot go
+            on.
     """
     problem = None
     positions = positions_after(batch)
@@ -95,17 +124,21 @@ def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[De
     except ClientError as raised:
         problem = raised
     for partition, position in positions.items():
-        ledger.write(kinds.SAVED, partition=partition, offset=position, error=problem and str(problem))
+        ledger.write(
+            kinds.SAVED, partition=partition, offset=position, error=problem and str(problem)
+        )
     if problem is not None and problem.meaning is Meaning.FENCED:
         raise problem
     return problem
 
 
 class Unsaved:
-    """Saves the position after each batch. If that failed, it tries again with the next batch or poll.
+    """Saves the position after each batch. If that failed, it tries again with the next batch or
+    poll.
 
-    It gives up if the group assigns the partition anew, or removes this consumer, because reading then begins at the last saved
-    position. It does not give up if the client continues after the batch all the same.
+    It gives up if the group assigns the partition anew, or removes this consumer, because reading
+    then begins at the last saved position. It does not give up if the client continues after the
+    batch all the same.
     """
 
     def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> None:
@@ -132,21 +165,31 @@ class Unsaved:
         self._anew.update(partitions)
 
     def _still_mine(self) -> list[Delivered]:
-        """Return the unsaved records of assigned partitions in which the client continues right after them."""
+        """Return the unsaved records of assigned partitions in which the client continues right
+        after them.
+        """
         if not self._left:
             self._anew.clear()
             return []
         stage, _, consumer = self._of
         mine, anew, self._anew = consumer.assignment(), self._anew, set()
         behind = positions_after(self._left)
-        gone = {each for each in behind if each in anew & mine and consumer.position(stage.topic_in, each) != behind[each]}
+        gone = {
+            each
+            for each in behind
+            if each in anew & mine and consumer.position(stage.topic_in, each) != behind[each]
+        }
         return [message for message in self._left if message.partition in mine - gone]
 
 
-def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> bool:
-    """Commit the position until that succeeds, so that only records with a confirmed position are worked on.
+def save_until_confirmed(
+    stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]
+) -> bool:
+    """Commit the position until that succeeds, so that only records with a confirmed position are
+    worked on.
 
-    Returns false if the group has removed this consumer: the batch is no longer its own, and it must join again.
+    Returns false if the group has removed this consumer: the batch is no longer its own, and it
+    must join again.
     """
     while problem := save(stage, ledger, consumer, batch):
         if problem.meaning is Meaning.PUT_OUT:
@@ -161,7 +204,9 @@ def positions_after(batch: list[Delivered]) -> Position:
 
 
 def rewind(consumer: Consumer, batch: list[Delivered]) -> None:
-    """Seek back to the beginning of a batch after an aborted transaction, in partitions that are still assigned."""
+    """Seek back to the beginning of a batch after an aborted transaction, in partitions that are
+    still assigned.
+    """
     mine = consumer.assignment()
     for message in reversed(batch):
         if message.partition in mine:

@@ -29,15 +29,25 @@ class Outbox:
         """Make the file with the records."""
         with closing(sqlite3.connect(path)) as db, db:
             db.execute("PRAGMA journal_mode=WAL")
-            db.execute("CREATE TABLE records (position INTEGER PRIMARY KEY, id TEXT UNIQUE, key TEXT, filler TEXT)")
-            db.execute("CREATE TABLE cursor (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER)")
+            db.execute(
+                "CREATE TABLE records (position INTEGER PRIMARY KEY, id TEXT UNIQUE, key TEXT, "
+                "filler TEXT)"
+            )
+            db.execute(
+                "CREATE TABLE cursor (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER)"
+            )
             db.execute("INSERT INTO cursor VALUES (1, 1)")
-            db.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", [(r.position, r.id, r.key, r.filler) for r in records])
+            db.executemany(
+                "INSERT INTO records VALUES (?, ?, ?, ?)",
+                [(r.position, r.id, r.key, r.filler) for r in records],
+            )
 
     def read(self, position: int) -> Iterator[Record]:
         """Yield the records from ``position`` on, in order."""
-        rows = self._db.execute("SELECT id, key, position, filler FROM records WHERE position >= ? ORDER BY position",
-                                (position,)).fetchall()  # fmt: skip
+        rows = self._db.execute(
+            "SELECT id, key, position, filler FROM records WHERE position >= ? ORDER BY position",
+            (position,),
+        ).fetchall()
         for row in rows:
             yield Record(*row)
 

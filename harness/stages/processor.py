@@ -1,4 +1,6 @@
-"""The processor stage: topic → transform → topic. Exactly-once by offsets sent in the transaction of the results."""
+"""The processor stage: topic → transform → topic. Exactly-once by offsets sent in the transaction
+of the results.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,20 @@ class Processor:
         self._client = client_of(stage)
         self._ledger = ledger
         self._settings = stage.settings.consumer
-        self._producer = self._new_producer()  # before the first poll: what a dead predecessor left pending is settled
+        self._producer = (
+            self._new_producer()
+        )  # before the first poll: what a dead predecessor left pending is settled
         self._consumer = self._client.make_consumer(stage)
         consuming.subscribe(stage, ledger, self._consumer)
         self._sender = Sender(stage, ledger, self._producer, hop="sink")
 
     def run(self) -> None:
         """Transform every record that arrives, until the program is killed."""
-        work = self._in_transaction if self._settings.position is SavePosition.IN_TRANSACTION else self._outside
+        work = (
+            self._in_transaction
+            if self._settings.position is SavePosition.IN_TRANSACTION
+            else self._outside
+        )
         for batch in consuming.batches(self._stage, self._ledger, self._consumer):
             work(batch)
             _pass("after-commit", batch)
@@ -43,33 +51,43 @@ class Processor:
     def _in_transaction(self, batch: list[Delivered]) -> None:
         """Send results and offsets in one transaction. If it aborts, the batch is read again."""
         group = self._consumer.membership()
-        if not group.member:  # put out of the group since the poll: its offsets would be taken, and fence nobody
+        if (
+            not group.member
+        ):  # put out of the group since the poll: its offsets would be taken, and fence nobody
             consuming.rewind(self._consumer, batch)
-        elif self._sender.commit(self._transform(batch), before_commit=lambda: self._send_offsets(batch, group)):
+        elif self._sender.commit(
+            self._transform(batch), before_commit=lambda: self._send_offsets(batch, group)
+        ):
             _pass("before-commit", batch)
         else:
-            # kafka-python 3.0.12 sends offsets that were refused again, with those of its next transaction, and the
-            # position of a partition that another member has long gone on with goes back: such a producer is done with
+            # kafka-python 3.0.12 sends offsets that were refused again, with those of its next
+            # transaction, and the position of a partition that another member has long gone on with
+            # goes back: such a producer is done with
             self._producer.close(TAKEN_BACK_S)
             self._producer = self._sender.producer = self._new_producer()
             consuming.rewind(self._consumer, batch)
 
     def _new_producer(self) -> Producer:
-        producer = self._client.make_producer(self._stage, transactional_id=self._stage.transactional_id)
+        producer = self._client.make_producer(
+            self._stage, transactional_id=self._stage.transactional_id
+        )
         if self._stage.settings.producer.transactional:
             producer.init_transactions()
         return producer
 
     def _send_offsets(self, batch: list[Delivered], group: Membership) -> None:
         if self._settings.group_metadata is GroupMetadata.AT_COMMIT:
-            # the mistake: polling again to stay in the group, and then taking the metadata of the new generation
+            # the mistake: polling again to stay in the group, and then taking the metadata of the
+            # new generation
             group = consuming.rejoined(self._consumer)
         self._producer.send_offsets(self._stage.topic_in, consuming.positions_after(batch), group)
 
     def _outside(self, batch: list[Delivered]) -> None:
         """Send the results without a transaction, and save the position before or after that."""
         before = self._settings.position is SavePosition.BEFORE_WORK
-        if before and not consuming.save_until_confirmed(self._stage, self._ledger, self._consumer, batch):
+        if before and not consuming.save_until_confirmed(
+            self._stage, self._ledger, self._consumer, batch
+        ):
             return
         messages = self._transform(batch)
         while not self._sender.send(messages) and self._stage.settings.producer.resend:
@@ -81,7 +99,14 @@ class Processor:
     def _transform(self, batch: list[Delivered]) -> list[Message]:
         _pass("before-processing", batch)
         messages = [
-            Message(self._stage.topic_out, decode_id(m.value), m.key, m.value, ((ORIGIN_HEADER, _origin(m)),)) for m in batch
+            Message(
+                self._stage.topic_out,
+                decode_id(m.value),
+                m.key,
+                m.value,
+                ((ORIGIN_HEADER, _origin(m)),),
+            )
+            for m in batch
         ]
         _pass("before-recording", batch)
         return messages

@@ -52,16 +52,21 @@ class Producing:
         cursor = self._cursor()
         self._ledger.write(kinds.READY, role="producer")
         while not self._send_from(cursor):
-            # The client has given up. kafka-python 3.0.12 does not come back from that with idempotence on: it waits for
-            # ever, or sends a sequence number that the broker refuses. A new producer does, and ends a transaction left open.
-            with suppress(ClientError):  # it says that something was still under way, which the ledger has
+            # The client has given up. kafka-python 3.0.12 does not come back from that with
+            # idempotence on: it waits for ever, or sends a sequence number that the broker refuses.
+            # A new producer does, and ends a transaction left open.
+            with suppress(
+                ClientError
+            ):  # it says that something was still under way, which the ledger has
                 self._sender.producer.close(0)
             self._sender.producer = self._new_producer()
             cursor = self._cursor()
         self._sender.producer.close(CLOSE_S)
 
     def _new_producer(self) -> Producer:
-        producer = self._client.make_producer(self._stage, transactional_id=self._stage.transactional_id)
+        producer = self._client.make_producer(
+            self._stage, transactional_id=self._stage.transactional_id
+        )
         if self._settings.transactional:
             producer.init_transactions()
         return producer
@@ -69,7 +74,9 @@ class Producing:
     def _cursor(self) -> int:
         """Return the position from which to continue."""
         in_topic = self._settings.cursor is SaveCursor.IN_TRANSACTION
-        written = self._client.last_committed(self._stage, self._stage.topic_cursor) if in_topic else None
+        written = (
+            self._client.last_committed(self._stage, self._stage.topic_cursor) if in_topic else None
+        )
         cursor = int(written or b"1") if in_topic else self._outbox.cursor()
         self._ledger.write(kinds.RESUMED, where="source", partition=None, position=cursor)
         return cursor
@@ -91,15 +98,23 @@ class Producing:
                 self._sender.producer.close(CLOSE_S)
                 self._sender.producer = self._new_producer()
             if self._stage.jitter_ms[1]:
-                time.sleep(self._dice.uniform(*self._stage.jitter_ms) / 1000)  # load shape drawn from the seed
+                time.sleep(
+                    self._dice.uniform(*self._stage.jitter_ms) / 1000
+                )  # load shape drawn from the seed
         return True
 
     def _act(self, unit: list[Record]) -> bool:
-        """Send a unit, as often as the semantic requires; return false if the client cannot continue."""
+        """Send a unit, as often as the semantic requires; return false if the client cannot
+        continue.
+        """
         settings, stage = self._settings, self._stage
-        messages = [Message(stage.topic_in, r.id, r.key.encode(), r.encode(stage.key)) for r in unit]
+        messages = [
+            Message(stage.topic_in, r.id, r.key.encode(), r.encode(stage.key)) for r in unit
+        ]
         if settings.cursor is SaveCursor.IN_TRANSACTION:
-            messages.append(Message(stage.topic_cursor, None, b"cursor", str(unit[-1].position + 1).encode()))
+            messages.append(
+                Message(stage.topic_cursor, None, b"cursor", str(unit[-1].position + 1).encode())
+            )
         if settings.aborts_first and not self._sender.rehearse(messages):
             return False
         act = self._sender.commit if settings.transactional else self._sender.send

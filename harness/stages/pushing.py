@@ -10,10 +10,12 @@ from typing import Final
 class Acknowledge(StrEnum):
     """How a JMS client acknowledges received messages (the modes of its sessions).
 
-    The library acknowledges: before it passes a message to the program (AUTO), at some later time (DUPS_OK), or for many messages
-    at once (OPTIMIZED: ActiveMQ's ``optimizeAcknowledge``). The program acknowledges: for all messages of its session (CLIENT),
-    for one message (INDIVIDUAL: not part of JMS, but every library has it), or by the commit of the session's transaction
-    (TRANSACTED). The broker takes a message for acknowledged before it delivers it (BEFORE: Artemis' PRE_ACKNOWLEDGE).
+    The library acknowledges: before it passes a message to the program (AUTO), at some later time
+    (DUPS_OK), or for many messages at once (OPTIMIZED: ActiveMQ's ``optimizeAcknowledge``). The
+    program acknowledges: for all messages of its session (CLIENT), for one message (INDIVIDUAL: not
+    part of JMS, but every library has it), or by the commit of the session's transaction
+    (TRANSACTED). The broker takes a message for acknowledged before it delivers it (BEFORE:
+    Artemis' PRE_ACKNOWLEDGE).
     """
 
     AUTO = "auto"
@@ -25,7 +27,12 @@ class Acknowledge(StrEnum):
     TRANSACTED = "transacted"
 
 
-BY_LIBRARY: Final = {Acknowledge.AUTO, Acknowledge.BEFORE, Acknowledge.DUPS_OK, Acknowledge.OPTIMIZED}
+BY_LIBRARY: Final = {
+    Acknowledge.AUTO,
+    Acknowledge.BEFORE,
+    Acknowledge.DUPS_OK,
+    Acknowledge.OPTIMIZED,
+}
 
 
 class Subscription(StrEnum):
@@ -49,28 +56,41 @@ class Cursor(StrEnum):
     """When a Pulsar broker stores which messages of a subscription are acknowledged."""
 
     LAZY = "lazy"
-    """At most once a second (the default). The broker answers an acknowledgement before it stores it."""
+    """At most once a second (the default). The broker answers an acknowledgement before it stores
+    it.
+    """
     WRITTEN = "written"
     """Before the broker answers the acknowledgement."""
     FEW = "few"
-    """Before the broker answers, but only a limited number of acknowledged ranges. It forgets the other ranges when it dies."""
+    """Before the broker answers, but only a limited number of acknowledged ranges. It forgets the
+    other ranges when it dies.
+    """
     PAUSING = "pausing"
-    """The same, but the broker delivers nothing more while there are more ranges than it stores (PIP-299)."""
+    """The same, but the broker delivers nothing more while there are more ranges than it stores
+    (PIP-299).
+    """
     SNAPSHOTS = "snapshots"
-    """At most once a second. Each producer's sequence number, for deduplication, is stored every 5 messages (default: 1000)."""
+    """At most once a second. Each producer's sequence number, for deduplication, is stored every 5
+    messages (default: 1000).
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class PushSettings:
-    """Settings of a subscription to a broker that keeps a log and pushes messages (Pulsar), and of its acknowledgements."""
+    """Settings of a subscription to a broker that keeps a log and pushes messages (Pulsar), and of
+    its acknowledgements.
+    """
 
     subscription: Subscription = Subscription.SHARED
     cumulative: bool = False
     """Whether an acknowledgement is cumulative: it covers all messages up to one."""
     receipts: bool = False
-    """Whether an acknowledgement is sent at once and its answer is waited for. Otherwise the library sends it within 100 ms,
-    together with others, and gets no answer."""
+    """Whether an acknowledgement is sent at once and its answer is waited for. Otherwise the
+    library sends it within 100 ms, together with others, and gets no answer.
+    """
     cursor: Cursor = Cursor.LAZY
     puts_off: int = 0
-    """Up to this position in the source, the consumer puts every second message aside, and works on it when nothing else comes.
-    That leaves holes among the acknowledged messages. 0: no message is put aside."""
+    """Up to this position in the source, the consumer puts every second message aside, and works on
+    it when nothing else comes. That leaves holes among the acknowledged messages. 0: no message is
+    put aside.
+    """

@@ -1,4 +1,6 @@
-"""The consumer stage on a queue: queue → database. The semantic decides when each message is acknowledged."""
+"""The consumer stage on a queue: queue → database. The semantic decides when each message is
+acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Work:
         self._sink = open_sink(stage.sink, name=stage.client_id, durable=self._settings.durable)
         self._poisoned: set[str | None] = set()
         self._aside: dict[str, Given] = {}
-        """The messages that are put off, by the broker's name for them, which a redelivered message keeps."""
+        """The messages that are put off, by the broker's name for them, which a redelivered message
+        keeps.
+        """
 
     def on(self, given: Given) -> None:
         """Work on a message, or put it off."""
@@ -49,7 +53,8 @@ class Work:
     def _work(self, given: Given) -> None:
         position = self._settings.position
         if position is SavePosition.BEFORE_WORK and not self._acknowledged(given):
-            return  # what is not known to be taken off the queue is not worked on: it may come again
+            # what is not known to be taken off the queue is not worked on: it may come again
+            return
         if not self._done(given):
             if position is SavePosition.AFTER_RECORDING:
                 self._refuse(given)
@@ -59,7 +64,9 @@ class Work:
         failpoint("after-commit", decode_id(given.value))
 
     def _acknowledged(self, given: Given) -> bool:
-        """Acknowledge a message. If that fails, its connection is lost, and the broker gives the messages put off again."""
+        """Acknowledge a message. If that fails, its connection is lost, and the broker gives the
+        messages put off again.
+        """
         taken = acknowledged(self._ledger, self._consumer, given)
         if not taken:
             self._aside.clear()
@@ -68,7 +75,11 @@ class Work:
     def _done(self, given: Given) -> bool:
         record = decode_id(given.value)
         if record not in self._poisoned and work(
-            self._sink, given.value, None, Copy(name=given.name), idempotent=self._settings.idempotent
+            self._sink,
+            given.value,
+            None,
+            Copy(name=given.name),
+            idempotent=self._settings.idempotent,
         ):
             return True
         if self._settings.share.poisoned:
@@ -95,12 +106,16 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
         if given is None:
             work_.rest()
         else:
-            ledger.write(kinds.DELIVERED, record=decode_id(given.value), redelivered=given.redelivered)
+            ledger.write(
+                kinds.DELIVERED, record=decode_id(given.value), redelivered=given.redelivered
+            )
             work_.on(given)
 
 
 def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Given) -> bool:
-    """Acknowledge a message, and write that into the ledger; return whether the broker has confirmed it."""
+    """Acknowledge a message, and write that into the ledger; return whether the broker has
+    confirmed it.
+    """
     problem = None
     try:
         consumer.acknowledge(given)

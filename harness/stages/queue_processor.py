@@ -1,4 +1,6 @@
-"""The processor stage between queues: queue → transform → queue. Exactly-once by a transaction of result and acknowledgement."""
+"""The processor stage between queues: queue → transform → queue. Exactly-once by a transaction of
+result and acknowledgement.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,17 @@ class Processor:
         self._ledger = ledger
         self._position = stage.settings.consumer.position
         self._consumer = queue_client_of(stage).make_consumer(stage)
-        self._sender = Sender(stage, ledger, client_of(stage).make_producer(stage, transactional_id=""), hop="sink")
+        self._sender = Sender(
+            stage, ledger, client_of(stage).make_producer(stage, transactional_id=""), hop="sink"
+        )
 
     def run(self) -> None:
         """Transform every message that arrives, until the program is killed."""
         self._consumer.subscribe(self._stage.topic_in)
         self._ledger.write(kinds.READY, role="processor")
-        work = self._in_transaction if self._position is SavePosition.IN_TRANSACTION else self._outside
+        work = (
+            self._in_transaction if self._position is SavePosition.IN_TRANSACTION else self._outside
+        )
         while True:
             given = self._consumer.receive(RECEIVE_S)
             if given is None:
@@ -43,8 +49,12 @@ class Processor:
             failpoint("after-commit", record)
 
     def _in_transaction(self, given: Given) -> None:
-        """Send the result and the acknowledgement in one transaction. If it aborts, the broker gives the message again."""
-        self._sender.commit(self._transform(given), before_commit=lambda: self._consumer.acknowledge(given))
+        """Send the result and the acknowledgement in one transaction. If it aborts, the broker
+        gives the message again.
+        """
+        self._sender.commit(
+            self._transform(given), before_commit=lambda: self._consumer.acknowledge(given)
+        )
 
     def _outside(self, given: Given) -> None:
         """Send the result without a transaction, and acknowledge before or after that."""
@@ -61,7 +71,13 @@ class Processor:
     def _transform(self, given: Given) -> list[Message]:
         record = decode_id(given.value)
         failpoint("before-processing", record)
-        message = Message(self._stage.topic_out, record, given.key, given.value, ((ORIGIN_HEADER, given.name.encode()),))
+        message = Message(
+            self._stage.topic_out,
+            record,
+            given.key,
+            given.value,
+            ((ORIGIN_HEADER, given.name.encode()),),
+        )
         failpoint("before-recording", record)
         return [message]
 

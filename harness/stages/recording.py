@@ -1,4 +1,6 @@
-"""The work on one record: process it and record its result in one database transaction, with failpoints around it."""
+"""The work on one record: process it and record its result in one database transaction, with
+failpoints around it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ if TYPE_CHECKING:
 
 
 def work(
-    sink: Sink, value: bytes, key: str | None, copy: Copy, *, idempotent: bool, position: tuple[int, int] | None = None
+    sink: Sink,
+    value: bytes,
+    key: str | None,
+    copy: Copy,
+    *,
+    idempotent: bool,
+    position: tuple[int, int] | None = None,
 ) -> bool:
     """Process one record and record its result; return false if the work fails.
 

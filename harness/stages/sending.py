@@ -1,4 +1,6 @@
-"""Sending with a ledger: every attempt has a name, and the outcome that the client reported is written down."""
+"""Sending with a ledger: every attempt has a name, and the outcome that the client reported is
+written down.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,16 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 TOLD_S = 70.0
-"""How many seconds a client may take to report a record's outcome: longer than any delivery time-out in a cell."""
+"""How many seconds a client may take to report a record's outcome: longer than any delivery
+time-out in a cell.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message to send. ``record`` is the id of the record that it carries; ``None`` for a cursor."""
+    """One message to send. ``record`` is the id of the record that it carries; ``None`` for a
+    cursor.
+    """
 
     topic: str
     record: str | None
@@ -34,7 +40,9 @@ class Message:
 class Sender:
     """Sends units of messages with one producer, with or without transactions."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter, producer: Producer, *, hop: str) -> None:
+    def __init__(
+        self, stage: Stage, ledger: HistoryWriter, producer: Producer, *, hop: str
+    ) -> None:
         self.stage = stage
         self.ledger = ledger
         self.producer = producer
@@ -44,14 +52,18 @@ class Sender:
         self._silent = stage.settings.producer.acks == 0
 
     def send(self, messages: Iterable[Message]) -> bool:
-        """Send a unit and wait for the outcome of each message; return true if all were acknowledged."""
+        """Send a unit and wait for the outcome of each message; return true if all were
+        acknowledged.
+        """
         if self.stage.settings.producer.in_step:
             return all(self._await(message, *self._offer(message)) for message in messages)
         waiting = [(message, *self._offer(message)) for message in messages]
         outcomes = [self._await(message, attempt, future) for message, attempt, future in waiting]
         return all(outcomes)
 
-    def commit(self, messages: Iterable[Message], *, before_commit: Callable[[], None] | None = None) -> bool:
+    def commit(
+        self, messages: Iterable[Message], *, before_commit: Callable[[], None] | None = None
+    ) -> bool:
         """Send a unit in one transaction.
 
         Raises:
@@ -63,19 +75,25 @@ class Sender:
                 if before_commit:
                     before_commit()
                 self.producer.commit()
-                self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="committed", error=None)
+                self.ledger.write(
+                    kinds.TRANSACTION, transaction=name, outcome="committed", error=None
+                )
                 return True
         except ClientError as error:
             fenced = error.meaning is Meaning.FENCED
             outcome = "fenced" if fenced else "unknown"
-            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome=outcome, error=error.name)
+            self.ledger.write(
+                kinds.TRANSACTION, transaction=name, outcome=outcome, error=error.name
+            )
             if fenced:
                 raise
         self._abort(name)
         return False
 
     def rehearse(self, messages: Iterable[Message]) -> bool:
-        """Send a unit in one transaction and abort it; return false if the client cannot continue."""
+        """Send a unit in one transaction and abort it; return false if the client
+        cannot continue.
+        """
         name = self._begin()
         self.send(messages)
         return self._abort(name)
@@ -90,8 +108,11 @@ class Sender:
     def _abort(self, name: str) -> bool:
         try:
             self.producer.abort()
-        except ClientError as error:  # this client cannot go on; its successor ends the transaction by its own beginning
-            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="unknown", error=error.name)
+        # this client cannot go on; its successor ends the transaction by its own beginning
+        except ClientError as error:
+            self.ledger.write(
+                kinds.TRANSACTION, transaction=name, outcome="unknown", error=error.name
+            )
             return False
         self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="aborted", error=None)
         return True
@@ -112,7 +133,9 @@ class Sender:
             told = pending.wait(TOLD_S)
         except ClientError as error:
             refused = error.meaning in {Meaning.NEVER_APPENDED, Meaning.FENCED}
-            self._say(kinds.REFUSED if refused else kinds.UNKNOWN, message, attempt, error=str(error))
+            self._say(
+                kinds.REFUSED if refused else kinds.UNKNOWN, message, attempt, error=str(error)
+            )
             return False
         if not self._silent:
             where = {} if told is None else {"partition": told.partition, "offset": told.offset}

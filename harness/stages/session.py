@@ -1,8 +1,10 @@
-"""Runs the streaming stages of many cells in one Spark session. Cells whose driver is not killed need no driver of their own.
+"""Runs the streaming stages of many cells in one Spark session. Cells whose driver is not killed
+need no driver of their own.
 
-This program uses one driver JVM. It reads lines from its standard input: ``{"start": "<a stage>"}``, with the text that a stage
-program finds in ``LOSTACK_STAGE``, and ``{"stop": "<the client id of that stage>"}``. Each query has its own ledger and settings.
-All share the JVM, its threads and its compiled code. The program ends when its input ends.
+This program uses one driver JVM. It reads lines from its standard input: ``{"start": "<a
+stage>"}``, with the text that a stage program finds in ``LOSTACK_STAGE``, and ``{"stop": "<the
+client id of that stage>"}``. Each query has its own ledger and settings. All share the JVM, its
+threads and its compiled code. The program ends when its input ends.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 
 STOPPED = "it was stopped"
 BEGUN_S = 10.0
-"""How many seconds to wait for a query: a stage reports that it is ready a moment before its query is known here."""
+"""How many seconds to wait for a query: a stage reports that it is ready a moment before its query
+is known here.
+"""
 
 
 class Queries:
@@ -43,11 +47,17 @@ class Queries:
         Thread(target=self._stop, args=(client_id,), daemon=True).start()
 
     def _stop(self, client_id: str) -> None:
-        query = wait_until(lambda: self._running.get(client_id), within_s=BEGUN_S, because=f"{client_id} to have begun")
+        query = wait_until(
+            lambda: self._running.get(client_id),
+            within_s=BEGUN_S,
+            because=f"{client_id} to have begun",
+        )
         query.stop()
 
     def _stream(self, stage: Stage, ledger: HistoryWriter) -> str:
-        with closing(Query(stage, ledger, self._spark.newSession())) as query:  # the session outlives it, and so would its sink
+        with closing(
+            Query(stage, ledger, self._spark.newSession())
+        ) as query:  # the session outlives it, and so would its sink
             running = self._running[stage.client_id] = query.start()
             running.awaitTermination()
         return STOPPED

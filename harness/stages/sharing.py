@@ -1,4 +1,6 @@
-"""How the consumer stage reads as a member of a share group: each record is locked for it, and it answers for each record."""
+"""How the consumer stage reads as a member of a share group: each record is locked for it, and it
+answers for each record.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 POLL_S = 0.05
-"""Seconds of a poll. It is short: a poll that gets only a transaction's marker fetches no more until its end (Kafka 4.3.0)."""
+"""Seconds of a poll. It is short: a poll that gets only a transaction's marker fetches no more
+until its end (Kafka 4.3.0).
+"""
 
 
 def share(stage: Stage, ledger: HistoryWriter, sink: Sink) -> None:
@@ -59,14 +63,19 @@ class Reader:
         self._ledger.write(kinds.READY, role="consumer")
         while True:
             for message in batch:
-                self._ledger.write(kinds.DELIVERED, record=decode_id(message.value), redelivered=message.deliveries > 1,
-                                   place=_place(message))  # fmt: skip
+                self._ledger.write(
+                    kinds.DELIVERED,
+                    record=decode_id(message.value),
+                    redelivered=message.deliveries > 1,
+                    place=_place(message),
+                )
             if batch:
                 yield batch
             batch = self._sharer.poll(POLL_S)
 
     def answered(self, batch: list[Delivered], answers: dict[Delivered, Answer]) -> bool:
-        """Send the answers for records; return false if it is unknown whether the broker has taken them.
+        """Send the answers for records; return false if it is unknown whether the broker has taken
+        them.
 
         A record whose lock has expired no longer belongs to this reader.
         """
@@ -80,8 +89,12 @@ class Reader:
         except ClientError as raised:
             problem = raised
         for message in batch:
-            self._ledger.write(kinds.SAVED, record=decode_id(message.value), how=str(answers[message]).lower(),
-                               error=problem and str(problem))  # fmt: skip
+            self._ledger.write(
+                kinds.SAVED,
+                record=decode_id(message.value),
+                how=str(answers[message]).lower(),
+                error=problem and str(problem),
+            )
         return problem is None
 
     def work(self, message: Delivered) -> Answer:
@@ -89,7 +102,9 @@ class Reader:
         record, settings = decode_id(message.value), self._settings
         key = message.key.decode("ascii", "replace") if message.key else None
         copy = Copy(name=_place(message))
-        if record not in self._poisoned and work(self._sink, message.value, key, copy, idempotent=settings.idempotent):
+        if record not in self._poisoned and work(
+            self._sink, message.value, key, copy, idempotent=settings.idempotent
+        ):
             return Answer.ACCEPT
         if settings.share.poisoned:
             self._poisoned.add(record)

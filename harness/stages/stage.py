@@ -1,4 +1,6 @@
-"""The settings of a stage program: one JSON object in the environment variable ``LOSTACK_STAGE``."""
+"""The settings of a stage program: one JSON object in the environment variable
+``LOSTACK_STAGE``.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +35,24 @@ if TYPE_CHECKING:
 
 VARIABLE = "LOSTACK_STAGE"
 TURN = "LOSTACK_TURN"
-"""The variable that names a file. A program that can stand by waits until the file exists, before it reads any position."""
+"""The variable that names a file. A program that can stand by waits until the file exists, before
+it reads any position.
+"""
 SETTINGS_REFUSED = 78
 """Exit status of a program whose client refused its settings (EX_CONFIG of sysexits.h)."""
 
 
 class SettingsRefusedError(Exception):
-    """The client refuses the settings. The message begins with the client's own name for the error."""
+    """The client refuses the settings. The message begins with the client's own name
+    for the error.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The settings of one stage process. Topics have ``settings.topic.partitions`` partitions, the cursor topic has one."""
+    """The settings of one stage process. Topics have ``settings.topic.partitions`` partitions, the
+    cursor topic has one.
+    """
 
     cell: str
     key: str
@@ -65,11 +73,15 @@ class Stage:
     jitter_ms: tuple[int, int] = (0, 0)
     seed: int = 0
     transactional_id: str = ""
-    """The transactional id of its producer, if that is transactional. A producer that starts with the same id fences it."""
+    """The transactional id of its producer, if that is transactional. A producer that starts with
+    the same id fences it.
+    """
     client: str = "kafka-python"
     """Its client library: a name of :data:`harness.stages.clients.ADAPTERS`."""
     access: str = ""
-    """The file with its TLS and log-in settings (see :mod:`harness.stages.access`); empty: none are needed."""
+    """The file with its TLS and log-in settings (see :mod:`harness.stages.access`); empty: none are
+    needed.
+    """
 
     @property
     def client_id(self) -> str:
@@ -97,25 +109,35 @@ class Stage:
         settings = data["settings"]
         producer, consumer = settings["producer"], settings["consumer"]
         push = consumer["push"]
-        return Stage(**data | {
-            "jitter_ms": tuple(data["jitter_ms"]),
-            "settings": Settings(
-                ProducerSettings(**producer | {"cursor": SaveCursor(producer["cursor"])}),
-                ConsumerSettings(**consumer | {
-                    "position": SavePosition(consumer["position"]),
-                    "members": Members(consumer["members"]),
-                    "group_metadata": GroupMetadata(consumer["group_metadata"]),
-                    "protocol": GroupProtocol(consumer["protocol"]),
-                    "share": ShareSettings(**consumer["share"]),
-                    "mode": consumer["mode"] and Acknowledge(consumer["mode"]),
-                    "push": PushSettings(**push | {
-                        "subscription": Subscription(push["subscription"]), "cursor": Cursor(push["cursor"]),
-                    }),
-                }),
-                TopicSettings(**settings["topic"]),
-                settings["transaction_timeout_ms"],
-            ),
-        })  # fmt: skip
+        return Stage(
+            **data
+            | {
+                "jitter_ms": tuple(data["jitter_ms"]),
+                "settings": Settings(
+                    ProducerSettings(**producer | {"cursor": SaveCursor(producer["cursor"])}),
+                    ConsumerSettings(
+                        **consumer
+                        | {
+                            "position": SavePosition(consumer["position"]),
+                            "members": Members(consumer["members"]),
+                            "group_metadata": GroupMetadata(consumer["group_metadata"]),
+                            "protocol": GroupProtocol(consumer["protocol"]),
+                            "share": ShareSettings(**consumer["share"]),
+                            "mode": consumer["mode"] and Acknowledge(consumer["mode"]),
+                            "push": PushSettings(
+                                **push
+                                | {
+                                    "subscription": Subscription(push["subscription"]),
+                                    "cursor": Cursor(push["cursor"]),
+                                }
+                            ),
+                        }
+                    ),
+                    TopicSettings(**settings["topic"]),
+                    settings["transaction_timeout_ms"],
+                ),
+            }
+        )
 
 
 class Writes(Protocol):
@@ -137,7 +159,9 @@ class Writes(Protocol):
 S = TypeVar("S", bound=Writes)
 
 
-def run_stage(main: Callable[[S, HistoryWriter], str | None], told: Callable[[], S] = Stage.from_environment) -> None:  # type: ignore[assignment]  # a Stage, where nothing else is told
+def run_stage(
+    main: Callable[[S, HistoryWriter], str | None], told: Callable[[], S] = Stage.from_environment
+) -> None:  # type: ignore[assignment]  # a Stage, where nothing else is told
     """Run a stage program: open its ledger, and write its end with the reason."""
     status = conduct(told(), main)
     if status:
@@ -145,8 +169,12 @@ def run_stage(main: Callable[[S, HistoryWriter], str | None], told: Callable[[],
 
 
 def conduct(stage: S, main: Callable[[S, HistoryWriter], str | None]) -> int:
-    """Run a stage with its own ledger; return the program's exit status. ``main`` may return the reason of its end."""
-    with HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer) as ledger:
+    """Run a stage with its own ledger; return the program's exit status. ``main`` may return the
+    reason of its end.
+    """
+    with HistoryWriter(
+        Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer
+    ) as ledger:
         try:
             because = main(stage, ledger) or "the source is exhausted"
         except SettingsRefusedError as error:

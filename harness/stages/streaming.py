@@ -1,7 +1,7 @@
 """The streaming stage: topic → map → database, files or topic, by Spark Structured Streaming.
 
-PySpark connects to the driver JVM of the harness (``PYSPARK_GATEWAY_PORT``). Only ``foreachBatch`` runs in this process;
-everything else, including the other sinks, runs in the JVM.
+PySpark connects to the driver JVM of the harness (``PYSPARK_GATEWAY_PORT``). Only ``foreachBatch``
+runs in this process; everything else, including the other sinks, runs in the JVM.
 """
 
 from __future__ import annotations
@@ -55,7 +55,11 @@ class Query:
         self._folder = Path(stage.outbox).absolute().parent  # for the JVM, which stands elsewhere
         self._checkpoint = Checkpoint(self._folder / "checkpoint")
         self._begun: dict[int, int] = {}
-        self._sink = open_sink(stage.sink, name=stage.client_id) if PIPELINES[stage.pipeline] in BY_FOREACH_BATCH else None
+        self._sink = (
+            open_sink(stage.sink, name=stage.client_id)
+            if PIPELINES[stage.pipeline] in BY_FOREACH_BATCH
+            else None
+        )
 
     def start(self) -> Any:
         """Start the query at its saved position."""
@@ -66,7 +70,11 @@ class Query:
         if self._outside:  # the position is elsewhere: a checkpoint of its own for each incarnation
             self._checkpoint = Checkpoint(self._checkpoint.directory / str(self._stage.incarnation))
         self._tell_failpoints(_json(begins) if self._outside else "")
-        query = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory)).start()
+        query = (
+            self._to_sink(rows)
+            .option("checkpointLocation", str(self._checkpoint.directory))
+            .start()
+        )
         self._ledger.write(kinds.READY, role="driver")
         return query
 
@@ -76,12 +84,18 @@ class Query:
             self._sink.close()
 
     def _tell_failpoints(self, begins: str) -> None:
-        """Tell the failpoints in the JVM which cell's query this is, by a file in its folder (``CheckpointFailpoints.java``)."""
+        """Tell the failpoints in the JVM which cell's query this is, by a file in its folder
+        (``CheckpointFailpoints.java``).
+        """
         marks = {
             "cell": self._stage.cell,
             "by": f"{self._stage.writer}-jvm",
-            "history": str(Path(self._stage.history, f"{self._stage.writer}-jvm{SUFFIX}").absolute()),
-            "failpoints": str(Path(os.environ[VARIABLE]).absolute()) if VARIABLE in os.environ else "",
+            "history": str(
+                Path(self._stage.history, f"{self._stage.writer}-jvm{SUFFIX}").absolute()
+            ),
+            "failpoints": str(Path(os.environ[VARIABLE]).absolute())
+            if VARIABLE in os.environ
+            else "",
             "begins": begins,
         }
         for name, value in marks.items():
@@ -89,11 +103,17 @@ class Query:
 
     def _begins(self) -> dict[int, int]:
         partitions = range(self._stage.settings.topic.partitions)
-        kept = self._sink.positions() if self._outside and self._sink else self._checkpoint.committed()
+        kept = (
+            self._sink.positions() if self._outside and self._sink else self._checkpoint.committed()
+        )
         return {partition: kept.get(partition, 0) for partition in partitions}
 
     def _source(self, begins: dict[int, int]) -> Any:
-        start = json.dumps({self._stage.topic_in: {str(p): o for p, o in begins.items()}}) if self._outside else "earliest"
+        start = (
+            json.dumps({self._stage.topic_in: {str(p): o for p, o in begins.items()}})
+            if self._outside
+            else "earliest"
+        )
         options = {
             **_client(self._stage),
             "kafka.isolation.level": self._settings.isolation,
@@ -106,20 +126,33 @@ class Query:
         return self._spark.readStream.format("kafka").options(**options).load()
 
     def _partitions(self) -> dict[str, str]:
-        """Return the option that selects partitions: all that the topic has at each batch, or a fixed list."""
+        """Return the option that selects partitions: all that the topic has at each batch, or a
+        fixed list.
+        """
         topic = self._stage.topic_in
         if self._settings.assigned:
-            return {"assign": json.dumps({topic: list(range(self._stage.settings.topic.partitions))})}
+            return {
+                "assign": json.dumps({topic: list(range(self._stage.settings.topic.partitions))})
+            }
         return {"subscribe": topic}
 
     def _to_sink(self, rows: Any) -> Any:
         origin = "concat(partition, '.', -1, '.', offset)"
         match self._stage.pipeline:
             case STREAM_TO_DATABASE.name | STREAM_TO_POSTGRES.name:
-                return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(self._batch)
+                return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(
+                    self._batch
+                )
             case STREAM_TO_STATE.name:
-                copies = f.collect_list(f.struct("partition", "offset", "key", "value")).alias("copies")
-                return rows.groupBy("key").agg(copies).writeStream.outputMode("update").foreachBatch(self._states)
+                copies = f.collect_list(f.struct("partition", "offset", "key", "value")).alias(
+                    "copies"
+                )
+                return (
+                    rows.groupBy("key")
+                    .agg(copies)
+                    .writeStream.outputMode("update")
+                    .foreachBatch(self._states)
+                )
             case STREAM_TO_FILES.name:
                 out = rows.selectExpr("key", "value", f"{origin} as origin")
                 return out.writeStream.format("parquet").option("path", str(self._folder / "files"))
@@ -130,9 +163,11 @@ class Query:
                     for name, value in ((ORIGIN_HEADER, origin), (ATTEMPT_HEADER, attempt))
                 )
                 out = rows.selectExpr("key", "value", f"array({headers}) as headers")
-                return out.writeStream.format("kafka").options(**_client(self._stage), topic=self._stage.topic_out)
+                return out.writeStream.format("kafka").options(
+                    **_client(self._stage), topic=self._stage.topic_out
+                )
 
-    # --- foreachBatch ------------------------------------------------------------------------------------------------
+    # --- foreachBatch -----------------------------------------------------------------------------
 
     def _batch(self, frame: Any, number: int) -> None:
         rows = sorted(frame.collect(), key=_place)
@@ -143,39 +178,68 @@ class Query:
             self._record_each(rows)
 
     def _states(self, frame: Any, number: int) -> None:
-        """Record the state of each key in the batch: every copy that the key ever had, including those of this batch.
+        """Record the state of each key in the batch: every copy that the key ever had, including
+        those of this batch.
 
-        The engine's offset log shows which copies are of this batch. A sink that replaces results gets the whole state; a sink
-        that appends gets only the new copies.
+        The engine's offset log shows which copies are of this batch. A sink that replaces results
+        gets the whole state; a sink that appends gets only the new copies.
         """
-        since = self._checkpoint.ends(number - 1) if number else self._begun if self._outside else {}
-        states = sorted((_text(row.key) or "", sorted(row.copies, key=_place)) for row in frame.collect())
-        news = sorted((row for _, rows in states for row in rows if row.offset >= since.get(row.partition, 0)), key=_place)
+        since = (
+            self._checkpoint.ends(number - 1) if number else self._begun if self._outside else {}
+        )
+        states = sorted(
+            (_text(row.key) or "", sorted(row.copies, key=_place)) for row in frame.collect()
+        )
+        news = sorted(
+            (
+                row
+                for _, rows in states
+                for row in rows
+                if row.offset >= since.get(row.partition, 0)
+            ),
+            key=_place,
+        )
         self._take(news)
         for key, rows in states:
-            self._ledger.write(kinds.STATE, batch=number, key=key, records=[decode_id(bytes(row.value)) for row in rows],
-                               news=[decode_id(bytes(row.value)) for row in rows if row in news])  # fmt: skip
+            self._ledger.write(
+                kinds.STATE,
+                batch=number,
+                key=key,
+                records=[decode_id(bytes(row.value)) for row in rows],
+                news=[decode_id(bytes(row.value)) for row in rows if row in news],
+            )
         if self._settings.idempotent:
             self._replace(states)
         else:
             self._record_each(news)
 
     def _take(self, rows: list[Any]) -> None:
-        """Write deliveries into the ledger. If the position is kept outside the checkpoint, save it first."""
+        """Write deliveries into the ledger. If the position is kept outside the checkpoint, save it
+        first.
+        """
         for row in rows:
-            self._ledger.write(kinds.DELIVERED, record=decode_id(bytes(row.value)), partition=row.partition,
-                               epoch=UNKNOWN_EPOCH, offset=row.offset)  # fmt: skip
+            self._ledger.write(
+                kinds.DELIVERED,
+                record=decode_id(bytes(row.value)),
+                partition=row.partition,
+                epoch=UNKNOWN_EPOCH,
+                offset=row.offset,
+            )
         if self._outside and self._sink:
             self._sink.begin()
             for row in rows:
                 self._sink.save_position(row.partition, row.offset + 1)
             self._sink.commit()
             for row in rows:
-                self._ledger.write(kinds.SAVED, partition=row.partition, offset=row.offset + 1, error=None)
+                self._ledger.write(
+                    kinds.SAVED, partition=row.partition, offset=row.offset + 1, error=None
+                )
         _pass("before-processing", rows)
 
     def _record_each(self, rows: list[Any]) -> None:
-        """Record row by row, as an append does: recorded rows stay, even if the batch fails later."""
+        """Record row by row, as an append does: recorded rows stay, even if the batch
+        fails later.
+        """
         sink = self._database()
         for row in rows:
             record = decode_id(bytes(row.value))
@@ -199,7 +263,9 @@ class Query:
             _pass("after-recording", rows)
 
     def _record_together(self, rows: list[Any], number: int) -> None:
-        """Record the whole batch and its number in one transaction, unless the batch is recorded already."""
+        """Record the whole batch and its number in one transaction, unless the batch is recorded
+        already.
+        """
         sink = self._database()
         sink.begin()
         known = sink.absorb_batch(self._stage.group, number)
@@ -252,7 +318,9 @@ def _json(begins: dict[int, int]) -> str:
 
 
 def stream(stage: Stage, ledger: HistoryWriter) -> None:
-    """Run the stage until it is killed. If it must stand by, it makes its session first and then waits for its turn."""
+    """Run the stage until it is killed. If it must stand by, it makes its session first and then
+    waits for its turn.
+    """
     spark = SparkSession.builder.getOrCreate()
     if turn := os.environ.get(TURN):
         wait_until(Path(turn).exists, within_s=TURN_S, because="its turn")

@@ -16,17 +16,23 @@ if TYPE_CHECKING:
 
 SCHEMA = 2
 OTHER_ORDER = 2
-"""Since this schema points have another order, from which it follows which part of a sweep has them."""
+"""Since this schema points have another order, from which it follows which part of a sweep has
+them.
+"""
 DEPTHS = (1, 2)
 """How many faults a point may have at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The settings of a sweep, as ``sweep.json`` keeps them. ``shard``: which part of the points (from 1), of how many."""
+    """The settings of a sweep, as ``sweep.json`` keeps them. ``shard``: which part of the points
+    (from 1), of how many.
+    """
 
     what: str
-    """Which pipeline is swept: one of lostack's own with its semantic (``plain/exactly-once``), or a declaration's file."""
+    """Which pipeline is swept: one of lostack's own with its semantic (``plain/exactly-once``), or
+    a declaration's file.
+    """
     client: str
     seed: int
     records: int
@@ -36,9 +42,13 @@ class Asked:
     declared: bool = False
     system: str = ""
     like: str = ""
-    """The scenario whose settings are used; empty: those of the pipeline's recipe for the semantic."""
+    """The scenario whose settings are used; empty: those of the pipeline's recipe for
+    the semantic.
+    """
     depth: int = 1
-    """How many faults a point has at most. With 2, a second fault strikes during the recovery from the first."""
+    """How many faults a point has at most. With 2, a second fault strikes during the recovery from
+    the first.
+    """
     acts: tuple[str, ...] = ()
     """Which acts are tried, by name or prefix (``kill``, ``refuse``); empty: all."""
     schema: int = SCHEMA
@@ -53,18 +63,28 @@ class Asked:
         """Read it.
 
         Raises:
-            UsageError: the folder holds no sweep, one of a newer lostack, or a part of one of an older lostack.
+            UsageError: the folder holds no sweep, one of a newer lostack, or a part of one of an
+                older lostack.
         """
         file = directory / SWEEP_FILE
         try:
             plain: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             if plain["schema"] > SCHEMA:
-                raise UsageError(f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
+                raise UsageError(
+                    f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade "
+                    "to read it"
+                )
             if plain["schema"] < OTHER_ORDER and plain["shard"] != [1, 1]:
-                raise UsageError(f"{file} is a part of a sweep of an older lostack, whose parts have other points: begin it anew")
+                raise UsageError(
+                    f"{file} is a part of a sweep of an older lostack, whose parts have other "
+                    "points: begin it anew"
+                )
             return Asked._from_plain(plain)
         except OSError as error:
-            raise UsageError(f"{directory} is not the folder of a sweep: cannot read {file.name}: {error.strerror}") from error
+            raise UsageError(
+                f"{directory} is not the folder of a sweep: cannot read {file.name}: "
+                f"{error.strerror}"
+            ) from error
         except (ValueError, TypeError, RecursionError) as error:
             raise UsageError(f"{file} is damaged: {error}") from error
         except KeyError as error:
@@ -77,9 +97,14 @@ class Asked:
         if unknown := sorted(plain.keys() - known):
             raise ValueError(f"the field {unknown[0]} is unknown")
         part, parts = plain["shard"]
-        asked = Asked(**{name: plain[name] for name in known} | {"shard": (part, parts), "acts": tuple(plain["acts"])})
+        asked = Asked(
+            **{name: plain[name] for name in known}
+            | {"shard": (part, parts), "acts": tuple(plain["acts"])}
+        )
         if wrong := misfit(asked, Asked):
             raise TypeError(wrong)
         if not 1 <= part <= parts or asked.depth not in DEPTHS or asked.jobs < 1:
-            raise ValueError(f"shard {part} of {parts}, depth {asked.depth} or jobs {asked.jobs} is not possible")
+            raise ValueError(
+                f"shard {part} of {parts}, depth {asked.depth} or jobs {asked.jobs} is not possible"
+            )
         return asked

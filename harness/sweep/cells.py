@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 
 GROUP = SWEEP
 LONGER = 1.25
-"""A cell rests at least this many times the longest time-out of its clients, so that what follows a time-out is finished too."""
+"""A cell rests at least this many times the longest time-out of its clients, so that what follows a
+time-out is finished too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepCell(Cell):
-    """A cell of one of lostack's own pipelines. ``position``: the target's (from 1); null: the seed draws the target.
+    """A cell of one of lostack's own pipelines. ``position``: the target's (from 1); null: the seed
+    draws the target.
 
-    The load does not depend on the scenario, so the steps of one cell have the same names in all cells of the sweep.
-    ``patient``: the drain waits until its deadline, even if nothing moves.
+    The load does not depend on the scenario, so the steps of one cell have the same names in all
+    cells of the sweep. ``patient``: the drain waits until its deadline, even if nothing moves.
     """
 
     position: int | None = None
@@ -38,12 +41,16 @@ class SweepCell(Cell):
 
     @property
     def supervised(self) -> bool:
-        """As of a pipeline of somebody else's: a refusal that ends a program proves nothing if nobody starts it again."""
+        """As of a pipeline of somebody else's: a refusal that ends a program proves nothing if
+        nobody starts it again.
+        """
         return True
 
     @property
     def still_s(self) -> float | None:
-        """Longer than any time-out of its clients, and at least twice the longest silence after which something moved again."""
+        """Longer than any time-out of its clients, and at least twice the longest silence after
+        which something moved again.
+        """
         if self.patient:
             return math.inf
         settings = ours(self.settings)
@@ -56,35 +63,52 @@ class SweepCell(Cell):
 
     def load(self) -> Load:
         """Return the records of the sweep, and this cell's target."""
-        return _aimed(make_load(seed=self.seed, salt=GROUP, count=self.records, unit=self.settings.unit), self.position)
+        return _aimed(
+            make_load(seed=self.seed, salt=GROUP, count=self.records, unit=self.settings.unit),
+            self.position,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSweepCell(DeclaredCell):
-    """A cell of a declared pipeline. ``position``: the target's (from 1); null: the seed draws the target."""
+    """A cell of a declared pipeline. ``position``: the target's (from 1); null: the seed draws the
+    target.
+    """
 
     position: int | None = None
 
     def _drawn(self) -> Load:
-        return _aimed(make_load(seed=self.seed, salt=GROUP, count=self.records, unit=1), self.position)
+        return _aimed(
+            make_load(seed=self.seed, salt=GROUP, count=self.records, unit=1), self.position
+        )
 
 
 def _aimed(load: Load, position: int | None) -> Load:
     return load if position is None else replace(load, target=load.records[position - 1])
 
 
-def with_fault(base: Cell, name: str, fault: Fault, because: str, position: int | None = None) -> Cell:
-    """Return the cell of a sweep's point. It predicts nothing, so only the semantic's promise is judged.
+def with_fault(
+    base: Cell, name: str, fault: Fault, because: str, position: int | None = None
+) -> Cell:
+    """Return the cell of a sweep's point. It predicts nothing, so only the semantic's promise is
+    judged.
 
     ``base``: a :class:`SweepCell` or a :class:`DeclaredSweepCell` of the same pipeline and seed.
     """
     broker = Role.BROKER in fault.evidence().killed
     settings = base.settings
     scenario = Scenario(
-        id=name, failure_point=fault.id, fault=fault, because=because, group=GROUP, pipeline=base.scenario.pipeline,
-        expect={base.semantic: Predicted(lost=Permitted(), duplicated=Permitted(), settings=settings)},
+        id=name,
+        failure_point=fault.id,
+        fault=fault,
+        because=because,
+        group=GROUP,
+        pipeline=base.scenario.pipeline,
+        expect={
+            base.semantic: Predicted(lost=Permitted(), duplicated=Permitted(), settings=settings)
+        },
         deployment=Deployment.OWN if broker else Deployment.SHARED,
-    )  # fmt: skip
+    )
     return replace(base, scenario=scenario, position=position)  # type: ignore[call-arg]  # both kinds have one
 
 

@@ -1,4 +1,6 @@
-"""Writes a finding as a folder for a bug report: what was run, in words and in the protocol's names, without local paths."""
+"""Writes a finding as a folder for a bug report: what was run, in words and in the protocol's
+names, without local paths.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,12 @@ BEFORE, BEHIND = 12, 40
 
 
 def export(file: Path, to: Path) -> tuple[Path, ...]:
-    """Write the folder ``to`` of a finding; return its files. ``file``: its scenario file, in the sweep's folder ``found``.
+    """Write the folder ``to`` of a finding; return its files. ``file``: its scenario file, in the
+    sweep's folder ``found``.
 
     Raises:
-        UsageError: the file is not in the folder ``found`` of a sweep, the sweep no longer has the finding, or ``to`` exists.
+        UsageError: the file is not in the folder ``found`` of a sweep, the sweep no longer has the
+            finding, or ``to`` exists.
     """
     directory = file.resolve().parent.parent
     if file.resolve().parent.name != FOUND:
@@ -45,7 +49,9 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
     findings = sweep.outcomes(sweep.planned()).findings()
     finding = next((each for each in findings if file_of(sweep, each).name == file.name), None)
     if finding is None:
-        raise UsageError(f"the sweep no longer has the finding of {file}: name another file of the same folder")
+        raise UsageError(
+            f"the sweep no longer has the finding of {file}: name another file of the same folder"
+        )
     found = Found.load(file)
     to.mkdir(parents=True)
     written = [to / "README.md"]
@@ -61,25 +67,54 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
 def _lines(finding: Finding, found: Found, versions: Mapping[str, str]) -> Iterator[str]:
     result = finding.first
     history = read_history(result.directory / HISTORY)
-    yield from (f"# {markdown(found.name)}", "", markdown(found.because), "", f"What came of it: {markdown(result.reason)}.", "")
+    yield from (
+        f"# {markdown(found.name)}",
+        "",
+        markdown(found.because),
+        "",
+        f"What came of it: {markdown(result.reason)}.",
+        "",
+    )
     yield f"It {found.again}; it was seen at {len(finding.points)} points."
-    yield from ("", "## Again", "", code(f"lostack run --scenario {found.name}.toml"), "", "## Versions", "")
+    yield from (
+        "",
+        "## Again",
+        "",
+        code(f"lostack run --scenario {found.name}.toml"),
+        "",
+        "## Versions",
+        "",
+    )
     yield from (f"- {markdown(name)}: {markdown(version)}" for name, version in versions.items())
     yield from ("", "## Settings", "")
     settings = json.loads((result.directory / "cell.json").read_text(encoding="utf-8"))["settings"]
     if found.declaration:
         yield f"As {code(Path(found.declaration).name)} says."
     else:
-        yield from (f"- {markdown(part)}: {code(json.dumps(said))}" for part, said in settings.items())
-    yield from ("", "## The frames around the fault", "", "| ms | who | frame | about | |", "|---|---|---|---|---|")
+        yield from (
+            f"- {markdown(part)}: {code(json.dumps(said))}" for part, said in settings.items()
+        )
+    yield from (
+        "",
+        "## The frames around the fault",
+        "",
+        "| ms | who | frame | about | |",
+        "|---|---|---|---|---|",
+    )
     yield from _frames(history)
 
 
 def _frames(history: History) -> Iterator[str]:
     hit = hit_of(history)
     at = None if hit is None else hit["t"]
-    shown = [e for e in history.of(kinds.FRAME, kinds.RULE, kinds.NODE) if e["event"] != kinds.RULE or e.get("phase") in _TOLD]
-    place = next((number for number, event in enumerate(shown) if at is not None and event["t"] >= at), 0)
+    shown = [
+        e
+        for e in history.of(kinds.FRAME, kinds.RULE, kinds.NODE)
+        if e["event"] != kinds.RULE or e.get("phase") in _TOLD
+    ]
+    place = next(
+        (number for number, event in enumerate(shown) if at is not None and event["t"] >= at), 0
+    )
     for event in shown[max(0, place - BEFORE) : place + BEHIND]:
         yield _row(event, 0 if at is None else event["t"] - at)
 
@@ -89,9 +124,17 @@ _TOLD = frozenset({"hit", "discarded", "delivered", "released", "dropped", "cut"
 
 def _row(event: Event, since: int) -> str:
     if event["event"] == kinds.NODE:
-        return f"| {since / 1e6:.1f} | {markdown(str(event['node']))} | | | **{markdown(str(event['phase']))}** |"
+        return (
+            f"| {since / 1e6:.1f} | {markdown(str(event['node']))} | | | "
+            f"**{markdown(str(event['phase']))}** |"
+        )
     about = ", ".join(event.get("records", ()))
     what = f"**{event['rule']}: {event['phase']}**" if event["event"] == kinds.RULE else ""
-    error = f"error {event['error']}" if event["event"] == kinds.FRAME and event.get("error") else what
+    error = (
+        f"error {event['error']}" if event["event"] == kinds.FRAME and event.get("error") else what
+    )
     frame = f"{event.get('api', '')} {event.get('dir', '')}"
-    return f"| {since / 1e6:.1f} | {markdown(str(event.get('role', '')))} | {markdown(frame)} | {markdown(about)} | {error} |"
+    return (
+        f"| {since / 1e6:.1f} | {markdown(str(event.get('role', '')))} | {markdown(frame)} | "
+        f"{markdown(about)} | {error} |"
+    )

@@ -1,11 +1,13 @@
-"""A finding as a file: an ordinary scenario, that ``lostack run --scenario FILE`` runs, and pytest collects.
+"""A finding as a file: an ordinary scenario, that ``lostack run --scenario FILE`` runs, and pytest
+collects.
 
 ::
 
     schema = 1
     name = "late-commit"
     because = "..."
-    pipeline = "plain/exactly-once"        # or, of a pipeline of one's own: declaration = "../pipeline.toml"
+    pipeline = "plain/exactly-once"        # or, of a pipeline of one's own: declaration =
+        "../pipeline.toml"
     client = "kafka-python"
     seed = 1
     records = 12
@@ -58,7 +60,9 @@ LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a scenario file says. ``partitions``, ``consumers``: how many there are (0: as many as the pipeline says)."""
+    """What a scenario file says. ``partitions``, ``consumers``: how many there are (0: as many as
+    the pipeline says).
+    """
 
     name: str
     because: str
@@ -88,7 +92,9 @@ class Found:
     file: Path = field(default=Path(), compare=False)
 
     def cell(self, base: Cell, name: str = "") -> Cell:
-        """Return its cell; ``base``: the pipeline's without a fault, of this seed and as many records."""
+        """Return its cell; ``base``: the pipeline's without a fault, of this seed and as many
+        records.
+        """
         happens = self.fault.fault()
         fault = happens if self.then is None else Twice(happens, self.then.fault())
         return with_fault(base, name or self.name, fault, self.because, self.position)
@@ -102,20 +108,37 @@ class Found:
     def text(self, folder: Path) -> str:
         """Return it as TOML, as it stands in a file of a folder."""
         declared = os.path.relpath(self.declaration, folder) if self.declaration else ""
-        said = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name not in _TABLES | {"file"}}
+        said = {
+            each.name: getattr(self, each.name)
+            for each in dataclasses.fields(self)
+            if each.name not in _TABLES | {"file"}
+        }
         plain = {"schema": said.pop("schema")} | said | {"declaration": declared}
-        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in plain.items() if value not in ("", 0, ())]
+        lines = [
+            f"{name} = {json.dumps(value, ensure_ascii=False)}"
+            for name, value in plain.items()
+            if value not in ("", 0, ())
+        ]
         for table in ("fault", "then"):
             happens: Happening | None = getattr(self, table)
             if happens is not None:
-                lines += ["", f"[{table}]", f"act = {json.dumps(happens.act)}", f"at = {_inline(happens.at)}"]
+                lines += [
+                    "",
+                    f"[{table}]",
+                    f"act = {json.dumps(happens.act)}",
+                    f"at = {_inline(happens.at)}",
+                ]
                 lines += [] if happens.into is None else [f"into = {_inline(happens.into)}"]
         return "\n".join(lines) + "\n"
 
     @property
     def again(self) -> str:
         """How often it came back, in words."""
-        return f"came back {self.came_back} of {self.tried} times" if self.tried else "was not run again: the time was over"
+        return (
+            f"came back {self.came_back} of {self.tried} times"
+            if self.tried
+            else "was not run again: the time was over"
+        )
 
     @staticmethod
     def load(file: Path) -> Found:
@@ -137,12 +160,20 @@ class Found:
     @staticmethod
     def _from_plain(plain: dict[str, Any], file: Path) -> Found:
         if plain.get("schema", SCHEMA) > SCHEMA:
-            raise ValueError(f"it was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
+            raise ValueError(
+                f"it was written by a newer lostack (schema {plain['schema']}); upgrade to read it"
+            )
         known = {each.name for each in dataclasses.fields(Found)} - {"file"}
         if unknown := sorted(plain.keys() - known):
-            raise ValueError(f"the field {unknown[0]} is unknown; the known ones: {', '.join(sorted(known))}")
-        happenings: dict[str, Any] = {table: _happening(plain[table]) for table in ("fault", "then") if table in plain}
-        found = Found(**plain | happenings | {"without": tuple(plain.get("without", ())), "file": file})
+            raise ValueError(
+                f"the field {unknown[0]} is unknown; the known ones: {', '.join(sorted(known))}"
+            )
+        happenings: dict[str, Any] = {
+            table: _happening(plain[table]) for table in ("fault", "then") if table in plain
+        }
+        found = Found(
+            **plain | happenings | {"without": tuple(plain.get("without", ())), "file": file}
+        )
         if wrong := _wrong(found):
             raise ValueError(wrong)
         if bool(found.pipeline) == bool(found.declaration):
@@ -162,11 +193,22 @@ _TABLES = {"fault", "then"}
 def _wrong(found: Found) -> str | None:
     """Say which number or text is none, or ``None``."""
     hints = get_type_hints(Found).items()
-    return next((bad for name, hint in hints if hint in (str, int) and (bad := misfit(getattr(found, name), hint, name))), None)
+    return next(
+        (
+            bad
+            for name, hint in hints
+            if hint in (str, int) and (bad := misfit(getattr(found, name), hint, name))
+        ),
+        None,
+    )
 
 
 def _happening(plain: Mapping[str, Any]) -> Happening:
-    return Happening(plain["act"], _trigger(plain["at"]), None if "into" not in plain else _on_wire(plain["into"]))
+    return Happening(
+        plain["act"],
+        _trigger(plain["at"]),
+        None if "into" not in plain else _on_wire(plain["into"]),
+    )
 
 
 def _trigger(plain: Mapping[str, Any]) -> Trigger | AtWrite:
@@ -174,24 +216,39 @@ def _trigger(plain: Mapping[str, Any]) -> Trigger | AtWrite:
         return InProgram(Role(plain["role"]), str(plain["failpoint"]))
     if "call" not in plain:
         return _on_wire(plain)
-    write = Write(plain["call"], plain["occurrence"], Side(plain["side"]), tuple(plain.get("files", ())))
-    if wrong := misfit(write, Write) or (write.call not in CALLS + WRITES and f"no durable write is called {write.call}"):
+    write = Write(
+        plain["call"], plain["occurrence"], Side(plain["side"]), tuple(plain.get("files", ()))
+    )
+    if wrong := misfit(write, Write) or (
+        write.call not in CALLS + WRITES and f"no durable write is called {write.call}"
+    ):
         raise ValueError(wrong)
     since = _on_wire(plain["since"])
     if since != OnWire(Role(plain["role"]), since.api, since.direction):
-        raise ValueError("since must be a frame that brings the record to the stage whose durable writes are counted")
+        raise ValueError(
+            "since must be a frame that brings the record to the stage whose durable writes are "
+            "counted"
+        )
     return AtWrite(Role(plain["role"]), write, since)
 
 
 def _on_wire(plain: Mapping[str, Any]) -> OnWire:
     name = step_named(plain.get("protocol", ""), plain["api"])
     if name is None and "protocol" not in plain and shared(plain["api"]):
-        raise ValueError(f"several protocols have a step called {plain['api']}; say which as its protocol")
+        raise ValueError(
+            f"several protocols have a step called {plain['api']}; say which as its protocol"
+        )
     if name is None:
         raise ValueError(f"no step is called {plain['api']}")
     since = None if "since" not in plain else _on_wire(plain["since"])
-    rest = {key: value for key, value in plain.items() if key not in {"api", "protocol", "since", "role", "direction"}}
-    if wrong := next((bad for key, value in rest.items() if (bad := misfit(value, int, key))), None):
+    rest = {
+        key: value
+        for key, value in plain.items()
+        if key not in {"api", "protocol", "since", "role", "direction"}
+    }
+    if wrong := next(
+        (bad for key, value in rest.items() if (bad := misfit(value, int, key))), None
+    ):
         raise ValueError(wrong)
     return OnWire(Role(plain["role"]), name, Direction(plain["direction"]), since=since, **rest)
 
@@ -199,13 +256,24 @@ def _on_wire(plain: Mapping[str, Any]) -> OnWire:
 def _inline(at: Trigger | AtWrite) -> str:
     """Return a trigger as an inline table."""
     if isinstance(at, AtWrite):
-        said = {"role": str(at.role), "call": at.point.call, "occurrence": at.point.occurrence, "side": str(at.point.side)}
+        said = {
+            "role": str(at.role),
+            "call": at.point.call,
+            "occurrence": at.point.occurrence,
+            "side": str(at.point.side),
+        }
         said |= {"files": list(at.point.files)} if at.point.files else {}
-        words = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in said.items()]
+        words = [
+            f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in said.items()
+        ]
         return "{" + ", ".join([*words, f"since = {_inline(at.since)}"]) + "}"
     if isinstance(at, InProgram):
         return f"{{role = {json.dumps(str(at.role))}, failpoint = {json.dumps(at.name)}}}"
-    words = [f"role = {json.dumps(str(at.role))}", f"api = {json.dumps(at.api.label)}", f'direction = "{at.direction}"']
+    words = [
+        f"role = {json.dumps(str(at.role))}",
+        f"api = {json.dumps(at.api.label)}",
+        f'direction = "{at.direction}"',
+    ]
     words += [f"protocol = {json.dumps(protocol_of(at.api))}"] if shared(at.api.label) else []
     words += [f"offset = {at.offset}"] if at.offset else []
     words += [f"occurrence = {at.occurrence}"] if at.occurrence != 1 else []
@@ -215,10 +283,15 @@ def _inline(at: Trigger | AtWrite) -> str:
 
 
 def slug(text: str) -> str:
-    """Return a name that a file can have; what is long ends in a digest, so that no two share a name.
+    """Return a name that a file can have; what is long ends in a digest, so that no two share a
+    name.
 
     >>> slug("producer.EndTxn.request.k1-3+late-next (again)")
     'producer-EndTxn-request-k1-3-late-next-again'
     """
     whole = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
-    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return (
+        whole
+        if len(whole) <= LONGEST
+        else f"{whole[: LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    )

@@ -1,4 +1,6 @@
-"""The outcomes of the points that were run, and what follows from them: deviations, splits, findings."""
+"""The outcomes of the points that were run, and what follows from them: deviations, splits,
+findings.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one point. ``where``: its class by the phase in which it was hit, which may be another than was planned."""
+    """What came of one point. ``where``: its class by the phase in which it was hit, which may be
+    another than was planned.
+    """
 
     point: Point
     why: Why
@@ -41,17 +45,27 @@ class Outcome:
     directory: Path
     seconds: float
     ended: bool = False
-    """Whether the program at the source has ended by itself with an error, and is not started again: then no more load comes."""
+    """Whether the program at the source has ended by itself with an error, and is not started
+    again: then no more load comes.
+    """
     own: bool = False
-    """Whether what the claim forbids happened to the record at which the fault struck, and not only to another one."""
+    """Whether what the claim forbids happened to the record at which the fault struck, and not only
+    to another one.
+    """
 
     @property
     def proved(self) -> bool:
-        """Whether the history proves that the fault struck. A point without a proof does not count as run.
+        """Whether the history proves that the fault struck. A point without a proof does not count
+        as run.
 
-        If the source's program has ended by itself, records are left in the source anyway. Then a stuck cell proves nothing.
+        If the source's program has ended by itself, records are left in the source anyway. Then a
+        stuck cell proves nothing.
         """
-        left = self.ended and self.signature.verdict == Kind.STUCK and State.LEFT_IN_SOURCE in self.signature.states
+        left = (
+            self.ended
+            and self.signature.verdict == Kind.STUCK
+            and State.LEFT_IN_SOURCE in self.signature.states
+        )
         return self.signature.verdict != Kind.VOID and not left
 
 
@@ -59,8 +73,8 @@ class Outcome:
 class Finding:
     """Points that are broken in the same way: one finding. ``points`` are in the order of the run.
 
-    ``ordinary``: the errors that programs are also told at kept points of the same acts. The signature is without them.
-    ``saved``: the names of the scenario files that the sweep has.
+    ``ordinary``: the errors that programs are also told at kept points of the same acts. The
+    signature is without them. ``saved``: the names of the scenario files that the sweep has.
     """
 
     signature: Signature
@@ -70,34 +84,61 @@ class Finding:
 
     @property
     def first(self) -> Outcome:
-        """The point by which reports show the finding, and which is shrunk: the one that is most likely to show it again.
+        """The point by which reports show the finding, and which is shrunk: the one that is most
+        likely to show it again.
 
-        A point that has a scenario file already stays. Else that is one whose own record is affected, because another record is
-        affected by chance; then one that kills no broker, because what is under way when a broker dies is chance, too; of equals
-        the earliest.
+        A point that has a scenario file already stays. Else that is one whose own record is
+        affected, because another record is affected by chance; then one that kills no broker,
+        because what is under way when a broker dies is chance, too; of equals the earliest.
         """
-        return min(self.points, key=lambda one: (slug(one.point.id) not in self.saved, not one.own, one.point.kills_broker))
+        return min(
+            self.points,
+            key=lambda one: (
+                slug(one.point.id) not in self.saved,
+                not one.own,
+                one.point.kills_broker,
+            ),
+        )
 
 
-def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual: frozenset[str]) -> Outcome:
+def outcome_of(
+    result: CellResult, point: Point, why: Why, planned: Class, usual: frozenset[str]
+) -> Outcome:
     """Return the outcome of a point from its saved cell."""
     try:
         history: History | None = read_history(result.directory / HISTORY, result.plan.id)
     except HistoryError:
         history = None
     phase = None if history is None else _hit_in(history, point)
-    signature = Signature(str(result.verdict.kind)) if history is None else signature_of(result, history, usual)
+    signature = (
+        Signature(str(result.verdict.kind))
+        if history is None
+        else signature_of(result, history, usual)
+    )
     where = planned if phase is None else class_of(point, phase)
     ended = history is not None and source_ended(history)
     own = history is not None and _is_own(result, point.step.at)
-    return Outcome(point, why, planned, where, signature, result.verdict.reason, result.directory, result.seconds, ended, own)
+    return Outcome(
+        point,
+        why,
+        planned,
+        where,
+        signature,
+        result.verdict.reason,
+        result.directory,
+        result.seconds,
+        ended,
+        own,
+    )
 
 
 def _is_own(result: CellResult, record: str) -> bool:
     """Say whether a record is among those that the verdict is about."""
     account, plan = result.judgement.account, result.plan
     if result.verdict.kind is Kind.STUCK:
-        return any(row["record"] == record and row["state"] != State.RECORDED for row in account.rows)
+        return any(
+            row["record"] == record and row["state"] != State.RECORDED for row in account.rows
+        )
     lost = account.lost if plan.dead_letters else account.lost | account.set_aside
     return (forbids(plan.semantic, Anomaly.LOST) and record in lost) or (
         forbids(plan.semantic, Anomaly.DUPLICATED) and record in account.duplicated
@@ -106,7 +147,9 @@ def _is_own(result: CellResult, record: str) -> bool:
 
 def hit_of(history: History, rule: str = "fault") -> Event | None:
     """Return the event of the hit of a fault's rule; ``None``: it was not hit."""
-    return next((e for e in history.of(kinds.RULE) if e.get("phase") == "hit" and e["rule"] == rule), None)
+    return next(
+        (e for e in history.of(kinds.RULE) if e.get("phase") == "hit" and e["rule"] == rule), None
+    )
 
 
 def _hit_in(history: History, point: Point) -> str | None:
@@ -116,10 +159,11 @@ def _hit_in(history: History, point: Point) -> str | None:
 
 
 def source_ended(history: History) -> bool:
-    """Say whether the program that takes records from the source ended by itself, with an error, after the fault.
+    """Say whether the program that takes records from the source ended by itself, with an error,
+    after the fault.
 
-    That program is the producer; in a pipeline without a producer, it is any program. A supervised program does not count: if it
-    ends again and again, that is a finding.
+    That program is the producer; in a pipeline without a producer, it is any program. A supervised
+    program does not count: if it ends again and again, that is a finding.
     """
     since = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
     nodes = [(e, e["role"]) for e in history.of(kinds.NODE)]
@@ -139,7 +183,9 @@ def source_ended(history: History) -> bool:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """All outcomes of a sweep. ``classes``: the classes of all points, by their phases in the dry run."""
+    """All outcomes of a sweep. ``classes``: the classes of all points, by their phases in the dry
+    run.
+    """
 
     classes: Mapping[Class, Sequence[Point]]
     all: tuple[Outcome, ...]
@@ -162,33 +208,45 @@ class Outcomes:
         return tuple(one for one in self.all if one.why is not Why.SAMPLE and one.proved)
 
     def inside(self) -> dict[Class, tuple[Point, ...]]:
-        """Return the points of each class. A point is in the class in which it was hit; if not run, in its planned one."""
+        """Return the points of each class. A point is in the class in which it was hit; if not run,
+        in its planned one.
+        """
         moved = {one.point.id: one.where for one in self.all if one.proved}
         found: dict[Class, list[Point]] = {each: [] for each in self.classes}
         for each, points in self.classes.items():
             for point in points:
                 found.setdefault(moved.get(point.id, each), []).append(point)
-        return {each: tuple(sorted(points, key=lambda point: point.place)) for each, points in found.items() if points}
+        return {
+            each: tuple(sorted(points, key=lambda point: point.place))
+            for each, points in found.items()
+            if points
+        }
 
     def by_id(self) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
         """Return the coarse outcome of each point with a proof, by the point's id."""
         return {one.point.id: one.signature.outcome for one in self.all if one.proved}
 
     def deviations(self) -> dict[Class, tuple[Point, ...]]:
-        """Return, by class, the points whose outcome differs from that of the class's first point."""
+        """Return, by class, the points whose outcome differs from that of the class's
+        first point.
+        """
         return deviations(self.inside(), self.by_id())
 
     def splits(self) -> Iterator[tuple[Point, Class]]:
-        """Yield the points to run next, each with its class: the middle one between two points with different outcomes."""
+        """Yield the points to run next, each with its class: the middle one between two points with
+        different outcomes.
+        """
         ran, outcome = {one.point.id for one in self.all}, self.by_id()
         for each, points in self.inside().items():
             yield from ((point, each) for point in splits(points, outcome) if point.id not in ran)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return the findings: broken or stuck points, grouped by signature, the largest group first.
+        """Return the findings: broken or stuck points, grouped by signature, the largest group
+        first.
 
-        An error that programs are also told at kept points of the same act does not tell findings apart: whether a program hears
-        of it depends on timing. A refusal is never one finding with another act: the program was answered, and decided itself.
+        An error that programs are also told at kept points of the same act does not tell findings
+        apart: whether a program hears of it depends on timing. A refusal is never one finding with
+        another act: the program was answered, and decided itself.
         """
         ordinary: dict[str, set[str]] = {}
         for one in self.all:
@@ -200,37 +258,50 @@ class Outcomes:
                 signature = one.signature.without(frozenset(ordinary.get(one.where.act, ())))
                 found.setdefault((signature, one.point.act.startswith(REFUSE)), []).append(one)
         made = (
-            Finding(signature, tuple(points), frozenset().union(*(ordinary.get(one.where.act, ()) for one in points)), self.saved)
+            Finding(
+                signature,
+                tuple(points),
+                frozenset().union(*(ordinary.get(one.where.act, ()) for one in points)),
+                self.saved,
+            )
             for (signature, _), points in found.items()
         )
         return tuple(sorted(made, key=lambda finding: -len(finding.points)))
 
     def unseen(self) -> tuple[Class, ...]:
-        """Return the classes without any proved point, except those whose faults end their program for good."""
+        """Return the classes without any proved point, except those whose faults end their program
+        for good.
+        """
         told = [one for one in self.all if one.proved or one.ended]
         ran = {one.where for one in told} | {one.planned for one in told}
         return tuple(each for each in self.classes if each not in ran)
 
 
 def merged(one: Outcomes, other: Outcomes) -> Outcomes:
-    """Return the outcomes of two parts of a sweep as one. If both have run a point, the outcome in ``one`` counts.
+    """Return the outcomes of two parts of a sweep as one. If both have run a point, the outcome in
+    ``one`` counts.
 
     Scenario files are those of ``one``.
     """
     classes = {
-        each: tuple({point.id: point for of in (one, other) for point in of.classes.get(each, ())}.values())
+        each: tuple(
+            {point.id: point for of in (one, other) for point in of.classes.get(each, ())}.values()
+        )
         for each in {**one.classes, **other.classes}
-    }  # fmt: skip
+    }
     ran = {outcome.point.id for outcome in one.all}
     both = one.all + tuple(outcome for outcome in other.all if outcome.point.id not in ran)
     return Outcomes(classes, both, one.saved)
 
 
 def line_of(frames: int, outcomes: Outcomes) -> str:
-    """Return one line with the numbers of frames, points and classes, and how many points were run."""
+    """Return one line with the numbers of frames, points and classes, and how many
+    points were run.
+    """
     points = sum(len(inside) for inside in outcomes.classes.values())
     deviating = sum(len(inside) for inside in outcomes.deviations().values())
     return (
-        f"{frames} frames, {points} points, {len(outcomes.classes)} classes, {len(outcomes.chosen)} run, "
-        f"{len(outcomes.sampled)} sampled, {deviating} deviations, {len(outcomes.unproved)} without proof"
+        f"{frames} frames, {points} points, {len(outcomes.classes)} classes, "
+        f"{len(outcomes.chosen)} run, {len(outcomes.sampled)} sampled, {deviating} deviations, "
+        f"{len(outcomes.unproved)} without proof"
     )

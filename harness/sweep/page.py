@@ -1,4 +1,6 @@
-"""The page of a sweep: the dry run as a timeline, with each step's worst verdict as colour, and a table of classes and acts."""
+"""The page of a sweep: the dry run as a timeline, with each step's worst verdict as colour, and a
+table of classes and acts.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ WIDE, HIGH = 4, 13
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A step on the timeline. ``run``: a point of this step was run; else its verdict is that of its classes."""
+    """A step on the timeline. ``run``: a point of this step was run; else its verdict is that of
+    its classes.
+    """
 
     x: int
     y: int
@@ -48,7 +52,9 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One field of the table: the worst verdict of an act in the classes of a row, and ``run`` points run ``of`` all."""
+    """One field of the table: the worst verdict of an act in the classes of a row, and ``run``
+    points run ``of`` all.
+    """
 
     verdict: str
     run: int
@@ -64,7 +70,8 @@ class Table:
 
 
 def worst_of(verdicts: Iterable[str]) -> str:
-    """Return the worst of several verdicts: broken before stuck before kept; void only if there is no other.
+    """Return the worst of several verdicts: broken before stuck before kept; void only if there is
+    no other.
 
     >>> worst_of(["kept", "stuck", "void"]), worst_of(["void"]), worst_of([])
     ('stuck', 'void', 'unknown')
@@ -90,28 +97,49 @@ def timeline_of(steps: Steps, outcomes: Outcomes) -> Timeline:
     for place, (step, _) in enumerate(steps.found):
         row = kinds.setdefault((step.role, step.api, str(step.direction)), len(kinds))
         run = step in here
-        verdict = worst_of(here[step] if run else (each for each in classes.get(step, ()) if each != UNKNOWN))
-        marks.append(Mark(place * WIDE, row * HIGH, verdict, run, f"{words(step)}: {verdict}{'' if run else ' (by its class)'}"))
+        verdict = worst_of(
+            here[step] if run else (each for each in classes.get(step, ()) if each != UNKNOWN)
+        )
+        marks.append(
+            Mark(
+                place * WIDE,
+                row * HIGH,
+                verdict,
+                run,
+                f"{words(step)}: {verdict}{'' if run else ' (by its class)'}",
+            )
+        )
     rows = tuple((row * HIGH, " ".join(kind)) for kind, row in kinds.items())
     return Timeline(rows, tuple(marks), len(steps.found) * WIDE, len(kinds) * HIGH)
 
 
 def table_of(outcomes: Outcomes) -> Table:
-    """Return the table of classes by acts. All refusals share a column; second faults have a column for each second act."""
+    """Return the table of classes by acts. All refusals share a column; second faults have a column
+    for each second act.
+    """
     ran = Counter(one.where for one in outcomes.all)
     verdicts = _by_class(outcomes)
     acts = tuple(dict.fromkeys(_column(each) for each in outcomes.classes))
     rows: dict[str, dict[str, list[Class]]] = {}
     for each in outcomes.classes:
-        rows.setdefault(f"{each.role} {each.api} {each.direction}, {each.phase}", {}).setdefault(_column(each), []).append(each)
+        rows.setdefault(f"{each.role} {each.api} {each.direction}, {each.phase}", {}).setdefault(
+            _column(each), []
+        ).append(each)
 
     def cell(inside: list[Class] | None) -> Cell | None:
         if inside is None:
             return None
         verdict = worst_of(verdicts[each] for each in inside if each in verdicts)
-        return Cell(verdict, sum(ran[each] for each in inside), sum(len(outcomes.classes[each]) for each in inside))
+        return Cell(
+            verdict,
+            sum(ran[each] for each in inside),
+            sum(len(outcomes.classes[each]) for each in inside),
+        )
 
-    return Table(acts, tuple((name, tuple(cell(found.get(act)) for act in acts)) for name, found in rows.items()))
+    return Table(
+        acts,
+        tuple((name, tuple(cell(found.get(act)) for act in acts)) for name, found in rows.items()),
+    )
 
 
 def _column(each: Class) -> str:
@@ -126,14 +154,32 @@ def _by_class(outcomes: Outcomes) -> Mapping[Class, str]:
     return {each: worst_of(verdicts) for each, verdicts in found.items()}
 
 
-def page_of(title: str, facts: Mapping[str, str], steps: Steps, outcomes: Outcomes, scenarios: Mapping[str, str]) -> str:
-    """Return the page as HTML. ``scenarios``: the command that runs a finding again, by the id of its first point."""
-    findings = [(finding, scenarios.get(finding.first.point.id, ""), _shown(finding.points)) for finding in outcomes.findings()]
+def page_of(
+    title: str,
+    facts: Mapping[str, str],
+    steps: Steps,
+    outcomes: Outcomes,
+    scenarios: Mapping[str, str],
+) -> str:
+    """Return the page as HTML. ``scenarios``: the command that runs a finding again, by the id of
+    its first point.
+    """
+    findings = [
+        (finding, scenarios.get(finding.first.point.id, ""), _shown(finding.points))
+        for finding in outcomes.findings()
+    ]
     return render_template(
-        "sweep.html.j2", title=title, facts=facts, timeline=timeline_of(steps, outcomes), table=table_of(outcomes),
-        findings=findings, unproved=outcomes.unproved,
-        deviations=[(str(each), _shown_points(points)) for each, points in outcomes.deviations().items()],
-    )  # fmt: skip
+        "sweep.html.j2",
+        title=title,
+        facts=facts,
+        timeline=timeline_of(steps, outcomes),
+        table=table_of(outcomes),
+        findings=findings,
+        unproved=outcomes.unproved,
+        deviations=[
+            (str(each), _shown_points(points)) for each, points in outcomes.deviations().items()
+        ],
+    )
 
 
 def _shown_points(points: Iterable[Point]) -> str:

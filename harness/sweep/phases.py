@@ -1,4 +1,6 @@
-"""The phase of a stage's life in which a frame passes, derived from the wire's events before the frame."""
+"""The phase of a stage's life in which a frame passes, derived from the wire's events before the
+frame.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,19 @@ class _Stage:
         """Say it in words."""
         behind = any(offset > self.saved.get(place, 0) for place, offset in self.given.items())
         words = {
-            "in transaction": bool(self.open), "sent unanswered": bool(self.unanswered), "position behind": behind,
-            "in hand": bool(self.in_hand), "joining": bool(self.joining),
-        }  # fmt: skip
+            "in transaction": bool(self.open),
+            "sent unanswered": bool(self.unanswered),
+            "position behind": behind,
+            "in hand": bool(self.in_hand),
+            "joining": bool(self.joining),
+        }
         return ", ".join(word for word, holds in words.items() if holds) or CALM
 
 
 def phases(history: History) -> Mapping[Name, str]:
-    """Return the phase of each frame in a history: the phase of its stage right before the frame."""
+    """Return the phase of each frame in a history: the phase of its stage right before
+    the frame.
+    """
     stages: dict[str, _Stage] = {}
     of: dict[str, _Stage] = {}
     found: dict[Name, str] = {}
@@ -71,13 +78,19 @@ def phases(history: History) -> Mapping[Name, str]:
 def _join(stage: _Stage, line: Event) -> None:
     if line["api"] == Api.JOIN_GROUP and line["dir"] == Direction.REQUEST:
         stage.joining.add(line["conn"])
-    elif line["api"] == Api.SYNC_GROUP and line["dir"] == Direction.RESPONSE and not line.get("error"):
+    elif (
+        line["api"] == Api.SYNC_GROUP
+        and line["dir"] == Direction.RESPONSE
+        and not line.get("error")
+    ):
         stage.joining.discard(line["conn"])
 
 
 def _sent(stage: _Stage, event: Event) -> None:
     stage.unanswered.add(event["request"])
-    if event.get("transactional") and event.get("record"):  # of what has no id, nobody says when its transaction ends
+    if event.get("transactional") and event.get(
+        "record"
+    ):  # of what has no id, nobody says when its transaction ends
         stage.open.add(str(event["record"]))
 
 
@@ -110,14 +123,24 @@ def _ending(stage: _Stage, event: Event) -> None:
 
 
 _TAKES = {
-    kinds.SENT: _sent, kinds.PRODUCE_ANSWER: _answered, kinds.FETCHED: _given, kinds.COMMITTED: _saved,
-    kinds.ACKNOWLEDGED: _acknowledged, kinds.ENDING: _ending,
-}  # fmt: skip
+    kinds.SENT: _sent,
+    kinds.PRODUCE_ANSWER: _answered,
+    kinds.FETCHED: _given,
+    kinds.COMMITTED: _saved,
+    kinds.ACKNOWLEDGED: _acknowledged,
+    kinds.ENDING: _ending,
+}
 
 
 def has_load(history: History, line: Event, record: str) -> bool:
-    """Say whether other records than ``record`` moved before a frame and after it. If not, a fault at it proves nothing."""
-    moves = [e["t"] for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.FETCHED) if e.get("record") != record]
+    """Say whether other records than ``record`` moved before a frame and after it. If not, a fault
+    at it proves nothing.
+    """
+    moves = [
+        e["t"]
+        for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.FETCHED)
+        if e.get("record") != record
+    ]
     return bool(moves) and min(moves) < line["t"] < max(moves)
 
 

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from harness.model.semantics import Semantic
     from harness.pipelines.declaration import Pipeline as Declared
 
-WITHOUT = "Without a fault nothing is lost and nothing is duplicated. The sweep finds its steps in this run."
+WITHOUT = (
+    "Without a fault nothing is lost and nothing is duplicated. The sweep finds its steps in "
+    "this run."
+)
 
 
 def swept(only: Sequence[str], asked: Asked) -> list[SweepCell]:
@@ -46,17 +49,31 @@ def swept(only: Sequence[str], asked: Asked) -> list[SweepCell]:
     """
     check_numbers(asked.records, (asked.seed,))
     systems = registry.systems("process", asked.system or None)
-    found = {f"{pipeline}/{semantic}": (name, pipeline, semantic) for name in systems for pipeline, semantic in _offered(name)}
+    found = {
+        f"{pipeline}/{semantic}": (name, pipeline, semantic)
+        for name in systems
+        for pipeline, semantic in _offered(name)
+    }
     for pattern in only:
         if not any(_means(pattern, each) for each in found):
             names = dict.fromkeys((*(name.partition("/")[0] for name in found), *found))
-            raise SelectionError(f"no pipeline matches {pattern!r}; {registry.suggestion(pattern, names)}")
+            raise SelectionError(
+                f"no pipeline matches {pattern!r}; {registry.suggestion(pattern, names)}"
+            )
     meant = [each for name, each in found.items() if any(_means(pattern, name) for pattern in only)]
-    clients = {name: registry.clients_of(name, (asked.client,) if asked.client else ()) for name in systems}
-    return [_cell(asked, name, client, pipeline, semantic) for name, pipeline, semantic in meant for client in clients[name]]
+    clients = {
+        name: registry.clients_of(name, (asked.client,) if asked.client else ()) for name in systems
+    }
+    return [
+        _cell(asked, name, client, pipeline, semantic)
+        for name, pipeline, semantic in meant
+        for client in clients[name]
+    ]
 
 
-def _cell(asked: Asked, system: str, client: str, pipeline: Pipeline, semantic: Semantic) -> SweepCell:
+def _cell(
+    asked: Asked, system: str, client: str, pipeline: Pipeline, semantic: Semantic
+) -> SweepCell:
     expect = {semantic: _without(asked, pipeline, semantic)}
     scenario = Scenario(NO_FAULT, NO_FAULT, NoFault(), WITHOUT, expect, pipeline, group=GROUP)
     return SweepCell(scenario, semantic, system, client, "process", asked.seed, asked.records)
@@ -66,13 +83,18 @@ def _without(asked: Asked, pipeline: Pipeline, semantic: Semantic) -> Predicted:
     """Return what a run without a fault must show, with the settings that it has."""
     if not asked.like:
         return Predicted()
-    there = {one.id: one for one in registry.scenarios() if one.pipeline == pipeline and semantic in one.expect}
+    there = {
+        one.id: one
+        for one in registry.scenarios()
+        if one.pipeline == pipeline and semantic in one.expect
+    }
     like = there[registry.known(asked.like, there, f"scenario of {pipeline}/{semantic}")]
     return Predicted(settings=like.settings(semantic, asked.client, asked.system))
 
 
 def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
-    """Make the sweep that ``asked`` describes; write nothing. ``keep``: a declared pipeline's broker stays up between runs.
+    """Make the sweep that ``asked`` describes; write nothing. ``keep``: a declared pipeline's
+    broker stays up between runs.
 
     Raises:
         DeclarationError: the declaration is wrong.
@@ -81,14 +103,22 @@ def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
     """
     if not asked.declared:
         [base] = swept([asked.what], asked)
-        return Sweep(directory, asked, base, registry.system(base.system), failpoints=failpoints_of(base),
-                     again=base.silence.too_short)  # fmt: skip
+        return Sweep(
+            directory,
+            asked,
+            base,
+            registry.system(base.system),
+            failpoints=failpoints_of(base),
+            again=base.silence.too_short,
+        )
     pipeline = read_pipeline(Path(asked.what))
     pipeline.check_commands()
     return declared_sweep(asked, directory, pipeline, DeclaredSystem(keep=keep))
 
 
-def declared_sweep(asked: Asked, directory: Path, pipeline: Declared, system: DeclaredSystem) -> Sweep:
+def declared_sweep(
+    asked: Asked, directory: Path, pipeline: Declared, system: DeclaredSystem
+) -> Sweep:
     """Return the sweep of a declared pipeline."""
 
     def again(cells: Sequence[Cell]) -> set[str]:
@@ -97,9 +127,17 @@ def declared_sweep(asked: Asked, directory: Path, pipeline: Declared, system: De
     alone = system.why_alone(pipeline) or ""
     asked = replace(asked, jobs=1) if alone else asked
     return Sweep(
-        directory, asked, declared_base(pipeline, asked.seed), system, kills_brokers=not system.attached, again=again,
-        alone=alone, failpoints=tuple((str(each.known), name) for each in pipeline.stages for name in each.failpoints),
-    )  # fmt: skip
+        directory,
+        asked,
+        declared_base(pipeline, asked.seed),
+        system,
+        kills_brokers=not system.attached,
+        again=again,
+        alone=alone,
+        failpoints=tuple(
+            (str(each.known), name) for each in pipeline.stages for name in each.failpoints
+        ),
+    )
 
 
 def declared_base(pipeline: Declared, seed: int) -> DeclaredSweepCell:
@@ -111,15 +149,23 @@ def declared_base(pipeline: Declared, seed: int) -> DeclaredSweepCell:
     [without] = [one for one in failure_points(pipeline) if one.id == NO_FAULT]
     [cell] = cells_of(pipeline, [without], seed=seed)
     base = DeclaredSweepCell(
-        scenario=cell.scenario, semantic=cell.semantic, system=cell.system, client=cell.client, runtime=cell.runtime, seed=seed,
-        records=cell.records, declared=pipeline,
-    )  # fmt: skip
+        scenario=cell.scenario,
+        semantic=cell.semantic,
+        system=cell.system,
+        client=cell.client,
+        runtime=cell.runtime,
+        seed=seed,
+        records=cell.records,
+        declared=pipeline,
+    )
     base.load()
     return base
 
 
 def failpoints_of(base: Cell) -> tuple[tuple[str, str], ...]:
-    """Return role and name of each failpoint that a scenario uses in a pipeline's programs, under any semantic."""
+    """Return role and name of each failpoint that a scenario uses in a pipeline's programs, under
+    any semantic.
+    """
     found: dict[tuple[str, str], None] = {}
     for one in registry.scenarios():
         at = getattr(one.fault, "at", None)
@@ -137,28 +183,39 @@ def _has_settings_of(scenario: Scenario, base: Cell) -> bool:
 
 
 def loaded(base: Cell, records: int, partitions: int = 0, consumers: int = 0) -> Cell:
-    """Return a cell with so many records, partitions and, of lostack's own pipelines, consumers (0: unchanged)."""
+    """Return a cell with so many records, partitions and, of lostack's own pipelines, consumers (0:
+    unchanged).
+    """
     if isinstance(base, DeclaredSweepCell):
-        declared = replace(base.declared, records=records, partitions=partitions or base.declared.partitions)
+        declared = replace(
+            base.declared, records=records, partitions=partitions or base.declared.partitions
+        )
         return replace(base, records=records, declared=declared)
     if not partitions and not consumers:
         return replace(base, records=records)
     settings = ours(base.settings)
     fewer = replace(
-        settings, topic=replace(settings.topic, partitions=partitions or settings.topic.partitions),
+        settings,
+        topic=replace(settings.topic, partitions=partitions or settings.topic.partitions),
         consumer=replace(settings.consumer, count=consumers or settings.consumer.count),
-    )  # fmt: skip
+    )
     scenario = replace(base.scenario, expect={base.semantic: Predicted(settings=fewer)})
     return replace(base, records=records, scenario=scenario)
 
 
 def partitions_of(base: Cell) -> int:
     """Return how many partitions the topics of a pipeline have."""
-    return base.declared.partitions if isinstance(base, DeclaredSweepCell) else ours(base.settings).topic.partitions
+    return (
+        base.declared.partitions
+        if isinstance(base, DeclaredSweepCell)
+        else ours(base.settings).topic.partitions
+    )
 
 
 def consumers_of(base: Cell) -> int:
-    """Return how many consumers a pipeline has; 1 for a declared one, whose consumers lostack cannot count."""
+    """Return how many consumers a pipeline has; 1 for a declared one, whose consumers lostack
+    cannot count.
+    """
     return 1 if isinstance(base, DeclaredSweepCell) else ours(base.settings).consumer.count
 
 
@@ -174,23 +231,53 @@ def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str)
     for file in dict.fromkeys(files):
         found = Found.load(file)
         what = found.declaration or found.pipeline
-        sweep = sweep_of(Asked(what, found.client, found.seed, found.records, jobs, (1, 1), command, bool(found.declaration),
-                               found.system, found.like), reports, keep=False)  # fmt: skip
+        sweep = sweep_of(
+            Asked(
+                what,
+                found.client,
+                found.seed,
+                found.records,
+                jobs,
+                (1, 1),
+                command,
+                bool(found.declaration),
+                found.system,
+                found.like,
+            ),
+            reports,
+            keep=False,
+        )
         jobs = min(jobs, sweep.asked.jobs)  # a declared pipeline may take only one cell at a time
-        cells.append(found.cell(loaded(sweep.base, found.records, found.partitions, found.consumers)))
+        cells.append(
+            found.cell(loaded(sweep.base, found.records, found.partitions, found.consumers))
+        )
         systems.setdefault(sweep.system.name, sweep.system)
     if len({cell.id for cell in cells}) < len(cells):
         raise SelectionError("two of these scenario files describe the same cell: leave one out")
     return RunPlan(
-        systems=tuple(systems.values()), cells=tuple(cells), not_applicable=(), reports=reports, jobs=jobs, command=command,
-        seeds=tuple(sorted({cell.seed for cell in cells})), records=max(cell.records for cell in cells),
-    )  # fmt: skip
+        systems=tuple(systems.values()),
+        cells=tuple(cells),
+        not_applicable=(),
+        reports=reports,
+        jobs=jobs,
+        command=command,
+        seeds=tuple(sorted({cell.seed for cell in cells})),
+        records=max(cell.records for cell in cells),
+    )
 
 
 def _offered(system: str) -> list[tuple[Pipeline, Semantic]]:
-    """Return the pipelines of a system, each with the semantics that it is offered under, in their order."""
-    pipelines = {one.pipeline.name: one.pipeline for one in registry.scenarios() if registry.runs(system, one)}
-    return [(pipeline, semantic) for pipeline in pipelines.values() for semantic in pipeline.recipes]
+    """Return the pipelines of a system, each with the semantics that it is offered under, in their
+    order.
+    """
+    pipelines = {
+        one.pipeline.name: one.pipeline
+        for one in registry.scenarios()
+        if registry.runs(system, one)
+    }
+    return [
+        (pipeline, semantic) for pipeline in pipelines.values() for semantic in pipeline.recipes
+    ]
 
 
 def _means(pattern: str, name: str) -> bool:

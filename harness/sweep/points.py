@@ -31,9 +31,28 @@ if TYPE_CHECKING:
     from harness.sweep.steps import Passed, Steps
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
-KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL = "kill", "kill-broker", "lose", "late", "late-next", "late-next-kill"
+KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL = (
+    "kill",
+    "kill-broker",
+    "lose",
+    "late",
+    "late-next",
+    "late-next-kill",
+)
 HOLD, PAUSE, TERMINATE, REFUSE, REFUSE_DONE = "hold", "pause", "terminate", "refuse", "refuse-done"
-ACTS = (KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL, HOLD, PAUSE, TERMINATE, REFUSE, REFUSE_DONE)
+ACTS = (
+    KILL,
+    KILL_BROKER,
+    LOSE,
+    LATE,
+    LATE_NEXT,
+    LATE_NEXT_KILL,
+    HOLD,
+    PAUSE,
+    TERMINATE,
+    REFUSE,
+    REFUSE_DONE,
+)
 """All that may happen; of a refusal its error follows."""
 FENCED_MEMBER = "FENCED_INSTANCE_ID"
 """What only a member that names itself is told: somebody else has come by its name."""
@@ -54,7 +73,8 @@ def base_of(act: str) -> str:
 class Happening:
     """Something that happens at a frame: all that a file needs to say of it.
 
-    ``into``: where a late request arrives, or at what an answer goes on that is held (null: when the source is exhausted).
+    ``into``: where a late request arrives, or at what an answer goes on that is held (null: when
+    the source is exhausted).
     """
 
     act: str
@@ -71,7 +91,9 @@ class Happening:
         if isinstance(self.at, AtWrite):
             if self.act != KILL:
                 raise ValueError(f"the act {self.act} is not possible at a durable write")
-            return CrashAtWrite(self.at.role, self.at.point, (self.at.since.api, self.at.since.direction))
+            return CrashAtWrite(
+                self.at.role, self.at.point, (self.at.since.api, self.at.since.direction)
+            )
         victims = {KILL: self.at.role, KILL_BROKER: Role.BROKER}
         if self.act in victims:
             return Kill(self.at, (victims[self.act],), held=How.DISCARD)
@@ -97,7 +119,8 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing that may happen at one step. ``place`` is the step's place among the steps of the dry run.
+    """One thing that may happen at one step. ``place`` is the step's place among the steps of the
+    dry run.
 
     ``second``: what happens to its recovery, at which step of that.
     """
@@ -119,7 +142,11 @@ class Point:
     def id(self) -> str:
         """Its name, by which its cell is known."""
         one = f"{self.step}+{self.act}"
-        return one if self.second is None else f"{one}+then+{self.second[0].behind}+{self.second[1].act}"
+        return (
+            one
+            if self.second is None
+            else f"{one}+then+{self.second[0].behind}+{self.second[1].act}"
+        )
 
     @property
     def fault(self) -> Any:
@@ -137,8 +164,8 @@ class Point:
 class Can:
     """What can be done to a pipeline's parts here.
 
-    ``members``: roles whose work another process takes over. ``failpoints``: places in its programs, by role and name, each of
-    which is reached with every record in hand.
+    ``members``: roles whose work another process takes over. ``failpoints``: places in its
+    programs, by role and name, each of which is reached with every record in hand.
     """
 
     kill_broker: bool = True
@@ -148,22 +175,37 @@ class Can:
     resends: bool = True
     """Whether a producer sends again what was not answered: else nothing of it comes late."""
     reconnects: bool = True
-    """Whether its programs are known to connect anew and go on where the library of their protocol does not."""
+    """Whether its programs are known to connect anew and go on where the library of their protocol
+    does not.
+    """
     writes: tuple[tuple[str, WritePoint], ...] = ()
     """Durable writes, by role, that count from when a record is given to it."""
 
 
 @functools.cache
 def step_names() -> Mapping[str, Mapping[str, StepName]]:
-    """Return the steps that a rule can name, of each protocol by their labels: the enumeration that has all of its steps."""
+    """Return the steps that a rule can name, of each protocol by their labels: the enumeration that
+    has all of its steps.
+    """
     labels = {name: {label for label, _ in load(where).steps} for name, where in listed().items()}
-    kinds = [{each.label: each for each in kind} for kind in StepName.__subclasses__()]  # they come with the protocols
-    return {name: next((kind for kind in kinds if of and kind.keys() >= of), {}) for name, of in labels.items()}
+    kinds = [
+        {each.label: each for each in kind} for kind in StepName.__subclasses__()
+    ]  # they come with the protocols
+    return {
+        name: next((kind for kind in kinds if of and kind.keys() >= of), {})
+        for name, of in labels.items()
+    }
 
 
 def step_named(protocol: str, label: str) -> StepName | None:
-    """Return the step that a rule can name, or ``None``. Without a protocol: that of the only one that has such a step."""
-    of = [names[label] for name, names in step_names().items() if label in names and protocol in (name, "")]
+    """Return the step that a rule can name, or ``None``. Without a protocol: that of the only one
+    that has such a step.
+    """
+    of = [
+        names[label]
+        for name, names in step_names().items()
+        if label in names and protocol in (name, "")
+    ]
     return of[0] if len(of) == 1 else None
 
 
@@ -174,13 +216,19 @@ def shared(label: str) -> bool:
 
 def protocol_of(name: StepName) -> str:
     """Return whose step it is."""
-    return next(protocol for protocol, names in step_names().items() if names.get(name.label) is name)
+    return next(
+        protocol for protocol, names in step_names().items() if names.get(name.label) is name
+    )
 
 
 def _known(step: Step, direction: Direction) -> Known:
     """Return what the protocol of a step knows of it, in one direction."""
     name = step_named(step.protocol, step.api)
-    return PLAIN if name is None else load(listed()[protocol_of(name)]).steps.get((step.api, direction), PLAIN)
+    return (
+        PLAIN
+        if name is None
+        else load(listed()[protocol_of(name)]).steps.get((step.api, direction), PLAIN)
+    )
 
 
 def trigger(step: Step) -> OnWire:
@@ -192,7 +240,9 @@ def trigger(step: Step) -> OnWire:
     since = None if step.anchor is None else trigger(step.anchor)
     if (name := step_named(step.protocol, step.api)) is None:
         raise KeyError(step.api)
-    return OnWire(Role(step.role), name, Direction(step.direction), occurrence=step.ordinal, since=since)
+    return OnWire(
+        Role(step.role), name, Direction(step.direction), occurrence=step.ordinal, since=since
+    )
 
 
 def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
@@ -202,22 +252,34 @@ def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
         if not nameable(step) or step.at not in records:
             continue
         after = _After(
-            steps.found[place + 1 :], frame, records, records[step.at], again=can.resends or step.role != Role.PRODUCER,
+            steps.found[place + 1 :],
+            frame,
+            records,
+            records[step.at],
+            again=can.resends or step.role != Role.PRODUCER,
             reconnects=can.reconnects,
-        )  # fmt: skip
-        for happens, because in (*happenings(step, frame, trigger(step), can), *after.happenings(step)):
+        )
+        for happens, because in (
+            *happenings(step, frame, trigger(step), can),
+            *after.happenings(step),
+        ):
             yield Point(step, happens, place, because, illegal=_illegal(step, happens, frame))
 
 
 def _illegal(step: Step, happens: Happening, passed: Passed) -> str | None:
     """Say why no broker does this to this process, or ``None``."""
     if happens.act.endswith(FENCED_MEMBER) and not passed.named_member:
-        return f"not legal: the {step.role} has joined its group without a group.instance.id, and {FENCED_MEMBER} is about that"
+        return (
+            f"not legal: the {step.role} has joined its group without a group.instance.id, and "
+            f"{FENCED_MEMBER} is about that"
+        )
     return None
 
 
 def in_programs(steps: Steps, can: Can) -> Iterator[Point]:
-    """Yield the points inside programs: at every failpoint, with every record that a step is about."""
+    """Yield the points inside programs: at every failpoint, with every record that a
+    step is about.
+    """
     first: dict[tuple[str, str], int] = {}
     for place, (step, _) in enumerate(steps.found):
         if step.record is not None:
@@ -226,7 +288,12 @@ def in_programs(steps: Steps, can: Can) -> Iterator[Point]:
         for (of, record), place in first.items():
             if of == role:
                 because = f"The {role} is killed at its failpoint {name}, with {record} in hand."
-                yield Point(Step(role, name, FAILPOINT, 1, record), Happening(KILL, InProgram(Role(role), name)), place, because)
+                yield Point(
+                    Step(role, name, FAILPOINT, 1, record),
+                    Happening(KILL, InProgram(Role(role), name)),
+                    place,
+                    because,
+                )
 
 
 def tried(line: Event) -> Iterator[WritePoint]:
@@ -236,32 +303,49 @@ def tried(line: Event) -> Iterator[WritePoint]:
 
 
 def at_writes(steps: Steps, can: Can) -> Iterator[Point]:
-    """Yield the points at durable writes: at each, counted from every record that its stage is given."""
+    """Yield the points at durable writes: at each, counted from every record that its stage is
+    given.
+    """
     for role, write in can.writes:
         known: set[str] = set()
         for place, (step, _) in enumerate(steps.found):
-            given = step.role == role and step.direction == RESPONSE and step.api == Api.FETCH.label and step.anchor is None
+            given = (
+                step.role == role
+                and step.direction == RESPONSE
+                and step.api == Api.FETCH.label
+                and step.anchor is None
+            )
             if not given or step.at in known or not nameable(step):
                 continue
             known.add(step.at)
             since = replace(trigger(step), occurrence=1)
             because = (
-                f"The {role} is killed {write.side} its {write.call} number {write.occurrence} since it was given {step.at}."
+                f"The {role} is killed {write.side} its {write.call} number {write.occurrence} "
+                f"since it was given {step.at}."
             )
             yield Point(
-                Step(role, str(write), WRITE, 1, step.at), Happening(KILL, AtWrite(Role(role), write, since)), place, because
+                Step(role, str(write), WRITE, 1, step.at),
+                Happening(KILL, AtWrite(Role(role), write, since)),
+                place,
+                because,
             )
 
 
 def nameable(step: Step) -> bool:
     """Say whether a rule can find a step."""
     name = step_named(step.protocol, step.api)
-    return name is not None and (step.record is None or "record" in name.selects(Direction(step.direction)))
+    return name is not None and (
+        step.record is None or "record" in name.selects(Direction(step.direction))
+    )
 
 
 def words(step: Step) -> str:
     """Say which frame a step is."""
-    way = f"{step.role}'s {step.api} request" if step.direction == REQUEST else f"answer to the {step.role}'s {step.api}"
+    way = (
+        f"{step.role}'s {step.api} request"
+        if step.direction == REQUEST
+        else f"answer to the {step.role}'s {step.api}"
+    )
     times = "" if step.ordinal == 1 else f" (number {step.ordinal})"
     if step.anchor is None:
         return f"the {way} about {step.record}{times}"
@@ -269,25 +353,46 @@ def words(step: Step) -> str:
 
 
 def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tuple[Happening, str]]:
-    """Yield what may happen at a step by itself, with a sentence each. ``passed``: its frame in the run that it is found in."""
+    """Yield what may happen at a step by itself, with a sentence each. ``passed``: its frame in the
+    run that it is found in.
+    """
     asks, frame, whom = step.direction == REQUEST, words(step), f"the {step.role}"
     known = _known(step, Direction(step.direction))
     if step.role != Role.BROKER:
-        held = f"{frame} never arrives, and {whom} that sends it" if asks else f"{whom}, before it reads {frame},"
+        held = (
+            f"{frame} never arrives, and {whom} that sends it"
+            if asks
+            else f"{whom}, before it reads {frame},"
+        )
         yield Happening(KILL, at), f"{_begin(held)} is killed."
     if can.kill_broker and (known.durable or (not asks and _asked(step).durable)):
         done = "before it has seen" if asks else "when it has done what was asked, and not given"
         yield Happening(KILL_BROKER, at), f"The broker is killed {done} {frame}."
     yield Happening(LOSE, at), f"{_begin(frame)} is lost, and its connection is cut."
     if not asks and step.role in READERS:
-        yield Happening(HOLD, at), f"{_begin(frame)} is on its way until the source is exhausted; then it arrives."
+        yield (
+            Happening(HOLD, at),
+            f"{_begin(frame)} is on its way until the source is exhausted; then it arrives.",
+        )
     answered = asks and passed.line.get("answered", True)
     for error, may_be_done in known.errors.items() if answered else ():
-        yield Happening(f"{REFUSE}-{error}", at), f"{_begin(frame)} never arrives, and is refused by {error}."
+        yield (
+            Happening(f"{REFUSE}-{error}", at),
+            f"{_begin(frame)} never arrives, and is refused by {error}.",
+        )
         if may_be_done:
-            yield Happening(f"{REFUSE_DONE}-{error}", at), f"{_begin(frame)} is done, and refused by {error} all the same."
+            yield (
+                Happening(f"{REFUSE_DONE}-{error}", at),
+                f"{_begin(frame)} is done, and refused by {error} all the same.",
+            )
     if step.role in can.members and step.anchor is None:
-        yield Happening(PAUSE, at), f"{_begin(whom)} is stopped at {frame}, until its group has put it out; then it goes on."
+        yield (
+            Happening(PAUSE, at),
+            (
+                f"{_begin(whom)} is stopped at {frame}, until its group has put it out; then it "
+                "goes on."
+            ),
+        )
     if can.terminate and step.anchor is None:
         yield Happening(TERMINATE, at), f"{_begin(whom)} is told to end (SIGTERM) at {frame}."
 
@@ -303,7 +408,9 @@ def _begin(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _After:
-    """The frames behind a step in the dry run. They show when a program has repeated a request that is held."""
+    """The frames behind a step in the dry run. They show when a program has repeated a request that
+    is held.
+    """
 
     later: Sequence[tuple[Step, Passed]]
     frame: Passed
@@ -315,27 +422,45 @@ class _After:
     """Whether its process goes on over another connection whatever its library does."""
 
     def happenings(self, step: Step) -> Iterator[tuple[Happening, str]]:
-        """Yield when a late request may arrive: after its sender has repeated it, and during what the sender does next.
+        """Yield when a late request may arrive: after its sender has repeated it, and during what
+        the sender does next.
 
-        And to a producer's last answer about a record: a reader may be given the record before that arrives.
+        And to a producer's last answer about a record: a reader may be given the record before that
+        arrives.
         """
         known = _known(step, Direction(step.direction))
         if step.direction == RESPONSE and (given := self._given(step)) is not None:
-            told = f"{_begin(words(step))} is on its way until the {given.role} is given the record; then it arrives."
+            told = (
+                f"{_begin(words(step))} is on its way until the {given.role} is given the "
+                "record; then it arrives."
+            )
             yield Happening(HOLD, trigger(step), given), told
-        if step.direction != REQUEST or not known.movable or not known.durable or not (known.again or self.reconnects):
+        if (
+            step.direction != REQUEST
+            or not known.movable
+            or not known.durable
+            or not (known.again or self.reconnects)
+        ):
             return
         at, frame = trigger(step), _begin(words(step))
         if self.again and (own := next(self._answers(beyond=False), None)) is not None:
-            yield Happening(LATE, at, own[1]), f"{frame} is on its way until its sender has asked again; then it arrives."
+            yield (
+                Happening(LATE, at, own[1]),
+                f"{frame} is on its way until its sender has asked again; then it arrives.",
+            )
         if (following := self._next(step)) is not None:
-            late = f"{frame} is on its way until its sender has gone on to the next record; then it arrives"
+            late = (
+                f"{frame} is on its way until its sender has gone on to the next record; then it "
+                "arrives"
+            )
             yield Happening(LATE_NEXT, at, following), f"{late}."
             behind = self._commit_behind(step) or following
             yield Happening(LATE_NEXT_KILL, at, behind), f"{late}, and its sender is killed."
 
     def _given(self, step: Step) -> OnWire | None:
-        """Return at what a reader is given a producer's record, where the answer is the last that stands before that."""
+        """Return at what a reader is given a producer's record, where the answer is the last that
+        stands before that.
+        """
         if step.role != Role.PRODUCER or step.record is None or not _asked(step).durable:
             return None
         for later, _ in self.later:
@@ -343,40 +468,70 @@ class _After:
                 continue
             if later.role == step.role and later.direction == REQUEST:
                 return None  # the record is not visible before what it asks there
-            if later.role in READERS and later.direction == RESPONSE and later.api == Api.FETCH.label:
+            if (
+                later.role in READERS
+                and later.direction == RESPONSE
+                and later.api == Api.FETCH.label
+            ):
                 return trigger(later)
         return None
 
     def _next(self, step: Step) -> OnWire | None:
-        """Return at what a late request arrives: the next answer about its key, or, where none comes, about any record.
+        """Return at what a late request arrives: the next answer about its key, or, where none
+        comes, about any record.
 
-        Records of one key are in one partition, and only there something late meets what was done since. Who ends a transaction
-        ends it for all keys.
+        Records of one key are in one partition, and only there something late meets what was done
+        since. Who ends a transaction ends it for all keys.
         """
         answers = list(self._answers(beyond=True))
-        of_key = [answer for answer in answers if answer[0].key == self.here.key and step.api != Api.END_TXN.label]
+        of_key = [
+            answer
+            for answer in answers
+            if answer[0].key == self.here.key and step.api != Api.END_TXN.label
+        ]
         return next((at for _, at in (*of_key, *answers)), None)
 
     def _commit_behind(self, step: Step) -> OnWire | None:
-        """Return the commit but one behind that of a position, of its key: what the next one is about is worked on by then.
+        """Return the commit but one behind that of a position, of its key: what the next one is
+        about is worked on by then.
 
-        Whoever saves the position first has not worked on it when that is answered: to die there does no harm.
+        Whoever saves the position first has not worked on it when that is answered: to die there
+        does no harm.
         """
         if step.api != Api.OFFSET_COMMIT.label:
             return None
         mine = (later for later, frame in self.later if frame.process == self.frame.process)
-        commits = (self.records.get(later.record or "") for later in mine if (later.api, later.direction) == (step.api, REQUEST))
-        places = dict.fromkeys(one.position for one in commits if one is not None and one.key == self.here.key)
-        behind = next(itertools.islice((place for place in places if place > self.here.position), 1, None), None)
-        return None if behind is None else replace(trigger(step), offset=behind - self.here.position, occurrence=1)
+        commits = (
+            self.records.get(later.record or "")
+            for later in mine
+            if (later.api, later.direction) == (step.api, REQUEST)
+        )
+        places = dict.fromkeys(
+            one.position for one in commits if one is not None and one.key == self.here.key
+        )
+        behind = next(
+            itertools.islice((place for place in places if place > self.here.position), 1, None),
+            None,
+        )
+        return (
+            None
+            if behind is None
+            else replace(trigger(step), offset=behind - self.here.position, occurrence=1)
+        )
 
     def _answers(self, *, beyond: bool) -> Iterator[tuple[Record, OnWire]]:
-        """Yield the answers to this process about its record, or about later ones; their offsets count from the target.
+        """Yield the answers to this process about its record, or about later ones; their offsets
+        count from the target.
 
-        A reader asks for records whatever becomes of its other requests: an answer to that says nothing of where it is.
+        A reader asks for records whatever becomes of its other requests: an answer to that says
+        nothing of where it is.
         """
         for step, frame in self.later:
-            if frame.process != self.frame.process or step.direction != RESPONSE or step.api == Api.FETCH.label:
+            if (
+                frame.process != self.frame.process
+                or step.direction != RESPONSE
+                or step.api == Api.FETCH.label
+            ):
                 continue
             record = None if step.record is None else self.records.get(step.record)
             if record is None:

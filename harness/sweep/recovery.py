@@ -1,8 +1,9 @@
 """Crashes during recovery: a second fault is placed in the run that a first fault has produced.
 
-The second fault goes only on steps that the dry runs do not have: repeated requests about a record, and requests that no program
-makes without a fault; and on the first step of each kind that a killed program's successor makes with a record. Recoveries with
-the same requests, after the same act at the same kind of step, count as one.
+The second fault goes only on steps that the dry runs do not have: repeated requests about a record,
+and requests that no program makes without a fault; and on the first step of each kind that a killed
+program's successor makes with a record. Recoveries with the same requests, after the same act at
+the same kind of step, count as one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from harness.model.history import HISTORY, read_history
 from harness.model.plan import Plan
 from harness.sweep.outcomes import hit_of
 from harness.sweep.phases import name_of, phases
-from harness.sweep.points import KILL, KILL_BROKER, LOSE, Point, base_of, happenings, nameable, trigger
+from harness.sweep.points import (
+    KILL,
+    KILL_BROKER,
+    LOSE,
+    Point,
+    base_of,
+    happenings,
+    nameable,
+    trigger,
+)
 from harness.sweep.steps import FAILPOINT, WRITE, Step, trace
 
 if TYPE_CHECKING:
@@ -35,18 +45,28 @@ ACTS = frozenset({KILL, KILL_BROKER, LOSE})
 
 
 def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Return the first outcome of each kind of recovery: the same act at the same kind of step, followed by the same requests.
+    """Return the first outcome of each kind of recovery: the same act at the same kind of step,
+    followed by the same requests.
 
-    The step counts, because what a program has to recover depends on where it died, even if its requests are the same.
+    The step counts, because what a program has to recover depends on where it died, even if its
+    requests are the same.
     """
     found: dict[tuple[tuple[str, str, str], str, tuple[str, ...]], Outcome] = {}
     for one in sorted(outcomes, key=lambda one: one.point.place):
-        if one.proved and one.point.second is None and one.point.step.direction not in {FAILPOINT, WRITE}:
-            found.setdefault((one.point.step.kind, base_of(one.point.act), one.signature.recovery), one)
+        if (
+            one.proved
+            and one.point.second is None
+            and one.point.step.direction not in {FAILPOINT, WRITE}
+        ):
+            found.setdefault(
+                (one.point.step.kind, base_of(one.point.act), one.signature.recovery), one
+            )
     return tuple(found.values())
 
 
-def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load: Load, can: Can) -> Iterator[Second]:
+def seconds(
+    first: Outcome, known: frozenset[Step], usual: frozenset[str], load: Load, can: Can
+) -> Iterator[Second]:
     """Yield the points of one fault's recovery, each with the phase that its second step passes in.
 
     ``known``: the steps of the dry runs; ``usual``: the requests that these make, as ``role api``.
@@ -56,7 +76,10 @@ def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load:
     if hit is None:
         return
     frames = trace(history, Plan.load(first.directory).key).frames
-    at = next((number for number, frame in enumerate(frames) if name_of(frame.line) == name_of(hit)), len(frames))
+    at = next(
+        (number for number, frame in enumerate(frames) if name_of(frame.line) == name_of(hit)),
+        len(frames),
+    )
     before = frozenset(frame.line["conn"] for frame in frames[: at + 1])
     for step, frame in _steps(first.point, frames[at:], before, known, usual):
         if not nameable(step) or not any(record.id == step.at for record in load.records):
@@ -64,18 +87,24 @@ def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load:
         for happens, because in happenings(step, frame, _at(step, first.point, load), can):
             if happens.act in ACTS:
                 told = f"{first.point.because} Then: {because[:1].lower()}{because[1:]}"
-                yield replace(first.point, second=(step, happens), because=told), phase.get(name_of(frame.line), "")
+                yield (
+                    replace(first.point, second=(step, happens), because=told),
+                    phase.get(name_of(frame.line), ""),
+                )
 
 
 def in_turn(recoveries: Sequence[Sequence[Second]]) -> Iterator[Second]:
-    """Yield the points of several recoveries in the order that they are run: who is cut short has seen the beginning of each.
+    """Yield the points of several recoveries in the order that they are run: who is cut short has
+    seen the beginning of each.
 
-    First the kills, for they leave a recovery half done, then what its program goes on from. Of either kind the first step of
-    every recovery, then the second of every one, and so on.
+    First the kills, for they leave a recovery half done, then what its program goes on from. Of
+    either kind the first step of every recovery, then the second of every one, and so on.
     """
     for kills in (True, False):
         of_kind = [[one for one in each if _is_kill(one[0]) is kills] for each in recoveries]
-        yield from (one for turn in itertools.zip_longest(*of_kind) for one in turn if one is not None)
+        yield from (
+            one for turn in itertools.zip_longest(*of_kind) for one in turn if one is not None
+        )
 
 
 def _is_kill(point: Point) -> bool:
@@ -83,12 +112,17 @@ def _is_kill(point: Point) -> bool:
 
 
 def _steps(
-    point: Point, frames: tuple[Passed, ...], before: frozenset[int], known: frozenset[Step], usual: frozenset[str]
+    point: Point,
+    frames: tuple[Passed, ...],
+    before: frozenset[int],
+    known: frozenset[Step],
+    usual: frozenset[str],
 ) -> Iterator[tuple[Step, Passed]]:
-    """Yield the steps behind a hit, ``frames[0]``, that the dry runs do not have; refused answers are none.
+    """Yield the steps behind a hit, ``frames[0]``, that the dry runs do not have; refused answers
+    are none.
 
-    ``before``: the connections that were there by then. A killed program's successor has others: of a program of somebody else's
-    nothing else tells the two apart.
+    ``before``: the connections that were there by then. A killed program's successor has others: of
+    a program of somebody else's nothing else tells the two apart.
     """
     if not frames:
         return
@@ -100,7 +134,10 @@ def _steps(
         succeeds = role in killed and role == point.step.role and frame.line["conn"] not in before
         if frame.names:
             begins = succeeds and frame.kind not in taken
-            name = next((name for name in frame.names if name not in known), frame.names[0] if begins else None)
+            name = next(
+                (name for name in frame.names if name not in known),
+                frame.names[0] if begins else None,
+            )
             taken |= {frame.kind} if succeeds else set()
         else:
             other = frame.process != struck
@@ -109,13 +146,26 @@ def _steps(
             if lives and not frame.line.get("error") and not frame.line.get("records"):
                 counts[role, api, way] += 1
                 new = f"{role} {api}" not in usual
-                name = Step(role, api, way, counts[role, api, way], anchor=point.step, protocol=frame.protocol) if new else None
+                name = (
+                    Step(
+                        role,
+                        api,
+                        way,
+                        counts[role, api, way],
+                        anchor=point.step,
+                        protocol=frame.protocol,
+                    )
+                    if new
+                    else None
+                )
         if name is not None:
             yield name, frame
 
 
 def _at(step: Step, first: Point, load: Load) -> OnWire:
-    """Return where a step of a recovery is: at a record, that counts from the first fault's; or counted from where that is."""
+    """Return where a step of a recovery is: at a record, that counts from the first fault's; or
+    counted from where that is.
+    """
     if step.record is None:
         return replace(trigger(step), since=first.happens.at)  # type: ignore[arg-type]  # see first_faults
     positions = {record.id: record.position for record in load.records}

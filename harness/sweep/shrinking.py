@@ -34,17 +34,31 @@ BEHIND = 3
 def found_of(sweep: Sweep, finding: Finding) -> Found:
     """Return the scenario of the point that shows a finding, as it was run in the sweep."""
     point, asked = finding.first.point, sweep.asked
-    position = next(record.position for record in sweep.base.load().records if record.id == point.step.at)
+    position = next(
+        record.position for record in sweep.base.load().records if record.id == point.step.at
+    )
     return Found(
-        name=slug(point.id), because=point.because, seed=asked.seed, records=sweep.base.records, position=position,
-        fault=point.happens, then=None if point.second is None else point.second[1],
-        pipeline="" if asked.declared else asked.what, declaration=asked.what if asked.declared else "", client=asked.client,
-        system=asked.system, like=asked.like, signature=finding.signature.text(),
-    )  # fmt: skip
+        name=slug(point.id),
+        because=point.because,
+        seed=asked.seed,
+        records=sweep.base.records,
+        position=position,
+        fault=point.happens,
+        then=None if point.second is None else point.second[1],
+        pipeline="" if asked.declared else asked.what,
+        declaration=asked.what if asked.declared else "",
+        client=asked.client,
+        system=asked.system,
+        like=asked.like,
+        signature=finding.signature.text(),
+    )
 
 
-def shrink_all(sweep: Sweep, outcomes: Outcomes, usual: frozenset[str], progress: Progress, until: float | None) -> None:
-    """Shrink every finding and save its scenario, those with most points first. Skip findings that were shrunk already.
+def shrink_all(
+    sweep: Sweep, outcomes: Outcomes, usual: frozenset[str], progress: Progress, until: float | None
+) -> None:
+    """Shrink every finding and save its scenario, those with most points first. Skip findings that
+    were shrunk already.
 
     After ``until`` (monotonic s), save the rest as they were found, without shrinking.
     """
@@ -62,10 +76,15 @@ def file_of(sweep: Sweep, finding: Finding) -> Path:
 
 
 def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]:
-    """Copy every finding's scenario into a folder of the user's project, where pytest collects it; return the files."""
-    of = f"{sweep.base.pipeline} {sweep.base.semantic} {sweep.base.client}"  # others have points of the same names
+    """Copy every finding's scenario into a folder of the user's project, where pytest collects it;
+    return the files.
+    """
+    # others have points of the same names
+    of = f"{sweep.base.pipeline} {sweep.base.semantic} {sweep.base.client}"
     files = [file for finding in outcomes.findings() if (file := file_of(sweep, finding)).exists()]
-    return tuple(Found.load(file).save(folder / f"{slug(f'{of} {file.stem}')}{SUFFIX}") for file in files)
+    return tuple(
+        Found.load(file).save(folder / f"{slug(f'{of} {file.stem}')}{SUFFIX}") for file in files
+    )
 
 
 def smaller(found: Found, partitions: int, consumers: int) -> Iterator[tuple[str, Found]]:
@@ -83,12 +102,17 @@ def smaller(found: Found, partitions: int, consumers: int) -> Iterator[tuple[str
         yield "one consumer", replace(found, consumers=1)
     if found.fault.act == LATE_NEXT_KILL:
         yield "no process killed", replace(found, fault=replace(found.fault, act=LATE_NEXT))
-    elif found.fault.act != LOSE and not found.fault.act.startswith(REFUSE) and isinstance(found.fault.at, OnWire):
+    elif (
+        found.fault.act != LOSE
+        and not found.fault.act.startswith(REFUSE)
+        and isinstance(found.fault.at, OnWire)
+    ):
         yield "a frame lost", replace(found, fault=replace(found.fault, act=LOSE, into=None))
 
 
 def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Progress) -> Found:
-    """Return the smallest scenario that shows a finding. Each simplification is tried alone, then all that worked together.
+    """Return the smallest scenario that shows a finding. Each simplification is tried alone, then
+    all that worked together.
 
     If they do not work together, only the first one is kept.
 
@@ -97,13 +121,19 @@ def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Prog
     """
     whole = found_of(sweep, finding)
     tried = {"": whole, **dict(smaller(whole, partitions_of(sweep.base), consumers_of(sweep.base)))}
-    progress.say(f"shrinking {whole.name}: {', '.join(name for name in tried if name) or 'nothing can be left out'}")
+    progress.say(
+        f"shrinking {whole.name}: "
+        f"{', '.join(name for name in tried if name) or 'nothing can be left out'}"
+    )
     counts = _came_back(sweep, tried, finding, usual, progress)
     able = [name for name, count in counts.items() if name and count == TIMES]
     best, by = whole, able
     for name in able:
         best = _merged(best, tried[name], whole)
-    if len(able) > 1 and _came_back(sweep, {"together": best}, finding, usual, progress)["together"] < TIMES:
+    if (
+        len(able) > 1
+        and _came_back(sweep, {"together": best}, finding, usual, progress)["together"] < TIMES
+    ):
         best, by = tried[able[0]], able[:1]
     return replace(best, came_back=TIMES if by else counts[""], tried=TIMES, without=tuple(by))
 
@@ -111,12 +141,23 @@ def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Prog
 def _merged(best: Found, other: Found, whole: Found) -> Found:
     """Return a scenario that also leaves out what another one leaves out."""
     names = ("then", "records", "partitions", "consumers", "fault")
-    return replace(best, **{name: getattr(other, name) for name in names if getattr(other, name) != getattr(whole, name)})
+    return replace(
+        best,
+        **{
+            name: getattr(other, name)
+            for name in names
+            if getattr(other, name) != getattr(whole, name)
+        },
+    )
 
 
 def _came_back(
-    sweep: Sweep, tried: Mapping[str, Found], finding: Finding, usual: frozenset[str], progress: Progress
-) -> dict[str, int]:  # fmt: skip
+    sweep: Sweep,
+    tried: Mapping[str, Found],
+    finding: Finding,
+    usual: frozenset[str],
+    progress: Progress,
+) -> dict[str, int]:
     """Return how often each scenario showed a finding, of three runs."""
     cells = {}
     for name, found in tried.items():
@@ -129,6 +170,10 @@ def _came_back(
     for result in results:
         name, _ = cells[result.plan.scenario]
         with suppress(HistoryError):  # without one it has shown nothing
-            shown = signature_of(result, read_history(result.directory / HISTORY, result.plan.id), usual)
-            counts[name] += shown.without(finding.ordinary) == finding.signature.without(finding.ordinary)
+            shown = signature_of(
+                result, read_history(result.directory / HISTORY, result.plan.id), usual
+            )
+            counts[name] += shown.without(finding.ordinary) == finding.signature.without(
+                finding.ordinary
+            )
     return counts

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 class Signature:
     """The outcome of a point, without counts, places and times.
 
-    ``anomalies``: those that some semantic forbids. ``states``: where records that were not recorded are at rest. ``last_hops``:
-    where lost records were last seen. ``errors``: those that the programs were told, or ended with. ``recovery``: requests after
-    the fault that the dry runs do not make from the first record on. It is shown, but not compared, because how often a client
+    ``anomalies``: those that some semantic forbids. ``states``: where records that were not
+    recorded are at rest. ``last_hops``: where lost records were last seen. ``errors``: those that
+    the programs were told, or ended with. ``recovery``: requests after the fault that the dry runs
+    do not make from the first record on. It is shown, but not compared, because how often a client
     asks for metadata depends on timing.
     """
 
@@ -39,7 +40,9 @@ class Signature:
 
     @property
     def outcome(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """The part by which the points of a class are compared. Errors are left out, because they depend on timing."""
+        """The part by which the points of a class are compared. Errors are left out, because they
+        depend on timing.
+        """
         return self.verdict, self.anomalies, self.states
 
     @property
@@ -49,7 +52,9 @@ class Signature:
 
     def without(self, errors: frozenset[str]) -> Signature:
         """Return the signature without these errors."""
-        return dataclasses.replace(self, errors=tuple(each for each in self.errors if each not in errors))
+        return dataclasses.replace(
+            self, errors=tuple(each for each in self.errors if each not in errors)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -58,27 +63,42 @@ class Signature:
     @staticmethod
     def from_json(plain: Mapping[str, Any]) -> Signature:
         """Read a signature from what :meth:`to_json` returned."""
-        return Signature(str(plain["verdict"]), *(tuple(plain[name]) for name in ("anomalies", "states", "last_hops", "errors",
-                                                                                "recovery")))  # fmt: skip
+        return Signature(
+            str(plain["verdict"]),
+            *(
+                tuple(plain[name])
+                for name in ("anomalies", "states", "last_hops", "errors", "recovery")
+            ),
+        )
 
     def text(self) -> str:
         """Return the signature in words, in one line."""
         said = [", ".join(self.anomalies), ", ".join(self.states), ", ".join(self.last_hops)]
         told = f"; the programs were told {', '.join(self.errors)}" if self.errors else ""
-        return f"{self.verdict}: {'; '.join(each for each in said if each) or 'nothing missing'}{told}"
+        return (
+            f"{self.verdict}: {'; '.join(each for each in said if each) or 'nothing missing'}{told}"
+        )
 
 
-def signature_of(result: CellResult, history: History, usual: frozenset[str] = frozenset()) -> Signature:
-    """Return the signature of a judged cell. ``usual``: the requests that the dry runs make, as ``role api``."""
+def signature_of(
+    result: CellResult, history: History, usual: frozenset[str] = frozenset()
+) -> Signature:
+    """Return the signature of a judged cell. ``usual``: the requests that the dry runs make, as
+    ``role api``.
+    """
     account = result.judgement.account
     states = Counter(row["state"] for row in account.rows)
     counts = account.counts
-    found = [str(name) for name in sorted(frozenset().union(*PROMISES.values())) if counts.get(str(name))]
+    found = [
+        str(name) for name in sorted(frozenset().union(*PROMISES.values())) if counts.get(str(name))
+    ]
     since = _fired_at(history)
     return Signature(
         verdict=str(result.verdict.kind),
         anomalies=tuple(found),
-        states=tuple(sorted(str(state) for state in states if state not in (State.RECORDED, State.LOST))),
+        states=tuple(
+            sorted(str(state) for state in states if state not in (State.RECORDED, State.LOST))
+        ),
         last_hops=tuple(sorted({str(row["last_hop"]) for row in account.rows if row["last_hop"]})),
         errors=tuple(sorted(errors_of(history, since))),
         recovery=tuple(sorted(_asked(history, since) - usual)),
@@ -86,7 +106,9 @@ def signature_of(result: CellResult, history: History, usual: frozenset[str] = f
 
 
 def usual_requests(histories: Iterable[History]) -> frozenset[str]:
-    """Return the requests that runs without a fault make from their first record on, as ``role api``."""
+    """Return the requests that runs without a fault make from their first record on, as ``role
+    api``.
+    """
     found: set[str] = set()
     for history in histories:
         frames = list(history.of(kinds.FRAME))
@@ -96,11 +118,15 @@ def usual_requests(histories: Iterable[History]) -> frozenset[str]:
 
 
 def _fired_at(history: History) -> int | None:
-    return next((event["t"] for event in history.of(kinds.FAULT) if event.get("phase") == "fired"), None)
+    return next(
+        (event["t"] for event in history.of(kinds.FAULT) if event.get("phase") == "fired"), None
+    )
 
 
 def _asked(history: History, since: int | None) -> set[str]:
-    frames = (frame for frame in history.of(kinds.FRAME) if since is not None and frame["t"] > since)
+    frames = (
+        frame for frame in history.of(kinds.FRAME) if since is not None and frame["t"] > since
+    )
     return {_asks(frame) for frame in frames if frame["dir"] == Direction.REQUEST}
 
 
@@ -109,9 +135,13 @@ def _asks(frame: Event) -> str:
 
 
 def errors_of(history: History, since: int | None) -> set[str]:
-    """Return the names, without the texts, of the errors that the programs recorded after the fault."""
+    """Return the names, without the texts, of the errors that the programs recorded after the
+    fault.
+    """
     found = set()
-    for event in history.of(kinds.REFUSED, kinds.UNKNOWN, kinds.SAVED, kinds.TRANSACTION, kinds.STOPPED, kinds.DOUBT):
+    for event in history.of(
+        kinds.REFUSED, kinds.UNKNOWN, kinds.SAVED, kinds.TRANSACTION, kinds.STOPPED, kinds.DOUBT
+    ):
         told = event.get("error")
         if event["event"] == kinds.STOPPED:
             told = event.get("because") if event.get("kind") == "error" else None

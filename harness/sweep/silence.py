@@ -1,4 +1,6 @@
-"""Learns from a sweep's cells how long nothing may move in a drain before a cell counts as stuck."""
+"""Learns from a sweep's cells how long nothing may move in a drain before a cell
+counts as stuck.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,16 @@ class Silence:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rest_s(self, least_s: float) -> float:
-        """Return how many seconds nothing may move: ``least_s`` or twice the longest silence, whichever is longer."""
+        """Return how many seconds nothing may move: ``least_s`` or twice the longest silence,
+        whichever is longer.
+        """
         with self._lock:
             return max(least_s, TWICE * self.longest_s)
 
     def learn(self, cell: Cell, still_s: float, *, moved: bool) -> None:
-        """Record that nothing moved in a cell for so long, and whether it then moved again or was given up."""
+        """Record that nothing moved in a cell for so long, and whether it then moved again or was
+        given up.
+        """
         with self._lock:
             if moved:
                 self.longest_s = max(self.longest_s, still_s)
@@ -39,9 +45,15 @@ class Silence:
                 self._given_up[cell.id] = still_s
 
     def too_short(self, cells: Iterable[Cell]) -> set[str]:
-        """Return the ids of cells that were given up after a shorter silence than one that has since ended by itself."""
+        """Return the ids of cells that were given up after a shorter silence than one that has
+        since ended by itself.
+        """
         with self._lock:
-            return {cell.id for cell in cells if self._given_up.get(cell.id, self.longest_s) < self.longest_s}
+            return {
+                cell.id
+                for cell in cells
+                if self._given_up.get(cell.id, self.longest_s) < self.longest_s
+            }
 
 
 __all__ = ["TWICE", "Silence"]

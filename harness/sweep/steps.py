@@ -1,8 +1,9 @@
 """The steps of a run, by names that hold in every run of the same load.
 
-A frame that is about records is named by one of them, and by how often such a frame was about it before. One that names no record
-is the k-th of its kind that its process is part of, counted from the nearest frame before it that has a name: steps counted from
-the beginning of a run stand elsewhere in the next one. What has the same name in several dry runs is a step.
+A frame that is about records is named by one of them, and by how often such a frame was about it
+before. One that names no record is the k-th of its kind that its process is part of, counted from
+the nearest frame before it that has a name: steps counted from the beginning of a run stand
+elsewhere in the next one. What has the same name in several dry runs is a step.
 """
 
 from __future__ import annotations
@@ -20,21 +21,28 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 FAILPOINT = "failpoint"
-"""Where the direction of a frame stands, of a place inside a program: its name stands where an API does."""
+"""Where the direction of a frame stands, of a place inside a program: its name stands where an API
+does.
+"""
 WRITE = "durable write"
 """Likewise, of one of its durable writes."""
 _JOINS = frozenset({"JoinGroup", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "api-88"})
-"""What a member of a group asks, by any of Kafka's group protocols; the last one is StreamsGroupHeartbeat."""
+"""What a member of a group asks, by any of Kafka's group protocols; the last one is
+StreamsGroupHeartbeat.
+"""
 _WORDS = 3
-"""A client id of ours is ``<cell key>.<node>.<incarnation>``, and what the client puts behind it."""
+"""A client id of ours is ``<cell key>.<node>.<incarnation>``, and what the client puts
+behind it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``ordinal`` (from 1): the how-manieth frame of its role, API and direction that is about ``record``.
+    """One step. ``ordinal`` (from 1): the how-manieth frame of its role, API and direction that is
+    about ``record``.
 
-    Without a record: the how-manieth of its kind in its process since ``anchor``. Refused answers are not counted, as the wire's
-    rules pass over them.
+    Without a record: the how-manieth of its kind in its process since ``anchor``. Refused answers
+    are not counted, as the wire's rules pass over them.
     """
 
     role: str
@@ -44,14 +52,17 @@ class Step:
     record: str | None = None
     anchor: Step | None = None
     protocol: str = ""
-    """What its connection speaks: protocols share names, as SEND and ACK. Nothing: the history does not say."""
+    """What its connection speaks: protocols share names, as SEND and ACK. Nothing: the history does
+    not say.
+    """
 
     def __str__(self) -> str:
         """What it is called in a plan and in a report.
 
         >>> end = Step("producer", "EndTxn", Direction.REQUEST, 2, "k1-3")
         >>> str(end), str(Step("producer", "Metadata", Direction.RESPONSE, 1, anchor=end))
-        ('producer.EndTxn.request.k1-3.2', 'producer.Metadata.response.1-after-EndTxn.request.k1-3.2')
+        ('producer.EndTxn.request.k1-3.2',
+        'producer.Metadata.response.1-after-EndTxn.request.k1-3.2')
         """
         kind = f"{self.role}.{self.api}.{self.direction}"
         if self.anchor is None:
@@ -66,7 +77,11 @@ class Step:
         >>> Step("producer", "Metadata", Direction.RESPONSE, 1, anchor=end).behind
         'producer.Metadata.response.1'
         """
-        return str(self) if self.anchor is None else f"{self.role}.{self.api}.{self.direction}.{self.ordinal}"
+        return (
+            str(self)
+            if self.anchor is None
+            else f"{self.role}.{self.api}.{self.direction}.{self.ordinal}"
+        )
 
     @property
     def at(self) -> str:
@@ -112,9 +127,10 @@ class Trace:
 class Steps:
     """What several dry runs have in common: ``found`` in the order of the first of them.
 
-    ``frames``: how many frames that one had. ``early``: frames before the first that has a name in its process, at which no rule
-    can be armed. ``named`` and ``recurred``, by whether a record names them: frames of the first run that have a name, and those
-    of them whose name recurred in all others.
+    ``frames``: how many frames that one had. ``early``: frames before the first that has a name in
+    its process, at which no rule can be armed. ``named`` and ``recurred``, by whether a record
+    names them: frames of the first run that have a name, and those of them whose name recurred in
+    all others.
     """
 
     found: tuple[tuple[Step, Passed], ...]
@@ -125,10 +141,11 @@ class Steps:
 
 
 def shared_roles(history: History, key: str) -> frozenset[str]:
-    """Return the roles that several processes have whose group shares its work: another one takes over what one leaves.
+    """Return the roles that several processes have whose group shares its work: another one takes
+    over what one leaves.
 
-    A stage of somebody else may be several processes that no client id tells apart. The kernel tells who owns a connection, but
-    for one that was closed before anybody looked.
+    A stage of somebody else may be several processes that no client id tells apart. The kernel
+    tells who owns a connection, but for one that was closed before anybody looked.
     """
     owners = {event["conn"]: str(event["pid"]) for event in history.of(kinds.OWNER)}
     members: dict[str, set[str]] = {}
@@ -141,7 +158,8 @@ def shared_roles(history: History, key: str) -> frozenset[str]:
 
 
 def process_of(line: Event, key: str) -> str:
-    """Return what names the process that a frame is of, as the wire counts: an incarnation of ours, or a foreign stage.
+    """Return what names the process that a frame is of, as the wire counts: an incarnation of ours,
+    or a foreign stage.
 
     >>> process_of({"client": "c0ffee.producer.2-rdkafka", "role": "producer"}, "c0ffee")
     'producer.2'
@@ -161,9 +179,13 @@ def _foreign(line: Event) -> str:
 
 
 def trace(history: History, key: str) -> Trace:
-    """Return the frames of a run that are about records, each with its names. ``key``: the cell's."""
+    """Return the frames of a run that are about records, each with its names. ``key``:
+    the cell's.
+    """
     seen: Counter[tuple[str, str, str, str]] = Counter()
-    spoken = {line["conn"]: str(line["protocol"]) for line in history.of(kinds.CONN) if "protocol" in line}
+    spoken = {
+        line["conn"]: str(line["protocol"]) for line in history.of(kinds.CONN) if "protocol" in line
+    }
     frames = []
     named: set[str] = set()
     for line in history.of(kinds.FRAME):
@@ -174,13 +196,24 @@ def trace(history: History, key: str) -> Trace:
             for record in line.get("records", ()):
                 kind = line["role"], line["api"], line["dir"], record
                 seen[kind] += 1
-                names.append(Step(line["role"], line["api"], Direction(line["dir"]), seen[kind], record, protocol=protocol))
+                names.append(
+                    Step(
+                        line["role"],
+                        line["api"],
+                        Direction(line["dir"]),
+                        seen[kind],
+                        record,
+                        protocol=protocol,
+                    )
+                )
         frames.append(Passed(line, process, tuple(names), protocol, process in named))
     return Trace(tuple(frames))
 
 
 def anchored(found: Trace, stable: frozenset[Step]) -> Trace:
-    """Name the frames that are about no record by the nearest ``stable`` step of their process before them."""
+    """Name the frames that are about no record by the nearest ``stable`` step of their process
+    before them.
+    """
     anchors: dict[str, Step] = {}
     since: dict[str, Counter[tuple[str, str, Direction]]] = defaultdict(Counter)
     frames = []
@@ -189,7 +222,14 @@ def anchored(found: Trace, stable: frozenset[Step]) -> Trace:
         anchor = anchors.get(frame.process)
         if not frame.line.get("records") and anchor is not None and not _refused(frame.line):
             since[frame.process][frame.kind] += 1
-            names = (Step(*frame.kind, since[frame.process][frame.kind], anchor=anchor, protocol=frame.protocol),)
+            names = (
+                Step(
+                    *frame.kind,
+                    since[frame.process][frame.kind],
+                    anchor=anchor,
+                    protocol=frame.protocol,
+                ),
+            )
         if near := next((name for name in frame.names if name in stable), None):
             anchors[frame.process] = near
             since[frame.process].clear()
@@ -216,7 +256,9 @@ def intersected(runs: Sequence[Trace]) -> Steps:
 
 
 def _steps(run: Trace, stable: frozenset[Step]) -> Iterator[tuple[Step, Passed]]:
-    """Yield one step for each frame that has a stable name: the first of its records that all runs name it by."""
+    """Yield one step for each frame that has a stable name: the first of its records that all runs
+    name it by.
+    """
     for frame in run.frames:
         if name := next((name for name in frame.names if name in stable), None):
             yield name, frame

@@ -1,15 +1,20 @@
-"""One sweep of one pipeline: dry runs, the plan that follows from them, rounds of points, and what was found.
+"""One sweep of one pipeline: dry runs, the plan that follows from them, rounds of points, and what
+was found.
 
 Layout::
 
-    reports/sweeps/<sweep>/sweep.json           the settings: enough to continue the sweep, or to report it again
+    reports/sweeps/<sweep>/sweep.json           the settings: enough to continue the sweep, or to
+        report it again
     reports/sweeps/<sweep>/dry/<run>/           three runs without a fault, a saved run
-    reports/sweeps/<sweep>/points/<run>/        the points, saved runs: one for each round and each --resume
+    reports/sweeps/<sweep>/points/<run>/        the points, saved runs: one for each round and each
+        --resume
     reports/sweeps/<sweep>/beside/<run>/        cells that shrink or confirm findings
-    reports/sweeps/<sweep>/aside/<run>/         runs without a fault that failed when they ran side by side
+    reports/sweeps/<sweep>/aside/<run>/         runs without a fault that failed when they ran side
+        by side
     reports/sweeps/<sweep>/found/<name>.toml    findings as scenarios
 
-Everything else is derived from these. However a sweep ends, its judged points are saved, and ``--resume`` runs the rest.
+Everything else is derived from these. However a sweep ends, its judged points are saved, and
+``--resume`` runs the rest.
 """
 
 from __future__ import annotations
@@ -64,16 +69,22 @@ RESULT_FILE = "result.json"
 DRY, POINTS, BESIDE, FOUND = "dry", "points", "beside", "found"
 DRY_RUNS = 3
 FIRST = "dry-1"
-"""The dry run of a declared pipeline that also waits for late results, to learn how long to wait."""
+"""The dry run of a declared pipeline that also waits for late results, to learn how
+long to wait.
+"""
 WATCHED = "dry-watched"
-"""A further dry run of a declared pipeline, in which a tracer writes down durable writes; that slows the pipeline down."""
+"""A further dry run of a declared pipeline, in which a tracer writes down durable writes; that
+slows the pipeline down.
+"""
 PATIENTLY = "~patiently"
 """The suffix of a point's name if its cell runs with the drain's full time."""
 UNLOADED = "no other record moves before it, or behind it"
 
 
 class DryRunError(Exception):
-    """A run without a fault is not kept, so a sweep would prove nothing. ``result``: that run's cell."""
+    """A run without a fault is not kept, so a sweep would prove nothing. ``result``: that run's
+    cell.
+    """
 
     def __init__(self, result: CellResult) -> None:
         super().__init__(result.verdict.reason)
@@ -103,9 +114,15 @@ class Planned:
             return None
         if not self.steps.frames:
             system = f"the system {asked.system}" if asked.system else asked.what
-            return f"{system} sends nothing through the wire, so there is no frame at which a fault could be placed"
+            return (
+                f"{system} sends nothing through the wire, so there is no frame at which a fault "
+                "could be placed"
+            )
         if not self.steps.found:
-            return f"none of {self.steps.frames} frames has the same name in all {DRY_RUNS} runs without a fault"
+            return (
+                f"none of {self.steps.frames} frames has the same name in all {DRY_RUNS} runs "
+                "without a fault"
+            )
         if self.inapplicable:
             return f"no point is possible: {self.inapplicable[0][1]}"
         return f"the acts of --act {' '.join(asked.acts)} are possible at no step"
@@ -113,7 +130,9 @@ class Planned:
 
 @dataclass
 class Sweep:
-    """One sweep. ``base``: a :class:`SweepCell` or a :class:`DeclaredSweepCell`, whose scenario has no fault."""
+    """One sweep. ``base``: a :class:`SweepCell` or a :class:`DeclaredSweepCell`, whose scenario has
+    no fault.
+    """
 
     directory: Path
     asked: Asked
@@ -135,7 +154,7 @@ class Sweep:
     """Cells that have ended, by their folders."""
     _outcomes: dict[Path, Outcome] = field(default_factory=dict, init=False)
 
-    # --- the dry runs --------------------------------------------------------------------------------------------------
+    # --- the dry runs -----------------------------------------------------------------------------
 
     def dry_run(self, progress: Progress) -> None:
         """Run the pipeline three times without a fault, unless that was done already.
@@ -161,14 +180,17 @@ class Sweep:
                 raise DryRunError(result)
 
     def _go_alone(self, failed: CellResult, directory: Path, progress: Progress) -> None:
-        """Repeat the dry runs of a declared pipeline one at a time; all further cells also run one at a time.
+        """Repeat the dry runs of a declared pipeline one at a time; all further cells also run one
+        at a time.
 
         Raises:
             DryRunError: one of them is not kept.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
         self.alone = f"when runs without a fault ran side by side, one was {failed.verdict.kind}"
-        progress.say(f"{self.alone} ({failed.verdict.reason}); the dry runs are repeated one at a time")
+        progress.say(
+            f"{self.alone} ({failed.verdict.reason}); the dry runs are repeated one at a time"
+        )
         (self.directory / ASIDE).mkdir(exist_ok=True)
         directory.rename(self.directory / ASIDE / directory.name)
         self.asked = dataclasses.replace(self.asked, jobs=1)
@@ -183,34 +205,55 @@ class Sweep:
         """
         dry = self.dry_runs()
         histories = [read_history(result.directory / HISTORY, result.plan.id) for result in dry]
-        if any(line["phase"] == "open" and "protocol" not in line for each in histories for line in each.of(kinds.CONN)):
+        if any(
+            line["phase"] == "open" and "protocol" not in line
+            for each in histories
+            for line in each.of(kinds.CONN)
+        ):
             raise UsageError(
-                f"the dry runs of {self.directory} are of an older lostack and do not say which protocol each connection speaks, "
-                "so its steps would be named otherwise: begin a new sweep"
+                f"the dry runs of {self.directory} are of an older lostack and do not say which "
+                "protocol each connection speaks, so its steps would be named otherwise: begin "
+                "a new sweep"
             )
         keys = [result.plan.key for result in dry]
-        steps = intersected([trace(history, key) for history, key in zip(histories, keys, strict=True)])
+        steps = intersected(
+            [trace(history, key) for history, key in zip(histories, keys, strict=True)]
+        )
         phase = phases(histories[0])
-        in_phase = {place: phase[name_of(frame.line)] for place, (_, frame) in enumerate(steps.found)}
+        in_phase = {
+            place: phase[name_of(frame.line)] for place, (_, frame) in enumerate(steps.found)
+        }
         acts = self.asked.acts
         can = self._can(histories[0], keys[0])
-        found = itertools.chain(points(steps, self.base.load(), can), in_programs(steps, can), at_writes(steps, can))
-        able, unable = self._applicable(point for point in found if not acts or point.act.startswith(acts))
+        found = itertools.chain(
+            points(steps, self.base.load(), can), in_programs(steps, can), at_writes(steps, can)
+        )
+        able, unable = self._applicable(
+            point for point in found if not acts or point.act.startswith(acts)
+        )
         loaded = self._loaded(steps, histories[0])
         unable += tuple((point, UNLOADED) for point in able if point.place not in loaded)
         able = [point for point in able if point.place in loaded]
         classes = grouped(able, in_phase)
         mine, took_s = (
-            self._mine(chosen(classes, self.asked.seed, () if self.asked.shard[1] > 1 else self._seen_before())),
+            self._mine(
+                chosen(
+                    classes, self.asked.seed, () if self.asked.shard[1] > 1 else self._seen_before()
+                )
+            ),
             statistics.median(result.seconds for result in dry),
         )
         return Planned(steps, classes, mine, unable, usual_requests(histories), took_s)
 
     def _seen_before(self) -> set[str]:
-        """Return the classes of which earlier sweeps of the same pipeline, in the same folder, have run a point."""
+        """Return the classes of which earlier sweeps of the same pipeline, in the same folder, have
+        run a point.
+        """
         found: set[str] = set()
         for file in self.directory.parent.glob(f"*/{RESULT_FILE}"):
-            with suppress(OSError, ValueError, KeyError, TypeError):  # what cannot be read has shown nothing
+            with suppress(
+                OSError, ValueError, KeyError, TypeError
+            ):  # what cannot be read has shown nothing
                 told = json.loads(file.read_text(encoding="utf-8"))
                 if file.parent.name < self.directory.name and told["what"] == self.asked.what:
                     found |= {str(one["class"]) for one in told["outcomes"]}
@@ -222,10 +265,16 @@ class Sweep:
         return tuple(one for number, one in enumerate(found) if number % parts == part - 1)
 
     def _loaded(self, steps: Steps, history: History) -> set[int]:
-        """Return the places of steps with load before and after them. The first record is left out: its load is a race."""
+        """Return the places of steps with load before and after them. The first record is left out:
+        its load is a race.
+        """
         first = self.base.load().records[0].id
         found = enumerate(steps.found)
-        return {place for place, (step, frame) in found if step.at != first and has_load(history, frame.line, step.at)}
+        return {
+            place
+            for place, (step, frame) in found
+            if step.at != first and has_load(history, frame.line, step.at)
+        }
 
     def _can(self, history: History, key: str) -> Can:
         """Return what can be done to the pipeline that a run without a fault shows."""
@@ -233,10 +282,18 @@ class Sweep:
         declared = isinstance(self.base, DeclaredCell)
         resends = declared or ours(self.base.settings).producer.retries
         return Can(
-            self.kills_brokers, declared, members, self.failpoints, resends, reconnects=not declared, writes=self._writes()
+            self.kills_brokers,
+            declared,
+            members,
+            self.failpoints,
+            resends,
+            reconnects=not declared,
+            writes=self._writes(),
         )
 
-    def _applicable(self, found: Iterable[Point]) -> tuple[list[Point], tuple[tuple[Point, str], ...]]:
+    def _applicable(
+        self, found: Iterable[Point]
+    ) -> tuple[list[Point], tuple[tuple[Point, str], ...]]:
         able, unable = [], []
         for point in found:
             because = point.illegal or registry.inapplicable(self.cell(point))
@@ -253,27 +310,36 @@ class Sweep:
             UsageError: the dry runs are not done.
         """
         if len(self.dry_runs()) < DRY_RUNS:
-            raise UsageError(f"the dry runs of {self.directory} are not done: continue with lostack sweep --resume")
+            raise UsageError(
+                f"the dry runs of {self.directory} are not done: continue with lostack sweep "
+                "--resume"
+            )
         planned = self.plan()
         return self.deeper(planned) if self.asked.depth > 1 else planned
 
     def deeper(self, planned: Planned) -> Planned:
-        """Return the plan with a second fault in each kind of recovery that the points so far have shown."""
+        """Return the plan with a second fault in each kind of recovery that the points so far have
+        shown.
+        """
         known = frozenset(step for step, _ in planned.steps.found)
         first = self.dry_runs()[0]
         can = self._can(read_history(first.directory / HISTORY, first.plan.id), first.plan.key)
         found: dict[Class, list[Point]] = {}
         firsts = first_faults(self.outcomes(planned).all)
-        for point, phase in in_turn([list(seconds(first, known, planned.usual, self.base.load(), can)) for first in firsts]):
+        for point, phase in in_turn(
+            [list(seconds(first, known, planned.usual, self.base.load(), can)) for first in firsts]
+        ):
             found.setdefault(class_of(point, phase), []).append(point)
         classes = {each: tuple(inside) for each, inside in found.items()}
         both = planned.chosen + self._mine(chosen(classes, self.asked.seed))
         return dataclasses.replace(planned, classes=planned.classes | classes, chosen=both)
 
-    # --- the points ----------------------------------------------------------------------------------------------------
+    # --- the points -------------------------------------------------------------------------------
 
     def run(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
-        """Run the chosen points that are left, then those that split classes; begin none after ``until`` (monotonic s)."""
+        """Run the chosen points that are left, then those that split classes; begin none after
+        ``until`` (monotonic s).
+        """
 
         def enough() -> bool:
             return _is_over(until) or self.found_first
@@ -289,18 +355,28 @@ class Sweep:
                 self._make_sure(planned, saved, cells, progress, until)
 
     def _make_sure(
-        self, planned: Planned, saved: SavedRun, cells: Sequence[Cell], progress: Progress, until: float | None
-    ) -> None:  # fmt: skip
-        """Run a declared pipeline's points again that did not wait long enough, as others of the run showed.
+        self,
+        planned: Planned,
+        saved: SavedRun,
+        cells: Sequence[Cell],
+        progress: Progress,
+        until: float | None,
+    ) -> None:
+        """Run a declared pipeline's points again that did not wait long enough, as others of the
+        run showed.
 
-        That is done only if a broken point is among them. If none is broken then, the sweep goes on. In lostack's own pipelines
-        waiting for longer undoes nothing that is broken.
+        That is done only if a broken point is among them. If none is broken then, the sweep goes
+        on. In lostack's own pipelines waiting for longer undoes nothing that is broken.
         """
-        wanted = self.again(cells) if isinstance(self.base, DeclaredCell) and not _is_over(until) else ()
+        wanted = (
+            self.again(cells) if isinstance(self.base, DeclaredCell) and not _is_over(until) else ()
+        )
         doubtful = [result for result in saved.results if result.plan.id in wanted]
         if not any(result.verdict.kind is Kind.BROKEN for result in doubtful):
             return
-        progress.say("run again, because another cell showed a longer silence than these had waited for:")
+        progress.say(
+            "run again, because another cell showed a longer silence than these had waited for:"
+        )
         (saved.directory / ASIDE).mkdir(exist_ok=True)
         for result in doubtful:
             self._judged.pop(result.directory, None)
@@ -309,7 +385,11 @@ class Sweep:
         again = tuple(cell for cell in cells if cell.id in {result.plan.id for result in doubtful})
         self.interrupted = run(self._run_plan(again, POINTS, bool), progress).info.interrupted
         mine = {cell.scenario.id for cell in cells}
-        self._broken = any(one.signature.verdict == Kind.BROKEN for one in self.outcomes(planned).all if one.point.id in mine)
+        self._broken = any(
+            one.signature.verdict == Kind.BROKEN
+            for one in self.outcomes(planned).all
+            if one.point.id in mine
+        )
 
     @property
     def found_first(self) -> bool:
@@ -333,42 +413,76 @@ class Sweep:
     def outcomes(self, planned: Planned) -> Outcomes:
         """Return the outcomes of the points so far, judged again from their saved histories."""
         why = {point.id: why for point, why in planned.chosen}
-        known = {point.id: (point, each) for each, inside in planned.classes.items() for point in inside}
+        known = {
+            point.id: (point, each) for each, inside in planned.classes.items() for point in inside
+        }
         for result in self.results(POINTS):
-            if result.ended and result.plan.scenario in known and result.directory not in self._outcomes:
+            if (
+                result.ended
+                and result.plan.scenario in known
+                and result.directory not in self._outcomes
+            ):
                 point, each = known[result.plan.scenario]
                 because = why.get(point.id, Why.SPLIT)
-                self._outcomes[result.directory] = outcome_of(result, point, because, each, planned.usual)
-        last = {one.point.id: one for one in self._outcomes.values()}  # what was run again counts as it came out then
+                self._outcomes[result.directory] = outcome_of(
+                    result, point, because, each, planned.usual
+                )
+        last = {
+            one.point.id: one for one in self._outcomes.values()
+        }  # what was run again counts as it came out then
         saved = frozenset(file.stem for file in (self.directory / FOUND).glob("*.toml"))
         return Outcomes(planned.classes, tuple(last.values()), saved)
 
     def confirm(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
-        """Run one point of each stuck finding again, with the drain's full time. If it is kept then, run all its points so.
+        """Run one point of each stuck finding again, with the drain's full time. If it is kept
+        then, run all its points so.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
         """
-        if not isinstance(self.base, SweepCell):  # declared ones learn how long to wait, and run again what did not
+        if not isinstance(
+            self.base, SweepCell
+        ):  # declared ones learn how long to wait, and run again what did not
             return
-        stood = (one.plan.scenario for one in self.results(BESIDE) if one.ended and one.verdict.kind is not Kind.KEPT)
+        stood = (
+            one.plan.scenario
+            for one in self.results(BESIDE)
+            if one.ended and one.verdict.kind is not Kind.KEPT
+        )
         sure = {name.removesuffix(PATIENTLY) for name in stood if name.endswith(PATIENTLY)}
         for finding in self.outcomes(planned).findings():
-            if finding.signature.verdict != Kind.STUCK or finding.first.point.id in sure or _is_over(until):
+            if (
+                finding.signature.verdict != Kind.STUCK
+                or finding.first.point.id in sure
+                or _is_over(until)
+            ):
                 continue
             progress.say(f"stuck; run again with the drain's full time: {finding.first.point.id}")
-            [result] = self.run_beside([self.cell(finding.first.point, PATIENTLY, patient=True)], progress)
+            [result] = self.run_beside(
+                [self.cell(finding.first.point, PATIENTLY, patient=True)], progress
+            )
             if result.verdict.kind is Kind.KEPT:
-                progress.say("  not stuck, only slower; all points of the finding run again with the full time:")
+                progress.say(
+                    "  not stuck, only slower; all points of the finding run again with the full "
+                    "time:"
+                )
                 cells = tuple(self.cell(one.point, patient=True) for one in finding.points)
                 if run(self._run_plan(cells, POINTS, bool), progress).info.interrupted:
                     raise KeyboardInterrupt
 
     def cell(self, point: Point, suffix: str = "", *, patient: bool = False) -> Cell:
-        """Return the cell of a point, its name followed by ``suffix``. ``patient``: its drain waits until the deadline."""
-        position = next(record.position for record in self.base.load().records if record.id == point.step.at)
+        """Return the cell of a point, its name followed by ``suffix``. ``patient``: its drain waits
+        until the deadline.
+        """
+        position = next(
+            record.position for record in self.base.load().records if record.id == point.step.at
+        )
         cell = with_fault(self.base, point.id + suffix, point.fault, point.because, position)
-        return dataclasses.replace(cell, patient=True) if patient and isinstance(cell, SweepCell) else cell
+        return (
+            dataclasses.replace(cell, patient=True)
+            if patient and isinstance(cell, SweepCell)
+            else cell
+        )
 
     def _left(self, planned: Planned) -> list[tuple[Point, Why]]:
         outcomes = self.outcomes(planned)
@@ -376,21 +490,38 @@ class Sweep:
         left = [(point, why) for point, why in planned.chosen if point.id not in done]
         return left or [(point, Why.SPLIT) for point, _ in outcomes.splits()]
 
-    # --- runs ----------------------------------------------------------------------------------------------------------
+    # --- runs -------------------------------------------------------------------------------------
 
     def _without_fault(self, name: str, fault: NoFault = NoFault()) -> Cell:  # noqa: B008 - nobody can change it
-        cell = dataclasses.replace(self.base, scenario=dataclasses.replace(self.base.scenario, id=name, fault=fault))
-        return dataclasses.replace(cell, brief=name != FIRST) if isinstance(cell, DeclaredSweepCell) else cell
+        cell = dataclasses.replace(
+            self.base, scenario=dataclasses.replace(self.base.scenario, id=name, fault=fault)
+        )
+        return (
+            dataclasses.replace(cell, brief=name != FIRST)
+            if isinstance(cell, DeclaredSweepCell)
+            else cell
+        )
 
-    def _run_plan(self, cells: tuple[Cell, ...], folder: str, enough: Callable[[], bool]) -> RunPlan:
+    def _run_plan(
+        self, cells: tuple[Cell, ...], folder: str, enough: Callable[[], bool]
+    ) -> RunPlan:
         return RunPlan(
-            systems=(self.system,), cells=cells, not_applicable=(), reports=self.directory / folder, jobs=self.asked.jobs,
-            command=self.asked.command, seeds=(self.base.seed,), records=self.base.records,
-            again=lambda: self.again(cells), enough=enough,
-        )  # fmt: skip
+            systems=(self.system,),
+            cells=cells,
+            not_applicable=(),
+            reports=self.directory / folder,
+            jobs=self.asked.jobs,
+            command=self.asked.command,
+            seeds=(self.base.seed,),
+            records=self.base.records,
+            again=lambda: self.again(cells),
+            enough=enough,
+        )
 
     def results(self, folder: str) -> list[CellResult]:
-        """Return the judged cells of all runs in a folder of the sweep, in their order; none is judged twice."""
+        """Return the judged cells of all runs in a folder of the sweep, in their order; none is
+        judged twice.
+        """
         files = sorted((self.directory / folder).glob(f"*/{RUN_FILE}"))
         known = {str(where): result for where, result in self._judged.items()}
         runs = [load_run(file.parent, judged=known) for file in files if file.parent.name != LATEST]
@@ -400,12 +531,22 @@ class Sweep:
 
     def dry_runs(self) -> list[CellResult]:
         """Return the runs without a fault that have ended, and that steps are found in."""
-        found = [result for result in self.results(DRY) if result.ended and result.plan.scenario != WATCHED]
+        found = [
+            result
+            for result in self.results(DRY)
+            if result.ended and result.plan.scenario != WATCHED
+        ]
         return found[:DRY_RUNS]
 
     def _writes(self) -> tuple[tuple[str, Write], ...]:
-        """Return the durable writes that a run without a fault has shown, by role: those that are tried behind each record."""
-        watched = [result for result in self.results(DRY) if result.ended and result.plan.scenario == WATCHED]
+        """Return the durable writes that a run without a fault has shown, by role: those that are
+        tried behind each record.
+        """
+        watched = [
+            result
+            for result in self.results(DRY)
+            if result.ended and result.plan.scenario == WATCHED
+        ]
         if not watched:
             return ()
         lines = read_history(watched[0].directory / HISTORY).of(kinds.WRITES)

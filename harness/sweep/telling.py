@@ -56,17 +56,35 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     steps = planned.steps
     for about, word in ((True, "about a record"), (False, "about none")):
         if steps.named.get(about):
-            yield f"  {steps.recurred.get(about, 0)} of {steps.named[about]} frames {word} have the same name in all three runs"
-    yield (f"  {counted(steps.early, 'frame')} before the first record of its process: no fault can be placed there"
-           if steps.early else "  no frame before the first record")  # fmt: skip
+            yield (
+                f"  {steps.recurred.get(about, 0)} of {steps.named[about]} frames {word} have "
+                "the same name in all three runs"
+            )
+    yield (
+        (
+            f"  {counted(steps.early, 'frame')} before the first record of its process: no fault "
+            "can be placed there"
+        )
+        if steps.early
+        else "  no frame before the first record"
+    )
     for direction, of in ((FAILPOINT, "failpoints"), (WRITE, "durable writes behind a record")):
-        inside = dict.fromkeys(f"{each.role} {each.api}" for each in planned.classes if each.direction == direction)
+        inside = dict.fromkeys(
+            f"{each.role} {each.api}" for each in planned.classes if each.direction == direction
+        )
         if inside:
             yield f"  {of}: {', '.join(inside)}"
     whys = Counter(why for _, why in planned.chosen)
-    part = "" if sweep.asked.shard == (1, 1) else f", of which this is part {'/'.join(map(str, sweep.asked.shard))}"
-    yield (f"{steps.frames} frames, {len(steps.found)} steps, {planned.points} points, {len(planned.classes)} classes; to be run:"
-           f" {whys[Why.FIRST]} first, {whys[Why.LAST]} last, {whys[Why.SAMPLE]} sampled{part}")  # fmt: skip
+    part = (
+        ""
+        if sweep.asked.shard == (1, 1)
+        else f", of which this is part {'/'.join(map(str, sweep.asked.shard))}"
+    )
+    yield (
+        f"{steps.frames} frames, {len(steps.found)} steps, {planned.points} points, "
+        f"{len(planned.classes)} classes; to be run: {whys[Why.FIRST]} first, {whys[Why.LAST]} "
+        f"last, {whys[Why.SAMPLE]} sampled{part}"
+    )
     for because, count in Counter(because for _, because in planned.inapplicable).items():
         yield f"  {counted(count, 'point')} not possible: {because}"
     ran = {one.point.id for one in sweep.outcomes(planned).all}
@@ -78,17 +96,24 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
     if left_s is None or seconds <= max(left_s, 0.0):
         yield f"  that takes about {seconds / 60:.0f} minutes{known}"
     else:
-        yield f"  the time is enough for about {len(left) * max(left_s, 0.0) / seconds:.0f} of {len(left)} points{known}"
+        yield (
+            f"  the time is enough for about {len(left) * max(left_s, 0.0) / seconds:.0f} of "
+            f"{len(left)} points{known}"
+        )
 
 
 def _estimate_s(sweep: Sweep, planned: Planned, points: Sequence[Point]) -> float:
     """Return about how long points take."""
     brokers = sum(point.kills_broker for point in points)
-    return len(points) * planned.seconds / sweep.asked.jobs + brokers * BROKER_S / min(2, sweep.asked.jobs)
+    return len(points) * planned.seconds / sweep.asked.jobs + brokers * BROKER_S / min(
+        2, sweep.asked.jobs
+    )
 
 
 def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, *, cut: bool) -> Told:
-    """Return the summary's lines and the exit code. ``cut``: the time was over before all points were run."""
+    """Return the summary's lines and the exit code. ``cut``: the time was over before all points
+    were run.
+    """
     findings = outcomes.findings()
     lines = ["", f"{sweep.asked.what}: {line_of(planned.steps.frames, outcomes)}"]
     ran = {one.point.id for one in outcomes.all}
@@ -105,21 +130,30 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, *, cut: bool)
     for one in outcomes.unproved[:SHOWN]:
         lines.append(f"  without proof: {one.point.id}: {one.reason}")
     if ended := [one for one in outcomes.unproved if one.ended]:
-        lines.append(f"  {counted(len(ended), 'point')} ended a program without a supervisor: {ended[0].point.id}, ...")
+        lines.append(
+            f"  {counted(len(ended), 'point')} ended a program without a supervisor: "
+            f"{ended[0].point.id}, ..."
+        )
     if not findings:
         lines.append("  no finding")
     broken = any(finding.signature.verdict == Kind.BROKEN for finding in findings)
     unseen = outcomes.unseen() if sweep.asked.shard == (1, 1) else ()
     if unseen and not cut:
-        lines.append(f"  {len(unseen)} of {len(outcomes.classes)} classes have no point with a proof: {unseen[0]}"
-                     f"{', …' if len(unseen) > 1 else ''}")  # fmt: skip
+        lines.append(
+            f"  {len(unseen)} of {len(outcomes.classes)} classes have no point with a proof: "
+            f"{unseen[0]}{', …' if len(unseen) > 1 else ''}"
+        )
     wanting = bool(findings or (unseen and not cut) or not any(one.proved for one in outcomes.all))
-    return Told(tuple(lines), ExitCode.BROKEN if broken else ExitCode.VOID if wanting else ExitCode.KEPT)
+    return Told(
+        tuple(lines), ExitCode.BROKEN if broken else ExitCode.VOID if wanting else ExitCode.KEPT
+    )
 
 
 def finding_lines(number: int, finding: Finding) -> Iterator[str]:
     """Yield a finding: what came of it, where, and one point in words."""
-    yield f"  finding {number}: {finding.signature.text()} ({counted(len(finding.points), 'point')})"
+    yield (
+        f"  finding {number}: {finding.signature.text()} ({counted(len(finding.points), 'point')})"
+    )
     yield f"    {finding.first.point.because}"
     yield f"    {finding.first.reason}"
     others = [one.point.id for one in finding.points if one is not finding.first]
@@ -157,19 +191,28 @@ def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> 
         "early": steps.early,
         "steps": [{"name": str(step), "words": words(step)} for step, _ in steps.found],
         "points": planned.points,
-        "classes": [{"class": str(each), "points": [point.id for point in inside]} for each, inside in planned.classes.items()],
+        "classes": [
+            {"class": str(each), "points": [point.id for point in inside]}
+            for each, inside in planned.classes.items()
+        ],
         "chosen": len(planned.chosen),
         "outcomes": [_outcome(sweep.directory, one) for one in outcomes.all],
-        "deviations": {str(each): [point.id for point in points] for each, points in outcomes.deviations().items()},
+        "deviations": {
+            str(each): [point.id for point in points]
+            for each, points in outcomes.deviations().items()
+        },
         "findings": [_finding(sweep, finding) for finding in outcomes.findings()],
-    }  # fmt: skip
+    }
 
 
 def _finding(sweep: Sweep, finding: Finding) -> dict[str, Any]:
     return {
-        "signature": finding.signature.to_json(), "because": finding.first.point.because, "reason": finding.first.reason,
-        "points": [one.point.id for one in finding.points], "scenario": _scenario(sweep, finding),
-    }  # fmt: skip
+        "signature": finding.signature.to_json(),
+        "because": finding.first.point.because,
+        "reason": finding.first.reason,
+        "points": [one.point.id for one in finding.points],
+        "scenario": _scenario(sweep, finding),
+    }
 
 
 def _scenario(sweep: Sweep, finding: Finding) -> str | None:
@@ -179,28 +222,45 @@ def _scenario(sweep: Sweep, finding: Finding) -> str | None:
 
 def _outcome(directory: Path, one: Outcome) -> dict[str, Any]:
     return {
-        "point": one.point.id, "why": str(one.why), "class": str(one.planned), "hit": str(one.where), "reason": one.reason,
-        "signature": one.signature.to_json(), "seconds": round(one.seconds, 3),
+        "point": one.point.id,
+        "why": str(one.why),
+        "class": str(one.planned),
+        "hit": str(one.where),
+        "reason": one.reason,
+        "signature": one.signature.to_json(),
+        "seconds": round(one.seconds, 3),
         "cell": os.path.relpath(one.directory, directory),
-    }  # fmt: skip
+    }
 
 
 def report_of(directories: Sequence[Path]) -> Told:
-    """Report on a saved sweep again, or on its parts as one. The files are written into the first folder.
+    """Report on a saved sweep again, or on its parts as one. The files are written into the first
+    folder.
 
     Raises:
-        UsageError: a folder is not a sweep, the folders belong to different sweeps, or nothing was run yet.
+        UsageError: a folder is not a sweep, the folders belong to different sweeps, or nothing was
+            run yet.
     """
     sweeps = [sweep_of(Asked.load(directory), directory) for directory in directories]
     first = sweeps[0]
     for other in sweeps[1:]:
         if _points_of(other.asked) != _points_of(first.asked):
-            raise UsageError(f"{other.directory} is not a part of the sweep in {first.directory}: it has other options")
+            raise UsageError(
+                f"{other.directory} is not a part of the sweep in {first.directory}: it has "
+                "other options"
+            )
     plans = [each.planned() for each in sweeps]
     found = [each.outcomes(planned) for each, planned in zip(sweeps, plans, strict=True)]
     outcomes = functools.reduce(merged, found)
-    both = replace(plans[0], chosen=tuple({point.id: (point, why) for plan in plans for point, why in plan.chosen}.values()))
-    if len({each.asked.shard[0] for each in sweeps}) == first.asked.shard[1]:  # together they are the whole
+    both = replace(
+        plans[0],
+        chosen=tuple(
+            {point.id: (point, why) for plan in plans for point, why in plan.chosen}.values()
+        ),
+    )
+    if (
+        len({each.asked.shard[0] for each in sweeps}) == first.asked.shard[1]
+    ):  # together they are the whole
         first.asked = replace(first.asked, shard=(1, 1))
     told = summary_of(first, both, outcomes, cut=False)
     files = write_sweep(first, both, outcomes, told)
@@ -214,7 +274,10 @@ def _points_of(asked: Asked) -> Asked:
 
 def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> tuple[Path, ...]:
     """Write a sweep's result and page into its folder; return the files."""
-    files = {RESULT_FILE: as_json_text(sweep, planned, outcomes, told), PAGE_FILE: _page(sweep, planned, outcomes)}
+    files = {
+        RESULT_FILE: as_json_text(sweep, planned, outcomes, told),
+        PAGE_FILE: _page(sweep, planned, outcomes),
+    }
     for name, text in files.items():
         write_whole(sweep.directory / name, text)
     return tuple(sweep.directory / name for name in files)
@@ -222,10 +285,16 @@ def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) 
 
 def _page(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> str:
     asked = sweep.asked
-    facts = {"claims": str(sweep.base.semantic), "client": sweep.base.client, "seed": str(asked.seed),
-             "points": line_of(planned.steps.frames, outcomes), "command": asked.command}  # fmt: skip
+    facts = {
+        "claims": str(sweep.base.semantic),
+        "client": sweep.base.client,
+        "seed": str(asked.seed),
+        "points": line_of(planned.steps.frames, outcomes),
+        "command": asked.command,
+    }
     again = {
         finding.first.point.id: f"lostack run --scenario {_scenario(sweep, finding)}"
-        for finding in outcomes.findings() if _scenario(sweep, finding)
-    }  # fmt: skip
+        for finding in outcomes.findings()
+        if _scenario(sweep, finding)
+    }
     return page_of(asked.what, facts, planned.steps, outcomes, again)

@@ -1,11 +1,15 @@
-"""List the systems under test: one folder and one line each. Other packages add theirs by entry points."""
+"""List the systems under test: one folder and one line each. Other packages add theirs by entry
+points.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 GROUP: Final = "lostack.systems"
-"""The group of entry points. Each has a name and the ``module:attribute`` of a :class:`~harness.interfaces.System`."""
+"""The group of entry points. Each has a name and the ``module:attribute`` of a
+:class:`~harness.interfaces.System`.
+"""
 SYSTEMS: Final = {
     "activemq": "harness.systems.activemq.about:SYSTEM",
     "artemis": "harness.systems.artemis.about:SYSTEM",

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def listed() -> Mapping[str, str]:
-    """Return where each system is declared (``module:attribute``), by its name; lostack's own come first.
+    """Return where each system is declared (``module:attribute``), by its name; lostack's own come
+    first.
 
     Raises:
         EnvironmentFailure: two systems have the same name.

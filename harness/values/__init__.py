@@ -1,7 +1,8 @@
-"""Binary values (Avro and Protobuf): read by their schema into JSON, in which a record's id can be found.
+"""Binary values (Avro and Protobuf): read by their schema into JSON, in which a record's id can be
+found.
 
-Import this package so that :class:`harness.model.identity.Identity` can read them. The libraries are an extra,
-``lostack[values]``, and are loaded when a schema needs them.
+Import this package so that :class:`harness.model.identity.Identity` can read them. The libraries
+are an extra, ``lostack[values]``, and are loaded when a schema needs them.
 """
 
 from __future__ import annotations

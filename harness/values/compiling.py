@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def described(file: Path) -> bytes:
-    """Return the descriptor set of a .proto file and of its imports (files in the same folder, or Google's own).
+    """Return the descriptor set of a .proto file and of its imports (files in the same folder, or
+    Google's own).
 
     Raises:
         SchemaError: the compiler is not installed, or the file does not compile.
@@ -25,10 +26,12 @@ def described(file: Path) -> bytes:
 
 
 def described_texts(name: str, texts: Mapping[str, str]) -> bytes:
-    """Return the descriptor set of the source ``name``. ``texts``: all sources by the names under which they import each other.
+    """Return the descriptor set of the source ``name``. ``texts``: all sources by the names under
+    which they import each other.
 
     Raises:
-        SchemaError: the compiler is not installed, a name is not a file's name, or the sources do not compile.
+        SchemaError: the compiler is not installed, a name is not a file's name, or the sources do
+            not compile.
     """
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made).resolve()
@@ -48,5 +51,12 @@ def _compiled(file: Path) -> bytes | None:
     googles = importlib.resources.as_file(importlib.resources.files("grpc_tools") / "_proto")
     with googles as known, tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "set"
-        words = ["protoc", f"-I{file.parent}", f"-I{known}", "--include_imports", f"--descriptor_set_out={out}", str(file)]
+        words = [
+            "protoc",
+            f"-I{file.parent}",
+            f"-I{known}",
+            "--include_imports",
+            f"--descriptor_set_out={out}",
+            str(file),
+        ]
         return None if compile_(words) or not out.exists() else out.read_bytes()

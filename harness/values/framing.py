@@ -1,4 +1,6 @@
-"""The header that a schema registry's clients put in front of a value: a zero, the schema's id and, for Protobuf, the message."""
+"""The header that a schema registry's clients put in front of a value: a zero, the schema's id and,
+for Protobuf, the message.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ MORE = 0x80
 
 
 def unframed(value: bytes) -> Iterator[bytes]:
-    r"""Yield the candidates for the payload: the value without its header (if it seems to have one), then the whole value.
+    r"""Yield the candidates for the payload: the value without its header (if it seems to have
+    one), then the whole value.
 
     >>> list(unframed(b"\0\0\0\0\7x")), list(unframed(b"x"))
     ([b'x', b'\x00\x00\x00\x00\x07x'], [b'x'])
@@ -34,7 +37,8 @@ def schema_id(value: bytes) -> int | None:
 
 
 def indexes(data: bytes) -> tuple[tuple[int, ...], bytes]:
-    r"""Split a Protobuf payload into the indexes of its message type in the schema, and the message's bytes.
+    r"""Split a Protobuf payload into the indexes of its message type in the schema, and the
+    message's bytes.
 
     ``(2, 0)`` is the first type inside the third one. A single zero byte stands for the first type.
 
@@ -59,7 +63,9 @@ def without_indexes(data: bytes) -> bytes:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return the zigzag number at ``at`` and the offset behind it; the number 0 if the data ends before."""
+    """Return the zigzag number at ``at`` and the offset behind it; the number 0 if the data ends
+    before.
+    """
     raw = shift = 0
     while at < len(data):
         byte = data[at]

@@ -19,4 +19,6 @@ def library(name: str, what: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise SchemaError(f"{what}: {name.partition('.')[0]} is not installed: pip install 'lostack[values]'") from error
+        raise SchemaError(
+            f"{what}: {name.partition('.')[0]} is not installed: pip install 'lostack[values]'"
+        ) from error

@@ -1,4 +1,6 @@
-"""Read Protobuf values by a descriptor set, with or without the header of a schema registry's clients."""
+"""Read Protobuf values by a descriptor set, with or without the header of a schema registry's
+clients.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,16 @@ class Messages:
             for file in self._set.file:
                 self._pool.Add(file)
         except Exception as error:
-            raise SchemaError(f"protobuf: not a descriptor set: {type(error).__name__}: {str(error)[:120]}") from error
+            raise SchemaError(
+                f"protobuf: not a descriptor set: {type(error).__name__}: {str(error)[:120]}"
+            ) from error
 
     @property
     def names(self) -> list[str]:
         """The full names of the top-level message types."""
-        return [_full(file.package, each.name) for file in self._set.file for each in file.message_type]
+        return [
+            _full(file.package, each.name) for file in self._set.file for each in file.message_type
+        ]
 
     def name_at(self, file: str, at: Sequence[int]) -> str:
         """Return the full name of the message type at the indexes ``at`` of the source ``file``.
@@ -55,7 +61,8 @@ class Messages:
         return str(name)
 
     def reader(self, name: str) -> Callable[[bytes], str | None]:
-        """Return a function that decodes a message without a header to JSON text, or returns ``None`` if it cannot.
+        """Return a function that decodes a message without a header to JSON text, or returns
+        ``None`` if it cannot.
 
         Raises:
             SchemaError: there is no such message.
@@ -63,13 +70,19 @@ class Messages:
         try:
             kind = self._factory.GetMessageClass(self._pool.FindMessageTypeByName(name))
         except KeyError as error:
-            raise SchemaError(f"protobuf: no message is called {name}; there are: {', '.join(self.names)}") from error
+            raise SchemaError(
+                f"protobuf: no message is called {name}; there are: {', '.join(self.names)}"
+            ) from error
 
         def read(data: bytes) -> str | None:
             message = kind()
             try:
                 message.ParseFromString(data)
-                return str(self._formats.MessageToJson(message, preserving_proto_field_name=True, indent=None))
+                return str(
+                    self._formats.MessageToJson(
+                        message, preserving_proto_field_name=True, indent=None
+                    )
+                )
             except Exception:  # noqa: BLE001 - whatever the library says: it is none of these messages
                 return None
 
@@ -77,21 +90,27 @@ class Messages:
 
 
 def protobuf_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
-    """Return a function that decodes a Protobuf value to JSON text, or returns ``None`` if it is not such a message.
+    """Return a function that decodes a Protobuf value to JSON text, or returns ``None`` if it is
+    not such a message.
 
-    ``schema.text``: a FileDescriptorSet in base 64. ``schema.message``: the full name of the message type; empty if the set has
-    only one.
+    ``schema.text``: a FileDescriptorSet in base 64. ``schema.message``: the full name of the
+    message type; empty if the set has only one.
 
     Raises:
         SchemaError: the schema cannot be used.
     """
     messages = Messages(base64.b64decode(schema.text))
     if not schema.message and len(messages.names) != 1:
-        raise SchemaError(f"protobuf: say which message a value is (message = ...); there are: {', '.join(messages.names)}")
+        raise SchemaError(
+            "protobuf: say which message a value is (message = ...); there are: "
+            f"{', '.join(messages.names)}"
+        )
     read_whole = messages.reader(schema.message or messages.names[0])
 
     def read(value: bytes) -> str | None:
-        return next((found for data in _possible(value) if (found := read_whole(data)) is not None), None)
+        return next(
+            (found for data in _possible(value) if (found := read_whole(data)) is not None), None
+        )
 
     return read
 

@@ -1,7 +1,8 @@
-"""Read values by the schemas of a schema registry. Each schema is fetched once, by the id in front of the value.
+"""Read values by the schemas of a schema registry. Each schema is fetched once, by the id in front
+of the value.
 
-``GET /schemas/ids/{id}`` gives a schema, ``GET /subjects/{subject}/versions/{version}`` one that it references. A caller waits
-at most :data:`WHOLE_S`.
+``GET /schemas/ids/{id}`` gives a schema, ``GET /subjects/{subject}/versions/{version}`` one that it
+references. A caller waits at most :data:`WHOLE_S`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """The limit for one schema."""
 MOST_REFERENCES: Final = 100
 MAIN: Final = "lostack-main.proto"
-"""The file name that a Protobuf schema gets when it is compiled: the registry names only the schemas that it imports."""
+"""The file name that a Protobuf schema gets when it is compiled: the registry names only the
+schemas that it imports.
+"""
 NOT_FOUND: Final = 404
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
@@ -47,12 +50,15 @@ ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 class NoSchemaError(Exception):
-    """The registry has no schema by which a value can be read; asking again does not help. The message is one line."""
+    """The registry has no schema by which a value can be read; asking again does not help. The
+    message is one line.
+    """
 
 
 @dataclass
 class Registry:
-    """The schemas of one registry, each fetched when it is first needed. Safe to use from several threads.
+    """The schemas of one registry, each fetched when it is first needed. Safe to use from several
+    threads.
 
     ``username`` and ``password_from`` are those of :class:`~harness.model.identity.ValueSchema`.
     """
@@ -64,7 +70,8 @@ class Registry:
     _readers: dict[int, Callable[[bytes], str | None] | NoSchemaError] = field(default_factory=dict)
 
     def read(self, value: bytes) -> str | None:
-        """Return a value as JSON text, or as plain text if it has no header; ``None`` if no schema of the registry fits.
+        """Return a value as JSON text, or as plain text if it has no header; ``None`` if no schema
+        of the registry fits.
 
         Raises:
             UnreadValueError: the registry does not answer.
@@ -87,7 +94,11 @@ class Registry:
         found = self._reader(number)
         if isinstance(found, NoSchemaError):
             return str(found)
-        return None if found(value[HEAD:]) is not None else f"it names schema {number} of {self.url}, but does not fit it"
+        return (
+            None
+            if found(value[HEAD:]) is not None
+            else f"it names schema {number} of {self.url}, but does not fit it"
+        )
 
     def _reader(self, number: int) -> Callable[[bytes], str | None] | NoSchemaError:
         with self._lock:
@@ -117,14 +128,18 @@ class _Fetching:
     _fetched: set[tuple[str, int]] = field(default_factory=set)
 
     def reader(self, number: int) -> Callable[[bytes], str | None]:
-        """Return what reads values of a schema, without their heads. Raises NoSchemaError and UnreadValueError."""
+        """Return what reads values of a schema, without their heads. Raises NoSchemaError and
+        UnreadValueError.
+        """
         what = f"schema {number} of {self.url}"
         answer = self._schema(f"/schemas/ids/{number}", what)
         kind = answer.get("schemaType") or "AVRO"
         try:
             match kind:
                 case "AVRO":
-                    return whole_reader(answer["schema"], [text for _, text in self._references(answer)])
+                    return whole_reader(
+                        answer["schema"], [text for _, text in self._references(answer)]
+                    )
                 case "PROTOBUF":
                     return self._protobuf(answer)
                 case "JSON":
@@ -134,7 +149,9 @@ class _Fetching:
         raise NoSchemaError(f"{what} is of type {kind!r}: lostack reads AVRO, PROTOBUF and JSON")
 
     def _protobuf(self, answer: dict[str, Any]) -> Callable[[bytes], str | None]:
-        messages = Messages(described_texts(MAIN, {**dict(self._references(answer)), MAIN: answer["schema"]}))
+        messages = Messages(
+            described_texts(MAIN, {**dict(self._references(answer)), MAIN: answer["schema"]})
+        )
 
         @cache
         def reader(at: tuple[int, ...]) -> Callable[[bytes], str | None]:
@@ -150,10 +167,15 @@ class _Fetching:
         return read
 
     def _references(self, answer: dict[str, Any]) -> list[tuple[str, str]]:
-        """Return name and text of every schema that a schema references. A schema comes after those that it references itself."""
+        """Return name and text of every schema that a schema references. A schema comes after those
+        that it references itself.
+        """
         found: list[tuple[str, str]] = []
         try:
-            wanted = [(str(each["name"]), str(each["subject"]), int(each["version"])) for each in answer.get("references") or ()]
+            wanted = [
+                (str(each["name"]), str(each["subject"]), int(each["version"]))
+                for each in answer.get("references") or ()
+            ]
         except (KeyError, TypeError, ValueError) as error:
             raise SchemaError("a reference lacks its name, subject or version") from error
         for name, subject, version in wanted:
@@ -178,32 +200,46 @@ class _Fetching:
         asked = urllib.request.Request(f"{self.url}{path}", headers={"Accept": ACCEPT})  # noqa: S310 - the declaration says http(s)
         if self.username:
             login = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
-            asked.add_unredirected_header("Authorization", f"Basic {login}")  # another host is not told
+            asked.add_unredirected_header(
+                "Authorization", f"Basic {login}"
+            )  # another host is not told
         try:
             with _opener(self.url).open(asked, timeout=ANSWER_S) as answer:
                 return json.loads(self._body(answer))
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == NOT_FOUND:
-                raise NoSchemaError(f"there is no {what}; if it was registered elsewhere, correct registry in [id]") from error
+                raise NoSchemaError(
+                    f"there is no {what}; if it was registered elsewhere, correct registry in [id]"
+                ) from error
             if error.code in {UNAUTHORIZED, FORBIDDEN}:
                 raise UnreadValueError(self._refusal(error.code)) from error
-            raise UnreadValueError(f"the schema registry at {self.url} answers {error.code} {error.reason} to {path}") from error
+            raise UnreadValueError(
+                f"the schema registry at {self.url} answers {error.code} {error.reason} to {path}"
+            ) from error
         except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error
-            told = f"the schema registry at {self.url} does not answer ({str(why) or type(why).__name__})"
+            told = (
+                f"the schema registry at {self.url} does not answer "
+                f"({str(why) or type(why).__name__})"
+            )
             raise UnreadValueError(f"{told}: start it, or correct registry in [id]") from error
         except ValueError as error:
             told = f"the server at {self.url} is not a schema registry: {path} returned no JSON"
             raise UnreadValueError(f"{told}; correct registry in [id]") from error
 
     def _refusal(self, code: int) -> str:
-        """Return the message for a refused request: a log-in is missing, is wrong, or may not read the schemas."""
+        """Return the message for a refused request: a log-in is missing, is wrong, or may not read
+        the schemas.
+        """
         if not self.username:
             said = "give registry_username and registry_password_from in [id]"
             return f"the schema registry at {self.url} asks for a log-in ({code}): {said}"
         if code == FORBIDDEN:
-            return f"the schema registry at {self.url} does not let {self.username} read its schemas ({code})"
+            return (
+                f"the schema registry at {self.url} does not let {self.username} read its "
+                f"schemas ({code})"
+            )
         return (
             f"the schema registry at {self.url} refuses the log-in of {self.username} ({code}): "
             "check registry_username, and the password that registry_password_from in [id] names"
@@ -223,13 +259,17 @@ class _Fetching:
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
-    """Return an opener for the registry's URL. It ignores configured proxies if the registry is on this machine."""
+    """Return an opener for the registry's URL. It ignores configured proxies if the registry is on
+    this machine.
+    """
     here = urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
     return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if here else []))
 
 
 def registry_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
-    """Return a function that reads a value by a registry's schemas. ``schema.text``: the registry's URL."""
+    """Return a function that reads a value by a registry's schemas. ``schema.text``: the registry's
+    URL.
+    """
     return _registry(schema).read
 
 
@@ -240,5 +280,7 @@ def why_unread(schema: ValueSchema, value: bytes) -> str | None:
 
 @lru_cache(maxsize=64)
 def _registry(schema: ValueSchema) -> Registry:
-    """Return the registry of a cell. Each ``schema.cell`` has its own, so the next cell fetches its schemas again."""
+    """Return the registry of a cell. Each ``schema.cell`` has its own, so the next cell fetches its
+    schemas again.
+    """
     return Registry(schema.text, schema.username, schema.password_from)

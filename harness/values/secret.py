@@ -1,4 +1,6 @@
-"""Read the passwords that a declaration refers to. A password is in an environment variable, or in a file of its own."""
+"""Read the passwords that a declaration refers to. A password is in an environment variable, or in
+a file of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,18 @@ VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class SecretError(ValueError):
-    """A password cannot be read. The message is one line, says what to do, and never holds the password."""
+    """A password cannot be read. The message is one line, says what to do, and never holds the
+    password.
+    """
 
 
 def place_of_secret(said: str, folder: Path) -> str:
-    """Return the place of a password: an environment variable's name unchanged, or a file's absolute path (the name has a /).
+    """Return the place of a password: an environment variable's name unchanged, or a file's
+    absolute path (the name has a /).
 
     Raises:
-        SecretError: ``said`` is neither. It may be the password itself, so the message does not repeat it.
+        SecretError: ``said`` is neither. It may be the password itself, so the message does not
+            repeat it.
 
     >>> place_of_secret("REGISTRY_PASSWORD", Path("/shop")), place_of_secret("./password", Path("/shop"))
     ('REGISTRY_PASSWORD', '/shop/password')
@@ -27,12 +33,16 @@ def place_of_secret(said: str, folder: Path) -> str:
     if VARIABLE.fullmatch(said):
         return said
     if "/" not in said:
-        raise SecretError("write the name of an environment variable, or a file as ./password, and never the password itself")
+        raise SecretError(
+            "write the name of an environment variable, or a file as ./password, and never the "
+            "password itself"
+        )
     return str((folder / said).absolute())
 
 
 def read_secret(place: str) -> str:
-    """Return the password from its place: the value of an environment variable, or the first line of a file.
+    """Return the password from its place: the value of an environment variable, or the first line
+    of a file.
 
     Raises:
         SecretError: the variable is not set, the file cannot be read, or it is empty.

@@ -1,4 +1,6 @@
-"""Run a wire: ``python -m harness.wire --history DIR``. It lives until its stdin ends or it gets SIGTERM."""
+"""Run a wire: ``python -m harness.wire --history DIR``. It lives until its stdin ends or it gets
+SIGTERM.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,31 @@ COLLECTED_AFTER = 100_000
 
 def main() -> int:
     """Serve; return 0 after an orderly end, 1 with one line on stderr otherwise."""
-    parser = argparse.ArgumentParser(prog="python -m harness.wire", description="A proxy that reads what passes through it.")
-    parser.add_argument("--history", type=Path, required=True, help="folder of the wire's own history")
-    parser.add_argument("--control-host", default=LOOPBACK, help="address of the control connection")
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.wire", description="A proxy that reads what passes through it."
+    )
+    parser.add_argument(
+        "--history", type=Path, required=True, help="folder of the wire's own history"
+    )
+    parser.add_argument(
+        "--control-host", default=LOOPBACK, help="address of the control connection"
+    )
     parser.add_argument("--control-port", type=int, default=0, help="its port (0: a free one)")
-    parser.add_argument("--decode-limit", type=int, default=DEFAULT_DECODE_LIMIT, help="bytes of a frame that is read")
+    parser.add_argument(
+        "--decode-limit",
+        type=int,
+        default=DEFAULT_DECODE_LIMIT,
+        help="bytes of a frame that is read",
+    )
     options = parser.parse_args()
     _allow_many_connections()
     _collect_seldom()
     try:
-        asyncio.run(_serve(options.history, options.control_host, options.control_port, options.decode_limit))
+        asyncio.run(
+            _serve(
+                options.history, options.control_host, options.control_port, options.decode_limit
+            )
+        )
     except (HistoryError, WireError, OSError) as error:
         sys.stderr.write(f"wire: {error}\n")
         return 1
@@ -49,7 +66,9 @@ def _allow_many_connections() -> None:
 
 
 def _collect_seldom() -> None:
-    """Look for cycles less often: records and their lines have none, and there are thousands of them in a frame."""
+    """Look for cycles less often: records and their lines have none, and there are thousands of
+    them in a frame.
+    """
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
 
@@ -72,7 +91,9 @@ async def _serve(history: Path, host: str, port: int, decode_limit: int) -> None
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """End when whoever started the wire has closed its end. A file or a closed stdin counts as ended."""
+    """End when whoever started the wire has closed its end. A file or a closed stdin counts as
+    ended.
+    """
 
     def look() -> None:
         if not os.read(0, 4096):

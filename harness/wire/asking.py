@@ -1,4 +1,6 @@
-"""TLS that begins later than its connection: the client asks for it, and the server grants or denies it."""
+"""TLS that begins later than its connection: the client asks for it, and the server grants or
+denies it.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,22 @@ if TYPE_CHECKING:
 
 
 def answer(conn: Connection, direction: Direction) -> None:
-    """Note that the server has spoken or closed. Either one answers a client that has asked for TLS."""
+    """Note that the server has spoken or closed. Either one answers a client that has asked for
+    TLS.
+    """
     if direction is Direction.RESPONSE:
         conn.answer_to_tls()
 
 
-async def secure(conn: Connection, direction: Direction, inlet: Inlet, target: Stream, on: Callable[[], Awaitable[bool]]) -> bool:
-    """Follow a request for TLS, or its answer, among what ``on`` passes on. Return whether more bytes may come.
+async def secure(
+    conn: Connection,
+    direction: Direction,
+    inlet: Inlet,
+    target: Stream,
+    on: Callable[[], Awaitable[bool]],
+) -> bool:
+    """Follow a request for TLS, or its answer, among what ``on`` passes on. Return whether more
+    bytes may come.
 
     The client waits for the server's answer. Where that grants TLS, it begins on both sides.
 
@@ -37,7 +48,9 @@ async def secure(conn: Connection, direction: Direction, inlet: Inlet, target: S
             raise TlsError("the client has gone on in the clear before it was told that TLS begins")
         return going_on
     if conn.ends is None:
-        conn.go_opaque("TLS begins, and the wire has no certificate to end it with: connect without")
+        conn.go_opaque(
+            "TLS begins, and the wire has no certificate to end it with: connect without"
+        )
         return False
     await on()
     if inlet.buffer:

@@ -24,7 +24,9 @@ NOTHING = Insight()
 
 @dataclass(slots=True, eq=False)
 class Carried:
-    """One frame on its way over one connection. ``payload`` is the whole of it, or None where it is only streamed."""
+    """One frame on its way over one connection. ``payload`` is the whole of it, or None where it is
+    only streamed.
+    """
 
     frame: Frame
     session: Session
@@ -58,7 +60,11 @@ class Carried:
             "dir": self.direction,
             "api": self.frame.step,
             "size": self.frame.size,
-            **({"answered": False} if self.direction is Direction.REQUEST and self.frame.id is None else {}),
+            **(
+                {"answered": False}
+                if self.direction is Direction.REQUEST and self.frame.id is None
+                else {}
+            ),
             **self.frame.facts,
         }
 
@@ -81,7 +87,9 @@ class WireCell:
         self.routes = routes
         self._identity = identity
         self.reads = reads
-        """Whether more than the headers of frames is read: what they carry, and what is answered."""
+        """Whether more than the headers of frames is read: what they carry, and what
+        is answered.
+        """
         self._ledgers: dict[str, Any] = {}
         self.rules: dict[str, ArmedRule] = {}
         self._fired: dict[str, Carried] = {}
@@ -116,20 +124,23 @@ class WireCell:
         self.open = False
         self._writer.close()
 
-    # -- rules ----------------------------------------------------------------------------------------------------
+    # -- rules -------------------------------------------------------------------------------------
 
     def arm(self, rule: Rule) -> None:
         """Arm a rule.
 
         Raises:
-            WireError: the cell has a rule of that id already, none that it counts from, or does not read what it needs.
+            WireError: the cell has a rule of that id already, none that it counts from, or does not
+                read what it needs.
         """
         if rule.id in self.rules:
             raise WireError(f"cell {self.id} has a rule {rule.id} already")
         if rule.since is not None and rule.since not in self.rules:
             raise WireError(f"cell {self.id} has no rule {rule.since} for {rule.id} to count from")
         if not self.reads and (rule.content or rule.granted):
-            raise WireError(f"cell {self.id} reads headers alone: {rule.id} would have to look into frames")
+            raise WireError(
+                f"cell {self.id} reads headers alone: {rule.id} would have to look into frames"
+            )
         self._fired.pop(rule.id, None)
         self.rules[rule.id] = ArmedRule(rule, self.key)
         self.write(kinds.RULE, rule=rule.id, phase="armed", **_spelled(rule))
@@ -142,7 +153,14 @@ class WireCell:
         """
         armed = self.rule(rule_id)
         del self.rules[rule_id]
-        self.write(kinds.RULE, rule=rule_id, phase="disarmed", seen=armed.seen, matched=armed.matched, fired=armed.fired)
+        self.write(
+            kinds.RULE,
+            rule=rule_id,
+            phase="disarmed",
+            seen=armed.seen,
+            matched=armed.matched,
+            fired=armed.fired,
+        )
         return armed
 
     def rule(self, rule_id: str) -> ArmedRule:
@@ -161,15 +179,19 @@ class WireCell:
         return [armed for armed in self.rules.values() if armed.fits(header)]
 
     def judge(self, carried: Carried, candidates: list[ArmedRule]) -> ArmedRule | None:
-        """Count the frame for every rule and return the first rule that must act. A frame that cannot be read is noted.
+        """Count the frame for every rule and return the first rule that must act. A frame that
+        cannot be read is noted.
 
-        For a rule that counts since another one, counting begins behind the frame at which that one fires.
+        For a rule that counts since another one, counting begins behind the frame at which that one
+        fires.
         """
         chosen: ArmedRule | None = None
         fired: list[ArmedRule] = []
         insight, selects = carried.insight, carried.known.selects
         for armed in candidates:
-            if carried.frame.size < (armed.rule.least or 0) or not self._counts(armed.rule, carried):
+            if carried.frame.size < (armed.rule.least or 0) or not self._counts(
+                armed.rule, carried
+            ):
                 continue
             armed.seen += 1
             if insight.because and armed.rule.content and armed.rule.content <= selects:
@@ -190,22 +212,26 @@ class WireCell:
         return chosen
 
     def _counts(self, rule: Rule, carried: Carried) -> bool:
-        """Whether the rule that this one counts from has fired; of two rules of one role, in the same process."""
+        """Whether the rule that this one counts from has fired; of two rules of one role, in the
+        same process.
+        """
         if rule.since is None:
             return True
         mark = self._fired.get(rule.since)
         return mark is not None and (mark.role != carried.role or mark.process == carried.process)
 
-    # -- traffic --------------------------------------------------------------------------------------------------
+    # -- traffic -----------------------------------------------------------------------------------
 
     def meter(self, role: str) -> Meter:
         """Return what counts the traffic of a role."""
         return self._meters.setdefault(role, Meter())
 
-    # -- history --------------------------------------------------------------------------------------------------
+    # -- history -----------------------------------------------------------------------------------
 
     def blind(self, carried: Carried, because: str) -> None:
-        """Write that a frame had to be read and could not be, once per API, version and reason. It voids the cell."""
+        """Write that a frame had to be read and could not be, once per API, version and reason. It
+        voids the cell.
+        """
         what = (carried.frame.step, carried.frame.facts.get("version"), because)
         if what not in self._blind:
             self._blind.add(what)
@@ -220,7 +246,9 @@ class WireCell:
         self.write(kinds.FRAME, **carried.fields(), **about, **extra)
 
     def hit(self, rule: Rule, carried: Carried, held: str | None) -> None:
-        """Write that a rule fired. A frame that is ``held`` must be held before that: other processes act on this line."""
+        """Write that a rule fired. A frame that is ``held`` must be held before that: other
+        processes act on this line.
+        """
         self.phase(rule, "hit", carried, action=rule.action, held=held)
 
     def phase(self, rule: Rule, phase: str, carried: Carried, **more: object) -> None:

@@ -23,7 +23,8 @@ _FAST = msgspec.json.Encoder().encode
 
 
 def in_json(line: object) -> bytes:
-    r"""Return a line as JSON, ten times as fast as by the standard library, unless a text in it is no Unicode.
+    r"""Return a line as JSON, ten times as fast as by the standard library, unless a text in it is
+    no Unicode.
 
     >>> in_json({"record": "a-1"}), in_json({"record": chr(0xD800)})
     (b'{"record":"a-1"}', b'{"record":"\\ud800"}')
@@ -35,7 +36,8 @@ def in_json(line: object) -> bytes:
 
 
 def incarnation(client: str) -> str:
-    """Return the part of a client id of ours that names one process: ``<cell key>.<role>.<incarnation>``.
+    """Return the part of a client id of ours that names one process: ``<cell
+    key>.<role>.<incarnation>``.
 
     >>> incarnation("3f9a2c1d.processor.2-restore-consumer"), incarnation("3f9a2c1d.processor.2")
     ('3f9a2c1d.processor.2', '3f9a2c1d.processor.2')
@@ -60,15 +62,19 @@ class Cells:
         return iter(tuple(self._cells.values()))
 
     def of_client(self, client: str, route: Route) -> WireCell | None:
-        """Return the cell a client belongs to: by its route where that is claimed, else by the first word of its id."""
+        """Return the cell a client belongs to: by its route where that is claimed, else by the
+        first word of its id.
+        """
         if not self._cells:
             return None
         return self._by_key.get(client.partition(".")[0]) or self._by_route.get(route.name)
 
     def process_of(self, client: str, route: Route | None = None) -> str:
-        """Return what names the process behind a client id; of a foreign client that is the whole of it.
+        """Return what names the process behind a client id; of a foreign client that is the whole
+        of it.
 
-        On a route that a cell has claimed, the name is the route's: a program may have several clients, which die together.
+        On a route that a cell has claimed, the name is the route's: a program may have several
+        clients, which die together.
         """
         if route is not None and route.name in self._by_route:
             return f"route {route.name}"
@@ -98,8 +104,16 @@ class Cells:
         if taken := sorted(set(routes) & self._by_route.keys()):
             raise WireError(f"route {taken[0]} belongs to another cell")
 
-    def open(self, cell_id: str, key: str, path: Path, routes: Iterable[str], identity: Identity | None,
-             *, reads: bool = True) -> None:  # fmt: skip
+    def open(
+        self,
+        cell_id: str,
+        key: str,
+        path: Path,
+        routes: Iterable[str],
+        identity: Identity | None,
+        *,
+        reads: bool = True,
+    ) -> None:
         """Begin a cell that was checked.
 
         Raises:
@@ -109,7 +123,9 @@ class Cells:
             writer = HistoryWriter(path, cell=cell_id, by=BY, encode=in_json)
         except HistoryError as error:
             raise WireError(str(error)) from error
-        cell = WireCell(cell_id, key, routes=frozenset(routes), writer=writer, identity=identity, reads=reads)
+        cell = WireCell(
+            cell_id, key, routes=frozenset(routes), writer=writer, identity=identity, reads=reads
+        )
         self._cells[cell_id] = self._by_key[key] = cell
         self._by_route.update(dict.fromkeys(cell.routes, cell))
 

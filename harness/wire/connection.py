@@ -1,4 +1,6 @@
-"""One connection through the wire: its client, the frames held on it, and the requests that have no answer yet."""
+"""One connection through the wire: its client, the frames held on it, and the requests that have no
+answer yet.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ MAX_EARLY = 64
 
 @dataclass(frozen=True, slots=True)
 class Swallow:
-    """An answer that its client does not get: the connection ends instead, or the wire gives it ``refusal``."""
+    """An answer that its client does not get: the connection ends instead, or the wire gives it
+    ``refusal``.
+    """
 
     rule: Rule
     refusal: bytes | None = None
@@ -101,9 +105,20 @@ class Hub(Interface):
 
 
 class Connection:
-    """A client's connection and the one to the broker behind it. ``peer`` is the port that the client comes from."""
+    """A client's connection and the one to the broker behind it. ``peer`` is the port that the
+    client comes from.
+    """
 
-    def __init__(self, hub: Hub, number: int, route: Route, protocol: Protocol, peer: int, *, ends: Ends | None = None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        number: int,
+        route: Route,
+        protocol: Protocol,
+        peer: int,
+        *,
+        ends: Ends | None = None,
+    ) -> None:
         self._hub = hub
         self.id = number
         self.route = route
@@ -116,9 +131,13 @@ class Connection:
         self.process = ""
         self.cell: WireCell | None = None
         self.opaque = asyncio.Event()
-        """Set when the bytes turned out to be no frames: then nothing is read or kept back any more."""
+        """Set when the bytes turned out to be no frames: then nothing is read or kept back any
+        more.
+        """
         self.alive = True
-        self.pending: dict[Direction, OrderedDict[Id, Pending]] = {way: OrderedDict() for way in Direction}
+        self.pending: dict[Direction, OrderedDict[Id, Pending]] = {
+            way: OrderedDict() for way in Direction
+        }
         """By the direction of what was asked."""
         self.turn = asyncio.Lock()
         """Whoever has it writes to the client: one frame, whole."""
@@ -135,18 +154,24 @@ class Connection:
         self._announced = False
         self._granted = asyncio.Event()
 
-    # -- who it is ------------------------------------------------------------------------------------------------
+    # -- who it is ---------------------------------------------------------------------------------
 
     def identify(self, client: str) -> None:
         """Take note of the name that a client gives itself; the last one given counts."""
-        if self._announced and client == self.client and self.cell is self._hub.cell_of(client, self.route):
+        if (
+            self._announced
+            and client == self.client
+            and self.cell is self._hub.cell_of(client, self.route)
+        ):
             return
         self.client = client
         self.process = self._hub.process_of(client, self.route)
         before, self.cell = self.cell, self._hub.cell_of(client, self.route)
         self._hub.freeze_newcomer(self)
         if self.cell is not None and self.cell is not before:
-            self.cell.write("conn", phase="open", peer=self.peer, protocol=self.protocol.name, **self.fields())
+            self.cell.write(
+                "conn", phase="open", peer=self.peer, protocol=self.protocol.name, **self.fields()
+            )
             self._tell_early(self.cell)
         self._announced = True
 
@@ -162,15 +187,26 @@ class Connection:
             self.unread(f"more than {MAX_EARLY} frames came before it was known whose they are")
         while self._early:
             carried = self._early.popleft()
-            carried.client, carried.cell, carried.ledger = self.client, cell, cell.ledger(self.protocol)
+            carried.client, carried.cell, carried.ledger = (
+                self.client,
+                cell,
+                cell.ledger(self.protocol),
+            )
             cell.seen(carried)
 
     def fields(self) -> dict[str, object]:
         """Return what names this connection in the history."""
-        return {"conn": self.id, "role": self.route.role, "node": self.route.node, "client": self.client}
+        return {
+            "conn": self.id,
+            "role": self.route.role,
+            "node": self.route.node,
+            "client": self.client,
+        }
 
     def carry(self, direction: Direction, frame: Frame) -> Carried:
-        """Return what is known of the frame that has just been read. An answer belongs to the cell of its request."""
+        """Return what is known of the frame that has just been read. An answer belongs to the cell
+        of its request.
+        """
         asked = self.asked(direction, frame)
         cell, client, insight = self.cell, self.client, NOTHING
         if asked is not None:
@@ -203,14 +239,18 @@ class Connection:
         """Write that bytes could not be read, which voids the cell."""
         cell = self.cell or self._hub.cell_of(self.client, self.route)
         if cell is not None:
-            cell.write(kinds.UNDECODABLE, api="unknown", version=-1, because=because, **self.fields())
+            cell.write(
+                kinds.UNDECODABLE, api="unknown", version=-1, because=because, **self.fields()
+            )
 
-    # -- what was asked ---------------------------------------------------------------------------------------------
+    # -- what was asked ----------------------------------------------------------------------------
 
     def asked(self, direction: Direction, frame: Frame) -> Carried | None:
         """Return the request that a frame answers; if it answers several, the last one."""
         questions = self.pending[_OTHER[direction]]
-        found = next((questions[each] for each in reversed(frame.answers) if each in questions), None)
+        found = next(
+            (questions[each] for each in reversed(frame.answers) if each in questions), None
+        )
         return found.carried if found else None
 
     def answered(self, direction: Direction, frame: Frame) -> list[Pending]:
@@ -220,7 +260,8 @@ class Connection:
         return [questions.pop(each) for each in frame.answers if each in questions]
 
     async def until_told(self) -> bool:
-        """Wait until every earlier request of the client is being answered, so that the wire's own answer comes in its turn.
+        """Wait until every earlier request of the client is being answered, so that the wire's own
+        answer comes in its turn.
 
         Return false if no more answers come.
         """
@@ -235,7 +276,9 @@ class Connection:
         self._told.set()
 
     def expect(self, pending: Pending) -> None:
-        """Remember a request that will be answered. If there are too many, the oldest is forgotten."""
+        """Remember a request that will be answered. If there are too many, the oldest
+        is forgotten.
+        """
         carried = pending.carried
         assert carried.frame.id is not None  # noqa: S101 - only such are answered
         questions = self.pending[carried.direction]
@@ -243,13 +286,15 @@ class Connection:
         if len(questions) > MAX_PENDING:
             forgotten = questions.popitem(last=False)[1].carried
             if forgotten.cell is not None:
-                forgotten.cell.blind(forgotten, f"more than {MAX_PENDING} {carried.direction}s have no answer")
+                forgotten.cell.blind(
+                    forgotten, f"more than {MAX_PENDING} {carried.direction}s have no answer"
+                )
 
     def unanswered(self) -> list[Pending]:
         """Return what was asked by the client and has no answer."""
         return list(self.pending[Direction.REQUEST].values())
 
-    # -- TLS that is asked for --------------------------------------------------------------------------------------
+    # -- TLS that is asked for ---------------------------------------------------------------------
 
     def ask_for_tls(self) -> asyncio.Event:
         """Note that the client asks for TLS. Return an event that is set at the answer."""
@@ -257,10 +302,12 @@ class Connection:
         return self._granted
 
     def answer_to_tls(self) -> None:
-        """Note that the server has answered the request for TLS; if it granted it, TLS has begun."""
+        """Note that the server has answered the request for TLS; if it granted it, TLS
+        has begun.
+        """
         self._granted.set()
 
-    # -- standing still -------------------------------------------------------------------------------------------
+    # -- standing still ----------------------------------------------------------------------------
 
     async def gate(self) -> None:
         """Wait while the connection is frozen."""
@@ -278,18 +325,24 @@ class Connection:
         if not self.frozen_by:
             self._open_gate.set()
 
-    # -- life -----------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def over(self, by: str) -> None:
-        """Note that both sockets are closed. ``by``: who closed first, the client, the broker or the wire."""
+        """Note that both sockets are closed. ``by``: who closed first, the client, the broker or
+        the wire.
+        """
         self._ended.set()
         self._over.set()
         for pending in self.unanswered():
             if pending.swallow is not None and pending.carried.cell is not None:
                 phase = "cut" if pending.swallow.refusal is None else "unanswered"
-                pending.carried.cell.phase(pending.swallow.rule, phase, pending.carried, because="no answer came")
+                pending.carried.cell.phase(
+                    pending.swallow.rule, phase, pending.carried, because="no answer came"
+                )
         cell = self.cell
-        for kind, fields in self.session.ended(by, None if cell is None else cell.ledger(self.protocol)):
+        for kind, fields in self.session.ended(
+            by, None if cell is None else cell.ledger(self.protocol)
+        ):
             self._hub.note(cell, kind, **fields)
 
     def traffic(self) -> Traffic:
@@ -304,7 +357,9 @@ class Connection:
             meter.waited(pending.since, now, waits=pending.carried.known.waits)
 
     def ended_by(self) -> str:
-        """Return which side closed first: the client's, or the broker's (or the network on that side)."""
+        """Return which side closed first: the client's, or the broker's (or the network on that
+        side).
+        """
         up, down = self.flows[Direction.REQUEST], self.flows[Direction.RESPONSE]
         ends = (
             ("client", up.ended_at),

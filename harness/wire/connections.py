@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """A freeze: it covers all connections of one client incarnation, or those of a cell to one broker node.
+    """A freeze: it covers all connections of one client incarnation, or those of a cell to one
+    broker node.
 
     Without a ``cell`` it covers every connection to the node.
     """
@@ -37,7 +38,9 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which connections a verb means: by client prefix, role and node; what is None matches anything."""
+    """Which connections a verb means: by client prefix, role and node; what is None matches
+    anything.
+    """
 
     client: str | None = None
     role: str | None = None
@@ -80,13 +83,17 @@ class Connections:
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
         """Say whether a black hole swallows this direction."""
-        return bool(self._dark) and any(way is direction and which.covers(conn) for which, way in self._dark)
+        return bool(self._dark) and any(
+            way is direction and which.covers(conn) for which, way in self._dark
+        )
 
     def delay_of(self, conn: Connection, direction: Direction) -> float:
         """Return the standing delay of a direction, in seconds."""
         if not self._delays:
             return 0.0
-        return sum(s for (which, way), s in self._delays.items() if way is direction and which.covers(conn))
+        return sum(
+            s for (which, way), s in self._delays.items() if way is direction and which.covers(conn)
+        )
 
     def freeze_newcomer(self, conn: Connection) -> None:
         """Apply to a connection, whose client has just become known, the freezes that cover it."""
@@ -111,7 +118,9 @@ class Connections:
         self.end_freeze(freeze)
         return Frozen(freeze, count)
 
-    def start_freeze(self, name: str, scope: FreezeScope, target: str, cell: WireCell | None = None) -> Freeze:
+    def start_freeze(
+        self, name: str, scope: FreezeScope, target: str, cell: WireCell | None = None
+    ) -> Freeze:
         """Stop the connections that the freeze covers, and those that are opened later."""
         freeze = self._freezes[name] = Freeze(name, scope, target, cell)
         for conn in self:
@@ -141,7 +150,8 @@ class Connections:
         return len(meant)
 
     async def black_hole(self, which: Selection, direction: Direction, *, on: bool) -> int:
-        """Discard all bytes of a direction, or stop doing so and cut the connections that lost bytes. Return how many.
+        """Discard all bytes of a direction, or stop doing so and cut the connections that lost
+        bytes. Return how many.
 
         Raises:
             WireError: one is to end that is not there.
@@ -151,7 +161,9 @@ class Connections:
             return sum(which.covers(conn) for conn in self)
         if self._dark.pop((which, direction), self) is self:
             raise WireError("there is no such black hole")
-        return await self.end(conn for conn in self if which.covers(conn) and conn.flows[direction].swallowed)
+        return await self.end(
+            conn for conn in self if which.covers(conn) and conn.flows[direction].swallowed
+        )
 
     def delay(self, which: Selection, direction: Direction, seconds: float) -> None:
         """Delay every frame of a direction; 0 ends the delay."""

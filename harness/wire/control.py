@@ -1,6 +1,7 @@
 """The harness's side of the control connection: synchronous, thread-safe, with one reader thread.
 
-It is for commands, and for what the wire counts and writes no line of; what the wire sees is in the histories of its cells.
+It is for commands, and for what the wire counts and writes no line of; what the wire sees is in the
+histories of its cells.
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ import threading
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Resolved, Route, RouteState, Traffic, WireError
+from harness.wire.messages import (
+    LOOPBACK,
+    CellSummary,
+    Frozen,
+    Held,
+    Resolved,
+    Route,
+    RouteState,
+    Traffic,
+    WireError,
+)
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts
 
 if TYPE_CHECKING:
@@ -27,14 +38,20 @@ REPLY_WITHIN_S = 15.0
 RESOLVE_WITHIN_S = 10.0
 
 
-def argv(history: Path, *, decode_limit: int | None = None, python: str = sys.executable) -> tuple[str, ...]:
-    """Return the command that starts a wire. It prints ``{"control": port}`` and ends when its stdin does."""
+def argv(
+    history: Path, *, decode_limit: int | None = None, python: str = sys.executable
+) -> tuple[str, ...]:
+    """Return the command that starts a wire. It prints ``{"control": port}`` and ends when its
+    stdin does.
+    """
     limit = () if decode_limit is None else ("--decode-limit", str(decode_limit))
     return (python, "-m", "harness.wire", "--history", str(history), *limit)
 
 
 class WireControl:
-    """A connection to a running wire. Every method raises :class:`WireError` with one line when it cannot be done."""
+    """A connection to a running wire. Every method raises :class:`WireError` with one line when it
+    cannot be done.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -72,15 +89,22 @@ class WireControl:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.close()
 
     def check(self) -> None:
-        """Raise :class:`WireError` if the wire has ended or has reported a failure. Sends nothing."""
+        """Raise :class:`WireError` if the wire has ended or has reported a failure.
+        Sends nothing.
+        """
         with self._condition:
             self._check()
 
-    # -- routes -----------------------------------------------------------------------------------------------------
+    # -- routes ------------------------------------------------------------------------------------
 
     def add_route(self, route: Route) -> RouteState:
         """Listen for one (node, role); the reply names the port."""
@@ -102,7 +126,7 @@ class WireControl:
         """Return all routes."""
         return tuple(RouteState(**each) for each in self._call("routes", {}))
 
-    # -- cells and rules --------------------------------------------------------------------------------------------
+    # -- cells and rules ---------------------------------------------------------------------------
 
     def open_cell(
         self,
@@ -115,15 +139,20 @@ class WireControl:
         identity: Identity | None = None,
         reads: bool = True,
     ) -> None:
-        """Record what belongs to a cell: client ids that begin with ``key.``, and all that comes over ``routes``.
+        """Record what belongs to a cell: client ids that begin with ``key.``, and all that comes
+        over ``routes``.
 
-        ``topics`` maps topic names to topic ids (in any spelling that their protocol reads), where they are known beforehand.
-        ``identity`` says where foreign records carry their ids. Unless it ``reads``, only headers are recorded: a line for each
-        frame, none for a record, and no rule can select by what a frame carries.
+        ``topics`` maps topic names to topic ids (in any spelling that their protocol reads), where
+        they are known beforehand. ``identity`` says where foreign records carry their ids. Unless
+        it ``reads``, only headers are recorded: a line for each frame, none for a record, and no
+        rule can select by what a frame carries.
         """
         args: dict[str, Any] = {"cell_id": cell_id, "key": key, "history_path": str(history_path)}
         args["identity"] = None if identity is None else identity.to_json()
-        self._call("open_cell", {**args, "topics": dict(topics or {}), "routes": sorted(routes), "reads": reads})
+        self._call(
+            "open_cell",
+            {**args, "topics": dict(topics or {}), "routes": sorted(routes), "reads": reads},
+        )
 
     def learn(self, topics: Mapping[str, str]) -> None:
         """Tell the wire the ids of topics (name to id)."""
@@ -146,32 +175,54 @@ class WireControl:
         """Return what a rule has met so far."""
         return RuleCounts(**self._call("counts", {"cell_id": cell_id, "rule_id": rule_id}))
 
-    def detour(self, cell_id: str, route: str, upstream_port: int | None, upstream_host: str = LOOPBACK) -> None:
-        """Send a cell's new connections on a route to the broker by another port; None ends that."""
-        args = {"cell_id": cell_id, "route": route, "upstream_port": upstream_port, "upstream_host": upstream_host}
+    def detour(
+        self, cell_id: str, route: str, upstream_port: int | None, upstream_host: str = LOOPBACK
+    ) -> None:
+        """Send a cell's new connections on a route to the broker by another port; None
+        ends that.
+        """
+        args = {
+            "cell_id": cell_id,
+            "route": route,
+            "upstream_port": upstream_port,
+            "upstream_host": upstream_host,
+        }
         self._call("detour", args)
 
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
-        """Return what has passed between wire and broker for one role of a cell since the last ``restart``."""
-        return Traffic(**self._call("traffic", {"cell_id": cell_id, "role": role, "restart": restart}))
+        """Return what has passed between wire and broker for one role of a cell since the last
+        ``restart``.
+        """
+        return Traffic(
+            **self._call("traffic", {"cell_id": cell_id, "role": role, "restart": restart})
+        )
 
-    # -- holds ------------------------------------------------------------------------------------------------------
+    # -- holds -------------------------------------------------------------------------------------
 
     def holds(self) -> tuple[Held, ...]:
         """Return what is still held."""
-        return tuple(Held(**{**each, "records": tuple(each["records"])}) for each in self._call("holds", {}))
+        return tuple(
+            Held(**{**each, "records": tuple(each["records"])}) for each in self._call("holds", {})
+        )
 
-    def resolve(self, held: str, how: How, *, cut: bool = True, within_s: float = RESOLVE_WITHIN_S) -> Resolved:
+    def resolve(
+        self, held: str, how: How, *, cut: bool = True, within_s: float = RESOLVE_WITHIN_S
+    ) -> Resolved:
         """Say what becomes of a held frame. ``cut`` belongs to ``release-later``."""
         args = {"held": held, "how": how, "cut": cut, "within_s": within_s}
         return Resolved(**self._call("resolve", args, REPLY_WITHIN_S + 2 * within_s))
 
-    def resolve_all(self, how: How = How.RELEASE, *, within_s: float = RESOLVE_WITHIN_S) -> tuple[Resolved, ...]:
+    def resolve_all(
+        self, how: How = How.RELEASE, *, within_s: float = RESOLVE_WITHIN_S
+    ) -> tuple[Resolved, ...]:
         """Resolve whatever is still held; what has no connection to be released on is discarded."""
         bound = REPLY_WITHIN_S + 2 * within_s * max(1, len(self.holds()))
-        return tuple(Resolved(**each) for each in self._call("resolve_all", {"how": how, "within_s": within_s}, bound))
+        return tuple(
+            Resolved(**each)
+            for each in self._call("resolve_all", {"how": how, "within_s": within_s}, bound)
+        )
 
-    # -- direct verbs -----------------------------------------------------------------------------------------------
+    # -- direct verbs ------------------------------------------------------------------------------
 
     def freeze(self, scope: FreezeScope, target: str) -> Frozen:
         """Stop the connections of a client incarnation, or to a node."""
@@ -181,7 +232,9 @@ class WireControl:
         """End a freeze."""
         return Frozen(**self._call("thaw", {"freeze": freeze}))
 
-    def cut(self, *, client: str | None = None, role: str | None = None, node: str | None = None) -> int:
+    def cut(
+        self, *, client: str | None = None, role: str | None = None, node: str | None = None
+    ) -> int:
         """End connections, chosen by client prefix, role, node; return how many."""
         return int(self._call("cut", {"client": client, "role": role, "node": node}))
 
@@ -194,7 +247,9 @@ class WireControl:
         role: str | None = None,
         node: str | None = None,
     ) -> int:
-        """Discard all bytes of a direction; return how many connections that is. Turned off, it cuts those that lost bytes."""
+        """Discard all bytes of a direction; return how many connections that is. Turned off, it
+        cuts those that lost bytes.
+        """
         args = {"direction": direction, "on": on, "client": client, "role": role, "node": node}
         return int(self._call("black_hole", args))
 
@@ -208,10 +263,16 @@ class WireControl:
         node: str | None = None,
     ) -> None:
         """Delay every frame of a direction; 0 ends the delay."""
-        args = {"direction": direction, "seconds": seconds, "client": client, "role": role, "node": node}
+        args = {
+            "direction": direction,
+            "seconds": seconds,
+            "client": client,
+            "role": role,
+            "node": node,
+        }
         self._call("delay", args)
 
-    # -- the connection ---------------------------------------------------------------------------------------------
+    # -- the connection ----------------------------------------------------------------------------
 
     def _call(self, verb: str, args: Mapping[str, Any], within_s: float = REPLY_WITHIN_S) -> Any:
         with self._condition:
@@ -229,12 +290,16 @@ class WireControl:
 
     def _await(self, number: int, verb: str, within_s: float) -> Any:
         with self._condition:
-            in_time = self._condition.wait_for(lambda: number in self._replies or self._lost, within_s)
+            in_time = self._condition.wait_for(
+                lambda: number in self._replies or self._lost, within_s
+            )
             self._waiting.discard(number)
             reply = self._replies.pop(number, None)
             if reply is None:
                 self._check()
-                raise WireError(f"the wire did not answer {verb} within {within_s:g} s ({in_time=})")
+                raise WireError(
+                    f"the wire did not answer {verb} within {within_s:g} s ({in_time=})"
+                )
         if "error" in reply:
             raise WireError(reply["error"])
         return reply["ok"]

@@ -1,4 +1,6 @@
-"""Send a held frame over a new connection, after the protocol's greeting, and keep its answer from the client."""
+"""Send a held frame over a new connection, after the protocol's greeting, and keep its answer from
+the client.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,16 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.wire.protocol import Between, Expect, Frame, Need, Opaque, Secure, UnableError, insight_of
+from harness.wire.protocol import (
+    Between,
+    Expect,
+    Frame,
+    Need,
+    Opaque,
+    Secure,
+    UnableError,
+    insight_of,
+)
 from harness.wire.rules import Direction
 from harness.wire.sockets import connect
 from harness.wire.streams import CHUNK_BYTES
@@ -24,7 +35,9 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the broker said. ``error`` is None where there was no answer, or one that nobody can read."""
+    """What the broker said. ``error`` is None where there was no answer, or one that nobody can
+    read.
+    """
 
     answered: bool
     error: int | str | None = None
@@ -66,7 +79,9 @@ class _Talk:
         raise DeliveryError(f"the broker left instead of saying {expected.step}")
 
     async def next_frame(self) -> tuple[Frame, bytes] | None:
-        """Return the next frame, with all its bytes if it is below the limit; None if no other frame comes."""
+        """Return the next frame, with all its bytes if it is below the limit; None if no other
+        frame comes.
+        """
         while True:
             fed: Fed = self.session.feed(Direction.RESPONSE, self._came) if self._came else Need(1)
             if isinstance(fed, Opaque):
@@ -101,12 +116,16 @@ async def deliver(conn: Connection, move: Move, carried: Carried, *, within_s: f
         try:
             async with asyncio.timeout(within_s):
                 stream = await connect(conn.route.upstream_host, conn.route.upstream_port)
-                talk = _Talk(stream, conn.protocol.session(carried.conn, limit=MOST_BYTES), MOST_BYTES)
+                talk = _Talk(
+                    stream, conn.protocol.session(carried.conn, limit=MOST_BYTES), MOST_BYTES
+                )
                 if conn.ends is not None:
                     await stream.speak_tls(conn.ends)
                 await _send(talk, move, carried)
         except OSError as error:  # a time-out is one
-            raise DeliveryError(error.strerror or str(error) or "the broker does not take it") from error
+            raise DeliveryError(
+                error.strerror or str(error) or "the broker does not take it"
+            ) from error
         cell.settle(carried, reached=True)
         try:
             async with asyncio.timeout(within_s):
@@ -148,7 +167,9 @@ async def _answer(talk: _Talk, frame: Frame) -> tuple[Frame, bytes] | None:
     return None
 
 
-def _record(session: Session, carried: Carried, cell: WireCell, frame: Frame, data: bytes) -> int | str | None:
+def _record(
+    session: Session, carried: Carried, cell: WireCell, frame: Frame, data: bytes
+) -> int | str | None:
     insight = insight_of(session, frame, data, carried.ledger)
     if insight.because is not None:
         cell.blind(carried, insight.because)

@@ -62,11 +62,13 @@ class Holds:
             for hold in self._holds.values()
         ]
 
-    async def resolve(self, held: str, how: How, *, cut: bool = True, within_s: float = 10.0) -> Resolved:
+    async def resolve(
+        self, held: str, how: How, *, cut: bool = True, within_s: float = 10.0
+    ) -> Resolved:
         """Release, discard or deliver a held frame (see :class:`~harness.wire.rules.How`).
 
-        ``cut`` belongs to ``release-later``: whether the connection ends or goes on without the frame. ``within_s``
-        bounds the wait for forwarding, and for the answer of a delivery.
+        ``cut`` belongs to ``release-later``: whether the connection ends or goes on without the
+        frame. ``within_s`` bounds the wait for forwarding, and for the answer of a delivery.
 
         Raises:
             WireError: no such frame is held.
@@ -84,8 +86,12 @@ class Holds:
             case How.RELEASE_LATER:
                 return await self._detach(hold, cut=cut)
 
-    async def resolve_all(self, how: How = How.RELEASE, *, within_s: float = 10.0) -> list[Resolved]:
-        """Resolve every frame that is still held. A frame whose connection has ended is discarded."""
+    async def resolve_all(
+        self, how: How = How.RELEASE, *, within_s: float = 10.0
+    ) -> list[Resolved]:
+        """Resolve every frame that is still held. A frame whose connection has ended
+        is discarded.
+        """
         results = []
         for hold in tuple(self._holds.values()):
             way = How.DISCARD if how is How.RELEASE and not hold.attached else how
@@ -102,7 +108,9 @@ class Holds:
         hold.decided.set()
         forwarded = asyncio.create_task(hold.forwarded.wait())
         ended = asyncio.create_task(hold.conn.until_closed())
-        await asyncio.wait({forwarded, ended}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {forwarded, ended}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED
+        )
         forwarded.cancel()
         ended.cancel()
         reached = hold.forwarded.is_set()
@@ -126,9 +134,15 @@ class Holds:
         try:
             answer = await deliver(hold.conn, move, hold.carried, within_s=within_s)
         except DeliveryError as error:
-            raise WireError(f"{hold.id} could not be delivered and is still held: {error}") from error
+            raise WireError(
+                f"{hold.id} could not be delivered and is still held: {error}"
+            ) from error
         self._holds.pop(hold.id, None)
-        because = None if answer.answered or hold.carried.frame.id is None else f"no answer within {within_s:g} s"
+        because = (
+            None
+            if answer.answered or hold.carried.frame.id is None
+            else f"no answer within {within_s:g} s"
+        )
         told = {"answered": answer.answered, "error": answer.error}
         hold.cell.phase(hold.rule, "delivered", hold.carried, held=hold.id, **told)
         return Resolved(hold.id, "delivered", True, answer.answered, answer.error, because)  # noqa: FBT003 - reached
@@ -141,7 +155,10 @@ class Holds:
         """
         carried = hold.carried
         if carried.payload is None:
-            raise WireError(f"{hold.id} is above the limit of {self._decode_limit} bytes: it can only go on in place")
+            raise WireError(
+                f"{hold.id} is above the limit of {self._decode_limit} bytes: it can only go on "
+                "in place"
+            )
         move = carried.session.move(carried.frame, carried.payload)
         if isinstance(move, Immovable):
             raise WireError(f"{hold.id} {move.because}: it can only go on in place")
@@ -162,6 +179,10 @@ class Holds:
 
     async def _end_frozen(self, hold: Hold) -> None:
         """End the held frame's connection, unless it has left it, and everything frozen with it."""
-        frozen = [conn for conn in self._conns if hold.freeze is not None and hold.freeze in conn.frozen_by]
+        frozen = [
+            conn
+            for conn in self._conns
+            if hold.freeze is not None and hold.freeze in conn.frozen_by
+        ]
         await self._conns.end(frozen if hold.detached else {*frozen, hold.conn})
         self._conns.end_freeze(hold.freeze)  # who came meanwhile goes on, to whatever is there now

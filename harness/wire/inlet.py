@@ -55,7 +55,9 @@ class Inlet:
         return self._got(data)
 
     async def read_into(self, view: memoryview) -> int:
-        """Read past the buffer, which must be empty; return how many bytes came, 0 at the end of the stream."""
+        """Read past the buffer, which must be empty; return how many bytes came, 0 at the end of
+        the stream.
+        """
         if self.ended:
             return 0
         if self._reading is not None:  # begun before: its bytes come first

@@ -1,7 +1,8 @@
 """One direction of a connection: a stream of frames from one socket to the other.
 
 Sockets are used directly, without a transport: a lane reads only when it can pass on, nothing
-is buffered beyond the frame at hand, and a frame has *reached* its destination when the kernel has taken its last byte.
+is buffered beyond the frame at hand, and a frame has *reached* its destination when the kernel has
+taken its last byte.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 
 LEAST_LIMIT = 1 << 20
-"""At least so many bytes are kept where a protocol needs them to recognise a frame; or as many as are read of a frame."""
+"""At least so many bytes are kept where a protocol needs them to recognise a frame; or as many as
+are read of a frame.
+"""
 
 
 class CutError(Exception):
@@ -37,7 +40,9 @@ class CutError(Exception):
 class Lane:
     """One direction of a connection."""
 
-    def __init__(self, hub: Hub, conn: Connection, direction: Direction, source: Stream, target: Stream) -> None:
+    def __init__(
+        self, hub: Hub, conn: Connection, direction: Direction, source: Stream, target: Stream
+    ) -> None:
         self._hub = hub
         self._conn = conn
         self._loop = asyncio.get_running_loop()
@@ -69,10 +74,12 @@ class Lane:
         """Stop reading the source."""
         self._inlet.close()
 
-    # -- frames ---------------------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     async def _next(self) -> bool:
-        """Carry the next frame, or the bytes between frames, to its end. Return false if nothing more is read."""
+        """Carry the next frame, or the bytes between frames, to its end. Return false if nothing
+        more is read.
+        """
         if not (self._inlet.buffer or await self._pipe.fill(1)):
             return False
         if self._conn.opaque.is_set():
@@ -93,21 +100,28 @@ class Lane:
                 going_on = await self._on(fed.size)
             elif isinstance(fed, Secure):
                 on = partial(self._on, fed.size)
-                going_on = await asking.secure(self._conn, self._direction, self._inlet, self._target, on)
+                going_on = await asking.secure(
+                    self._conn, self._direction, self._inlet, self._target, on
+                )
             else:
                 going_on = await self._frame(fed)
         asking.answer(self._conn, self._direction)
         return going_on
 
     async def _need(self, count: int) -> bool:
-        """Read until the buffer has grown to so many bytes. Return false if they do not come, or exceed what may be kept."""
+        """Read until the buffer has grown to so many bytes. Return false if they do not come, or
+        exceed what may be kept.
+        """
         if count > max(self._hub.decode_limit, LEAST_LIMIT) + 1:
             self._conn.go_opaque(f"{count} bytes are needed to tell what they are")
             return False
         return await self._pipe.fill(max(count, len(self._inlet.buffer) + 1))
 
     def _identify(self) -> None:
-        if self._direction is Direction.REQUEST and (name := self._conn.session.owner()) is not None:
+        if (
+            self._direction is Direction.REQUEST
+            and (name := self._conn.session.owner()) is not None
+        ):
             self._conn.identify(name)
 
     async def _frame(self, frame: Frame) -> bool:
@@ -138,7 +152,9 @@ class Lane:
         return True
 
     async def _treat(self, carried: Carried, asked: Pending | None) -> bool:
-        """Do to the frame what the rules say. Return false at the stream's end. ``asked``: keep its answer from the client."""
+        """Do to the frame what the rules say. Return false at the stream's end. ``asked``: keep its
+        answer from the client.
+        """
         cell, frame = carried.cell, carried.frame
         delay_s = self._hub.delay_of(self._conn, self._direction)
         if delay_s:
@@ -187,12 +203,17 @@ class Lane:
         raise CutError(f"rule {armed.rule.id}")
 
     async def _answer(self, carried: Carried, cell: WireCell, rule: Rule) -> bool:
-        """Refuse a request in the broker's name. The request is not forwarded, or its real answer is kept from the client."""
+        """Refuse a request in the broker's name. The request is not forwarded, or its real answer
+        is kept from the client.
+        """
         try:
             refusal = carried.session.refuse(carried.frame, carried.payload or b"", str(rule.error))
         except UnableError as error:
             whole = carried.payload is not None
-            cell.blind(carried, str(error) if whole else f"it is above the limit of {self._hub.decode_limit} bytes")
+            cell.blind(
+                carried,
+                str(error) if whole else f"it is above the limit of {self._hub.decode_limit} bytes",
+            )
             return await self._forward(carried)
         if rule.forward:
             return await self._forward(carried, swallow=Swallow(rule, refusal))
@@ -206,8 +227,12 @@ class Lane:
             await self.back.say(refusal, carried, cell, rule)
         return going_on
 
-    async def _instead(self, carried: Carried, cell: WireCell, asked: Carried, swallow: Swallow) -> bool:
-        """Keep an answer from its client. The connection ends, or the client gets the wire's own answer."""
+    async def _instead(
+        self, carried: Carried, cell: WireCell, asked: Carried, swallow: Swallow
+    ) -> bool:
+        """Keep an answer from its client. The connection ends, or the client gets the wire's own
+        answer.
+        """
         cell.settle(carried, reached=False)
         if swallow.refusal is None:
             cell.phase(swallow.rule, "cut", carried)
@@ -216,7 +241,9 @@ class Lane:
         await self.say(swallow.refusal, asked, cell, swallow.rule, said=carried.insight.error)
         return going_on
 
-    async def say(self, refusal: bytes, asked: Carried, cell: WireCell, rule: Rule, **more: object) -> None:
+    async def say(
+        self, refusal: bytes, asked: Carried, cell: WireCell, rule: Rule, **more: object
+    ) -> None:
         """Give the client the wire's own answer.
 
         Raises:
@@ -286,13 +313,18 @@ def _meter(pending: Pending, now: float) -> None:
 
 
 def _whose(hub: Hub, conn: Connection, error: OSError) -> WireCell | None:
-    """Return the cell whose history gets an error of TLS, which comes before the client has named itself."""
+    """Return the cell whose history gets an error of TLS, which comes before the client has named
+    itself.
+    """
     return hub.cell_of(conn.client, conn.route) if isinstance(error, TlsError) else None
 
 
 async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) -> None:
     """Pass frames both ways until both streams have ended, one breaks, or the connection is cut."""
-    lanes = (Lane(hub, conn, Direction.REQUEST, client, upstream), Lane(hub, conn, Direction.RESPONSE, upstream, client))
+    lanes = (
+        Lane(hub, conn, Direction.REQUEST, client, upstream),
+        Lane(hub, conn, Direction.RESPONSE, upstream, client),
+    )
     lanes[0].back = lanes[1]
     tasks = [asyncio.create_task(lane.run()) for lane in lanes]
     ended = asyncio.create_task(conn.until_closed())
@@ -325,4 +357,6 @@ async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) ->
             meter = conn.cell.meter(conn.route.role)
             conn.tell_waits(meter)
             meter.over(replace(conn.traffic(), left=int(by == "client"), lost=int(by == "broker")))
-        hub.note(conn.cell or cell, "conn", phase="close", because=because, ended_by=by, **conn.fields())
+        hub.note(
+            conn.cell or cell, "conn", phase="close", because=because, ended_by=by, **conn.fields()
+        )

@@ -2,8 +2,9 @@
 
 A call is ``{"id": n, "verb": "...", "args": {...}}``, its reply ``{"id": n, "ok": ...}`` or
 ``{"id": n, "error": "one line"}``.
-If the wire fails, it sends ``{"push": "failed", "because": "..."}`` without being asked. It writes what it sees, such as hits of
-rules, only into the histories of its cells (see :mod:`harness.model.tail`).
+If the wire fails, it sends ``{"push": "failed", "because": "..."}`` without being asked. It writes
+what it sees, such as hits of rules, only into the histories of its cells (see
+:mod:`harness.model.tail`).
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ class WireError(Exception):
 class Tls:
     """How the wire ends TLS on a route; files are PEM.
 
-    ``certificate``: the file with the key and certificates that the wire shows to clients. ``authorities``: the file of the
-    authorities by which it trusts the server's certificate (empty: those of this machine). ``name``: the name that this
-    certificate must have. ``at_once``: whether TLS begins at the first byte; else where the protocol says.
+    ``certificate``: the file with the key and certificates that the wire shows to clients.
+    ``authorities``: the file of the authorities by which it trusts the server's certificate (empty:
+    those of this machine). ``name``: the name that this certificate must have. ``at_once``: whether
+    TLS begins at the first byte; else where the protocol says.
     """
 
     certificate: str
@@ -38,10 +40,12 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One listener in front of one broker, or of a database, for one role. ``listen_port`` 0 lets the wire pick a free port.
+    """One listener in front of one broker, or of a database, for one role. ``listen_port`` 0 lets
+    the wire pick a free port.
 
-    ``protocol`` is what is spoken on it: a name of the list in ``harness/protocols``, or a ``module:class``. ``users`` is a JSON
-    file of passwords by user. With it the wire logs in when it delivers a frame over a connection of its own.
+    ``protocol`` is what is spoken on it: a name of the list in ``harness/protocols``, or a
+    ``module:class``. ``users`` is a JSON file of passwords by user. With it the wire logs in when
+    it delivers a frame over a connection of its own.
     """
 
     name: str
@@ -77,7 +81,9 @@ class RouteState:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A frame that the wire still holds. Unless ``attached`` to a live connection, it can only be delivered or discarded."""
+    """A frame that the wire still holds. Unless ``attached`` to a live connection, it can only be
+    delivered or discarded.
+    """
 
     held: str
     rule: str
@@ -94,8 +100,8 @@ class Held:
 class Resolved:
     """What became of a held frame: released, discarded, delivered or detached.
 
-    ``reached``: it arrived whole at its destination. ``error``: the broker's error code, if its answer was read
-    (``answered``).
+    ``reached``: it arrived whole at its destination. ``error``: the broker's error code, if its
+    answer was read (``answered``).
     """
 
     held: str
@@ -108,13 +114,15 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The traffic between the wire and a broker for one role of a cell, since the cell was opened or the counts were reset.
+    """The traffic between the wire and a broker for one role of a cell, since the cell was opened
+    or the counts were reset.
 
-    ``sent`` and ``received`` are bytes to the broker and from it; the latter came in ``reads`` pieces. Of ``opened`` connections
-    the client ended ``left``, and the broker's side (or the network in between) ended ``lost``. ``answers`` counts the requests
-    that were answered. ``longest_s`` is the longest wait for an answer in seconds, answered or not. ``rate`` is the bytes of all
-    answered requests divided by the sum of their waits in seconds. These two leave out requests that a broker delays by design
-    (a fetch, a join).
+    ``sent`` and ``received`` are bytes to the broker and from it; the latter came in ``reads``
+    pieces. Of ``opened`` connections the client ended ``left``, and the broker's side (or the
+    network in between) ended ``lost``. ``answers`` counts the requests that were answered.
+    ``longest_s`` is the longest wait for an answer in seconds, answered or not. ``rate`` is the
+    bytes of all answered requests divided by the sum of their waits in seconds. These two leave out
+    requests that a broker delays by design (a fetch, a join).
     """
 
     sent: int = 0
@@ -138,7 +146,9 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
-    """The summary of a closed cell: how many frames it had, and which holds were still open (now discarded)."""
+    """The summary of a closed cell: how many frames it had, and which holds were still open (now
+    discarded).
+    """
 
     cell: str
     frames: int

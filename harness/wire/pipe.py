@@ -1,4 +1,6 @@
-"""The bytes of one direction of a connection: read when they can be passed on, held back while it is frozen, lost in the dark."""
+"""The bytes of one direction of a connection: read when they can be passed on, held back while it
+is frozen, lost in the dark.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 class Pipe:
     """Passes on what it is told to, and keeps nothing but what was read and not yet looked at."""
 
-    def __init__(self, hub: Hub, conn: Connection, direction: Direction, source: Stream, target: Stream) -> None:
+    def __init__(
+        self, hub: Hub, conn: Connection, direction: Direction, source: Stream, target: Stream
+    ) -> None:
         self._hub = hub
         self._conn = conn
         self._direction = direction
@@ -31,7 +35,9 @@ class Pipe:
         """How many bytes of the frame at hand have not yet been given to anybody."""
 
     async def fill(self, count: int) -> bool:
-        """Read until ``count`` bytes are in the buffer. Return false if the stream ends before that, or is opaque."""
+        """Read until ``count`` bytes are in the buffer. Return false if the stream ends before
+        that, or is opaque.
+        """
         inlet, opaque = self.inlet, self._conn.opaque
         while len(inlet.buffer) < count and not opaque.is_set():
             if not await (inlet.read_unless(opaque) if inlet.buffer else inlet.read()):
@@ -74,7 +80,9 @@ class Pipe:
                 return
 
     async def pass_on(self, size: int, *, keep: bool = True) -> bool:
-        """Pass on (or, unless ``keep``, throw away) the next ``size`` bytes; true when all of them went."""
+        """Pass on (or, unless ``keep``, throw away) the next ``size`` bytes; true when all of them
+        went.
+        """
         inlet, left = self.inlet, size
         self.ahead = size
         while left:
@@ -92,7 +100,9 @@ class Pipe:
         return keep and not self.silent
 
     async def _stream(self, size: int, *, keep: bool) -> int:
-        """Pass on what lies between two headers without looking at it; return how many bytes are left to pass."""
+        """Pass on what lies between two headers without looking at it; return how many bytes are
+        left to pass.
+        """
         left = size
         with self._hub.scratch() as scratch:
             while left >= CHUNK_BYTES:

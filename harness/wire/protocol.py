@@ -1,13 +1,16 @@
-"""What the wire asks of a protocol: bytes in, values out, no socket. A :class:`Session` parses the bytes of one connection.
+"""What the wire asks of a protocol: bytes in, values out, no socket. A :class:`Session` parses the
+bytes of one connection.
 
-The wire owns sockets, holds, freezes, cuts, delays and rules. For each direction it calls a session in this order:
+The wire owns sockets, holds, freezes, cuts, delays and rules. For each direction it calls a session
+in this order:
 
     feed → read → sending → settled → taken
 
-``feed`` says what stands at the beginning of the buffered bytes, and says the same until ``taken``: the wire may wait, and ask
-again with more bytes. ``read`` looks into a frame, if a rule or a history needs that. ``sending`` comes before the first byte of
-a frame is sent, because its answer may arrive before the last byte is sent. ``settled`` comes when the fate of a frame is known,
-also if the frame was dropped, discarded or swallowed, or was cut off when its connection ended.
+``feed`` says what stands at the beginning of the buffered bytes, and says the same until ``taken``:
+the wire may wait, and ask again with more bytes. ``read`` looks into a frame, if a rule or a
+history needs that. ``sending`` comes before the first byte of a frame is sent, because its answer
+may arrive before the last byte is sent. ``settled`` comes when the fate of a frame is known, also
+if the frame was dropped, discarded or swallowed, or was cut off when its connection ended.
 """
 
 from __future__ import annotations
@@ -38,19 +41,22 @@ class UnableError(Exception):
     """A frame cannot be refused, or not with this error; the message is one line."""
 
 
-# --- what feed() may say -----------------------------------------------------------------------------------------------
+# --- what feed() may say --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Too few bytes to parse: the session needs at least ``bytes``, counted from the beginning of the buffer."""
+    """Too few bytes to parse: the session needs at least ``bytes``, counted from the beginning of
+    the buffer.
+    """
 
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Bytes that are no step, such as heart-beats between frames: they pass in order, and neither rules nor histories see them.
+    """Bytes that are no step, such as heart-beats between frames: they pass in order, and neither
+    rules nor histories see them.
 
     ``because``: why bytes could not be read that had to be read. It voids the cell.
     """
@@ -63,8 +69,8 @@ class Between:
 class Secure:
     """Bytes that ask for TLS (of the client) or grant it (of the server); they are no step.
 
-    After a client's request the wire reads nothing more of it until the server has answered. After the server's grant both
-    directions are TLS.
+    After a client's request the wire reads nothing more of it until the server has answered. After
+    the server's grant both directions are TLS.
     """
 
     size: int
@@ -72,33 +78,49 @@ class Secure:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """The bytes are not of this protocol: from here on both directions pass unread, which voids the cell."""
+    """The bytes are not of this protocol: from here on both directions pass unread, which voids the
+    cell.
+    """
 
     because: str
 
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """One frame, as its header describes it. Protocols make subclasses with further fields for their own use."""
+    """One frame, as its header describes it. Protocols make subclasses with further fields for
+    their own use.
+    """
 
     step: str
-    """The name of its step. A step that is not in :attr:`Protocol.steps` passes, and rules can select it by this name."""
+    """The name of its step. A step that is not in :attr:`Protocol.steps` passes, and rules can
+    select it by this name.
+    """
     size: int
     """The size of the whole frame, in bytes, its length field included."""
     id: Id | None = None
     """The id that its answer will name; None: the frame has no answer."""
     answers: tuple[Id, ...] = ()
-    """The ids of frames of the other direction that this one answers: none, one, or all of a range."""
+    """The ids of frames of the other direction that this one answers: none, one, or
+    all of a range.
+    """
     head: int = 0
-    """How many of its bytes ``read`` needs; 0: none, because its request says what the frame is about."""
+    """How many of its bytes ``read`` needs; 0: none, because its request says what the frame is
+    about.
+    """
     last: bool = True
-    """Whether it is the last frame of its message. A message may be several frames; rules act at the last one."""
+    """Whether it is the last frame of its message. A message may be several frames; rules act at
+    the last one.
+    """
     keepalive: bool = False
-    """Whether it only keeps the connection alive: rules and histories do not see it, and it is neither load nor progress."""
+    """Whether it only keeps the connection alive: rules and histories do not see it, and it is
+    neither load nor progress.
+    """
     because: str | None = None
     """What is wrong with the frame, if the protocol does not allow it; it voids the cell."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """Fields of its line in the history: always ``version``, and ``corr``, which is unique among the connection's requests."""
+    """Fields of its line in the history: always ``version``, and ``corr``, which is unique among
+    the connection's requests.
+    """
 
 
 Fed: TypeAlias = Need | Between | Secure | Opaque | Frame
@@ -106,9 +128,11 @@ Fed: TypeAlias = Need | Between | Secure | Opaque | Frame
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What one frame is about. ``error``: the error code of an answer (0: it grants; None: it was not read).
+    """What one frame is about. ``error``: the error code of an answer (0: it grants; None: it was
+    not read).
 
-    ``because``: why the frame could not be read. With ``voids`` that voids the cell even if no rule needed to read the frame.
+    ``because``: why the frame could not be read. With ``voids`` that voids the cell even if no rule
+    needed to read the frame.
     """
 
     subject: Subject = field(default_factory=Subject)
@@ -117,24 +141,30 @@ class Insight:
     voids: bool = False
 
     def of_its_answer(self) -> Insight:
-        """Return what the answer to this request is about, if the answer is not read itself: the same."""
+        """Return what the answer to this request is about, if the answer is not read itself: the
+        same.
+        """
         return Insight(self.subject, because=self.because)
 
 
 def insight_of(session: Session, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
-    """Return what a frame is about. If the schema of its value cannot be obtained, return why, which voids the cell."""
+    """Return what a frame is about. If the schema of its value cannot be obtained, return why,
+    which voids the cell.
+    """
     try:
         return session.read(frame, data, ledger)
     except UnreadValueError as error:
         return Insight(because=str(error), voids=True)
 
 
-# --- to move a frame to another connection takes a dialogue ------------------------------------------------------------
+# --- to move a frame to another connection takes a dialogue ---------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Bytes to send. ``make`` returns them from the facts kept of earlier answers, by name; it may fail with an UnableError."""
+    """Bytes to send. ``make`` returns them from the facts kept of earlier answers, by name; it may
+    fail with an UnableError.
+    """
 
     make: Callable[[Mapping[str, str]], bytes]
 
@@ -143,8 +173,9 @@ class Say:
 class Expect:
     """An answer to wait for, by its step.
 
-    ``keep``: which of its facts are kept for later bytes, as ``{fact: name}``. ``take`` reads further values from the whole
-    answer, by name; it fails with an UnableError if the answer is a refusal.
+    ``keep``: which of its facts are kept for later bytes, as ``{fact: name}``. ``take`` reads
+    further values from the whole answer, by name; it fails with an UnableError if the answer is a
+    refusal.
     """
 
     step: str
@@ -154,7 +185,9 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """How to send a frame over a fresh connection: first the dialogue ``talk``, then the bytes ``frame``."""
+    """How to send a frame over a fresh connection: first the dialogue ``talk``, then the bytes
+    ``frame``.
+    """
 
     frame: bytes
     talk: Sequence[Say | Expect] = ()
@@ -162,24 +195,27 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Immovable:
-    """The frame is valid only on its own connection, and cannot be sent over another one; ``because`` says why."""
+    """The frame is valid only on its own connection, and cannot be sent over another one;
+    ``because`` says why.
+    """
 
     because: str
 
 
-# --- the protocol ------------------------------------------------------------------------------------------------------
+# --- the protocol ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What a plan needs to know of a step.
 
-    ``selects``: the fields of a rule by which it can be selected. ``waits``: its receiver delays the answer by design, so the
-    delay says nothing about the network. ``movable``: it may be sent over another connection. ``removable``: it may be dropped
-    without cutting its connection. ``durable``: its receiver changes durable state. ``errors``: the legal refusals of it, and for
-    each whether the broker may have carried out the request (only such an error may be given to a request that was forwarded).
-    ``hangs_up``: a broker that refuses it also closes the connection. ``again``: if no answer comes, the client's library
-    connects again and repeats it.
+    ``selects``: the fields of a rule by which it can be selected. ``waits``: its receiver delays
+    the answer by design, so the delay says nothing about the network. ``movable``: it may be sent
+    over another connection. ``removable``: it may be dropped without cutting its connection.
+    ``durable``: its receiver changes durable state. ``errors``: the legal refusals of it, and for
+    each whether the broker may have carried out the request (only such an error may be given to a
+    request that was forwarded). ``hangs_up``: a broker that refuses it also closes the connection.
+    ``again``: if no answer comes, the client's library connects again and repeats it.
     """
 
     selects: frozenset[str] = frozenset()
@@ -196,46 +232,65 @@ PLAIN = Step()
 
 
 class Session(Interface):
-    """One connection. ``ledger``: what :meth:`Protocol.ledger` returned for the frame's cell; None: the frame is of no cell."""
+    """One connection. ``ledger``: what :meth:`Protocol.ledger` returned for the frame's cell; None:
+    the frame is of no cell.
+    """
 
     def feed(self, way: Direction, data: Data) -> Fed:
-        """Return what ``data`` begins with. Keep no reference to ``data``, and fail for no bytes, whatever they are."""
+        """Return what ``data`` begins with. Keep no reference to ``data``, and fail for no bytes,
+        whatever they are.
+        """
 
     def taken(self, way: Direction, size: int) -> None:
         """Take note that the wire has removed ``size`` bytes from the beginning of the buffer."""
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
-        """Return what a frame is about. ``data``: the whole frame; None: it is larger than the limit."""
+        """Return what a frame is about. ``data``: the whole frame; None: it is larger than the
+        limit.
+        """
 
     def sending(self, frame: Frame) -> None:
         """Take note that a frame is about to go to its destination."""
 
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
-        """Return the history lines of a frame whose fate is known. ``reached``: whether it arrived whole at its destination."""
+        """Return the history lines of a frame whose fate is known. ``reached``: whether it arrived
+        whole at its destination.
+        """
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
-        """Return a legal answer that refuses a frame with ``error``, in the request's version. ``data``: the whole frame.
+        """Return a legal answer that refuses a frame with ``error``, in the request's version.
+        ``data``: the whole frame.
 
         Raises:
             UnableError: the frame cannot be refused, or not with this error.
         """
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
-        """Return how a frame can be sent over a fresh connection, or why it cannot. ``data``: the whole frame."""
+        """Return how a frame can be sent over a fresh connection, or why it cannot. ``data``: the
+        whole frame.
+        """
 
     def owner(self) -> str | None:
-        """Return the name that the client gave itself, or other text that identifies its cell; None: nothing came yet."""
+        """Return the name that the client gave itself, or other text that identifies its cell;
+        None: nothing came yet.
+        """
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return after how many seconds without bytes in this direction the receiver disconnects; None: never."""
+        """Return after how many seconds without bytes in this direction the receiver disconnects;
+        None: never.
+        """
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:
-        """Return the history lines that follow from the connection's end. ``by``: who ended it: client, broker or wire."""
+        """Return the history lines that follow from the connection's end. ``by``: who ended it:
+        client, broker or wire.
+        """
 
 
 @runtime_checkable
 class LogsIn(Interface):
-    """An ability of a protocol: to log in on connections that the wire itself opens to deliver a frame."""
+    """An ability of a protocol: to log in on connections that the wire itself opens to deliver a
+    frame.
+    """
 
     def admit(self, users: Mapping[str, str]) -> None:
         """Take note of the passwords, ``{user: password}``."""
@@ -248,14 +303,19 @@ class Protocol(Interface):
     steps: Mapping[tuple[str, Direction], Step]
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Take note of other names that topics have in frames (such as topic ids), ``{other name: topic}``.
+        """Take note of other names that topics have in frames (such as topic ids), ``{other name:
+        topic}``.
 
         Raises:
             ValueError: a name is not valid; one line.
         """
 
     def ledger(self, key: str, identity: Identity | None) -> Any:
-        """Return new bookkeeping for one cell. ``key``: the cell's key. ``identity``: where foreign records carry their ids."""
+        """Return new bookkeeping for one cell. ``key``: the cell's key. ``identity``: where foreign
+        records carry their ids.
+        """
 
     def session(self, conn: int, *, limit: int) -> Session:
-        """Return a session for a new connection, number ``conn`` in the history. ``limit``: most bytes of a frame to read."""
+        """Return a session for a new connection, number ``conn`` in the history. ``limit``: most
+        bytes of a frame to read.
+        """

@@ -37,7 +37,12 @@ class Listener:
 class Routes:
     """All listeners. Who connects is served by ``serve``; ``own`` is the wire's own history."""
 
-    def __init__(self, conns: Connections, own: HistoryWriter, serve: Callable[[Route, socket.socket], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        conns: Connections,
+        own: HistoryWriter,
+        serve: Callable[[Route, socket.socket], Awaitable[None]],
+    ) -> None:
         self._conns = conns
         self._own = own
         self._serve = serve
@@ -101,7 +106,9 @@ class Routes:
         listener.route = replace(route, listen_port=port)
         listener.sock = sock
         listener.task = asyncio.create_task(self._accept(listener.route, sock))
-        self._own.write("route", phase="open", route=route.name, node=route.node, role=route.role, port=port)
+        self._own.write(
+            "route", phase="open", route=route.name, node=route.node, role=route.role, port=port
+        )
 
     def _deafen(self, listener: Listener) -> None:
         if listener.task is not None:
@@ -116,8 +123,11 @@ class Routes:
         while True:
             try:
                 client, _ = await loop.sock_accept(sock)
-            except OSError as error:  # no descriptor is free, or the client has gone again: the listener must live on
-                self._own.write("route", phase="accept-failed", route=route.name, because=str(error))
+            # no descriptor is free, or the client has gone again: the listener must live on
+            except OSError as error:
+                self._own.write(
+                    "route", phase="accept-failed", route=route.name, because=str(error)
+                )
                 await asyncio.sleep(POLL_S)
                 continue
             task = asyncio.create_task(self._served(route, client))

@@ -1,8 +1,10 @@
-"""Rules: which frame is meant, and what is done to it. Pure: needs neither asyncio nor a protocol library.
+"""Rules: which frame is meant, and what is done to it. Pure: needs neither asyncio nor a protocol
+library.
 
-A rule belongs to one cell and is armed over the control connection. It selects a frame by its header (role, client,
-API, direction) and, where that is not enough, by its content (record, topic, transactional id); among the frames that
-match since it was armed it acts on the ``occurrence``-th and on, ``limit`` times in all.
+A rule belongs to one cell and is armed over the control connection. It selects a frame by its
+header (role, client, API, direction) and, where that is not enough, by its content (record, topic,
+transactional id); among the frames that match since it was armed it acts on the ``occurrence``-th
+and on, ``limit`` times in all.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class Direction(StrEnum):
 
 
 class StepName(StrEnum):
-    """What a protocol calls its steps: the base of one enumeration for each protocol, whose values stand in the history."""
+    """What a protocol calls its steps: the base of one enumeration for each protocol, whose values
+    stand in the history.
+    """
 
     @property
     def label(self) -> str:
@@ -36,7 +40,9 @@ class StepName(StrEnum):
         return self.value
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return by which fields of a rule a frame of this step can be chosen: ``record``, ``topic``, ``transactional_id``."""
+        """Return by which fields of a rule a frame of this step can be chosen: ``record``,
+        ``topic``, ``transactional_id``.
+        """
         raise NotImplementedError
 
     def removable(self, direction: Direction) -> bool:  # noqa: ARG002 - of most protocols nothing is
@@ -45,18 +51,21 @@ class StepName(StrEnum):
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Legal refusals of such a request, and whether what was asked may be done all the same (see ``protocol.Step``)."""
+        """Legal refusals of such a request, and whether what was asked may be done all the same
+        (see ``protocol.Step``).
+        """
         return {}
 
 
 class Action(StrEnum):
     """What is done to the frame.
 
-    ``hold``: it stalls its direction of its connection until it is resolved. ``drop``: it vanishes, and then ``after``.
-    ``cut``: it vanishes and the connection ends. ``cut-after``: it arrives whole; of a request the broker's answer is
-    awaited and swallowed; then the connection ends. ``delay``: it waits ``delay_s``. ``answer``: the wire refuses a request by
-    ``error`` in the broker's name; with ``forward`` the request arrives, and the broker's own answer is swallowed, else it never
-    does. ``mark``: nothing is done; rules that count ``since`` it begin to.
+    ``hold``: it stalls its direction of its connection until it is resolved. ``drop``: it vanishes,
+    and then ``after``. ``cut``: it vanishes and the connection ends. ``cut-after``: it arrives
+    whole; of a request the broker's answer is awaited and swallowed; then the connection ends.
+    ``delay``: it waits ``delay_s``. ``answer``: the wire refuses a request by ``error`` in the
+    broker's name; with ``forward`` the request arrives, and the broker's own answer is swallowed,
+    else it never does. ``mark``: nothing is done; rules that count ``since`` it begin to.
     """
 
     HOLD = "hold"
@@ -69,16 +78,22 @@ class Action(StrEnum):
 
 
 class After(StrEnum):
-    """What follows a dropped frame: the connection ends, this direction of it goes silent, or it lives on without that frame."""
+    """What follows a dropped frame: the connection ends, this direction of it goes silent, or it
+    lives on without that frame.
+    """
 
     CUT = "cut"
     BLACK_HOLE = "black-hole"
     GO_ON = "go-on"
-    """Only where a peer cannot tell that a frame is missing (:attr:`~harness.wire.protocol.Step.removable`)."""
+    """Only where a peer cannot tell that a frame is missing
+    (:attr:`~harness.wire.protocol.Step.removable`).
+    """
 
 
 class FreezeScope(StrEnum):
-    """What stands still, both ways, from the instant of a hit: one client's connections, or the cell's to one broker."""
+    """What stands still, both ways, from the instant of a hit: one client's connections, or the
+    cell's to one broker.
+    """
 
     CLIENT = "client"
     NODE = "node"
@@ -87,10 +102,11 @@ class FreezeScope(StrEnum):
 class How(StrEnum):
     """How a held frame is resolved.
 
-    ``release``: it goes on in place, what was frozen thaws. ``discard``: it never arrived, what was frozen ends.
-    ``deliver``: a request is sent whole over a fresh connection and its answer recorded and swallowed (a response has
-    nobody left to go to); what was frozen ends. ``release-later``: it leaves its connection, which goes on or is cut,
-    and may be delivered or discarded afterwards.
+    ``release``: it goes on in place, what was frozen thaws. ``discard``: it never arrived, what was
+    frozen ends. ``deliver``: a request is sent whole over a fresh connection and its answer
+    recorded and swallowed (a response has nobody left to go to); what was frozen ends.
+    ``release-later``: it leaves its connection, which goes on or is cut, and may be delivered or
+    discarded afterwards.
     """
 
     RELEASE = "release"
@@ -103,10 +119,14 @@ CONTENT = ("record", "topic", "transactional_id")
 """Selectors of a rule that no header has."""
 _TEXT: Final = ("api", "role", "client", *CONTENT, "error", "since")
 _PLAIN: Final[Mapping[str, Any]] = {
-    "id": str, **dict.fromkeys(_TEXT, (str, NoneType)), "occurrence": int,
-    **dict.fromkeys(("least", "limit"), (int, NoneType)), "granted": bool,
-    "delay_s": (int, float), "forward": bool,
-}  # fmt: skip
+    "id": str,
+    **dict.fromkeys(_TEXT, (str, NoneType)),
+    "occurrence": int,
+    **dict.fromkeys(("least", "limit"), (int, NoneType)),
+    "granted": bool,
+    "delay_s": (int, float),
+    "forward": bool,
+}
 """What the fields of a rule are as they come over the control connection."""
 
 
@@ -116,14 +136,16 @@ class Rule:
 
     ``api`` is the name of the step; where it is a :class:`StepName`, what else selects must fit it.
 
-    ``client`` is a prefix of the client id that ends at a word boundary, ``{key}`` in it stands for the cell's key:
-    ``{key}.producer.2`` does not match ``….producer.20``. ``occurrence`` counts from 1 among the matches since arming; frames of
-    fewer than ``least`` bytes are none. ``limit`` is how often the rule fires (``None``: every time). ``granted`` passes over
-    answers that refuse what was asked (their error code is not 0): the client asks again, and the answer to that may be the one.
-    ``delay_s`` is in seconds, for ``delay`` only; ``error`` and ``forward`` are for ``answer``.
+    ``client`` is a prefix of the client id that ends at a word boundary, ``{key}`` in it stands for
+    the cell's key: ``{key}.producer.2`` does not match ``….producer.20``. ``occurrence`` counts
+    from 1 among the matches since arming; frames of fewer than ``least`` bytes are none. ``limit``
+    is how often the rule fires (``None``: every time). ``granted`` passes over answers that refuse
+    what was asked (their error code is not 0): the client asks again, and the answer to that may be
+    the one. ``delay_s`` is in seconds, for ``delay`` only; ``error`` and ``forward`` are for
+    ``answer``.
 
-    ``since`` is the id of another rule of the cell: frames count from behind the one at which that has fired first, and where it
-    is of the same role, those of the same process only.
+    ``since`` is the id of another rule of the cell: frames count from behind the one at which that
+    has fired first, and where it is of the same role, those of the same process only.
     """
 
     id: str
@@ -154,23 +176,40 @@ class Rule:
         if self.limit is not None and self.limit < 1:
             raise RuleError(f"rule {self.id}: a limit of {self.limit} would never fire")
         if (self.action is Action.DELAY) != (self.delay_s > 0):
-            raise RuleError(f"rule {self.id}: delay_s belongs to the action delay, and there it is above 0")
+            raise RuleError(
+                f"rule {self.id}: delay_s belongs to the action delay, and there it is above 0"
+            )
         if self.freeze is not None and self.action is not Action.HOLD:
-            raise RuleError(f"rule {self.id}: only a hold can freeze, since only its resolution ends the freeze")
+            raise RuleError(
+                f"rule {self.id}: only a hold can freeze, since only its resolution ends the freeze"
+            )
         if self.granted and self.direction is not Direction.RESPONSE:
             raise RuleError(f"rule {self.id}: only an answer can be granted")
-        if isinstance(self.api, StepName) and (missing := self.content - self.api.selects(self.direction)):
+        if isinstance(self.api, StepName) and (
+            missing := self.content - self.api.selects(self.direction)
+        ):
             what = min(missing).replace("_", " ")
-            raise RuleError(f"rule {self.id}: a {self.api.label} {self.direction} cannot be selected by {what}")
-        if isinstance(self.api, StepName) and self.after is After.GO_ON and not self.api.removable(self.direction):
-            raise RuleError(f"rule {self.id}: no {self.api.label} {self.direction} can vanish while its connection lives on")
+            raise RuleError(
+                f"rule {self.id}: a {self.api.label} {self.direction} cannot be selected by {what}"
+            )
+        if (
+            isinstance(self.api, StepName)
+            and self.after is After.GO_ON
+            and not self.api.removable(self.direction)
+        ):
+            raise RuleError(
+                f"rule {self.id}: no {self.api.label} {self.direction} can vanish while its "
+                "connection lives on"
+            )
         if self.since == self.id:
             raise RuleError(f"rule {self.id}: it cannot count from itself")
         self._check_answer()
 
     def _check_answer(self) -> None:
         if (self.action is Action.ANSWER) != (self.error is not None):
-            raise RuleError(f"rule {self.id}: an error belongs to the action answer, and there it is named")
+            raise RuleError(
+                f"rule {self.id}: an error belongs to the action answer, and there it is named"
+            )
         if self.action is not Action.ANSWER:
             if self.forward:
                 raise RuleError(f"rule {self.id}: only what is answered is forwarded besides")
@@ -178,17 +217,23 @@ class Rule:
         if self.direction is not Direction.REQUEST:
             raise RuleError(f"rule {self.id}: only a request can be answered")
         if self.api is None:
-            raise RuleError(f"rule {self.id}: what is answered by {self.error} must be named by its step")
+            raise RuleError(
+                f"rule {self.id}: what is answered by {self.error} must be named by its step"
+            )
         if isinstance(self.api, StepName):
             self.check_error(self.api.label, self.api.errors)
 
     def check_error(self, step: str, errors: Mapping[str, bool]) -> None:
-        """Raise :class:`RuleError` where the error is none of a step's, or means that what was forwarded is not done."""
+        """Raise :class:`RuleError` where the error is none of a step's, or means that what was
+        forwarded is not done.
+        """
         error = self.error or ""
         if error not in errors:
             raise RuleError(f"rule {self.id}: a {step} is never refused by {error}")
         if self.forward and not errors[error]:
-            raise RuleError(f"rule {self.id}: {error} says that a {step} is not done: it cannot be forwarded")
+            raise RuleError(
+                f"rule {self.id}: {error} says that a {step} is not done: it cannot be forwarded"
+            )
 
     @property
     def content(self) -> frozenset[str]:
@@ -211,7 +256,9 @@ class Rule:
             values["action"] = Action(values["action"])
             values["direction"] = Direction(values.get("direction", Direction.REQUEST))
             values["after"] = After(values.get("after", After.CUT))
-            values["freeze"] = None if values.get("freeze") is None else FreezeScope(values["freeze"])
+            values["freeze"] = (
+                None if values.get("freeze") is None else FreezeScope(values["freeze"])
+            )
             _check_types(values)
             return Rule(**values)
         except RuleError:
@@ -228,7 +275,9 @@ def _check_types(values: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RuleCounts:
-    """What a rule has met: ``seen`` headers that fit, ``matched`` frames that fit whole, ``fired`` actions."""
+    """What a rule has met: ``seen`` headers that fit, ``matched`` frames that fit whole, ``fired``
+    actions.
+    """
 
     seen: int = 0
     matched: int = 0
@@ -237,7 +286,9 @@ class RuleCounts:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a rule looks at first. ``client`` is the client id (``""`` where none was given), ``api`` the step."""
+    """What a rule looks at first. ``client`` is the client id (``""`` where none was given),
+    ``api`` the step.
+    """
 
     role: str
     client: str
@@ -276,7 +327,10 @@ class ArmedRule:
             rule.direction is header.direction
             and (rule.api is None or rule.api == header.api)
             and (rule.role is None or rule.role == header.role)
-            and (rule.client is None or is_prefix(rule.client.replace("{key}", self.key), header.client))
+            and (
+                rule.client is None
+                or is_prefix(rule.client.replace("{key}", self.key), header.client)
+            )
         )
 
     def takes(self, subject: Subject) -> bool:
@@ -285,13 +339,17 @@ class ArmedRule:
         return (
             (rule.record is None or rule.record in subject.records)
             and (rule.topic is None or rule.topic in subject.topics)
-            and (rule.transactional_id is None or rule.transactional_id in subject.transactional_ids)
+            and (
+                rule.transactional_id is None or rule.transactional_id in subject.transactional_ids
+            )
         )
 
     @property
     def due(self) -> bool:
         """Whether the match just counted is one to act on."""
-        return self.matched >= self.rule.occurrence and (self.rule.limit is None or self.fired < self.rule.limit)
+        return self.matched >= self.rule.occurrence and (
+            self.rule.limit is None or self.fired < self.rule.limit
+        )
 
 
 def is_prefix(prefix: str, client: str) -> bool:

@@ -1,4 +1,6 @@
-"""The control connection's wire side: one call a line, begun in the order of arrival, each answered when it is done."""
+"""The control connection's wire side: one call a line, begun in the order of arrival, each answered
+when it is done.
+"""
 
 from __future__ import annotations
 
@@ -81,14 +83,20 @@ class ControlServer:
             verb = VERBS.get(call["verb"])
             if verb is None:
                 raise WireError(f"the wire knows no verb {call['verb']!r}")  # noqa: TRY301 - one path to the reply
-            reply: dict[str, Any] = {"id": number, "ok": _plain(await verb(self.wire, call.get("args", {})))}
+            reply: dict[str, Any] = {
+                "id": number,
+                "ok": _plain(await verb(self.wire, call.get("args", {}))),
+            }
         except (WireError, RuleError) as error:
             reply = {"id": number, "error": str(error)}
         except HistoryError as error:
             self.wire.fail(str(error))
             reply = {"id": number, "error": str(error)}
         except (ValueError, TypeError, KeyError) as error:
-            reply = {"id": number, "error": f"the wire cannot read this call: {type(error).__name__}: {error}"}
+            reply = {
+                "id": number,
+                "error": f"the wire cannot read this call: {type(error).__name__}: {error}",
+            }
         except Exception as error:  # noqa: BLE001 - the caller must hear of it, whatever it is
             traceback.print_exception(error, file=sys.stderr)
             reply = {"id": number, "error": f"the wire failed: {type(error).__name__}: {error}"}
@@ -134,8 +142,15 @@ async def _open_cell(wire: Wire, args: dict[str, Any]) -> None:
     path = Path(args["history_path"])
     found = args.get("identity")
     identity = None if found is None else Identity.from_json(found)
-    wire.open_cell(args["cell_id"], args["key"], path, args.get("topics", {}), routes=args.get("routes", ()), identity=identity,
-                   reads=args.get("reads", True))  # fmt: skip
+    wire.open_cell(
+        args["cell_id"],
+        args["key"],
+        path,
+        args.get("topics", {}),
+        routes=args.get("routes", ()),
+        identity=identity,
+        reads=args.get("reads", True),
+    )
 
 
 async def _learn(wire: Wire, args: dict[str, Any]) -> None:
@@ -159,7 +174,9 @@ async def _counts(wire: Wire, args: dict[str, Any]) -> object:
 
 
 async def _detour(wire: Wire, args: dict[str, Any]) -> None:
-    wire.detour(args["cell_id"], args["route"], args["upstream_port"], args.get("upstream_host", LOOPBACK))
+    wire.detour(
+        args["cell_id"], args["route"], args["upstream_port"], args.get("upstream_host", LOOPBACK)
+    )
 
 
 async def _traffic(wire: Wire, args: dict[str, Any]) -> object:
@@ -171,7 +188,9 @@ async def _holds(wire: Wire, _args: dict[str, Any]) -> object:
 
 
 async def _resolve(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.holding.resolve(args["held"], How(args["how"]), cut=args["cut"], within_s=args["within_s"])
+    return await wire.holding.resolve(
+        args["held"], How(args["how"]), cut=args["cut"], within_s=args["within_s"]
+    )
 
 
 async def _resolve_all(wire: Wire, args: dict[str, Any]) -> object:
@@ -191,7 +210,9 @@ async def _cut(wire: Wire, args: dict[str, Any]) -> object:
 
 
 async def _black_hole(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.conns.black_hole(_selection(args), Direction(args["direction"]), on=args["on"])
+    return await wire.conns.black_hole(
+        _selection(args), Direction(args["direction"]), on=args["on"]
+    )
 
 
 async def _delay(wire: Wire, args: dict[str, Any]) -> None:

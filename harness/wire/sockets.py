@@ -1,4 +1,6 @@
-"""Sockets, as the wire wants them: bound within bounds, connected to somebody else; and who begins to speak on one."""
+"""Sockets, as the wire wants them: bound within bounds, connected to somebody else; and who begins
+to speak on one.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ async def connect(host: str, port: int) -> Stream:
 
 
 async def owner_of(stream: Stream, session: Session) -> str:
-    """Return how the client calls itself in its first bytes, which are to be read again; empty where it does not."""
+    """Return how the client calls itself in its first bytes, which are to be read again; empty
+    where it does not.
+    """
     data, ended = b"", False
     while not ended and len(data) < PEEK_BYTES:
         try:
@@ -72,14 +76,19 @@ async def owner_of(stream: Stream, session: Session) -> str:
         except OSError:
             more = b""
         data, ended = data + more, not more
-        if data and (not isinstance(session.feed(Direction.REQUEST, data), Need) or session.owner() is not None):
+        if data and (
+            not isinstance(session.feed(Direction.REQUEST, data), Need)
+            or session.owner() is not None
+        ):
             break
     stream.unread(data)
     return session.owner() or ""
 
 
 def _not_itself(sock: socket.socket) -> None:
-    """Refuse a connection that a port of the ephemeral range made to itself, as it can where nobody listens."""
+    """Refuse a connection that a port of the ephemeral range made to itself, as it can where nobody
+    listens.
+    """
     if sock.getsockname() == sock.getpeername():
         raise ConnectionRefusedError("nobody listens there (the port met itself)")
 

@@ -1,6 +1,8 @@
-"""One end of a connection for the lanes: a socket, plain or with TLS, which may begin at the first byte or later.
+"""One end of a connection for the lanes: a socket, plain or with TLS, which may begin at the first
+byte or later.
 
-A stream buffers only what TLS needs: an incomplete TLS record. When a send returns, the kernel has the bytes.
+A stream buffers only what TLS needs: an incomplete TLS record. When a send returns, the kernel has
+the bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class Stream:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.torn = False
-        """Whether the other end closed the connection without the closing message of TLS (close_notify)."""
+        """Whether the other end closed the connection without the closing message of TLS
+        (close_notify).
+        """
         self._loop = asyncio.get_running_loop()
         self._back = b""
         self._tls: _Tls | None = None
@@ -44,7 +48,9 @@ class Stream:
         """The function that reads bytes for the task that waits."""
         self._watched = False
         self._empty = False
-        """Whether the last read emptied the socket; the next one waits until the kernel reports more bytes."""
+        """Whether the last read emptied the socket; the next one waits until the kernel reports
+        more bytes.
+        """
 
     @property
     def secured(self) -> bool:
@@ -52,7 +58,9 @@ class Stream:
         return self._tls is not None
 
     async def recv(self, count: int) -> bytes:
-        """Wait for bytes, and return at most ``count`` of them; ``b""``: the other end sends no more."""
+        """Wait for bytes, and return at most ``count`` of them; ``b""``: the other end sends no
+        more.
+        """
         if self._back:
             data, self._back = self._back[:count], self._back[count:]
             return data
@@ -65,7 +73,9 @@ class Stream:
         return bytes(room[:came])
 
     async def recv_into(self, view: memoryview) -> int:
-        """Wait for bytes, write them into ``view``, and return how many came; 0: the other end sends no more."""
+        """Wait for bytes, write them into ``view``, and return how many came; 0: the other end
+        sends no more.
+        """
         if self._back:
             data = await self.recv(len(view))
             view[: len(data)] = data
@@ -79,7 +89,8 @@ class Stream:
     async def _taken(self, take: Callable[[], Any]) -> Any:
         """Read bytes as soon as there are any.
 
-        The event loop watches the socket from one wait to the next: to begin and end that costs as much as to read a small frame.
+        The event loop watches the socket from one wait to the next: to begin and end that costs as
+        much as to read a small frame.
         """
         if not self._empty:
             try:
@@ -96,7 +107,9 @@ class Stream:
             self._waiter = None
 
     def _ready(self) -> None:
-        """Read bytes for the task that waits. If none waits, leave the bytes in the kernel, and stop watching the socket."""
+        """Read bytes for the task that waits. If none waits, leave the bytes in the kernel, and
+        stop watching the socket.
+        """
         waiter = self._waiter
         if waiter is None or waiter.done():
             self._look_away()
@@ -133,7 +146,8 @@ class Stream:
         self._back = data + self._back
 
     async def serve_tls(self, ends: Ends) -> None:
-        """Begin TLS with a client. Bytes that were put back by :meth:`unread` count as its first TLS bytes.
+        """Begin TLS with a client. Bytes that were put back by :meth:`unread` count as its first
+        TLS bytes.
 
         Raises:
             TlsError: the handshake with the client failed.
@@ -150,7 +164,9 @@ class Stream:
         """
         await self._secure(ends.client, ends.name, why_not_let_in)
 
-    async def _secure(self, context: ssl.SSLContext, name: str | None, why: Callable[[Exception], str]) -> None:
+    async def _secure(
+        self, context: ssl.SSLContext, name: str | None, why: Callable[[Exception], str]
+    ) -> None:
         self._look_away()  # TLS waits by itself
         tls, self._why = _Tls(self.sock, context, name, self._back), why
         self._back = b""
@@ -158,13 +174,17 @@ class Stream:
             async with asyncio.timeout(AGREED_WITHIN_S):
                 await tls.shake_hands()
         except TimeoutError as error:
-            raise TlsError(f"the TLS handshake was not complete within {AGREED_WITHIN_S:g} s") from error
+            raise TlsError(
+                f"the TLS handshake was not complete within {AGREED_WITHIN_S:g} s"
+            ) from error
         except ssl.SSLError as error:
             raise TlsError(why(error)) from error
         self._tls = tls
 
     async def finish(self, *, torn: bool = False) -> None:
-        """End the sending direction; reading goes on. With ``torn``, leave out the closing message of TLS (close_notify)."""
+        """End the sending direction; reading goes on. With ``torn``, leave out the closing message
+        of TLS (close_notify).
+        """
         with contextlib.suppress(OSError):
             if self._tls is not None and not torn:
                 self._back += self._tls.waiting()
@@ -195,14 +215,20 @@ class Stream:
 
 
 class _Tls:
-    """TLS over in-memory buffers, and the socket that carries its bytes. ``came``: TLS bytes that were read already."""
+    """TLS over in-memory buffers, and the socket that carries its bytes. ``came``: TLS bytes that
+    were read already.
+    """
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, name: str | None, came: bytes) -> None:
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, name: str | None, came: bytes
+    ) -> None:
         self._sock = sock
         self._loop = asyncio.get_running_loop()
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._incoming.write(came)
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=name is None, server_hostname=name)
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=name is None, server_hostname=name
+        )
         self._sending = asyncio.Lock()
 
     async def shake_hands(self) -> None:
@@ -221,9 +247,13 @@ class _Tls:
                 return await self._send()
 
     async def read(self, view: memoryview) -> int:
-        """Wait for decrypted bytes, write them into ``view``, and return how many came; 0: the other side sends no more."""
+        """Wait for decrypted bytes, write them into ``view``, and return how many came; 0: the
+        other side sends no more.
+        """
         while not (came := self._decrypted(view)):
-            if self._outgoing.pending and not self._sending.locked():  # who is sending takes it along
+            if (
+                self._outgoing.pending and not self._sending.locked()
+            ):  # who is sending takes it along
                 await self._send()
             if came == 0:
                 return 0
@@ -231,7 +261,9 @@ class _Tls:
         return came
 
     def _decrypted(self, view: memoryview) -> int | None:
-        """Decrypt what has come into ``view``, and return how much; None: nothing yet, 0: the other side sends no more."""
+        """Decrypt what has come into ``view``, and return how much; None: nothing yet, 0: the other
+        side sends no more.
+        """
         came = 0
         while came < len(view):
             try:
@@ -267,9 +299,12 @@ class _Tls:
                     await self._send()
 
     async def say_end(self) -> None:
-        """Send the closing message of TLS (close_notify). Bytes that have come must be read before, or they are lost."""
+        """Send the closing message of TLS (close_notify). Bytes that have come must be read before,
+        or they are lost.
+        """
         with contextlib.suppress(ssl.SSLError):
-            self._tls.unwrap()  # its other half, the other side's word, is read as any other bytes are
+            # its other half, the other side's word, is read as any other bytes are
+            self._tls.unwrap()
         await self._send()
 
     async def _send(self) -> None:

@@ -31,7 +31,9 @@ class Meter:
         self._ended = total((self._ended, traffic))
 
     def answered(self, size: int, began: float, now: float, *, waits: bool) -> None:
-        """Count the answer to a request of ``size`` bytes that was passed on at ``began``; ``waits``: by design it had to."""
+        """Count the answer to a request of ``size`` bytes that was passed on at ``began``;
+        ``waits``: by design it had to.
+        """
         if began < self.since:
             return
         self._answers += 1
@@ -48,7 +50,9 @@ class Meter:
     def read(self, live: Iterable[Traffic]) -> Traffic:
         """Return the counts; ``live`` is what the connections that there are have carried."""
         now = astuple(total((self._ended, *live)))
-        counts = Traffic(*(one - other for one, other in zip(now, astuple(self._before), strict=True)))
+        counts = Traffic(
+            *(one - other for one, other in zip(now, astuple(self._before), strict=True))
+        )
         rate = self._asked / max(self._waited_s, LEAST_S)
         return replace(counts, answers=self._answers, longest_s=self._longest_s, rate=rate)
 

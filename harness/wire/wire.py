@@ -1,4 +1,6 @@
-"""The wire: what stands between the nodes, put together, and every verb of the control connection."""
+"""The wire: what stands between the nodes, put together, and every verb of the control
+connection.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
 REGISTRY = "harness.protocols.listing"
 """The module that lists the protocols, by its name: the wire imports none of them."""
 LARGE_BYTES, SMALL_BYTES = 1 << 20, 1 << 18
-"""Blocks for bytes that only pass through: a large one costs a third less per byte, small ones bound what many hold."""
+"""Blocks for bytes that only pass through: a large one costs a third less per byte, small ones
+bound what many hold.
+"""
 LARGE_BLOCKS = 8
 DEFAULT_DECODE_LIMIT = 16 << 20
 
@@ -65,20 +69,30 @@ def load(name: str) -> Protocol:
 
 
 def _admit(protocol: Protocol, route: Route) -> None:
-    """Tell a protocol the passwords of a route's users. Raises :class:`WireError`; no password is in its message."""
+    """Tell a protocol the passwords of a route's users. Raises :class:`WireError`; no password is
+    in its message.
+    """
     if not isinstance(protocol, LogsIn):
         raise WireError(f"route {route.name}: nobody logs in by {route.protocol}")
     try:
         protocol.admit(json.loads(Path(route.users).read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise WireError(f"route {route.name}: the users in {route.users} cannot be read: {type(error).__name__}") from None
+        raise WireError(
+            f"route {route.name}: the users in {route.users} cannot be read: {type(error).__name__}"
+        ) from None
 
 
 class Wire:
-    """Everything between the nodes. One event loop, one thread. ``push`` sends a message to whoever controls it."""
+    """Everything between the nodes. One event loop, one thread. ``push`` sends a message to whoever
+    controls it.
+    """
 
     def __init__(
-        self, directory: Path, *, push: Callable[[dict[str, Any]], None], decode_limit: int = DEFAULT_DECODE_LIMIT
+        self,
+        directory: Path,
+        *,
+        push: Callable[[dict[str, Any]], None],
+        decode_limit: int = DEFAULT_DECODE_LIMIT,
     ) -> None:
         self.decode_limit = decode_limit
         self.failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -96,7 +110,7 @@ class Wire:
         self._large = [memoryview(bytearray(LARGE_BYTES)) for _ in range(LARGE_BLOCKS)]
         self._small: list[memoryview] = []
 
-    # -- what connections ask ---------------------------------------------------------------------------------------
+    # -- what connections ask ----------------------------------------------------------------------
 
     def cell_of(self, client: str, route: Route) -> WireCell | None:
         """Return the cell a client belongs to."""
@@ -131,7 +145,9 @@ class Wire:
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[memoryview]:
-        """Lend a block of memory for bytes that only pass through; as many exist as were ever lent at once."""
+        """Lend a block of memory for bytes that only pass through; as many exist as were ever lent
+        at once.
+        """
         free = self._large or self._small
         block = free.pop() if free else memoryview(bytearray(SMALL_BYTES))
         try:
@@ -139,7 +155,7 @@ class Wire:
         finally:
             (self._large if len(block) == LARGE_BYTES else self._small).append(block)
 
-    # -- routes -----------------------------------------------------------------------------------------------------
+    # -- routes ------------------------------------------------------------------------------------
 
     async def add_route(self, route: Route) -> RouteState:
         """Listen for one (node, role). The port is the one asked for, or a free one."""
@@ -180,7 +196,9 @@ class Wire:
         return self._protocols[route.protocol]
 
     async def _serve(self, route: Route, sock: socket.socket) -> None:
-        """Run one connection to its end. A history that cannot be written ends the wire; our own fault voids cells."""
+        """Run one connection to its end. A history that cannot be written ends the wire; our own
+        fault voids cells.
+        """
         number, client, ends = next(self._numbers), Stream(sock), self._ends.get(route.name)
         at_once = ends if ends is not None and ends.at_once else None
         upstream = None
@@ -205,7 +223,9 @@ class Wire:
                     stream.close()
 
     async def _detoured(self, route: Route, client: Stream, at_once: Ends | None) -> Route:
-        """Return the route by which this client's cell reaches the broker; to know the cell its first request is read before."""
+        """Return the route by which this client's cell reaches the broker; to know the cell its
+        first request is read before.
+        """
         if not any(route.name in cell.detours for cell in self.cells):
             return route
         cell = self.cells.of_route(route.name)
@@ -215,14 +235,22 @@ class Wire:
             session = self._protocol(route).session(0, limit=self.decode_limit)
             cell = self.cell_of(await owner_of(client, session), route)
         detour = cell.detours.get(route.name) if cell is not None else None
-        return route if detour is None else replace(route, upstream_host=detour[0], upstream_port=detour[1])
+        return (
+            route
+            if detour is None
+            else replace(route, upstream_host=detour[0], upstream_port=detour[1])
+        )
 
     def _refused(self, route: Route, number: int, because: str) -> None:
-        """Write down that a connection did not come about: the broker refuses, and so do we, or they do not agree on TLS."""
+        """Write down that a connection did not come about: the broker refuses, and so do we, or
+        they do not agree on TLS.
+        """
         fields = {"conn": number, "role": route.role, "node": route.node, "client": ""}
         claimed = self.cells.of_route(route.name)
         try:
-            for cell in (claimed,) if claimed else tuple(self.cells):  # nobody knows yet whose it is
+            for cell in (
+                (claimed,) if claimed else tuple(self.cells)
+            ):  # nobody knows yet whose it is
                 cell.write("conn", phase="refused", because=because, **fields)
         except HistoryError as error:
             self.fail(str(error))
@@ -235,7 +263,9 @@ class Wire:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the cells it touches prove nothing
             traceback.print_exception(error, file=sys.stderr)
-            because = f"the wire failed inside connection {conn.id}: {type(error).__name__}: {error}"
+            because = (
+                f"the wire failed inside connection {conn.id}: {type(error).__name__}: {error}"
+            )
             for cell in (conn.cell,) if conn.cell else tuple(self.cells):
                 cell.write(kinds.FAILED, because=because)
         finally:
@@ -247,7 +277,7 @@ class Wire:
             self._push({"push": "failed", "because": f"the wire ended: {because}"})
             self.failure.set_result(because)
 
-    # -- cells and rules --------------------------------------------------------------------------------------------
+    # -- cells and rules ---------------------------------------------------------------------------
 
     def open_cell(
         self,
@@ -260,10 +290,11 @@ class Wire:
         identity: Identity | None = None,
         reads: bool = True,
     ) -> None:
-        """Send what belongs to a cell to its own history. ``topics`` maps topic names to their ids, as far as known.
+        """Send what belongs to a cell to its own history. ``topics`` maps topic names to their ids,
+        as far as known.
 
-        ``identity`` says where its records carry their ids, where they are not of our own format. Unless it ``reads``, only the
-        headers of frames are looked at.
+        ``identity`` says where its records carry their ids, where they are not of our own format.
+        Unless it ``reads``, only the headers of frames are looked at.
         """
         claimed = frozenset(routes)
         self.cells.check(cell_id, key, claimed)
@@ -303,8 +334,13 @@ class Wire:
         cell = self.cells.get(cell_id)
         if rule.action is Action.ANSWER:
             step = str(rule.api)
-            known = [protocol.steps.get((step, Direction.REQUEST), PLAIN).errors for protocol in self._protocols.values()]
-            rule.check_error(step, dict(itertools.chain.from_iterable(errors.items() for errors in known)))
+            known = [
+                protocol.steps.get((step, Direction.REQUEST), PLAIN).errors
+                for protocol in self._protocols.values()
+            ]
+            rule.check_error(
+                step, dict(itertools.chain.from_iterable(errors.items() for errors in known))
+            )
         cell.arm(rule)
 
     def disarm(self, cell_id: str, rule_id: str) -> RuleCounts:
@@ -315,8 +351,12 @@ class Wire:
         """Return what a rule has met so far."""
         return self.cells.get(cell_id).rule(rule_id).counts
 
-    def detour(self, cell_id: str, route: str, upstream_port: int | None, upstream_host: str = LOOPBACK) -> None:
-        """Let the cell's new connections over a route reach the broker through another port; None ends that."""
+    def detour(
+        self, cell_id: str, route: str, upstream_port: int | None, upstream_host: str = LOOPBACK
+    ) -> None:
+        """Let the cell's new connections over a route reach the broker through another port; None
+        ends that.
+        """
         cell = self.cells.get(cell_id)
         self._routes.listener(route)
         if upstream_port is None:
@@ -325,10 +365,16 @@ class Wire:
             cell.detours[route] = (upstream_host, upstream_port)
 
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
-        """Return what has passed for one role of a cell since the last ``restart``; count from here on where that is set."""
+        """Return what has passed for one role of a cell since the last ``restart``; count from here
+        on where that is set.
+        """
         cell = self.cells.get(cell_id)
         meter = cell.meter(role)
-        conns = [conn for conn in self.conns if conn.alive and conn.cell is cell and conn.route.role == role]
+        conns = [
+            conn
+            for conn in self.conns
+            if conn.alive and conn.cell is cell and conn.route.role == role
+        ]
         for conn in conns:
             conn.tell_waits(meter)
         live = [conn.traffic() for conn in conns]
@@ -337,13 +383,15 @@ class Wire:
             meter.restart(asyncio.get_running_loop().time(), live)
         return found
 
-    # -- direct verbs -----------------------------------------------------------------------------------------------
+    # -- direct verbs ------------------------------------------------------------------------------
 
     def freeze(self, scope: FreezeScope, target: str) -> Frozen:
         """Let a client's or a broker's connections stand still until they are thawed."""
-        return self.conns.freeze(scope, target if scope is FreezeScope.NODE else self.process_of(target))
+        return self.conns.freeze(
+            scope, target if scope is FreezeScope.NODE else self.process_of(target)
+        )
 
-    # -- end --------------------------------------------------------------------------------------------------------
+    # -- end ---------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """End everything; what is still held is discarded and logged."""

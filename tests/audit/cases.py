@@ -33,59 +33,115 @@ class Case:
     offered: list[tuple[str, int]] = field(default_factory=list)
     arrived: list[Row] = field(default_factory=list)
 
-    def arrive(self, key: str | None, number: int | None, partition: int = 0, offset: int | None = None) -> None:
+    def arrive(
+        self, key: str | None, number: int | None, partition: int = 0, offset: int | None = None
+    ) -> None:
         """Let a row arrive, by default from a log copy of its own."""
         order = len(self.arrived)
         at = order if offset is None else offset
-        self.arrived.append({"key": key, "id": number, "n": order, "partition": partition, "offset": at})
+        self.arrived.append(
+            {"key": key, "id": number, "n": order, "partition": partition, "offset": at}
+        )
 
     def write(self, folder: Path) -> tuple[str, str]:
         """Write both sides as Parquet, in several files, and return their SPECs."""
-        offered = pa.table({
-            "key": pa.array([key for key, _ in self.offered], pa.string()),
-            "id": pa.array([number for _, number in self.offered], pa.int64()),
-        })  # fmt: skip
-        kinds = {"key": pa.string(), "id": pa.int64(), "n": pa.int64(), "partition": pa.int32(), "offset": pa.int64()}
-        arrived = pa.table({name: pa.array([row[name] for row in self.arrived], kind) for name, kind in kinds.items()})
+        offered = pa.table(
+            {
+                "key": pa.array([key for key, _ in self.offered], pa.string()),
+                "id": pa.array([number for _, number in self.offered], pa.int64()),
+            }
+        )
+        kinds = {
+            "key": pa.string(),
+            "id": pa.int64(),
+            "n": pa.int64(),
+            "partition": pa.int32(),
+            "offset": pa.int64(),
+        }
+        arrived = pa.table(
+            {
+                name: pa.array([row[name] for row in self.arrived], kind)
+                for name, kind in kinds.items()
+            }
+        )
         for name, table in (("offered", offered), ("arrived", arrived)):
             (folder / name).mkdir(parents=True)
             half = len(table) // 2
             pq.write_table(table.slice(0, half), folder / name / "part-0.parquet")
             pq.write_table(table.slice(half), folder / name / "part-1.parquet")
         options = "id=id&key=key&order=n&partition=partition&offset=offset"
-        return f"parquet:{folder / 'offered'}#id=id&key=key", f"parquet:{folder / 'arrived'}#{options}"
+        return (
+            f"parquet:{folder / 'offered'}#id=id&key=key",
+            f"parquet:{folder / 'arrived'}#{options}",
+        )
 
     def by_core(self) -> dict[str, Any]:
         """Ask the core's account: the same rows as events of one cell."""
         events: list[Row] = []
 
         def tell(event: str, **fields: object) -> None:
-            events.append({"t": len(events), "w": 0, "cell": "c", "by": "x", "event": event, **fields})
+            events.append(
+                {"t": len(events), "w": 0, "cell": "c", "by": "x", "event": event, **fields}
+            )
 
         for key, number in self.offered:
             tell("offered", record=f"{key}-{number}", key=key, position=number)
         for row in self.arrived:
             usable = row["key"] is not None and row["id"] is not None
-            tell("recorded", record=f"{row['key']}-{row['id']}" if usable else None, intact=usable, order=row["n"],
-                 key=row["key"], partition=row["partition"], epoch=0, offset=row["offset"], attempt=None)  # fmt: skip
+            tell(
+                "recorded",
+                record=f"{row['key']}-{row['id']}" if usable else None,
+                intact=usable,
+                order=row["n"],
+                key=row["key"],
+                partition=row["partition"],
+                epoch=0,
+                offset=row["offset"],
+                attempt=None,
+            )
         found = account(events)
-        names = ("offered", "recorded", "lost", "duplicated", "stored_twice", "phantom", "reordered")
+        names = (
+            "offered",
+            "recorded",
+            "lost",
+            "duplicated",
+            "stored_twice",
+            "phantom",
+            "reordered",
+        )
         counts = {name: found.counts[name] for name in names}
-        return counts | {"recorded_twice": found.counts["delivered_twice"], "ids": sorted(found.lost)}
+        return counts | {
+            "recorded_twice": found.counts["delivered_twice"],
+            "ids": sorted(found.lost),
+        }
 
 
 def told(found: Findings) -> dict[str, Any]:
-    """Bring what an audit found into the form of :meth:`Case.by_core`, where rows without a readable id are phantoms."""
-    lost = [f"{span.key}-{number}" for span in found.lost_ranges for number in range(span.first, span.last + 1)]
+    """Bring what an audit found into the form of :meth:`Case.by_core`, where rows without a
+    readable id are phantoms.
+    """
+    lost = [
+        f"{span.key}-{number}"
+        for span in found.lost_ranges
+        for number in range(span.first, span.last + 1)
+    ]
     return {
-        "offered": found.offered, "recorded": found.arrived, "lost": found.lost, "duplicated": found.duplicated,
-        "stored_twice": found.stored_twice, "phantom": found.phantom + found.unread_arrived.rows, "reordered": found.reordered,
-        "recorded_twice": found.recorded_twice, "ids": sorted(lost),
-    }  # fmt: skip
+        "offered": found.offered,
+        "recorded": found.arrived,
+        "lost": found.lost,
+        "duplicated": found.duplicated,
+        "stored_twice": found.stored_twice,
+        "phantom": found.phantom + found.unread_arrived.rows,
+        "reordered": found.reordered,
+        "recorded_twice": found.recorded_twice,
+        "ids": sorted(lost),
+    }
 
 
 def random_case(dice: random.Random, size: int) -> Case:
-    """Draw a case: lost, duplicated (stored or recorded twice), phantom, unreadable and reordered rows, over pages."""
+    """Draw a case: lost, duplicated (stored or recorded twice), phantom, unreadable and reordered
+    rows, over pages.
+    """
     case = Case()
     numbers = {key: sorted(dice.sample(range(70_000), size)) for key in KEYS}
     case.offered = [(key, number) for key in KEYS for number in numbers[key]]
@@ -130,5 +186,14 @@ def ids(path: Path, numbers: list[object], kind: pa.DataType | None = None) -> s
 def findings(**counts: object) -> Findings:
     """Make findings by hand."""
     base = dict.fromkeys(("offered_again", "lost", "duplicated", "duplicated_ids", "phantom"), 0)
-    return Findings(**{**base, "offered": 9, "arrived": 9, "reordered": None, "stored_twice": None, "recorded_twice": None,
-                       **counts})  # type: ignore[arg-type]  # fmt: skip
+    return Findings(
+        **{
+            **base,
+            "offered": 9,
+            "arrived": 9,
+            "reordered": None,
+            "stored_twice": None,
+            "recorded_twice": None,
+            **counts,
+        }
+    )  # type: ignore[arg-type]

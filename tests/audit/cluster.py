@@ -1,4 +1,6 @@
-"""A standalone Spark cluster as processes of this machine: a master and some workers, on loopback."""
+"""A standalone Spark cluster as processes of this machine: a master and some workers,
+on loopback.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,31 @@ def standalone(folder: Path, workers: int) -> Iterator[str]:
 
         wait_until(up, within_s=60, because="Spark's master to listen")
         for number in range(workers):
-            ports = ("--port", str(others[1 + 2 * number]), "--webui-port", str(others[2 + 2 * number]))
-            what = ("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *ports, "--cores", "1", "--memory", "1g")
+            ports = (
+                "--port",
+                str(others[1 + 2 * number]),
+                "--webui-port",
+                str(others[2 + 2 * number]),
+            )
+            what = (
+                "org.apache.spark.deploy.worker.Worker",
+                "--host",
+                "127.0.0.1",
+                *ports,
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+            )
             where = ("--work-dir", str(folder / f"work-{number}"), at)
             # executors inherit where to put temporary files
-            runtime.start(NodeSpec(f"worker-{number}", "worker", (*java, *what, *where), install.env, temporary="spark"))
+            runtime.start(
+                NodeSpec(
+                    f"worker-{number}",
+                    "worker",
+                    (*java, *what, *where),
+                    install.env,
+                    temporary="spark",
+                )
+            )
         yield at

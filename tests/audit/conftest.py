@@ -1,4 +1,6 @@
-"""One Spark for all tests that need one: local[2], loopback only, with the class-data archive; and both engines."""
+"""One Spark for all tests that need one: local[2], loopback only, with the class-data archive; and
+both engines.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def spark() -> Iterator[SparkSession]:
     def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
-    with spark_session(master="local[2]", say=say, jars=ensure_driver("jdbc:sqlite:", say)) as session:
+    with spark_session(
+        master="local[2]", say=say, jars=ensure_driver("jdbc:sqlite:", say)
+    ) as session:
         yield session
 
 

@@ -28,7 +28,9 @@ def in_process(folders: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     cells, records = [], []
     for folder in folders:
         plan = folder / PLAN_FILE
-        history = read_history(folder / "history", json.loads(plan.read_text())["id"] if plan.exists() else None)
+        history = read_history(
+            folder / "history", json.loads(plan.read_text())["id"] if plan.exists() else None
+        )
         found = account(history.events)
         lines = {"cut_lines": len(history.cut_lines), "damaged_lines": len(history.damage)}
         cells.append({"cell": str(folder.absolute()), **found.counts, **lines})
@@ -65,7 +67,9 @@ def test_golden_histories(spark: SparkSession) -> None:
 @pytest.mark.spark
 @settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.integers(0, 100_000), min_size=1, max_size=40, unique=True))
-def test_random_histories(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seeds: list[int]) -> None:
+def test_random_histories(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seeds: list[int]
+) -> None:
     """Many cells in two runs, told as they might have been or thrown together."""
     root = tmp_path_factory.mktemp("runs")
     folders = []
@@ -82,7 +86,9 @@ def test_random_histories(spark: SparkSession, tmp_path_factory: pytest.TempPath
 
 @pytest.mark.spark
 def test_lines_of_another_cell_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
-    """A history copied into the folder of another cell is damage here as in process, and tells nothing about it."""
+    """A history copied into the folder of another cell is damage here as in process, and tells
+    nothing about it.
+    """
     told = [{**row, "cell": "mine"} for row in story_of(7)]
     folders = []
     for planned, damaged in (("mine", 0), ("another", len(told))):

@@ -20,5 +20,7 @@ print(pa.table({"number": [4, 5]}).to_pandas()["number"].tolist())
 
 def test_pandas_is_imported_when_it_is_asked_for_and_not_before() -> None:
     """In a program of its own, for here something may have imported it already."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
+    )
     assert done.stdout.split("\n") == ["False", "[4, 5]", ""], done.stderr

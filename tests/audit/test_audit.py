@@ -42,7 +42,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-# --- agreement ---------------------------------------------------------------------------------------------------
+# --- agreement ------------------------------------------------------------------------------------
 
 
 @settings(max_examples=20)
@@ -57,14 +57,18 @@ def test_in_this_process_it_agrees_with_the_account(seed: int, size: int) -> Non
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("seed", "size"), [(1, 60), (2, 5), (3, 1), (4, 0)])
-def test_on_spark_it_agrees_with_the_account(spark: SparkSession, folder: Path, seed: int, size: int) -> None:
+def test_on_spark_it_agrees_with_the_account(
+    spark: SparkSession, folder: Path, seed: int, size: int
+) -> None:
     """The same on Spark; few cases, for each is several jobs."""
     case = random_case(random.Random(seed), size)
     assert told(on_spark(spark, *case.write(folder))) == case.by_core()
 
 
 def test_a_range_stands_for_its_numbers(auditor: Auditor, folder: Path) -> None:
-    """Numbers 0 to 99,999 in three pages: two lost runs, one of them over the edge of a page, one duplicate, one phantom."""
+    """Numbers 0 to 99,999 in three pages: two lost runs, one of them over the edge of a page, one
+    duplicate, one phantom.
+    """
     lost = {*range(32_760, 32_780), 99_999}
     numbers = [number for number in range(100_000) if number not in lost]
     arrived = ids(folder / "a.parquet", [*numbers, 77, 100_000])
@@ -73,7 +77,10 @@ def test_a_range_stands_for_its_numbers(auditor: Auditor, folder: Path) -> None:
     assert (found.lost, found.duplicated, found.phantom, found.lost_ranges_total) == (21, 1, 1, 2)
     assert found.reordered is None
     assert found.stored_twice is None
-    examples = [(str(example.anomaly), example.number, example.copies, example.places) for example in found.examples]
+    examples = [
+        (str(example.anomaly), example.number, example.copies, example.places)
+        for example in found.examples
+    ]
     assert examples == [
         ("duplicated", 77, 2, ("a.parquet:77", "a.parquet:99979")),
         ("phantom", 100_000, 1, ("a.parquet:99980",)),
@@ -105,7 +112,9 @@ def test_offered_twice_is_said_and_counts_once(auditor: Auditor, folder: Path) -
 
 
 def test_an_empty_side(auditor: Auditor, folder: Path) -> None:
-    """Nothing arrived: all is lost. Nothing was offered: what arrived is phantom, and of nothing at all no verdict."""
+    """Nothing arrived: all is lost. Nothing was offered: what arrived is phantom, and of nothing at
+    all no verdict.
+    """
     nothing = ids(folder / "n.parquet", [])
     some = ids(folder / "s.parquet", [1, 2])
     assert auditor(some, nothing).lost == 2
@@ -114,17 +123,21 @@ def test_an_empty_side(auditor: Auditor, folder: Path) -> None:
 
 
 def test_ids_as_text_and_by_pattern(auditor: Auditor, folder: Path) -> None:
-    """Text holds the number, or a pattern finds key and number in it; the rest is unreadable, the first three with places."""
+    """Text holds the number, or a pattern finds key and number in it; the rest is unreadable, the
+    first three with places.
+    """
     texts = ["7", "8", "x", None, "99999999999999999999", "1.5"]
     found = auditor("range:7-9", ids(folder / "t.parquet", texts, pa.string()))
     assert (found.arrived, found.lost, found.phantom, found.unread_arrived.rows) == (2, 1, 0, 4)
-    assert [one.place for one in found.unread_arrived.first] == [f"t.parquet:{row}" for row in (2, 3, 4)]
+    assert [one.place for one in found.unread_arrived.first] == [
+        f"t.parquet:{row}" for row in (2, 3, 4)
+    ]
     keyed = ids(folder / "k.parquet", ["a-1", "b-1", "nonsense", "a-2"], pa.string())
     found = auditor("range:a=1-2,b=1-1", f"{keyed}#pattern=^(.*)-(\\d%2B)$")
     assert (found.arrived, found.lost, found.phantom, found.unread_arrived.rows) == (3, 0, 0, 1)
 
 
-# --- bad input ---------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 def test_numbers_out_of_range_are_no_ids_on_either_side(auditor: Auditor, folder: Path) -> None:
@@ -133,9 +146,10 @@ def test_numbers_out_of_range_are_no_ids_on_either_side(auditor: Auditor, folder
     found = auditor("range:1-1", strange)
     assert (found.arrived, found.phantom, found.unread_arrived.rows) == (1, 0, 3)
     assert [str(one) for one in found.unread_arrived.first] == [
-        "'-1' (it has a sign, at s.parquet:1)", "'1099511627776' (it is above 1099511627775, at s.parquet:2)",
+        "'-1' (it has a sign, at s.parquet:1)",
+        "'1099511627776' (it is above 1099511627775, at s.parquet:2)",
         "null (the value is missing, at s.parquet:3)",
-    ]  # fmt: skip
+    ]
     found = auditor(strange, strange)
     assert (found.offered, found.arrived, found.unread_offered.rows) == (1, 1, 3)
     assert found.unread_offered.first == found.unread_arrived.first
@@ -176,13 +190,23 @@ def test_no_permission(folder: Path) -> None:
         here("range:1-1", one)
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("range:5-1", "must go upwards"), ("range:a", "a range is"), ("range:1-5,3-9", "overlap"), ("nonsense", "no SPEC"),
-    ("kafka:localhost/t", "a topic is"), ("kafka:h:1/t#what=1", "what"), ("parquet:", "the path is missing"),
-    ("parquet:/x#partition=p", "both partition= and offset="), ("parquet:/x#pattern=(", "no regular expression"),
-    ("parquet:/x#pattern=x", "one group"), ("jdbc:sqlite:/x", "the table is missing"),
-    ("parquet:/x#id=a&id=b", "an option twice"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("range:5-1", "must go upwards"),
+        ("range:a", "a range is"),
+        ("range:1-5,3-9", "overlap"),
+        ("nonsense", "no SPEC"),
+        ("kafka:localhost/t", "a topic is"),
+        ("kafka:h:1/t#what=1", "what"),
+        ("parquet:", "the path is missing"),
+        ("parquet:/x#partition=p", "both partition= and offset="),
+        ("parquet:/x#pattern=(", "no regular expression"),
+        ("parquet:/x#pattern=x", "one group"),
+        ("jdbc:sqlite:/x", "the table is missing"),
+        ("parquet:/x#id=a&id=b", "an option twice"),
+    ],
+)
 def test_a_spec_that_is_none_says_why(text: str, says: str) -> None:
     """One line each."""
     with pytest.raises(SpecError, match=says):
@@ -215,22 +239,27 @@ def test_what_sparks_file_sink_wrote_is_not_read_by_listing(folder: Path) -> Non
     assert audit_here(parse("range:1-1"), parse(one)).lost == 0  # type: ignore[arg-type]
 
 
-# --- the verdict -------------------------------------------------------------------------------------------------
+# --- the verdict ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("counts", "amo", "alo", "eos"), [
-    ({}, "kept", "kept", "kept"),
-    ({"lost": 1}, "kept", "broken", "broken"),
-    ({"duplicated": 1}, "broken", "kept", "broken"),
-    ({"phantom": 1}, "broken", "broken", "broken"),
-    ({"reordered": 5}, "kept", "kept", "kept"),
-    ({"offered": 0}, "void", "void", "void"),
-    ({"lost": 1, "unseen": ("open",)}, "void", "void", "void"),
-    ({"duplicated": 1, "unseen": ("open",)}, "broken", "void", "broken"),
-    ({"phantom": 1, "unknown": ("gone",)}, "void", "void", "void"),
-    ({"phantom": 1, "unseen": ("open",)}, "broken", "broken", "broken"),
-])  # fmt: skip
-def test_the_verdict_follows_the_promise_table(counts: dict[str, object], amo: str, alo: str, eos: str) -> None:
+@pytest.mark.parametrize(
+    ("counts", "amo", "alo", "eos"),
+    [
+        ({}, "kept", "kept", "kept"),
+        ({"lost": 1}, "kept", "broken", "broken"),
+        ({"duplicated": 1}, "broken", "kept", "broken"),
+        ({"phantom": 1}, "broken", "broken", "broken"),
+        ({"reordered": 5}, "kept", "kept", "kept"),
+        ({"offered": 0}, "void", "void", "void"),
+        ({"lost": 1, "unseen": ("open",)}, "void", "void", "void"),
+        ({"duplicated": 1, "unseen": ("open",)}, "broken", "void", "broken"),
+        ({"phantom": 1, "unknown": ("gone",)}, "void", "void", "void"),
+        ({"phantom": 1, "unseen": ("open",)}, "broken", "broken", "broken"),
+    ],
+)
+def test_the_verdict_follows_the_promise_table(
+    counts: dict[str, object], amo: str, alo: str, eos: str
+) -> None:
     """Late is not lost, and nobody is convicted of what could not be looked at."""
     found = findings(**counts)
     assert [str(rule(found, semantic).kind) for semantic in Semantic] == [amo, alo, eos]
@@ -242,24 +271,44 @@ def test_the_report_as_text_and_as_json(folder: Path) -> None:
     text = as_text(found, Semantic.AT_LEAST_ONCE)
     assert "lost        1000000: a=1-1000000\n" in text
     assert "BROKEN  at-least-once" in text
-    assert json.loads(json.dumps(as_json(found)))["lost_ranges"] == [{"key": "a", "first": 1, "last": 1_000_000}]
+    assert json.loads(json.dumps(as_json(found)))["lost_ranges"] == [
+        {"key": "a", "first": 1, "last": 1_000_000}
+    ]
 
 
-# --- tables ------------------------------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark
 def test_a_table_by_jdbc(spark: SparkSession, folder: Path) -> None:
-    """SQLite through its driver: key, number, order and origin of each row; by one reader and by two."""
+    """SQLite through its driver: key, number, order and origin of each row; by one reader and by
+    two.
+    """
     file = folder / "sink.db"
     with closing(sqlite3.connect(file)) as db, db:
-        db.execute("CREATE TABLE results (n INTEGER PRIMARY KEY, k TEXT, seq INTEGER, p INTEGER, o INTEGER)")
-        rows = [("a", 1, 0, 0), ("a", 3, 0, 2), ("a", 2, 0, 1), ("a", 2, 0, 1), ("a", 3, 0, 9), ("b", 1, 0, 5)]
+        db.execute(
+            "CREATE TABLE results (n INTEGER PRIMARY KEY, k TEXT, seq INTEGER, p INTEGER, o "
+            "INTEGER)"
+        )
+        rows = [
+            ("a", 1, 0, 0),
+            ("a", 3, 0, 2),
+            ("a", 2, 0, 1),
+            ("a", 2, 0, 1),
+            ("a", 3, 0, 9),
+            ("b", 1, 0, 5),
+        ]
         db.executemany("INSERT INTO results (k, seq, p, o) VALUES (?, ?, ?, ?)", rows)
     spec = f"jdbc:sqlite:{file}#table=results&id=seq&key=k&order=n&partition=p&offset=o"
     assert on_spark(spark, "range:a=1-4", f"{spec}&readers=2").arrived == 3
     found = on_spark(spark, "range:a=1-4", spec)
-    assert (found.arrived, found.lost, found.duplicated, found.stored_twice, found.recorded_twice) == (3, 1, 2, 1, 1)
+    assert (
+        found.arrived,
+        found.lost,
+        found.duplicated,
+        found.stored_twice,
+        found.recorded_twice,
+    ) == (3, 1, 2, 1, 1)
     assert (found.phantom, found.reordered) == (1, 1)
     assert "from 0/9" in str(found.examples)
 
@@ -278,12 +327,17 @@ def test_a_table_that_cannot_be_read(spark: SparkSession, folder: Path) -> None:
 @pytest.mark.spark
 def test_a_second_session_in_one_process_is_refused(spark: SparkSession) -> None:
     """PySpark keeps its JVM in a global: two would mix."""
-    with pytest.raises(EnvironmentFailure, match="open in this process already"), spark_session(master="local[1]"):
+    with (
+        pytest.raises(EnvironmentFailure, match="open in this process already"),
+        spark_session(master="local[1]"),
+    ):
         pass
 
 
 @pytest.mark.spark
 def test_an_open_session_is_nobody_elses(spark: SparkSession) -> None:
-    """What is started meanwhile, a pipeline that has a Spark of its own for instance, is not led into our JVM."""
+    """What is started meanwhile, a pipeline that has a Spark of its own for instance, is not led
+    into our JVM.
+    """
     assert spark.range(3).count() == 3
     assert not [name for name in os.environ if name.startswith("PYSPARK_GATEWAY")]

@@ -23,13 +23,30 @@ def arrived(tmp_path: Path) -> str:
     return f"parquet:{tmp_path}/a.parquet"
 
 
-@pytest.mark.parametrize(("words", "code", "says"), [
-    ("range:1-9 --semantic at-least-once", 1, "BROKEN  at-least-once: at-least-once forbids what was found: 1 lost"),
-    ("range:1-9 --semantic at-most-once", 1, "BROKEN  at-most-once: at-most-once forbids what was found: 1 duplicated"),
-    ("range:1-4,6-9 --semantic at-least-once", 0, "KEPT  at-least-once: 8 of 8 arrived; permitted: 1 duplicated"),
-    ("range:1-9", 0, "lost        1: 5\n"),
-])  # fmt: skip
-def test_the_exit_code_is_the_verdict(capsys: pytest.CaptureFixture[str], arrived: str, words: str, code: int, says: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (
+            "range:1-9 --semantic at-least-once",
+            1,
+            "BROKEN  at-least-once: at-least-once forbids what was found: 1 lost",
+        ),
+        (
+            "range:1-9 --semantic at-most-once",
+            1,
+            "BROKEN  at-most-once: at-most-once forbids what was found: 1 duplicated",
+        ),
+        (
+            "range:1-4,6-9 --semantic at-least-once",
+            0,
+            "KEPT  at-least-once: 8 of 8 arrived; permitted: 1 duplicated",
+        ),
+        ("range:1-9", 0, "lost        1: 5\n"),
+    ],
+)
+def test_the_exit_code_is_the_verdict(
+    capsys: pytest.CaptureFixture[str], arrived: str, words: str, code: int, says: str
+) -> None:
     """0 kept, 1 broken, and 0 where nobody asked for a verdict."""
     assert main(["audit", "--arrived", arrived, "--offered", *words.split()]) == code
     assert says in capsys.readouterr().out
@@ -45,25 +62,76 @@ def test_nothing_offered_is_void(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 def test_as_json(capsys: pytest.CaptureFixture[str], arrived: str) -> None:
     """Counts, ranges, examples, the verdict, and what was compared."""
-    assert main(["audit", "--offered", "range:1-9", "--arrived", arrived, "--semantic", "exactly-once", "--json"]) == 1
+    assert (
+        main(
+            [
+                "audit",
+                "--offered",
+                "range:1-9",
+                "--arrived",
+                arrived,
+                "--semantic",
+                "exactly-once",
+                "--json",
+            ]
+        )
+        == 1
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["lost_ranges"] == [{"key": "", "first": 5, "last": 5}]
-    assert (told["offered"], told["arrived"], told["duplicated"], told["reordered"]) == (9, 8, 1, None)
+    assert (told["offered"], told["arrived"], told["duplicated"], told["reordered"]) == (
+        9,
+        8,
+        1,
+        None,
+    )
     assert told["verdict"]["kind"] == "broken"
     assert told["sides"]["offered"] == "range:1-9"
 
 
-@pytest.mark.parametrize(("words", "code", "says"), [
-    (["--offered", "range:9-1", "--arrived", "parquet:/x"], 2, "must go upwards"),
-    (["--offered", "range:1-9", "--arrived", "range:1-9"], 2, "cannot be a range"),
-    (["--offered", "range:1-9", "--arrived", "parquet:/nowhere/at/all"], 3, "No such file"),
-    (["--offered", "range:1-9", "--arrived", "parquet:/x", "--semantic", "at-last-once"], 2, "at-least-once"),
-    (["--offered", "range:1-9", "--arrived", "parquet:/x", "--engine", "magic"], 2, "no engine named"),
-    (["--offered", "range:1-9", "--arrived", "jdbc:oracle:thin#table=t"], 3, "no JDBC driver for 'oracle'"),
-    (["--offered", "range:1-9", "--arrived", "jdbc:oracle:thin#table=t", "--jars", "/no.jar"], 3, "does not exist"),
-    (["--offered", "range:1-9", "--arrived", "kafka:h:1/t", "--engine", "here"], 3, "--engine spark"),
-])  # fmt: skip
-def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--offered", "range:9-1", "--arrived", "parquet:/x"], 2, "must go upwards"),
+        (["--offered", "range:1-9", "--arrived", "range:1-9"], 2, "cannot be a range"),
+        (["--offered", "range:1-9", "--arrived", "parquet:/nowhere/at/all"], 3, "No such file"),
+        (
+            ["--offered", "range:1-9", "--arrived", "parquet:/x", "--semantic", "at-last-once"],
+            2,
+            "at-least-once",
+        ),
+        (
+            ["--offered", "range:1-9", "--arrived", "parquet:/x", "--engine", "magic"],
+            2,
+            "no engine named",
+        ),
+        (
+            ["--offered", "range:1-9", "--arrived", "jdbc:oracle:thin#table=t"],
+            3,
+            "no JDBC driver for 'oracle'",
+        ),
+        (
+            [
+                "--offered",
+                "range:1-9",
+                "--arrived",
+                "jdbc:oracle:thin#table=t",
+                "--jars",
+                "/no.jar",
+            ],
+            3,
+            "does not exist",
+        ),
+        (
+            ["--offered", "range:1-9", "--arrived", "kafka:h:1/t", "--engine", "here"],
+            3,
+            "--engine spark",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str
+) -> None:
     """No traceback, nothing on standard output."""
     assert main(["audit", *words]) == code
     told = capsys.readouterr()
@@ -77,9 +145,21 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: list[s
 def test_the_accounts_of_many_cells() -> None:
     """One line per golden history."""
     done = subprocess.run(
-        [sys.executable, "-m", "harness.cli", "account", str(GOLDEN), "--master", "local[2]", "--json"],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "harness.cli",
+            "account",
+            str(GOLDEN),
+            "--master",
+            "local[2]",
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     rows = {Path(row["cell"]).name: row for row in json.loads(done.stdout)}
     assert rows.keys() == {path.name for path in GOLDEN.iterdir() if (path / "history").exists()}
     assert rows["broken-ack"]["lost"] == 1

@@ -1,4 +1,6 @@
-"""Spark's driver JVM dies with the harness, however that dies, and a session leaves nothing behind."""
+"""Spark's driver JVM dies with the harness, however that dies, and a session leaves
+nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +37,21 @@ print("left in order", flush=True)
 
 
 def begun() -> tuple[subprocess.Popen[str], int, Path]:
-    """Start a program with a session; return it, the pid of the JVM, and the folder of the session."""
-    program = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    """Start a program with a session; return it, the pid of the JVM, and the folder of
+    the session.
+    """
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert program.stdout is not None
     pid, _, folder = program.stdout.readline().partition(" ")
     return program, int(pid), Path(folder.strip())
 
 
 def test_the_driver_dies_with_a_killed_harness() -> None:
-    """SIGKILL, so that nothing of ours can tidy up: the guardian ends the JVM and removes what it had put aside."""
+    """SIGKILL, so that nothing of ours can tidy up: the guardian ends the JVM and removes what it
+    had put aside.
+    """
     program, jvm, left = begun()
     try:
         assert psutil.pid_exists(jvm)
@@ -59,11 +67,15 @@ def test_the_driver_dies_with_a_killed_harness() -> None:
 
 @pytest.mark.rest
 def test_a_session_leaves_nothing_and_another_can_follow() -> None:
-    """JVM and folder are gone, the environment is as before, and a second session starts in the same process."""
+    """JVM and folder are gone, the environment is as before, and a second session starts in the
+    same process.
+    """
     here = set(Path.cwd().iterdir())
     program, jvm, folder = begun()
     out, _ = program.communicate("", timeout=300)
-    assert set(Path.cwd().iterdir()) == here  # Spark 4 makes a folder "artifacts" where its JVM is started
+    assert (
+        set(Path.cwd().iterdir()) == here
+    )  # Spark 4 makes a folder "artifacts" where its JVM is started
     assert out == "left in order\n"
     assert program.returncode == 0
     assert not psutil.pid_exists(jvm)
@@ -87,9 +99,18 @@ def test_on_a_cluster(tmp_path: Path) -> None:
         environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         root = str(Path(__file__).parents[2])
         done = subprocess.run(
-            [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{CLUSTER}", *arguments],
-            capture_output=True, text=True, timeout=300, check=False, env=environ,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-c",
+                f"import sys; sys.path.insert(0, {root!r})\n{CLUSTER}",
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env=environ,
+        )
     assert done.stdout == "100 1 1\n", done.stderr[-2000:]
 
 
@@ -97,10 +118,12 @@ def test_on_a_cluster(tmp_path: Path) -> None:
 def test_a_master_that_is_not_there_is_one_line() -> None:
     """A standalone master nobody listens for: an error within the time-out, and no JVM left."""
     program = (
-        "import sys\nfrom harness.cli import main\n"
-        "sys.exit(main(['audit', '--offered', 'range:1-2', '--arrived', 'parquet:/nowhere', '--master', 'nonsense://x']))"
+        "import sys\nfrom harness.cli import main\nsys.exit(main(['audit', '--offered', "
+        "'range:1-2', '--arrived', 'parquet:/nowhere', '--master', 'nonsense://x']))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
     assert "nonsense" in done.stderr

@@ -1,4 +1,6 @@
-"""Ids in JSON, read at once or one by one: the same; and what Java may read differently is left to it."""
+"""Ids in JSON, read at once or one by one: the same; and what Java may read differently is left to
+it.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,38 @@ from harness.audit.failures import NotOursToReadError
 from harness.audit.json_ids import json_reader
 
 VALUES = {
-    '{"seq":7}': "7", '{"seq":"7"}': "7", '{"seq":"007"}': "007", ' {"a":[1,{"b":2}], "seq" : 1099511627775 }\n': "1099511627775",
-    '{"seq":"+7"}': "+7", '{"seq":-7}': "-7", '{"seq":-0}': "-0", '{"seq":7.0}': "7.0", '{"seq":""}': "", '{"seq":true}': "true",
+    '{"seq":7}': "7",
+    '{"seq":"7"}': "7",
+    '{"seq":"007"}': "007",
+    ' {"a":[1,{"b":2}], "seq" : 1099511627775 }\n': "1099511627775",
+    '{"seq":"+7"}': "+7",
+    '{"seq":-7}': "-7",
+    '{"seq":-0}': "-0",
+    '{"seq":7.0}': "7.0",
+    '{"seq":""}': "",
+    '{"seq":true}': "true",
     '{"seq":18446744073709551616}': "18446744073709551616",
-    '{"seq":null}': None, "{}": None, "": None, "7": None, "nonsense": None,
-    '{"seq":"7\\n"}': "7\n", '{"é":"\\u00e9","seq":7}': "7", '{"seq":7,\n"b":2}': "7",
-}  # fmt: skip
+    '{"seq":null}': None,
+    "{}": None,
+    "": None,
+    "7": None,
+    "nonsense": None,
+    '{"seq":"7\\n"}': "7\n",
+    '{"é":"\\u00e9","seq":7}': "7",
+    '{"seq":7,\n"b":2}': "7",
+}
 LEFT_TO_JAVA = [
-    '{"seq":7,"seq":8}', '{"a":{"seq":1},"seq":8}', '{"seq":007}', '{"seq":7} x', '{"seq":7,}', '{"s\\u0065q":7}', '{"seq":7',
-    '{"a":"seq","seq":7}', '[{"seq":7}]', '{"seq":7,"a":\'b\'}',
-]  # fmt: skip
+    '{"seq":7,"seq":8}',
+    '{"a":{"seq":1},"seq":8}',
+    '{"seq":007}',
+    '{"seq":7} x',
+    '{"seq":7,}',
+    '{"s\\u0065q":7}',
+    '{"seq":7',
+    '{"a":"seq","seq":7}',
+    '[{"seq":7}]',
+    '{"seq":7,"a":\'b\'}',
+]
 
 
 def found(path: str, values: list[str | None]) -> list[str | None]:
@@ -62,7 +86,8 @@ def test_what_pythons_own_reader_finds(seed: int) -> None:
     numbers = [dice.choice([dice.randrange(10 ** dice.randint(1, 13)), 0]) for _ in range(200)]
     values: list[str | None] = [
         json.dumps(
-            {"pad": 'é\\"x' * dice.randint(0, 3), "order": {"x": [1, None, {}], "seq": number}}, ensure_ascii=bool(number % 2)
+            {"pad": 'é\\"x' * dice.randint(0, 3), "order": {"x": [1, None, {}], "seq": number}},
+            ensure_ascii=bool(number % 2),
         )
         for number in numbers
     ]

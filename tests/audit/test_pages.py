@@ -1,4 +1,6 @@
-"""The tally against plain dictionaries: any ids, any chunks, any order, with so little room that pages come and go."""
+"""The tally against plain dictionaries: any ids, any chunks, any order, with so little room that
+pages come and go.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.audit.findings import RANGES, Span, compare, ranges
-from harness.audit.pages import NUMBER_BITS, NUMBERS, PAGE, PAGE_BITS, Keys, Order, Tally, decode, encode, merge
+from harness.audit.pages import (
+    NUMBER_BITS,
+    NUMBERS,
+    PAGE,
+    PAGE_BITS,
+    Keys,
+    Order,
+    Tally,
+    decode,
+    encode,
+    merge,
+)
 
 EDGES = [0, 1, PAGE - 1, PAGE, PAGE + 1, 5 * PAGE, NUMBERS - 1]
 numbers = st.one_of(st.sampled_from(EDGES), st.integers(0, 3 * PAGE), st.integers(0, NUMBERS - 1))
@@ -30,13 +43,20 @@ def counted(tally: Tally) -> Counter[tuple[int, int]]:
     found: Counter[tuple[int, int]] = Counter()
     for code, page, data in tally.pages():
         copies = decode(data)
-        found.update({(code, (page << PAGE_BITS) + int(at)): int(copies[at]) for at in np.flatnonzero(copies)})
+        found.update(
+            {
+                (code, (page << PAGE_BITS) + int(at)): int(copies[at])
+                for at in np.flatnonzero(copies)
+            }
+        )
     return found
 
 
 @given(chunks)
 def test_a_tally_counts_like_a_dictionary(given_chunks: list[list[tuple[int, int]]]) -> None:
-    """Two living pages at most: they are compressed and woken all the time, and nothing is lost or counted twice."""
+    """Two living pages at most: they are compressed and woken all the time, and nothing is lost or
+    counted twice.
+    """
     tally = Tally(live_pages=2)
     want: Counter[tuple[int, int]] = Counter()
     for rows in given_chunks:
@@ -63,7 +83,9 @@ def test_many_copies_of_one_id_are_all_counted(copies: int) -> None:
 
 @pytest.mark.parametrize("rounds", [1, 2, 253, 254, 255, 300])
 def test_runs_of_neighbours_are_counted_like_any_others(rounds: int) -> None:
-    """Two and a half pages of ids that follow one another, again and again, some of them twice in a chunk."""
+    """Two and a half pages of ids that follow one another, again and again, some of them twice in a
+    chunk.
+    """
     tally = Tally(live_pages=4)
     run = np.arange(100, 100 + 2 * PAGE + PAGE // 2)
     for number in range(rounds):
@@ -83,7 +105,9 @@ def test_no_key_is_the_empty_key(names: list[str | None]) -> None:
     for array in (column, column.dictionary_encode(), pa.chunked_array([column])):
         keys = Keys()
         keys.code("other")
-        assert [keys.names[code] for code in keys.codes(array).tolist()] == [name or "" for name in names]
+        assert [keys.names[code] for code in keys.codes(array).tolist()] == [
+            name or "" for name in names
+        ]
 
 
 def test_tallies_of_several_tasks_add_up() -> None:
@@ -116,7 +140,9 @@ def test_the_order_is_counted_like_by_hand(given_chunks: list[list[tuple[int, in
     assert order.reordered == slowly_reordered([row for rows in given_chunks for row in rows])
 
 
-sparse = st.dictionaries(st.one_of(st.integers(0, 40), st.integers(PAGE - 20, PAGE + 20)), st.integers(1, 3), max_size=40)
+sparse = st.dictionaries(
+    st.one_of(st.integers(0, 40), st.integers(PAGE - 20, PAGE + 20)), st.integers(1, 3), max_size=40
+)
 
 
 @given(sparse, sparse)
@@ -138,8 +164,12 @@ def test_pages_compare_like_sets(offered: dict[int, int], arrived: dict[int, int
     assert sum(page.offered for page in found) == len(offered)
     assert sum(page.offered_again for page in found) == sum(offered.values()) - len(offered)
     assert sum(page.arrived for page in found) == len(offered.keys() & arrived.keys())
-    assert sum(page.duplicated for page in found) == sum(arrived[n] - 1 for n in offered.keys() & arrived.keys())
-    assert sum(page.phantom for page in found) == sum(arrived[n] for n in arrived.keys() - offered.keys())
+    assert sum(page.duplicated for page in found) == sum(
+        arrived[n] - 1 for n in offered.keys() & arrived.keys()
+    )
+    assert sum(page.phantom for page in found) == sum(
+        arrived[n] for n in arrived.keys() - offered.keys()
+    )
     spans, total = ranges(found)
     assert total == len(spans)
     assert [number for span in spans for number in range(span.first, span.last + 1)] == lost
@@ -147,12 +177,18 @@ def test_pages_compare_like_sets(offered: dict[int, int], arrived: dict[int, int
 
 
 def test_ranges_beyond_what_is_kept_are_counted_all_the_same() -> None:
-    """Every second id of three pages lost, and the page edge between two of them: kept are the first, counted are all."""
+    """Every second id of three pages lost, and the page edge between two of them: kept are the
+    first, counted are all.
+    """
     every_second = np.zeros(PAGE, np.uint32)
     every_second[::2] = 1
     every_second[-1] = 1
     whole = np.ones(PAGE, np.uint32)
-    pages = [compare("", 0, every_second, None), compare("", 1, whole, None), compare("", 2, every_second, None)]
+    pages = [
+        compare("", 0, every_second, None),
+        compare("", 1, whole, None),
+        compare("", 2, every_second, None),
+    ]
     spans, total = ranges(pages)
     assert len(spans) == RANGES
     assert spans[0] == Span("", 0, 0)
@@ -165,7 +201,11 @@ def joined(pages: list) -> list[tuple[int, int]]:
     lost: list[int] = []
     for page in pages:
         number = page.page << PAGE_BITS
-        lost += range(number, number + PAGE) if page.lost == PAGE else [*range(number, number + PAGE, 2), number + PAGE - 1]
+        lost += (
+            range(number, number + PAGE)
+            if page.lost == PAGE
+            else [*range(number, number + PAGE, 2), number + PAGE - 1]
+        )
     runs: list[tuple[int, int]] = []
     for number in lost:
         if runs and runs[-1][1] + 1 == number:

@@ -1,4 +1,6 @@
-"""A real topic read by a real Spark: what was aborted is not read, what is still open is not lost."""
+"""A real topic read by a real Spark: what was aborted is not read, what is still open
+is not lost.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,17 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def look(spark: SparkSession, offered: str, arrived: str) -> Findings:
-    """Audit on the session of the tests, and without Spark where that can be: both find the very same."""
+    """Audit on the session of the tests, and without Spark where that can be: both find the very
+    same.
+    """
     left, right = parse(offered), parse(arrived)
     assert isinstance(right, Rows)
     if not (can_read(left) and can_read(right)):
         return audit_on_spark(spark, left, right)
-    found, on_spark_ = (_outcome(way) for way in (lambda: audit_here(left, right), lambda: audit_on_spark(spark, left, right)))
+    found, on_spark_ = (
+        _outcome(way)
+        for way in (lambda: audit_here(left, right), lambda: audit_on_spark(spark, left, right))
+    )
     assert found == on_spark_
     if isinstance(found, str):
         raise AuditError(found)
@@ -67,15 +74,22 @@ def _outcome(way: Callable[[], Findings]) -> Findings | str:
 
 
 def test_transactions_retries_and_damage(spark: SparkSession, kafka: Any) -> None:
-    """Ten of ours: 1-6 committed, 7-8 aborted, 3 stored twice, 9 damaged, 10 never sent; then an open transaction."""
+    """Ten of ours: 1-6 committed, 7-8 aborted, 3 stored twice, 9 damaged, 10 never sent; then an
+    open transaction.
+    """
     servers = kafka.broker.bootstrap
     kafka.observer.create_topics({"ours": (2, {})})
     producer = KafkaProducer(bootstrap_servers=servers, transactional_id="audit")
-    records = {number: Record(f"k{number % 2}-{number}", f"k{number % 2}", number, "filler") for number in range(1, 11)}
+    records = {
+        number: Record(f"k{number % 2}-{number}", f"k{number % 2}", number, "filler")
+        for number in range(1, 11)
+    }
 
     def send(number: int, value: bytes | None = None) -> None:
         record = records[number]
-        producer.send("ours", value or record.encode(CELL), key=record.key.encode(), partition=number % 2)
+        producer.send(
+            "ours", value or record.encode(CELL), key=record.key.encode(), partition=number % 2
+        )
 
     producer.init_transactions()
     producer.begin_transaction()
@@ -97,8 +111,9 @@ def test_transactions_retries_and_damage(spark: SparkSession, kafka: Any) -> Non
     assert (found.stored_twice, found.recorded_twice, found.reordered) == (1, 0, 0)
     assert found.lost_ranges == (Span(CELL, 7, 10),)
     assert [(str(e.anomaly), e.number, e.places) for e in found.examples] == [
-        ("duplicated", 3, ("ours/1/1", "ours/1/6")), ("phantom", None, ("ours/1/7",)),
-    ]  # fmt: skip
+        ("duplicated", 3, ("ours/1/1", "ours/1/6")),
+        ("phantom", None, ("ours/1/7",)),
+    ]
     assert rule(found, Semantic.AT_LEAST_ONCE).kind is Kind.BROKEN
     producer.begin_transaction()
     send(10)
@@ -106,13 +121,17 @@ def test_transactions_retries_and_damage(spark: SparkSession, kafka: Any) -> Non
     found = look(spark, f"range:{CELL}=1-8,{CELL}=10-10", spec)
     assert "open transaction" in found.unseen[0]
     assert found.lost == 3
-    assert rule(found, Semantic.AT_LEAST_ONCE).reason.startswith("at-least-once forbids what was found: 1 phantom")
+    assert rule(found, Semantic.AT_LEAST_ONCE).reason.startswith(
+        "at-least-once forbids what was found: 1 phantom"
+    )
     producer.abort_transaction()
     producer.close()
 
 
 def test_two_topics_by_header_by_json_and_by_pattern(spark: SparkSession, kafka: Any) -> None:
-    """One topic offers, another holds what arrived; three ways to say where the id stands; one swapped pair."""
+    """One topic offers, another holds what arrived; three ways to say where the id stands; one
+    swapped pair.
+    """
     servers = kafka.broker.bootstrap
     kafka.observer.create_topics({"in": (1, {}), "out": (1, {})})
     producer = KafkaProducer(bootstrap_servers=servers, linger_ms=5)
@@ -120,33 +139,54 @@ def test_two_topics_by_header_by_json_and_by_pattern(spark: SparkSession, kafka:
         producer.send("in", json.dumps({"order": {"seq": number}}).encode(), key=b"a")
     arrived = [*range(1, 41), 42, 41, *range(43, 90), 50, 101]
     for number in arrived:
-        producer.send("out", f"a:{number}".encode(), key=b"a", headers=[("seq", str(number).encode())])
+        producer.send(
+            "out", f"a:{number}".encode(), key=b"a", headers=[("seq", str(number).encode())]
+        )
     producer.flush()
     producer.close()
     offered = f"kafka:{servers}/in#id=json:$.order.seq&key=key"
     for spec in ("id=header:seq&key=key", "id=value&pattern=^(.):(\\d%2B)$"):
         found = look(spark, offered, f"kafka:{servers}/out#{spec}")
-        assert (found.offered, found.arrived, found.lost, found.duplicated, found.phantom) == (100, 89, 11, 1, 1)
+        assert (found.offered, found.arrived, found.lost, found.duplicated, found.phantom) == (
+            100,
+            89,
+            11,
+            1,
+            1,
+        )
         assert found.reordered == 1
         assert found.lost_ranges == (Span("a", 90, 100),)
 
 
 def test_fetched_by_the_tasks_or_by_sparks_connector(spark: SparkSession, kafka: Any) -> None:
-    """Random transactions, each codec, foreign ids, damage, order, phantoms: both ways find the very same, places included."""
+    """Random transactions, each codec, foreign ids, damage, order, phantoms: both ways find the
+    very same, places included.
+    """
     servers, rng = kafka.broker.bootstrap, random.Random(11)
     kafka.observer.create_topics({"random": (2, {})})
     for codec in (None, "gzip", "snappy", "lz4", "zstd"):
-        producer = KafkaProducer(bootstrap_servers=servers, transactional_id=f"t-{codec}", compression_type=codec, linger_ms=5)
+        producer = KafkaProducer(
+            bootstrap_servers=servers,
+            transactional_id=f"t-{codec}",
+            compression_type=codec,
+            linger_ms=5,
+        )
         producer.init_transactions()
         for _ in range(6):
             producer.begin_transaction()
             for _ in range(rng.randint(1, 60)):
                 number = rng.choice([*range(400), 5000])
-                value = rng.choice([f"{number};é\n", f"{number};", f"{number};", "none", ""]).encode() + b"x" * rng.randint(
-                    0, 300
-                )
+                value = rng.choice(
+                    [f"{number};é\n", f"{number};", f"{number};", "none", ""]
+                ).encode() + b"x" * rng.randint(0, 300)
                 key = rng.choice([None, b"a", b"b"])
-                producer.send("random", value, key=key, partition=number % 2, headers=[("n", str(number).encode())])
+                producer.send(
+                    "random",
+                    value,
+                    key=key,
+                    partition=number % 2,
+                    headers=[("n", str(number).encode())],
+                )
             producer.flush()
             if rng.random() < 0.3:
                 producer.abort_transaction()
@@ -158,21 +198,42 @@ def test_fetched_by_the_tasks_or_by_sparks_connector(spark: SparkSession, kafka:
         assert isinstance(arrived, Rows)
         assert reader_of(arrived) is not None
         offered = parse("range:0-449,a=0-449")
-        fetched, read = (on_spark._audit(spark, offered, arrived, straight=way) for way in (True, False))
-        assert min(fetched.arrived, fetched.lost, fetched.duplicated, fetched.phantom, fetched.reordered) > 0
+        fetched, read = (
+            on_spark._audit(spark, offered, arrived, straight=way) for way in (True, False)
+        )
+        assert (
+            min(
+                fetched.arrived,
+                fetched.lost,
+                fetched.duplicated,
+                fetched.phantom,
+                fetched.reordered,
+            )
+            > 0
+        )
         assert sorted(map(str, fetched.examples)) == sorted(map(str, read.examples))
         assert replace(fetched, examples=()) == replace(read, examples=())
         assert audit_here(offered, arrived) == fetched
 
 
-RARELY = [pytest.param(each, marks=pytest.mark.rest) for each in (
-    "id=value", "id=header:n", "id=value&key=key", "id=value&pattern=^(\\d%2B)$",
-)]  # fmt: skip
+RARELY = [
+    pytest.param(each, marks=pytest.mark.rest)
+    for each in (
+        "id=value",
+        "id=header:n",
+        "id=value&key=key",
+        "id=value&pattern=^(\\d%2B)$",
+    )
+]
 
 
 @pytest.mark.parametrize("options", ["id=key", *RARELY])
-def test_what_is_no_id_is_the_same_for_the_tasks_and_for_sparks_connector(spark: SparkSession, kafka: Any, options: str) -> None:
-    """Texts that are ids and that are none, on either side: the same counts, the same first three with why and where; void."""
+def test_what_is_no_id_is_the_same_for_the_tasks_and_for_sparks_connector(
+    spark: SparkSession, kafka: Any, options: str
+) -> None:
+    """Texts that are ids and that are none, on either side: the same counts, the same first three
+    with why and where; void.
+    """
     servers, topic = kafka.broker.bootstrap, re.sub(r"\W+", "-", options)
     kafka.observer.create_topics({topic: (2, {})})
     producer = KafkaProducer(bootstrap_servers=servers, linger_ms=5)
@@ -180,14 +241,22 @@ def test_what_is_no_id_is_the_same_for_the_tasks_and_for_sparks_connector(spark:
     for at, (text, other) in enumerate(zip(texts, random_texts(8, len(texts)), strict=True)):
         key = {"id=key": text, "id=value&key=key": other or b"k"}.get(options, b"k")
         value = text if options.startswith("id=value") else b"payload"
-        producer.send(topic, value, key=key, partition=at % 2, headers=[("n", text)] if text is not None else [])
+        producer.send(
+            topic,
+            value,
+            key=key,
+            partition=at % 2,
+            headers=[("n", text)] if text is not None else [],
+        )
     producer.flush()
     producer.close()
     both = parse(f"kafka:{servers}/{topic}#{options}")
     assert isinstance(both, Rows)
     assert reader_of(both) is not None
     for offered in (parse("range:0-99"), both):
-        fetched, read = (on_spark._audit(spark, offered, both, straight=way) for way in (True, False))
+        fetched, read = (
+            on_spark._audit(spark, offered, both, straight=way) for way in (True, False)
+        )
         assert fetched.unread_arrived.rows > 100
         assert len(fetched.unread_arrived.first) == 3
         assert [one.place.split("/")[1] for one in fetched.unread_arrived.first] == ["0"] * 3
@@ -207,15 +276,19 @@ def test_padded_keys_of_another_verifier_are_all_there(spark: SparkSession, kafk
         producer.send("padded", b"payload", key=b"%018d" % number, partition=number % 2)
     producer.flush()
     arrived = f"kafka:{servers}/padded#id=key"
-    assert rule(look(spark, "range:0-999", arrived), Semantic.EXACTLY_ONCE).reason == "1000 of 1000 arrived"
+    assert (
+        rule(look(spark, "range:0-999", arrived), Semantic.EXACTLY_ONCE).reason
+        == "1000 of 1000 arrived"
+    )
     producer.send("padded", b"payload", key=b"heartbeat", partition=1)
     producer.flush()
     producer.close()
     said = rule(look(spark, "range:0-999", arrived), Semantic.EXACTLY_ONCE)
     assert said.kind is Kind.VOID
     assert (
-        "1 of 1001 rows that arrived cannot be read as an id: 'heartbeat' (it is no whole number, at padded/1/500)" in said.reason
-    )
+        "1 of 1001 rows that arrived cannot be read as an id: 'heartbeat' (it is no whole "
+        "number, at padded/1/500)"
+    ) in said.reason
     stated = rule(look(spark, "range:0-999", f"{arrived}&unreadable=1"), Semantic.EXACTLY_ONCE)
     assert stated.reason == "1000 of 1000 arrived; 1 unreadable that arrived, 1 permitted"
     ours = look(spark, "range:0-999", f"kafka:{servers}/padded")
@@ -248,5 +321,7 @@ def test_what_retention_has_taken_is_not_called_lost(spark: SparkSession, kafka:
     assert (found.lost, found.arrived) == (4, 6)
     assert rule(found, Semantic.AT_LEAST_ONCE).kind is Kind.VOID
     assert "earlier records were deleted" in rule(found, Semantic.AT_LEAST_ONCE).reason
-    with pytest.raises(UnreadableError, match=r"partition 0 of short cannot be read at offset 0: it is gone"):
+    with pytest.raises(
+        UnreadableError, match=r"partition 0 of short cannot be read at offset 0: it is gone"
+    ):
         list(fetched(Stretch(servers, "short", 0, 0, 10)))  # as where retention overtakes an audit

@@ -1,4 +1,6 @@
-"""A topic audited without Spark: the same counts, records, places as a plain loop over what was stored finds."""
+"""A topic audited without Spark: the same counts, records, places as a plain loop over what was
+stored finds.
+"""
 
 from __future__ import annotations
 
@@ -45,18 +47,32 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "Cores", lambda: Cores(2))
 
 
-def random_partition(dice: random.Random, visible: list[tuple[int, bytes | None, bytes | None]]) -> Stored:
-    """Store random batches: each compression, transactions that are committed and aborted, gaps, texts that are no ids."""
+def random_partition(
+    dice: random.Random, visible: list[tuple[int, bytes | None, bytes | None]]
+) -> Stored:
+    """Store random batches: each compression, transactions that are committed and aborted, gaps,
+    texts that are no ids.
+    """
     stored = Stored(start=dice.choice([0, 0, 5]))
     at = stored.start
     for _ in range(dice.randint(0, 12)):
         items: list[Item] = []
         for _ in range(dice.randint(1, 9)):
-            text = b"%0*d" % (dice.choice([1, 18, 20]), dice.choice([dice.randrange(OFFERED), dice.randrange(40), 5000]))
-            items.append((dice.choice(KEYS), dice.choice([text] * 20 + [b"x", b"", None, b"-1"]), []))
+            text = b"%0*d" % (
+                dice.choice([1, 18, 20]),
+                dice.choice([dice.randrange(OFFERED), dice.randrange(40), 5000]),
+            )
+            items.append(
+                (dice.choice(KEYS), dice.choice([text] * 20 + [b"x", b"", None, b"-1"]), [])
+            )
         kind = dice.choice(["plain", "committed", "aborted"])
-        data = batch(at, items, codec=dice.choice(list(CODECS.values())), transactional=kind != "plain",
-                     producer=-1 if kind == "plain" else 7)  # fmt: skip
+        data = batch(
+            at,
+            items,
+            codec=dice.choice(list(CODECS.values())),
+            transactional=kind != "plain",
+            producer=-1 if kind == "plain" else 7,
+        )
         if kind != "aborted":
             visible += [(at + place, key, value) for place, (key, value, _) in enumerate(items)]
         first, at = at, at + len(items)
@@ -73,9 +89,13 @@ def random_partition(dice: random.Random, visible: list[tuple[int, bytes | None,
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("keyed", [True, False])
 def test_what_a_plain_loop_finds(seed: int, *, keyed: bool) -> None:
-    """Random topics of one to four partitions: lost, duplicated, phantom, reordered and unreadable, to the record."""
+    """Random topics of one to four partitions: lost, duplicated, phantom, reordered and unreadable,
+    to the record.
+    """
     dice = random.Random(seed)
-    seen: list[list[tuple[int, bytes | None, bytes | None]]] = [[] for _ in range(dice.randint(1, 4))]
+    seen: list[list[tuple[int, bytes | None, bytes | None]]] = [
+        [] for _ in range(dice.randint(1, 4))
+    ]
     partitions = [random_partition(dice, visible) for visible in seen]
     copies: Counter[tuple[str, int]] = Counter()
     places: dict[tuple[str, int], list[str]] = {}
@@ -96,7 +116,9 @@ def test_what_a_plain_loop_finds(seed: int, *, keyed: bool) -> None:
     with broker(Topic("t", partitions, batches_a_fetch=dice.randint(1, 4))) as at:
         found = here(f"range:{spec}", f"kafka:{at}/t#id=value{'&key=key' if keyed else ''}")
     assert found.arrived == len(offered & copies.keys())
-    assert {(span.key, n) for span in found.lost_ranges for n in range(span.first, span.last + 1)} == offered - copies.keys()
+    assert {
+        (span.key, n) for span in found.lost_ranges for n in range(span.first, span.last + 1)
+    } == offered - copies.keys()
     assert found.duplicated == sum(count - 1 for one, count in copies.items() if one in offered)
     assert found.phantom == sum(count for one, count in copies.items() if one not in offered)
     assert (found.stored_twice, found.recorded_twice) == (found.duplicated, 0)
@@ -104,10 +126,19 @@ def test_what_a_plain_loop_finds(seed: int, *, keyed: bool) -> None:
     assert found.unread_arrived.rows == len(unreadable)
     assert [one.place for one in found.unread_arrived.first] == unreadable[:3]
     assert len(found.examples) == sum(
-        min(10, sum(1 for one, count in copies.items() if (count > 1 if one in offered else True) and (one in offered) is mine))
+        min(
+            10,
+            sum(
+                1
+                for one, count in copies.items()
+                if (count > 1 if one in offered else True) and (one in offered) is mine
+            ),
+        )
         for mine in (True, False)
     )
-    assert all(list(one.places) == sorted(places[one.key, one.number or 0])[:10] for one in found.examples)
+    assert all(
+        list(one.places) == sorted(places[one.key, one.number or 0])[:10] for one in found.examples
+    )
     assert len(found.unseen) == sum(stored.start > 0 for stored in partitions)
 
 
@@ -130,7 +161,9 @@ def many(numbers: list[int], size: int = 50) -> Stored:
     stored = Stored()
     for first in range(0, len(numbers), size):
         some = numbers[first : first + size]
-        stored.batches.append((first + len(some), batch(first, [(b"%018d" % n, b"v", []) for n in some])))
+        stored.batches.append(
+            (first + len(some), batch(first, [(b"%018d" % n, b"v", []) for n in some]))
+        )
     return stored
 
 
@@ -147,7 +180,12 @@ def test_planted_losses_and_duplicates_are_found_exactly() -> None:
     with broker(Topic("t", [many(part) for part in parts])) as at:
         found = here("range:0-1999", f"kafka:{at}/t#id=key")
     assert [str(span) for span in found.lost_ranges] == ["3", "500-502", "1999"]
-    assert [(one.number, one.copies) for one in found.examples] == [(7, 2), (8, 2), (42, 2), (1000, 2)]
+    assert [(one.number, one.copies) for one in found.examples] == [
+        (7, 2),
+        (8, 2),
+        (42, 2),
+        (1000, 2),
+    ]
     assert found.examples[2].places == ("t/1/19", "t/42/0")
     assert rule(found, Semantic.EXACTLY_ONCE).kind is Kind.BROKEN
 
@@ -156,7 +194,10 @@ def test_two_topics_and_an_open_transaction() -> None:
     """What another topic offers; what stands behind an open transaction is not called lost."""
     behind = many(list(range(90)))
     behind.stable = 60
-    with broker(Topic("t", [behind], policy="compact,delete")) as right, broker(Topic("in", [many(list(range(90)))])) as left:
+    with (
+        broker(Topic("t", [behind], policy="compact,delete")) as right,
+        broker(Topic("in", [many(list(range(90)))])) as left,
+    ):
         found = here(f"kafka:{left}/in#id=key", f"kafka:{right}/t#id=key")
     assert (found.offered, found.arrived, found.lost) == (90, 60, 30)
     assert found.unseen == (
@@ -169,7 +210,10 @@ def test_two_topics_and_an_open_transaction() -> None:
 def test_no_such_topic_and_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line each."""
     monkeypatch.setattr("harness.audit.extents.ANSWER_WITHIN_MS", 200)
-    with broker(Topic("t", [Stored()])) as at, pytest.raises(AuditError, match="there is no such topic"):
+    with (
+        broker(Topic("t", [Stored()])) as at,
+        pytest.raises(AuditError, match="there is no such topic"),
+    ):
         here("range:0-1", f"kafka:{at}/other#id=key")
     with pytest.raises(AuditError, match="no broker answers there"):
         here("range:0-1", f"kafka:{at}/t#id=key")
@@ -182,7 +226,9 @@ def test_what_is_not_read_here_goes_on_spark(monkeypatch: pytest.MonkeyPatch) ->
     said: list[str] = []
     with broker(Topic("t", [many([1, 2])], fetch_version=4)) as at:
         audit("range:1-2", f"kafka:{at}/t#id=key", say=said.append)
-        with pytest.raises(AuditError, match=r"the broker does not speak FetchRequest 11: use --engine spark"):
+        with pytest.raises(
+            AuditError, match=r"the broker does not speak FetchRequest 11: use --engine spark"
+        ):
             here("range:1-2", f"kafka:{at}/t#id=key")
     monkeypatch.setattr(topics, "AT_REST_BYTES", 10)
     with broker(Topic("t", [many([1, 2])])) as at:
@@ -206,7 +252,7 @@ def test_a_flipped_bit_is_told() -> None:
         here("range:0-29", f"kafka:{at}/t#id=key")
 
 
-# --- the processes -----------------------------------------------------------------------------------------------
+# --- the processes --------------------------------------------------------------------------------
 
 
 def squares(low: int, high: int) -> Iterator[int]:
@@ -226,7 +272,9 @@ def test_what_processes_give_comes_in_the_order_of_the_tasks() -> None:
     try:
         for _ in range(2):
             found = list(crew.done(squares, tasks))
-            assert found == [(at, number * number) for at, task in enumerate(tasks) for number in range(*task)]
+            assert found == [
+                (at, number * number) for at, task in enumerate(tasks) for number in range(*task)
+            ]
     finally:
         crew.close()
 
@@ -244,13 +292,20 @@ def test_a_process_that_dies_or_fails_ends_the_work() -> None:
 
 def test_processes_end_with_the_one_that_has_them() -> None:
     """SIGKILL of the parent, which can free nothing then."""
-    program = "from harness.audit.cores import Cores; c = Cores(2); print(*(w[0].pid for w in c._workers), flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+    program = (
+        "from harness.audit.cores import Cores; c = Cores(2); print(*(w[0].pid for w in "
+        "c._workers), flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]
         assert len(pids) == 2
         parent.kill()
-    wait_until(lambda: not any(map(psutil.pid_exists, pids)), within_s=10, because="the processes to end")
+    wait_until(
+        lambda: not any(map(psutil.pid_exists, pids)), within_s=10, because="the processes to end"
+    )
 
 
 def test_cores_are_those_that_may_be_used() -> None:
@@ -262,7 +317,7 @@ def test_cores_are_those_that_may_be_used() -> None:
         crew.close()
 
 
-# --- numbers at once ---------------------------------------------------------------------------------------------
+# --- numbers at once ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -273,7 +328,10 @@ def test_numbers_read_at_once_are_those_read_one_by_one(seed: int) -> None:
 
     dice = random.Random(seed)
     odd: list[bytes] = [text for text, number, _ in TEXTS if text and number is None]
-    texts = [b"%0*d" % (dice.choice([1, 5, 18, 25, 64]), dice.randrange(10 ** dice.randint(1, 12))) for _ in range(50)]
+    texts = [
+        b"%0*d" % (dice.choice([1, 5, 18, 25, 64]), dice.randrange(10 ** dice.randint(1, 12)))
+        for _ in range(50)
+    ]
     for extra in ([], [dice.choice(odd)], [b"1099511627776"], [b"1" * 19], [b""]):
         some = [*texts, *extra]
         at = np.cumsum([70, *(len(text) for text in some[:-1])])
@@ -282,4 +340,8 @@ def test_numbers_read_at_once_are_those_read_one_by_one(seed: int) -> None:
         if extra:
             assert found is None
         else:
-            assert found.tolist() == [int(text) for text in some] == whole(pa.array(text.decode() for text in some)).to_pylist()
+            assert (
+                found.tolist()
+                == [int(text) for text in some]
+                == whole(pa.array(text.decode() for text in some)).to_pylist()
+            )

@@ -1,1 +1,3 @@
-"""Proves nothing: benchmarks (``make bench``) measure; results go to ``reports/bench.json``, machine named."""
+"""Proves nothing: benchmarks (``make bench``) measure; results go to ``reports/bench.json``,
+machine named.
+"""

@@ -1,4 +1,6 @@
-"""``make bench``: measures part by part, prints, and keeps the figures with the machine named in ``reports/bench.json``."""
+"""``make bench``: measures part by part, prints, and keeps the figures with the machine named in
+``reports/bench.json``.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ PARTS = {
     "page": "tests.bench.page",
     "fuzz": "tests.bench.fuzz",
 }
-"""Each names a module with ``measure(rounds=n)``, which returns figures (plain values). The audit's take hours, and are
-measured by ``python -m tests.bench.audit``."""
+"""Each names a module with ``measure(rounds=n)``, which returns figures (plain values). The audit's
+take hours, and are measured by ``python -m tests.bench.audit``.
+"""
 RESULTS = Path("reports/bench.json")
 
 
@@ -35,14 +38,21 @@ def main() -> None:
     """Measure the parts asked for; those of an earlier run that are not measured again stay."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--part", action="append", choices=PARTS, help="only this one (may be given again)")
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, help="only this one (may be given again)"
+    )
     options = parser.parse_args()
     known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for part in options.part or PARTS:
         before = os.getloadavg()[0]
         figures = importlib.import_module(PARTS[part]).measure(rounds=options.rounds)
-        known[part] = {"measured": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), "machine": _machine(),
-                       "load before": round(before, 2), "load after": round(os.getloadavg()[0], 2), **figures}  # fmt: skip
+        known[part] = {
+            "measured": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            "machine": _machine(),
+            "load before": round(before, 2),
+            "load after": round(os.getloadavg()[0], 2),
+            **figures,
+        }
         RESULTS.parent.mkdir(exist_ok=True)
         write_whole(RESULTS, json.dumps(known, indent=1) + "\n")
     print(json.dumps(known, indent=1))  # noqa: T201 - what a benchmark is for
@@ -50,9 +60,18 @@ def main() -> None:
 
 def _machine() -> dict[str, str]:
     memory = psutil.virtual_memory().total / (1 << 30)
-    versions = {name: importlib.metadata.version(name) for name in ("lostack", "kafka-python", "confluent-kafka")}
-    return {"processor": _processor(), "cores": str(os.cpu_count()), "memory": f"{memory:.0f} GiB",
-            "system": platform.platform(terse=True), "python": platform.python_version(), **versions}  # fmt: skip
+    versions = {
+        name: importlib.metadata.version(name)
+        for name in ("lostack", "kafka-python", "confluent-kafka")
+    }
+    return {
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "memory": f"{memory:.0f} GiB",
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        **versions,
+    }
 
 
 def _processor() -> str:
@@ -60,7 +79,10 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
-"""The audit's figures: ids per second and peak memory, side by side with Python sets, pandas and DuckDB; then a topic.
+"""The audit's figures: ids per second and peak memory, side by side with Python sets, pandas and
+DuckDB; then a topic.
 
-    python -m tests.bench.audit --sizes 1e6,1e7,1e8 --topic 1e7 --engines here,spark,sets,pandas,duckdb --workers 1,2
+    python -m tests.bench.audit --sizes 1e6,1e7,1e8 --topic 1e7 --engines
+        here,spark,sets,pandas,duckdb --workers 1,2
 
-Every size has planted losses and duplicates, and an engine that does not find exactly these is no figure but an error.
-Each engine runs in a process of its own; its memory, and its CPU seconds, are those of all its processes together (Spark: JVM
-and workers). On a machine that does something else besides, the CPU seconds are the figure, and the load is beside it.
-``--workers``: Spark once more, on a standalone cluster of so many workers of one core (of theirs the CPU is not counted).
+Every size has planted losses and duplicates, and an engine that does not find exactly these is no
+figure but an error. Each engine runs in a process of its own; its memory, and its CPU seconds, are
+those of all its processes together (Spark: JVM and workers). On a machine that does something else
+besides, the CPU seconds are the figure, and the load is beside it. ``--workers``: Spark once more,
+on a standalone cluster of so many workers of one core (of theirs the CPU is not counted).
 """
 
 from __future__ import annotations
@@ -49,7 +52,9 @@ Found: TypeAlias = tuple[int, int, float, float]
 
 
 def write_ids(folder: Path, count: int) -> None:
-    """Write ids 0 to ``count`` - 1 as Parquet, in order, with PLANTED of them missing and as many others twice."""
+    """Write ids 0 to ``count`` - 1 as Parquet, in order, with PLANTED of them missing and as many
+    others twice.
+    """
     folder.mkdir(parents=True)
     chosen = np.random.default_rng(1).choice(count, 2 * PLANTED, replace=False)
     lost, twice = np.sort(chosen[:PLANTED]), np.sort(chosen[PLANTED:])
@@ -60,7 +65,7 @@ def write_ids(folder: Path, count: int) -> None:
         pq.write_table(pa.table({"id": ids}), folder / f"part-{part:03}.parquet")
 
 
-# --- engines: each returns lost, duplicated, seconds and CPU seconds -------------------------------------------------
+# --- engines: each returns lost, duplicated, seconds and CPU seconds ------------------------------
 
 
 def by_here(folder: Path, count: int) -> Found:
@@ -115,7 +120,9 @@ def by_duckdb(folder: Path, count: int) -> Found:
     since = _now()
     db = duckdb.connect()
     db.execute(f"CREATE VIEW arrived AS SELECT id FROM read_parquet('{folder}/*.parquet')")  # noqa: S608 - our own path
-    lost = db.execute("SELECT count(*) FROM range(?) o(id) ANTI JOIN arrived USING (id)", [count]).fetchone()
+    lost = db.execute(
+        "SELECT count(*) FROM range(?) o(id) ANTI JOIN arrived USING (id)", [count]
+    ).fetchone()
     twice = db.execute("SELECT count(*) - count(DISTINCT id) FROM arrived").fetchone()
     assert lost is not None
     assert twice is not None
@@ -123,17 +130,25 @@ def by_duckdb(folder: Path, count: int) -> Found:
 
 
 ENGINES: dict[str, Callable[[Path, int], Found]] = {
-    "here": by_here, "spark": by_spark, "sets": by_sets, "pandas": by_pandas, "duckdb": by_duckdb,
-}  # fmt: skip
+    "here": by_here,
+    "spark": by_spark,
+    "sets": by_sets,
+    "pandas": by_pandas,
+    "duckdb": by_duckdb,
+}
 
 
-# --- measuring ---------------------------------------------------------------------------------------------------
+# --- measuring ------------------------------------------------------------------------------------
 
 
 def measured(arguments: list[str], expected: tuple[int, int]) -> dict[str, Any]:
-    """Run one engine in a process of its own; return its figures. Raises where it found something else than was planted."""
+    """Run one engine in a process of its own; return its figures. Raises where it found something
+    else than was planted.
+    """
     since, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    program = subprocess.Popen([sys.executable, "-m", "tests.bench.audit", *arguments], stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.audit", *arguments], stdout=subprocess.PIPE, text=True
+    )
     peak = [0]
     sampler = threading.Thread(target=_sample, args=(program.pid, peak), daemon=True)
     sampler.start()
@@ -142,18 +157,26 @@ def measured(arguments: list[str], expected: tuple[int, int]) -> dict[str, Any]:
         raise RuntimeError(f"{arguments} ended with {program.returncode}")
     lost, duplicated, rows, seconds, cpu_alone = json.loads(out.splitlines()[-1])
     if (lost, duplicated) != expected:
-        raise RuntimeError(f"{arguments} found {lost} lost and {duplicated} duplicated instead of {expected}")
+        raise RuntimeError(
+            f"{arguments} found {lost} lost and {duplicated} duplicated instead of {expected}"
+        )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
-        "CPU s": round(cpu_alone, 2), "CPU s with start": round(cpu, 2), "load": round(os.getloadavg()[0], 1),
-        "seconds": round(seconds, 2), "with start, s": round(time.monotonic() - since, 2),
-        "million ids/s": round(rows / seconds / 1e6, 2), "peak MB": peak[0] >> 20,
-    }  # fmt: skip
+        "CPU s": round(cpu_alone, 2),
+        "CPU s with start": round(cpu, 2),
+        "load": round(os.getloadavg()[0], 1),
+        "seconds": round(seconds, 2),
+        "with start, s": round(time.monotonic() - since, 2),
+        "million ids/s": round(rows / seconds / 1e6, 2),
+        "peak MB": peak[0] >> 20,
+    }
 
 
 def _now() -> tuple[float, float]:
-    """The time, and the CPU seconds of this process and everything below it so far, the dead among them."""
+    """The time, and the CPU seconds of this process and everything below it so far, the dead among
+    them.
+    """
     root, cpu = psutil.Process(), 0.0
     for process in (root, *root.children(recursive=True)):
         try:
@@ -211,7 +234,9 @@ def workers(counts: list[int], numbers: list[int]) -> dict[str, Any]:
                 write_ids(Path(name) / "ids", count)
                 with standalone(Path(name), number) as master:
                     os.environ["BENCH_MASTER"] = master
-                    row = measured(["--one", "spark", str(Path(name) / "ids"), str(count)], (PLANTED, PLANTED))
+                    row = measured(
+                        ["--one", "spark", str(Path(name) / "ids"), str(count)], (PLANTED, PLANTED)
+                    )
             figures.setdefault(f"{count:.0e}", {})[f"{number} workers"] = row
             print(f"{count:.0e} {number} workers {row}", flush=True)  # noqa: T201
     del os.environ["BENCH_MASTER"]
@@ -228,8 +253,13 @@ def topic(count: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         deployed: Any = system.deploy(Deployment.OWN, Path(name))
         try:
-            deployed.transport.observer.create_topics({"audit": (PARTITIONS, {}), "small": (PARTITIONS, {})})
-            row = measured(["--one", "topic", deployed.transport.broker.bootstrap, str(count)], (PLANTED, PLANTED))
+            deployed.transport.observer.create_topics(
+                {"audit": (PARTITIONS, {}), "small": (PARTITIONS, {})}
+            )
+            row = measured(
+                ["--one", "topic", deployed.transport.broker.bootstrap, str(count)],
+                (PLANTED, PLANTED),
+            )
         finally:
             deployed.close()
     print(f"topic {count:.0e} {row}", flush=True)  # noqa: T201
@@ -248,10 +278,16 @@ def of_topic(servers: str, count: int) -> Found:
         ids = spark.range(count).where(f.col("id") % (2 * step) != 0)
         again = spark.range(PLANTED).select((f.col("id") * 2 * step + step).alias("id"))
         value = f.rpad(f.concat(f.col("id").cast("string"), f.lit(" ")), PAYLOAD, "x")
-        both = ids.unionAll(again).select(value.alias("value"), (f.col("id") % PARTITIONS).cast("int").alias("partition"))
+        both = ids.unionAll(again).select(
+            value.alias("value"), (f.col("id") % PARTITIONS).cast("int").alias("partition")
+        )
         few = spark.range(1000).select(f.col("id").cast("string").alias("value"))
-        few.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", "small").save()
-        both.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", "audit").save()
+        few.write.format("kafka").option("kafka.bootstrap.servers", servers).option(
+            "topic", "small"
+        ).save()
+        both.write.format("kafka").option("kafka.bootstrap.servers", servers).option(
+            "topic", "audit"
+        ).save()
         side = parse(f"kafka:{servers}/audit#id=value&pattern=^(\\d%2B) ")
         assert isinstance(side, Rows)
         small = parse(f"kafka:{servers}/small#id=value")
@@ -265,7 +301,9 @@ def of_topic(servers: str, count: int) -> Found:
 def main() -> None:
     """Measure, print, and keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--one", nargs=3, metavar=("ENGINE", "WHERE", "COUNT"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--one", nargs=3, metavar=("ENGINE", "WHERE", "COUNT"), help=argparse.SUPPRESS
+    )
     parser.add_argument("--sizes", default="1e6,1e7")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--topic", type=float, default=0)
@@ -273,7 +311,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.one:
         engine, where, count = given.one[0], given.one[1], int(given.one[2])
-        lost, twice, *spent = of_topic(where, count) if engine == "topic" else ENGINES[engine](Path(where), count)
+        lost, twice, *spent = (
+            of_topic(where, count) if engine == "topic" else ENGINES[engine](Path(where), count)
+        )
         print(json.dumps([lost, twice, count, *spent]))  # noqa: T201
         return
     counts = [int(float(word)) for word in given.sizes.split(",") if word]

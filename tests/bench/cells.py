@@ -1,4 +1,6 @@
-"""The harness itself: a broker's death and return, one cell alone, and the plain matrix with its seconds by phase."""
+"""The harness itself: a broker's death and return, one cell alone, and the plain matrix with its
+seconds by phase.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class _Silent:
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Return seconds: of a broker's return, of one cell alone, of the plain matrix and the network's."""
+    """Return seconds: of a broker's return, of one cell alone, of the plain matrix and the
+    network's.
+    """
     system = KafkaSystem()
     system.prepare(print)
     found: dict[str, Any] = {"broker SIGKILL to ack, s": _spread(_returns(system, rounds))}
@@ -53,10 +57,12 @@ def measure(rounds: int) -> dict[str, Any]:
             saved = _run(system, Path(reports), (), group)
             seconds = saved.info.seconds
             found[f"group {group}"] = {
-                "cells": len(saved.results), "seconds": round(seconds, 1),
+                "cells": len(saved.results),
+                "seconds": round(seconds, 1),
                 "seconds a cell": round(seconds / len(saved.results), 2),
-                "deploy, s": saved.info.phases, "cell seconds by phase": _phases(saved),
-            }  # fmt: skip
+                "deploy, s": saved.info.phases,
+                "cell seconds by phase": _phases(saved),
+            }
     return found
 
 
@@ -76,18 +82,37 @@ def _returns(system: KafkaSystem, times: int) -> list[float]:
             deployed.close()
 
 
-def _run(system: KafkaSystem, reports: Path, only: Sequence[str], group: str | None = None) -> SavedRun:
+def _run(
+    system: KafkaSystem, reports: Path, only: Sequence[str], group: str | None = None
+) -> SavedRun:
     scenarios = [scenario for scenario in registry.scenarios() if group in (None, scenario.group)]
     chosen = select(scenarios, only=only)
     return run(
-        RunPlan((system,), chosen.cells, chosen.not_applicable, reports, JOBS, "bench", chosen.seeds, chosen.records), _Silent()
+        RunPlan(
+            (system,),
+            chosen.cells,
+            chosen.not_applicable,
+            reports,
+            JOBS,
+            "bench",
+            chosen.seeds,
+            chosen.records,
+        ),
+        _Silent(),
     )
 
 
 def _phases(saved: SavedRun) -> dict[str, float]:
     names = dict.fromkeys(name for result in saved.results for name in result.phases)
-    return {name: round(sum(result.phases.get(name, 0.0) for result in saved.results), 1) for name in names}
+    return {
+        name: round(sum(result.phases.get(name, 0.0) for result in saved.results), 1)
+        for name in names
+    }
 
 
 def _spread(seconds: list[float]) -> dict[str, float]:
-    return {"min": round(min(seconds), 2), "median": round(statistics.median(seconds), 2), "max": round(max(seconds), 2)}
+    return {
+        "min": round(min(seconds), 2),
+        "median": round(statistics.median(seconds), 2),
+        "max": round(max(seconds), 2),
+    }

@@ -1,4 +1,6 @@
-"""Damaged frames fed to every protocol, and damaged requests to what refuses them: how many, and that nothing is raised."""
+"""Damaged frames fed to every protocol, and damaged requests to what refuses them: how many, and
+that nothing is raised.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,16 @@ SEED = 7
 
 
 def measure(*, rounds: int = 3) -> dict[str, dict[str, float]]:
-    """Feed so many frames of each protocol; raises what the first crash raises, behind the frame's number."""
+    """Feed so many frames of each protocol; raises what the first crash raises, behind the frame's
+    number.
+    """
     return {name: fuzzed(speaker, FRAMES) for name, speaker in PROTOCOLS.items()}
 
 
 def fuzzed(speaker: Speaker, count: int, seed: int = SEED) -> dict[str, float]:
-    """Damage conversations, and requests that are to be refused, until so many frames were fed. Return what came of them."""
+    """Damage conversations, and requests that are to be refused, until so many frames were fed.
+    Return what came of them.
+    """
     chance, began = random.Random(seed), time.process_time()
     said = [each for each in everything(speaker) if each[1]]
     questions = cycle(speaker.refused("k") or [b""])
@@ -52,11 +58,17 @@ def _refused(speaker: Speaker, data: bytes, chance: random.Random) -> bool:
     protocol = speaker.make()
     session = protocol.session(1, limit=LIMIT)
     frame = session.feed(TO, data) if data else None
-    if not isinstance(frame, Frame) or frame.size > len(data) or (frame.step, TO) not in protocol.steps:
+    if (
+        not isinstance(frame, Frame)
+        or frame.size > len(data)
+        or (frame.step, TO) not in protocol.steps
+    ):
         return False
     errors = sorted(protocol.steps[frame.step, TO].errors)
     try:
-        return bool(errors) and bool(session.refuse(frame, data[: frame.size], chance.choice(errors)))
+        return bool(errors) and bool(
+            session.refuse(frame, data[: frame.size], chance.choice(errors))
+        )
     except UnableError as error:
         if "\n" in str(error):
             raise ValueError(f"not one line: {error}") from error

@@ -1,4 +1,6 @@
-"""The page under load: 5,000 cells with 100,000 lost records; seconds to render it and to open it in Chromium, and bytes."""
+"""The page under load: 5,000 cells with 100,000 lost records; seconds to render it and to open it
+in Chromium, and bytes.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,28 @@ ROUNDS = 3
 
 
 def large_run(directory: Path, cells: int = CELLS, kinds: int = 100) -> SavedRun:
-    """Return a run of many cells, over some scenarios and seeds, each with a real-sized history and 20 lost records."""
-    one_each = [_losing(lively(directory / str(kind), seed=kind, scenario=f"scenario-{kind}")) for kind in range(kinds)]
+    """Return a run of many cells, over some scenarios and seeds, each with a real-sized history and
+    20 lost records.
+    """
+    one_each = [
+        _losing(lively(directory / str(kind), seed=kind, scenario=f"scenario-{kind}"))
+        for kind in range(kinds)
+    ]
     return run_of(*(_again(one_each[number % kinds], number // kinds) for number in range(cells)))
 
 
 def _losing(found: CellResult) -> CellResult:
-    """Pretend in the account that most records were lost; the histories need not agree, for only the page is measured."""
+    """Pretend in the account that most records were lost; the histories need not agree, for only
+    the page is measured.
+    """
     account = found.judgement.account
     lost = {"state": State.LOST, "last_hop": "acked, not stored", "recordings": 0}
     rows = (*({**row, **lost} for row in account.rows[:LOST_EACH]), *account.rows[LOST_EACH:])
     counts = account.counts | {"lost": LOST_EACH}
-    return replace(found, judgement=replace(found.judgement, account=replace(account, rows=rows, counts=counts)))
+    return replace(
+        found,
+        judgement=replace(found.judgement, account=replace(account, rows=rows, counts=counts)),
+    )
 
 
 def _again(found: CellResult, seed: int) -> CellResult:
@@ -44,7 +56,9 @@ def _again(found: CellResult, seed: int) -> CellResult:
 
 
 def measure(cells: int = CELLS, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Render the page and its anomalies once, open the page several times; medians of seconds, and bytes."""
+    """Render the page and its anomalies once, open the page several times; medians of seconds, and
+    bytes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         run = large_run(Path(folder), cells)
         figures: dict[str, Any] = {"cells": cells, "anomalies": cells * LOST_EACH}
@@ -64,7 +78,13 @@ def _opened(address: str, rounds: int) -> dict[str, Any]:
     for _ in range(rounds):
         with chromium() as driver:  # a new one each time: nothing is in a cache
             driver.get(address)
-            opened.append(float(driver.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd")))  # type: ignore[no-untyped-call]
+            opened.append(
+                float(
+                    driver.execute_script(
+                        "return performance.getEntriesByType('navigation')[0].loadEventEnd"
+                    )
+                )
+            )  # type: ignore[no-untyped-call]
             unfolded.append(float(driver.execute_async_script(_UNFOLD)))  # type: ignore[no-untyped-call]
     return {
         "opened, s": round(statistics.median(opened) / 1000, 3),

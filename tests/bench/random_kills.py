@@ -1,8 +1,10 @@
-"""The comparison with random kills: the same pipeline, load and judge, and a process of it killed at a time drawn at random.
+"""The comparison with random kills: the same pipeline, load and judge, and a process of it killed
+at a time drawn at random.
 
-``python -m tests.bench.random_kills SWEEP --runs 100``: SWEEP is the folder of a sweep that was run. What it was asked for is run
-again so often, each with one random kill of one of its programs between the first and the last move of a record in runs without a
-fault; hits of both are told per 100 runs. What is killed when it has done its work already is a run without a hit.
+``python -m tests.bench.random_kills SWEEP --runs 100``: SWEEP is the folder of a sweep that was
+run. What it was asked for is run again so often, each with one random kill of one of its programs
+between the first and the last move of a record in runs without a fault; hits of both are told per
+100 runs. What is killed when it has done its work already is a run without a hit.
 """
 
 from __future__ import annotations
@@ -77,14 +79,19 @@ class KillAtRandom:
         controls.say("healed")
 
 
-def drawn(roles: Sequence[Role], within_s: tuple[float, float], runs: int, seed: int) -> list[KillAtRandom]:
+def drawn(
+    roles: Sequence[Role], within_s: tuple[float, float], runs: int, seed: int
+) -> list[KillAtRandom]:
     """Return so many kills, each of any role at any time between two."""
     dice = random.Random(f"{NAME} {seed}")
-    return [KillAtRandom(dice.choice(roles), round(dice.uniform(*within_s), 3)) for _ in range(runs)]
+    return [
+        KillAtRandom(dice.choice(roles), round(dice.uniform(*within_s), 3)) for _ in range(runs)
+    ]
 
 
 def window(dry: Iterable[CellResult]) -> tuple[list[Role], tuple[float, float]]:
-    """Return which programs runs without a fault have on the wire, and between which seconds of the load records moved (medians).
+    """Return which programs runs without a fault have on the wire, and between which seconds of the
+    load records moved (medians).
 
     A fault proves something only where other records move before and behind it.
     """
@@ -92,19 +99,28 @@ def window(dry: Iterable[CellResult]) -> tuple[list[Role], tuple[float, float]]:
     began, ended = [], []
     for result in dry:
         history = read_history(result.directory / HISTORY)
-        roles |= {Role(frame["role"]): None for frame in history.of(kinds.FRAME) if frame["role"] != Role.BROKER}
+        roles |= {
+            Role(frame["role"]): None
+            for frame in history.of(kinds.FRAME)
+            if frame["role"] != Role.BROKER
+        }
         marks = {event["phase"]: event["t"] for event in history.of(kinds.CELL)}
         moves = [(event["t"] - marks["loaded"]) / 1e9 for event in history.of(*MOVES)]
         began.append(min(moves))
         ended.append(max(moves))
     within_s = max(0.0, statistics.median(began)), max(0.0, statistics.median(ended))
-    return [role for role in roles if role in {Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR}], within_s
+    return [
+        role for role in roles if role in {Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR}
+    ], within_s
 
 
 def cells_of(sweep: Sweep, kills: Sequence[KillAtRandom]) -> list[Cell]:
     """Return a cell for each kill."""
     told = "The {0.role} is killed {0.after_s} s after the load has begun."
-    return [with_fault(sweep.base, f"{NAME}-{number}", kill, told.format(kill), 1) for number, kill in enumerate(kills, 1)]
+    return [
+        with_fault(sweep.base, f"{NAME}-{number}", kill, told.format(kill), 1)
+        for number, kill in enumerate(kills, 1)
+    ]
 
 
 def hits(results: Iterable[CellResult]) -> dict[str, int]:
@@ -112,7 +128,9 @@ def hits(results: Iterable[CellResult]) -> dict[str, int]:
     found: dict[str, int] = {}
     for result in results:
         if result.verdict.kind in FOUND and result.verdict.by_fault:
-            words = signature_of(result, read_history(result.directory / HISTORY, result.plan.id)).text()
+            words = signature_of(
+                result, read_history(result.directory / HISTORY, result.plan.id)
+            ).text()
             found[words] = found.get(words, 0) + 1
     return found
 
@@ -120,12 +138,16 @@ def hits(results: Iterable[CellResult]) -> dict[str, int]:
 def swept(directory: Path) -> dict[str, Any]:
     """Return what a sweep came to: runs, hits, and how often each finding was hit."""
     told = json.loads((directory / RESULT_FILE).read_text(encoding="utf-8"))
-    hit = sum(len(each["points"]) for each in told["findings"])  # a point without a proof is of no finding
+    hit = sum(
+        len(each["points"]) for each in told["findings"]
+    )  # a point without a proof is of no finding
     return {"runs": len(told["outcomes"]), "hits": hit, "findings": len(told["findings"])}
 
 
 def measure(sweep: Sweep, runs: int, progress: Progress) -> dict[str, Any]:
-    """Run so many random kills of what a sweep was asked for, those that were run before among them, and return both sides."""
+    """Run so many random kills of what a sweep was asked for, those that were run before among
+    them, and return both sides.
+    """
     sweep.dry_run(progress)
     roles, within_s = window(sweep.dry_runs())
     cells = cells_of(sweep, drawn(roles, within_s, runs, sweep.asked.seed))
@@ -134,16 +156,28 @@ def measure(sweep: Sweep, runs: int, progress: Progress) -> dict[str, Any]:
     ran = _ran(sweep)
     found = hits(ran)
     return {
-        "what": sweep.asked.what, "like": sweep.asked.like, "client": sweep.base.client, "seed": sweep.asked.seed,
-        "random": {"runs": len(ran), "hits": sum(found.values()), "findings": len(found),
-                   "within s": [round(one, 2) for one in within_s],
-                   "void": sum(one.verdict.kind is Kind.VOID for one in ran), "found": found},
+        "what": sweep.asked.what,
+        "like": sweep.asked.like,
+        "client": sweep.base.client,
+        "seed": sweep.asked.seed,
+        "random": {
+            "runs": len(ran),
+            "hits": sum(found.values()),
+            "findings": len(found),
+            "within s": [round(one, 2) for one in within_s],
+            "void": sum(one.verdict.kind is Kind.VOID for one in ran),
+            "found": found,
+        },
         "sweep": swept(sweep.directory) if (sweep.directory / RESULT_FILE).exists() else None,
-    }  # fmt: skip
+    }
 
 
 def _ran(sweep: Sweep) -> list[CellResult]:
-    return [one for one in sweep.results(BESIDE) if one.ended and one.plan.scenario.startswith(f"{NAME}-")]
+    return [
+        one
+        for one in sweep.results(BESIDE)
+        if one.ended and one.plan.scenario.startswith(f"{NAME}-")
+    ]
 
 
 def _per_100(side: dict[str, Any]) -> str:
@@ -153,7 +187,10 @@ def _per_100(side: dict[str, Any]) -> str:
 
 def line_of(told: dict[str, Any]) -> str:
     """Return what is told of both sides, as a row of Markdown."""
-    per = [_per_100(one) if one and one["runs"] else "none run" for one in (told["sweep"], told["random"])]
+    per = [
+        _per_100(one) if one and one["runs"] else "none run"
+        for one in (told["sweep"], told["random"])
+    ]
     what = f"{told['what']} {told['like']}".strip()
     return f"| {what} | {told['client']} | {per[0]} | {per[1]} |"
 
@@ -172,7 +209,10 @@ def main() -> None:
         if (close := getattr(sweep.system, "close", None)) is not None:
             close()
     write_whole(options.sweep / RESULT, json.dumps(told, indent=1) + "\n")
-    print("| what | client | sweep: hits per 100 runs | random kills: hits per 100 runs |\n|---|---|---|---|")  # noqa: T201
+    print(
+        "| what | client | sweep: hits per 100 runs | random kills: hits per 100 runs "
+        "|\n|---|---|---|---|"
+    )  # noqa: T201
     print(line_of(told))  # noqa: T201
     sys.exit(os.EX_OK)
 

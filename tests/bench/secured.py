@@ -1,4 +1,6 @@
-"""The wire's speed where clients speak TLS: TLS through the wire by TLS to the broker, in turn, several rounds."""
+"""The wire's speed where clients speak TLS: TLS through the wire by TLS to the broker, in turn,
+several rounds.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Deploy, measure in turn, return figures; ratios are of each round by its own direct run, of which the median."""
+    """Deploy, measure in turn, return figures; ratios are of each round by its own direct run, of
+    which the median.
+    """
     prepared = Prepared()
     prepared.prepare(print)
     with tempfile.TemporaryDirectory() as directory:
@@ -34,7 +38,9 @@ def _straight(kafka: KafkaTransport) -> int:
     """Let one listener advertise itself, past the wire; return its port."""
     ports, settings = kafka.broker.ports, kafka.broker._settings
     own, wire = ports.broker[Role.DRIVER], ports.wire[Role.DRIVER]
-    settings["advertised.listeners"] = settings["advertised.listeners"].replace(f":{wire}", f":{own}")
+    settings["advertised.listeners"] = settings["advertised.listeners"].replace(
+        f":{wire}", f":{own}"
+    )
     return own
 
 
@@ -48,7 +54,9 @@ def _in_turn(kafka: KafkaTransport, direct: int, rounds: int) -> dict[str, Any]:
         Way("wire", kafka.bootstrap(Role.PRODUCER), through.for_librdkafka()),
     )
     _produce(kafka, ways[0], "warm-up", RECORDS // 4)
-    found: dict[str, dict[str, list[float]]] = {what: {way.name: [] for way in ways} for what in ("produce", "consume")}
+    found: dict[str, dict[str, list[float]]] = {
+        what: {way.name: [] for way in ways} for what in ("produce", "consume")
+    }
     since = _cpu_s(kafka.wire_node)
     for number in range(rounds):
         for way in ways if number % 2 else ways[::-1]:
@@ -57,13 +65,17 @@ def _in_turn(kafka: KafkaTransport, direct: int, rounds: int) -> dict[str, Any]:
             found["consume"][way.name].append(_consume(way, topic, RECORDS))
     gigabytes = 2 * rounds * RECORDS * RECORD_BYTES / 1e9
     return {
-        "records": RECORDS, "record bytes": RECORD_BYTES, "rounds": rounds,
+        "records": RECORDS,
+        "record bytes": RECORD_BYTES,
+        "rounds": rounds,
         **{f"{what}, records/s": _told(rates) for what, rates in found.items()},
         "processor seconds a gigabyte": round((_cpu_s(kafka.wire_node) - since) / gigabytes, 2),
-    }  # fmt: skip
+    }
 
 
 def _told(rates: dict[str, list[float]]) -> dict[str, Any]:
     ratios = [one / direct for one, direct in zip(rates["wire"], rates["direct"], strict=True)]
-    return {**{name: round(statistics.median(values)) for name, values in rates.items()},
-            "wire / direct": round(statistics.median(ratios), 3)}  # fmt: skip
+    return {
+        **{name: round(statistics.median(values)) for name, values in rates.items()},
+        "wire / direct": round(statistics.median(ratios), 3),
+    }

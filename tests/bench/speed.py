@@ -1,6 +1,8 @@
-"""The wire's speed: one producer and one consumer at full speed, directly, through the wire, and through Toxiproxy.
+"""The wire's speed: one producer and one consumer at full speed, directly, through the wire, and
+through Toxiproxy.
 
-In turn, in one run, several rounds: what else the machine does meanwhile hits all three alike. ``ratio`` is by direct.
+In turn, in one run, several rounds: what else the machine does meanwhile hits all three alike.
+``ratio`` is by direct.
 """
 
 from __future__ import annotations
@@ -66,14 +68,18 @@ def measure(rounds: int) -> dict[str, Any]:
         deployed = system.deploy(Deployment.OWN, Path(directory))
         try:
             kafka = deployed.transport
-            server = ToxiproxyServer(kafka.runtime, program, kafka.toxiproxy_port, Path(directory, "toxiproxy.log"))
+            server = ToxiproxyServer(
+                kafka.runtime, program, kafka.toxiproxy_port, Path(directory, "toxiproxy.log")
+            )
             server.await_ready()
             return _all(kafka, server, rounds, Path(directory))
         finally:
             deployed.close()
 
 
-def _all(kafka: KafkaTransport, server: ToxiproxyServer, rounds: int, directory: Path) -> dict[str, Any]:
+def _all(
+    kafka: KafkaTransport, server: ToxiproxyServer, rounds: int, directory: Path
+) -> dict[str, Any]:
     ways = (
         Way("direct", kafka.broker.bootstrap),
         Way("wire", kafka.bootstrap(Role.PRODUCER)),
@@ -90,23 +96,39 @@ def _all(kafka: KafkaTransport, server: ToxiproxyServer, rounds: int, directory:
             produced[way.name].append(_produce(kafka, way, topic, RECORDS))
             consumed[way.name].append(_consume(way, topic, RECORDS))
     gigabytes = 2 * rounds * RECORDS * RECORD_BYTES / 1e9
-    cost = {name: round((_cpu_s(node) - since[name]) / gigabytes, 2) for name, node in proxies.items()}
+    cost = {
+        name: round((_cpu_s(node) - since[name]) / gigabytes, 2) for name, node in proxies.items()
+    }
     kafka.wire.open_cell("bench", KEY, directory / "cell" / "wire.jsonl")
     in_a_cell = {
-        kind: [_produce(kafka, ways[1], f"{KEY}.{kind}.{n}", IN_A_CELL, client=f"{KEY}.producer.1", named=kind == "named")
-               for n in range(rounds)]
+        kind: [
+            _produce(
+                kafka,
+                ways[1],
+                f"{KEY}.{kind}.{n}",
+                IN_A_CELL,
+                client=f"{KEY}.producer.1",
+                named=kind == "named",
+            )
+            for n in range(rounds)
+        ]
         for kind in ("nameless", "named")
-    }  # fmt: skip
+    }
     kafka.wire.close_cell("bench")
     asked = {way.name: [_ask(way, ASKS) for _ in range(rounds)] for way in ways}
     return {
-        "records": RECORDS, "record bytes": RECORD_BYTES, "rounds": rounds,
-        "produce, records/s": _rates(produced), "consume, records/s": _rates(consumed),
+        "records": RECORDS,
+        "record bytes": RECORD_BYTES,
+        "rounds": rounds,
+        "produce, records/s": _rates(produced),
+        "consume, records/s": _rates(consumed),
         "processor seconds a gigabyte": cost,
-        "produce in a recorded cell, records/s": {kind: round(statistics.median(rates)) for kind, rates in in_a_cell.items()},
+        "produce in a recorded cell, records/s": {
+            kind: round(statistics.median(rates)) for kind, rates in in_a_cell.items()
+        },
         "request to answer, us": _latencies(asked),
         "memory of the wire, MB": _memory(directory),
-    }  # fmt: skip
+    }
 
 
 def _cpu_s(node: Node) -> float:
@@ -115,20 +137,39 @@ def _cpu_s(node: Node) -> float:
 
 
 def _memory(directory: Path) -> dict[str, float]:
-    """Resident megabytes of a wire of its own: idle, with 200 connections, with a 50 MB frame on its way in each of them.
+    """Resident megabytes of a wire of its own: idle, with 200 connections, with a 50 MB frame on
+    its way in each of them.
 
     Nobody reads behind it, so everything it could keep it would keep.
     """
-    with ProcessRuntime(directory=directory) as runtime, socket.create_server((LOOPBACK, 0), backlog=512) as nobody:
+    with (
+        ProcessRuntime(directory=directory) as runtime,
+        socket.create_server((LOOPBACK, 0), backlog=512) as nobody,
+    ):
         log = directory / "memory" / "wire.log"
         log.parent.mkdir()
-        node = runtime.start(NodeSpec("memory-wire", "wire", argv(log.parent), log=log, stdin_pipe=True))
-        port = wait_until(lambda: log.exists() and log.read_text().partition("\n")[0], within_s=20, because="the wire to start")
+        node = runtime.start(
+            NodeSpec("memory-wire", "wire", argv(log.parent), log=log, stdin_pipe=True)
+        )
+        port = wait_until(
+            lambda: log.exists() and log.read_text().partition("\n")[0],
+            within_s=20,
+            because="the wire to start",
+        )
         with WireControl.connect(json.loads(port)["control"]) as wire:
-            route = wire.add_route(Route("r", "b", "producer", 0, nobody.getsockname()[1], protocol="kafka"))
+            route = wire.add_route(
+                Route("r", "b", "producer", 0, nobody.getsockname()[1], protocol="kafka")
+            )
             told = {"idle": _resident_mb(node)}
-            socks = [socket.create_connection((LOOPBACK, route.listen_port), timeout=10) for _ in range(CONNECTIONS)]
-            wait_until(lambda: wire.routes()[0].connections == CONNECTIONS, within_s=20, because="the connections")
+            socks = [
+                socket.create_connection((LOOPBACK, route.listen_port), timeout=10)
+                for _ in range(CONNECTIONS)
+            ]
+            wait_until(
+                lambda: wire.routes()[0].connections == CONNECTIONS,
+                within_s=20,
+                because="the connections",
+            )
             told[f"{CONNECTIONS} connections"] = _resident_mb(node)
             for sock in socks:
                 sock.setblocking(False)
@@ -156,26 +197,52 @@ def _resident_mb(node: Node) -> float:
 
 
 def _behind_toxiproxy(kafka: KafkaTransport, server: ToxiproxyServer) -> str:
-    """Let Toxiproxy take the wire's place on one listener, whose advertised address is that port."""
+    """Let Toxiproxy take the wire's place on one listener, whose advertised address is
+    that port.
+    """
     route = next(route for route in kafka.wire.routes() if route.role == Role.PROCESSOR)
     kafka.wire.remove_route(route.name)
     server.client.create("bench", route.upstream_port, listen_port=route.listen_port)
     return f"127.0.0.1:{route.listen_port}"
 
 
-def _produce(kafka: KafkaTransport, way: Way, topic: str, count: int, client: str = "bench", *, named: bool = False) -> float:
-    """Produce at full speed; return records a second, the last ack included. ``named``: with ids, each of which has lines."""
+def _produce(
+    kafka: KafkaTransport,
+    way: Way,
+    topic: str,
+    count: int,
+    client: str = "bench",
+    *,
+    named: bool = False,
+) -> float:
+    """Produce at full speed; return records a second, the last ack included. ``named``: with ids,
+    each of which has lines.
+    """
     kafka.observer.create_topics({topic: (1, {})})
     failed: list[object] = []
-    producer = Producer({
-        "bootstrap.servers": way.bootstrap, "client.id": client, "enable.idempotence": True, "linger.ms": 5,
-        "batch.size": 1 << 20, "queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1 << 20, **way.settings,
-    })  # fmt: skip
+    producer = Producer(
+        {
+            "bootstrap.servers": way.bootstrap,
+            "client.id": client,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "batch.size": 1 << 20,
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 1 << 20,
+            **way.settings,
+        }
+    )
     filler = "v" * (RECORD_BYTES - len(Record("k-100000", "k", 100000).encode(KEY)))
-    values = [Record(f"k-{n}", "k", n, filler).encode(KEY) for n in range(count)] if named else [b"v" * RECORD_BYTES] * count
+    values = (
+        [Record(f"k-{n}", "k", n, filler).encode(KEY) for n in range(count)]
+        if named
+        else [b"v" * RECORD_BYTES] * count
+    )
     since = time.perf_counter()
     for number, value in enumerate(values):
-        producer.produce(topic, value, on_delivery=lambda error, _: failed.append(error) if error else None)
+        producer.produce(
+            topic, value, on_delivery=lambda error, _: failed.append(error) if error else None
+        )
         if not number % 1000:
             producer.poll(0)
     left = producer.flush(WITHIN_S)
@@ -187,11 +254,18 @@ def _produce(kafka: KafkaTransport, way: Way, topic: str, count: int, client: st
 
 def _consume(way: Way, topic: str, count: int) -> float:
     """Consume from the beginning at full speed; return records a second, from the first one on."""
-    consumer = Consumer({
-        "bootstrap.servers": way.bootstrap, "client.id": "bench", "group.id": f"bench-{topic}", "auto.offset.reset": "earliest",
-        "enable.auto.commit": False, "fetch.min.bytes": 1 << 16, "queued.max.messages.kbytes": 1 << 17,
-        **way.settings,
-    })  # fmt: skip
+    consumer = Consumer(
+        {
+            "bootstrap.servers": way.bootstrap,
+            "client.id": "bench",
+            "group.id": f"bench-{topic}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.min.bytes": 1 << 16,
+            "queued.max.messages.kbytes": 1 << 17,
+            **way.settings,
+        }
+    )
     consumer.subscribe([topic])
     got, since, deadline = 0, 0.0, time.perf_counter() + WITHIN_S
     while got < count and time.perf_counter() < deadline:
@@ -206,7 +280,9 @@ def _consume(way: Way, topic: str, count: int) -> float:
 
 
 def _ask(way: Way, times: int) -> list[float]:
-    """Ask for the API versions over and over, one request in flight; return microseconds, sorted."""
+    """Ask for the API versions over and over, one request in flight; return
+    microseconds, sorted.
+    """
     host, port = way.bootstrap.split(":")
     request = struct.pack(">hhih", 18, 0, 1, 5) + b"bench"
     request = struct.pack(">i", len(request)) + request
@@ -232,11 +308,15 @@ def _frame(sock: socket.socket) -> None:
 
 def _rates(found: dict[str, list[float]]) -> dict[str, Any]:
     """Medians, and ratios: of each round by its own direct run, of which the median."""
-    rates: dict[str, Any] = {name: round(statistics.median(values)) for name, values in found.items()}
+    rates: dict[str, Any] = {
+        name: round(statistics.median(values)) for name, values in found.items()
+    }
     for name in ("wire", "toxiproxy"):
         ratios = [one / direct for one, direct in zip(found[name], found["direct"], strict=True)]
         rates[f"{name} / direct"] = round(statistics.median(ratios), 3)
-    rates["all rounds"] = {name: [round(value) for value in values] for name, values in found.items()}
+    rates["all rounds"] = {
+        name: [round(value) for value in values] for name, values in found.items()
+    }
     return rates
 
 
@@ -245,7 +325,11 @@ def _latencies(found: dict[str, list[list[float]]]) -> dict[str, Any]:
         return statistics.median(values[int(share * len(values))] for values in found[name])
 
     points: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p99", 0.99))
-    told: dict[str, Any] = {name: {word: round(at(name, share)) for word, share in points} for name in found}
+    told: dict[str, Any] = {
+        name: {word: round(at(name, share)) for word, share in points} for name in found
+    }
     for name in ("wire", "toxiproxy"):
-        told[f"{name}, added"] = {word: round(at(name, share) - at("direct", share)) for word, share in points}
+        told[f"{name}, added"] = {
+            word: round(at(name, share) - at("direct", share)) for word, share in points
+        }
     return told

@@ -1,4 +1,5 @@
-"""The wire's speed over STOMP: one producer and one consumer at full speed, directly and through the wire, in turn in one run.
+"""The wire's speed over STOMP: one producer and one consumer at full speed, directly and through
+the wire, in turn in one run.
 
 Sockets of our own, and messages that are not persistent: neither a client nor a disk is in the way.
 """
@@ -39,7 +40,10 @@ def measure(rounds: int) -> dict[str, Any]:
 
 
 def _all(broker: QueueServer, rounds: int) -> dict[str, Any]:
-    ways = {"direct": (broker.direct, broker.direct), "wire": (broker.address(Role.PRODUCER), broker.address(Role.CONSUMER))}
+    ways = {
+        "direct": (broker.direct, broker.direct),
+        "wire": (broker.address(Role.PRODUCER), broker.address(Role.CONSUMER)),
+    }
     _produce(ways["direct"][0], "warm-up")
     _consume(ways["direct"][1], "warm-up")
     wire = psutil.Process(broker.wire_node.pid)
@@ -53,15 +57,21 @@ def _all(broker: QueueServer, rounds: int) -> dict[str, Any]:
             consumed[name].append(_consume(ways[name][1], queue))
     gigabytes = 2 * rounds * RECORDS * RECORD_BYTES / 1e9
     return {
-        "records": RECORDS, "record bytes": RECORD_BYTES, "rounds": rounds,
-        "produce, records/s": _rates(produced), "consume, records/s": _rates(consumed),
+        "records": RECORDS,
+        "record bytes": RECORD_BYTES,
+        "rounds": rounds,
+        "produce, records/s": _rates(produced),
+        "consume, records/s": _rates(consumed),
         "processor seconds a gigabyte": round((sum(wire.cpu_times()[:2]) - since) / gigabytes, 2),
-    }  # fmt: skip
+    }
 
 
 def _rates(found: dict[str, list[float]]) -> dict[str, Any]:
     middle = {name: statistics.median(rates) for name, rates in found.items()}
-    return {name: {"median": round(rate), "ratio": round(rate / middle["direct"], 3)} for name, rate in middle.items()}
+    return {
+        name: {"median": round(rate), "ratio": round(rate / middle["direct"], 3)}
+        for name, rate in middle.items()
+    }
 
 
 def _connected(where: str) -> socket.socket:
@@ -73,7 +83,9 @@ def _connected(where: str) -> socket.socket:
 
 
 def _read(sock: socket.socket, frames: int) -> bytes:
-    """Read until so many frames have ended: no body here has a null in it. Raises RuntimeError where the broker hangs up."""
+    """Read until so many frames have ended: no body here has a null in it. Raises RuntimeError
+    where the broker hangs up.
+    """
     last = b""
     while frames > 0:
         data = sock.recv(BLOCK)
@@ -87,8 +99,16 @@ def _read(sock: socket.socket, frames: int) -> bytes:
 def _produce(where: str, queue: str) -> float:
     """Send; return records a second, the receipt of the last one included."""
     body = b"v" * RECORD_BYTES
-    frame = b"SEND\ndestination:/queue/%s\ncontent-length:%d\n\n%s\0" % (queue.encode(), RECORD_BYTES, body)
-    last = b"SEND\ndestination:/queue/%s\nreceipt:last\ncontent-length:%d\n\n%s\0" % (queue.encode(), RECORD_BYTES, body)
+    frame = b"SEND\ndestination:/queue/%s\ncontent-length:%d\n\n%s\0" % (
+        queue.encode(),
+        RECORD_BYTES,
+        body,
+    )
+    last = b"SEND\ndestination:/queue/%s\nreceipt:last\ncontent-length:%d\n\n%s\0" % (
+        queue.encode(),
+        RECORD_BYTES,
+        body,
+    )
     block = frame * 100
     with _connected(where) as sock:
         since = time.perf_counter()
@@ -106,6 +126,8 @@ def _consume(where: str, queue: str) -> float:
     with _connected(where) as sock:
         since = time.perf_counter()
         prefetch = b"activemq.prefetchSize:10000\n"
-        sock.sendall(b"SUBSCRIBE\nid:1\ndestination:/queue/%s\nack:auto\n%s\n\0" % (queue.encode(), prefetch))
+        sock.sendall(
+            b"SUBSCRIBE\nid:1\ndestination:/queue/%s\nack:auto\n%s\n\0" % (queue.encode(), prefetch)
+        )
         _read(sock, RECORDS)
         return RECORDS / (time.perf_counter() - since)

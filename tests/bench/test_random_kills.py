@@ -1,4 +1,6 @@
-"""Random kills are drawn, not chosen: the same ones from the same seed, at any time, of any program."""
+"""Random kills are drawn, not chosen: the same ones from the same seed, at any time, of any
+program.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ from harness.model.history import HISTORY
 from harness.model.scenario import Role
 from harness.sweep.sweeping import BESIDE
 from harness.systems.memory.plants import Plant
-from tests.bench.random_kills import RESULT_FILE, KillAtRandom, drawn, hits, line_of, measure, swept, window
+from tests.bench.random_kills import (
+    RESULT_FILE,
+    KillAtRandom,
+    drawn,
+    hits,
+    line_of,
+    measure,
+    swept,
+    window,
+)
 from tests.sweep.stepping import RIGHT, Quiet, sweep
 
 if TYPE_CHECKING:
@@ -33,21 +44,39 @@ def test_they_are_drawn() -> None:
 
 def test_they_fall_where_records_move(tmp_path: Path) -> None:
     """Not while a cell begins, and not while it only rests: such a kill proves nothing."""
-    rows = [("cell", 5, {"phase": "loaded"}), ("sent", 6, {}), ("frame", 7, {"role": "producer"}), ("fetched", 9, {}),
-            ("cell", 25, {"phase": "drained"})]  # fmt: skip
+    rows = [
+        ("cell", 5, {"phase": "loaded"}),
+        ("sent", 6, {}),
+        ("frame", 7, {"role": "producer"}),
+        ("fetched", 9, {}),
+        ("cell", 25, {"phase": "drained"}),
+    ]
     (tmp_path / HISTORY).mkdir()
-    lines = [json.dumps({"event": kind, "t": at * 10**9, "w": 0, "cell": "c", "by": "wire", **more}) for kind, at, more in rows]
+    lines = [
+        json.dumps({"event": kind, "t": at * 10**9, "w": 0, "cell": "c", "by": "wire", **more})
+        for kind, at, more in rows
+    ]
     (tmp_path / HISTORY / "wire.jsonl").write_text("\n".join(lines) + "\n")
     assert window([SimpleNamespace(directory=tmp_path)]) == ([Role.PRODUCER], (1.0, 4.0))  # type: ignore[list-item]
 
 
 def test_hits_are_told_per_hundred_runs(tmp_path: Path) -> None:
     """Of both sides; what is void counts as run: it has found nothing."""
-    outcomes = [{"signature": {"verdict": verdict}} for verdict in ("broken", "stuck", "kept", "void")]
-    (tmp_path / RESULT_FILE).write_text(json.dumps({"outcomes": outcomes, "findings": [{"points": ["one", "two"]}]}))
+    outcomes = [
+        {"signature": {"verdict": verdict}} for verdict in ("broken", "stuck", "kept", "void")
+    ]
+    (tmp_path / RESULT_FILE).write_text(
+        json.dumps({"outcomes": outcomes, "findings": [{"points": ["one", "two"]}]})
+    )
     sweep = swept(tmp_path)
     assert sweep == {"runs": 4, "hits": 2, "findings": 1}
-    told = {"what": "plain/exactly-once", "like": "x", "client": "java", "sweep": sweep, "random": {"runs": 50, "hits": 1}}
+    told = {
+        "what": "plain/exactly-once",
+        "like": "x",
+        "client": "java",
+        "sweep": sweep,
+        "random": {"runs": 50, "hits": 1},
+    }
     assert line_of(told) == "| plain/exactly-once x | java | 50 (2 of 4) | 2 (1 of 50) |"
     told["random"]["void"] = 40
     assert line_of(told).endswith("| 2 (1 of 50, 40 void) |")
@@ -58,7 +87,11 @@ def test_what_a_random_kill_breaks_is_a_hit(tmp_path: Path) -> None:
 
     def wrong(cell: Cell) -> Plant:
         fault = cell.scenario.fault
-        return Plant(lose=1) if isinstance(fault, KillAtRandom) and fault.role is Role.PRODUCER else RIGHT
+        return (
+            Plant(lose=1)
+            if isinstance(fault, KillAtRandom) and fault.role is Role.PRODUCER
+            else RIGHT
+        )
 
     one, progress = sweep(tmp_path / "one", wrong), Quiet()
     told = measure(one, 6, progress)
@@ -73,12 +106,17 @@ def test_what_a_random_kill_breaks_is_a_hit(tmp_path: Path) -> None:
 
 def test_what_another_cause_breaks_is_no_hit(tmp_path: Path) -> None:
     """A kill that nobody died of has broken nothing."""
-    one = sweep(tmp_path / "one", lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, KillAtRandom) else RIGHT)
+    one = sweep(
+        tmp_path / "one",
+        lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, KillAtRandom) else RIGHT,
+    )
     measure(one, 2, Quiet())
     [first, second] = [result for result in one.results(BESIDE) if result.ended]
     assert sum(hits([first, second]).values()) == 2
     judged = first.judgement
-    other = replace(first, judgement=replace(judged, verdict=replace(judged.verdict, by_fault=False)))
+    other = replace(
+        first, judgement=replace(judged, verdict=replace(judged.verdict, by_fault=False))
+    )
     assert sum(hits([other, second]).values()) == 1
 
 
@@ -86,7 +124,10 @@ def test_a_program_that_has_done_its_work_is_not_started_again() -> None:
     """Nobody would start it, and from its beginning it would do everything twice."""
     done: list[str] = []
     node = SimpleNamespace(
-        name="producer", stopped_itself=lambda: True, kill=lambda: done.append("kill"), restart=lambda: done.append("restart")
+        name="producer",
+        stopped_itself=lambda: True,
+        kill=lambda: done.append("kill"),
+        restart=lambda: done.append("restart"),
     )
     KillAtRandom(Role.PRODUCER, 0.0).inject(SimpleNamespace(target=lambda _: node, say=done.append))  # type: ignore[arg-type]
     assert not done

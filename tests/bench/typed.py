@@ -1,8 +1,10 @@
-"""``lostack audit`` of a topic as a user types it, start included, beside kgo-verifier where there is one; in turn, in rounds.
+"""``lostack audit`` of a topic as a user types it, start included, beside kgo-verifier where there
+is one; in turn, in rounds.
 
-The ids are keys of 18 digits; once more they are read from the JSON of the values. The peer (the program that ``KGO_VERIFIER``
-names) validates the very same records by a header. An audit that does not find what was planted is an error and no figure.
-``BENCH_RECORDS``: how many records (10⁷); ``BENCH_TOPICS``: of which shapes (plain), e.g. ``lz4,zstd,snappy,transactions,many``.
+The ids are keys of 18 digits; once more they are read from the JSON of the values. The peer (the
+program that ``KGO_VERIFIER`` names) validates the very same records by a header. An audit that does
+not find what was planted is an error and no figure. ``BENCH_RECORDS``: how many records (10⁷);
+``BENCH_TOPICS``: of which shapes (plain), e.g. ``lz4,zstd,snappy,transactions,many``.
 """
 
 from __future__ import annotations
@@ -44,17 +46,25 @@ class Shape:
     partitions: int = 3
     compression: str = "none"
     transactions: bool = False
-    """In transactions of IN_TRANSACTION records; behind every tenth an aborted one with the same records."""
+    """In transactions of IN_TRANSACTION records; behind every tenth an aborted one with the same
+    records.
+    """
 
 
 SHAPES = {
-    "plain": Shape(), "lz4": Shape(compression="lz4"), "zstd": Shape(compression="zstd"), "snappy": Shape(compression="snappy"),
-    "transactions": Shape(transactions=True), "many": Shape(partitions=100),
-}  # fmt: skip
+    "plain": Shape(),
+    "lz4": Shape(compression="lz4"),
+    "zstd": Shape(compression="zstd"),
+    "snappy": Shape(compression="snappy"),
+    "transactions": Shape(transactions=True),
+    "many": Shape(partitions=100),
+}
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Return for each shape seconds, CPU seconds and records a second of each way, and ratios by the peer's of the same round."""
+    """Return for each shape seconds, CPU seconds and records a second of each way, and ratios by
+    the peer's of the same round.
+    """
     names = os.environ.get("BENCH_TOPICS", "plain").split(",")
     return {name: _of_shape(SHAPES[name], rounds) for name in names}
 
@@ -76,11 +86,16 @@ def _of_shape(shape: Shape, rounds: int) -> dict[str, Any]:
                     found.setdefault(way, []).append(_timed(way, words, Path(name), stored))
         finally:
             deployed.close()
-    return {"records": stored, **{way: _figures(times, stored, found.get("kgo-verifier")) for way, times in found.items()}}
+    return {
+        "records": stored,
+        **{way: _figures(times, stored, found.get("kgo-verifier")) for way, times in found.items()},
+    }
 
 
 def _fill(servers: str, count: int, shape: Shape) -> int:
-    """Store the ids below ``count`` but PLANTED of them, as many others twice; return how many records that are."""
+    """Store the ids below ``count`` but PLANTED of them, as many others twice; return how many
+    records that are.
+    """
     step = count // (2 * PLANTED)
     again = range(step, 2 * PLANTED * step, 2 * step)
     numbers = [*(n for n in range(count) if n % (2 * step) or n >= 2 * PLANTED * step), *again]
@@ -96,16 +111,25 @@ def _fill(servers: str, count: int, shape: Shape) -> int:
 
 
 class _Filler:
-    """Who sends records whose header says which offset they will have, as the peer wants it: markers of transactions count."""
+    """Who sends records whose header says which offset they will have, as the peer wants it:
+    markers of transactions count.
+    """
 
     def __init__(self, servers: str, shape: Shape) -> None:
         self._shape = shape
         self._offsets = [0] * shape.partitions
         self._turn = 0
-        self._producer: Any = Producer({
-            "bootstrap.servers": servers, "linger.ms": 20, "enable.idempotence": True, "compression.type": shape.compression,
-            "queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1 << 20,
-        } | ({"transactional.id": TOPIC} if shape.transactions else {}))  # fmt: skip
+        self._producer: Any = Producer(
+            {
+                "bootstrap.servers": servers,
+                "linger.ms": 20,
+                "enable.idempotence": True,
+                "compression.type": shape.compression,
+                "queue.buffering.max.messages": 1_000_000,
+                "queue.buffering.max.kbytes": 1 << 20,
+            }
+            | ({"transactional.id": TOPIC} if shape.transactions else {})
+        )
         if shape.transactions:
             self._producer.init_transactions(WITHIN_S)
 
@@ -120,7 +144,9 @@ class _Filler:
             end = self._producer.abort_transaction if abort else self._producer.commit_transaction
             self._producer.flush(WITHIN_S)
             end(WITHIN_S)
-            self._offsets = [now + (now > was) for now, was in zip(self._offsets, before, strict=True)]
+            self._offsets = [
+                now + (now > was) for now, was in zip(self._offsets, before, strict=True)
+            ]
 
     def flush(self) -> None:
         """Wait until everything is stored. Raises RuntimeError where that cannot be."""
@@ -133,7 +159,9 @@ class _Filler:
         header = [("o", b"000000.%018d" % self._offsets[at])]
         while True:
             try:
-                self._producer.produce(TOPIC, value, key=b"%018d" % number, partition=at, headers=header)
+                self._producer.produce(
+                    TOPIC, value, key=b"%018d" % number, partition=at, headers=header
+                )
                 break
             except BufferError:
                 self._producer.poll(0.1)
@@ -144,8 +172,19 @@ class _Filler:
 
 
 def _ways(servers: str, count: int, shape: Shape) -> dict[str, list[str]]:
-    """Return the commands, by the name of the way. The peer counts aborted records as read, so it reads no transactions."""
-    audit = [sys.executable, "-m", "harness.cli", "audit", "--offered", f"range:0-{count - 1}", "--json", "--arrived"]
+    """Return the commands, by the name of the way. The peer counts aborted records as read, so it
+    reads no transactions.
+    """
+    audit = [
+        sys.executable,
+        "-m",
+        "harness.cli",
+        "audit",
+        "--offered",
+        f"range:0-{count - 1}",
+        "--json",
+        "--arrived",
+    ]
     ways = {
         "keys": [*audit, f"kafka:{servers}/{TOPIC}#id=key"],
         "JSON": [*audit, f"kafka:{servers}/{TOPIC}#id=json:$.seq"],
@@ -157,24 +196,47 @@ def _ways(servers: str, count: int, shape: Shape) -> dict[str, list[str]]:
 
 
 def _timed(way: str, words: list[str], folder: Path, stored: int) -> tuple[float, float]:
-    """Run a command; return seconds and CPU seconds. Raises where it found something else than is there."""
+    """Run a command; return seconds and CPU seconds. Raises where it found something else than is
+    there.
+    """
     since, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False, timeout=WITHIN_S, env=environment)
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+        timeout=WITHIN_S,
+        env=environment,
+    )
     seconds, after = time.monotonic() - since, resource.getrusage(resource.RUSAGE_CHILDREN)
     if way == "kgo-verifier":
-        if done.returncode or not re.search(rf'valid_reads\\*": *{stored}\b', done.stdout + done.stderr):
+        if done.returncode or not re.search(
+            rf'valid_reads\\*": *{stored}\b', done.stdout + done.stderr
+        ):
             raise RuntimeError(f"{way}: {(done.stdout + done.stderr)[-500:]}")
     else:
         told = json.loads(done.stdout) if done.returncode == 0 else {}
         if (told.get("lost"), told.get("duplicated")) != (PLANTED, PLANTED):
-            raise RuntimeError(f"{way}: {told.get('lost')} lost, {told.get('duplicated')} duplicated; {done.stderr[-500:]}")
+            raise RuntimeError(
+                f"{way}: {told.get('lost')} lost, {told.get('duplicated')} duplicated; "
+                f"{done.stderr[-500:]}"
+            )
     print(f"{way} {seconds:.2f} s", flush=True)  # noqa: T201
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _figures(times: list[tuple[float, float]], stored: int, peer: list[tuple[float, float]] | None) -> dict[str, Any]:
+def _figures(
+    times: list[tuple[float, float]], stored: int, peer: list[tuple[float, float]] | None
+) -> dict[str, Any]:
     seconds, cpu = (statistics.median(column) for column in zip(*times, strict=True))
     ratios = [theirs[0] / mine[0] for mine, theirs in zip(times, peer, strict=True)] if peer else []
-    told = {"seconds": round(seconds, 2), "CPU s": round(cpu, 2), "million records/s": round(stored / seconds / 1e6, 2)}
-    return told | ({"times as fast as the peer": round(statistics.median(ratios), 2)} if ratios else {})
+    told = {
+        "seconds": round(seconds, 2),
+        "CPU s": round(cpu, 2),
+        "million records/s": round(stored / seconds / 1e6, 2),
+    }
+    return told | (
+        {"times as fast as the peer": round(statistics.median(ratios), 2)} if ratios else {}
+    )

@@ -37,13 +37,17 @@ class Pages:
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
-    """Write the reports of three runs: every golden history, one that means harm, one as a real system leaves it."""
+    """Write the reports of three runs: every golden history, one that means harm, one as a real
+    system leaves it.
+    """
     reports = tmp_path_factory.mktemp("reports")
     harm = lively(reports / "harm" / "cells" / "x", name=lambda text: f"{text}{HARMFUL}")
     runs = {
         "golden": run_of(*(_golden(path.parent) for path in sorted(GOLDEN.glob("*/cell.json")))),
         "hostile": replace(hostile_run(), results=(*hostile_run().results, harm)),
-        "lively": run_of(*(lively(reports / "lively" / "cells" / f"s{seed}", seed=seed) for seed in (1, 2, 3))),
+        "lively": run_of(
+            *(lively(reports / "lively" / "cells" / f"s{seed}", seed=seed) for seed in (1, 2, 3))
+        ),
     }
     for name, run in runs.items():
         directory = reports / name
@@ -51,14 +55,19 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         runs[name] = replace(run, directory=directory, info=replace(run.info, command=NASTY))
         runs[name].info.save(directory)
         write_reports(runs[name])
-    return Pages(*((reports / name / "report.html").as_uri() for name in ("golden", "hostile", "lively")), runs)
+    return Pages(
+        *((reports / name / "report.html").as_uri() for name in ("golden", "hostile", "lively")),
+        runs,
+    )
 
 
 def _golden(directory: Path) -> CellResult:
     """Judge a golden cell under a name of its own."""
     found = golden(directory.name)
     plan = found.plan
-    named = replace(plan, scenario=directory.name, id=plan.id.replace(plan.scenario, directory.name))
+    named = replace(
+        plan, scenario=directory.name, id=plan.id.replace(plan.scenario, directory.name)
+    )
     return replace(found, judgement=replace(found.judgement, plan=named))
 
 
@@ -82,10 +91,20 @@ def browser(started: Chrome) -> Iterator[Chrome]:
 
 def errors(driver: Chrome) -> list[str]:
     """Return what the console complains about."""
-    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]  # type: ignore[no-untyped-call]
+    return [
+        entry["message"]
+        for entry in driver.get_log("browser")
+        if entry["level"] in ("SEVERE", "WARNING")
+    ]  # type: ignore[no-untyped-call]
 
 
 def requests(driver: Chrome) -> list[str]:
     """Return the addresses that were asked for."""
-    messages: list[dict[str, Any]] = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]  # type: ignore[no-untyped-call]
-    return [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+    messages: list[dict[str, Any]] = [
+        json.loads(entry["message"])["message"] for entry in driver.get_log("performance")
+    ]  # type: ignore[no-untyped-call]
+    return [
+        one["params"]["request"]["url"]
+        for one in messages
+        if one["method"] == "Network.requestWillBeSent"
+    ]

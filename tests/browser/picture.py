@@ -1,4 +1,6 @@
-"""Take the README's picture of a saved run's page: ``python -m tests.browser.picture reports/latest docs/report.png [CELL]``."""
+"""Take the README's picture of a saved run's page: ``python -m tests.browser.picture reports/latest
+docs/report.png [CELL]``.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,26 @@ def main(directory: Path, picture: Path, cell: str) -> None:
     with chromium(WIDTH, 900) as driver:
         driver.get(f"{page}#cell={cell}" if cell else page)
         wait_until(lambda: _ready(driver, cell), within_s=30, because="the page is drawn")
-        clip = {"x": 0, "y": 0, "width": WIDTH, "height": CELL_HEIGHT if cell else MATRIX_HEIGHT, "scale": 1}
-        shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        clip = {
+            "x": 0,
+            "y": 0,
+            "width": WIDTH,
+            "height": CELL_HEIGHT if cell else MATRIX_HEIGHT,
+            "scale": 1,
+        }
+        shot = driver.execute_cdp_cmd(
+            "Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip}
+        )
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_bytes(base64.b64decode(shot["data"]))
 
 
 def _ready(driver: Chrome, cell: str) -> bool:
-    return bool(driver.execute_script("return document.getElementById('cell').dataset.shown === arguments[0]", cell))  # type: ignore[no-untyped-call]
+    return bool(
+        driver.execute_script(
+            "return document.getElementById('cell').dataset.shown === arguments[0]", cell
+        )
+    )  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

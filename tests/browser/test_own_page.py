@@ -44,25 +44,46 @@ def width(browser: Chrome, pixels: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("pixels", [360, 390])
-def test_every_verdict_is_on_the_screen_of_a_telephone(browser: Chrome, page: str, pixels: int) -> None:
-    """No verdict, name or count lies beyond the edge, nothing scrolls sideways, and no id is cut into scraps."""
+def test_every_verdict_is_on_the_screen_of_a_telephone(
+    browser: Chrome, page: str, pixels: int
+) -> None:
+    """No verdict, name or count lies beyond the edge, nothing scrolls sideways, and no id is cut
+    into scraps.
+    """
     with width(browser, pixels):
         browser.get(page)
         assert js(browser, "document.documentElement.scrollWidth") <= pixels
-        assert len(every(browser, "table.matrix .word")) == len(every(browser, "#list tbody tr")) == 3
+        assert (
+            len(every(browser, "table.matrix .word")) == len(every(browser, "#list tbody tr")) == 3
+        )
         assert js(browser, OUTSIDE, ".word, .counts, th[scope=row], #list td, #list code") == []
-        heights = js(browser, "[...document.querySelectorAll('#list code')].map((one) => one.getClientRects().length)")
+        heights = js(
+            browser,
+            (
+                "[...document.querySelectorAll('#list code')].map((one) => "
+                "one.getClientRects().length)"
+            ),
+        )
         assert heights == [1, 1, 1]  # a line each
         for cell in (BROKEN, ENDED):
             browser.get("about:blank")
             browser.get(f"{page}#cell={cell}")
             assert shown(browser, cell)
             assert js(browser, "document.documentElement.scrollWidth") <= pixels
-            assert js(browser, OUTSIDE, "#cell h1, #cell .chip, .card p, .card li, .card pre, .path td") == []
+            assert (
+                js(
+                    browser,
+                    OUTSIDE,
+                    "#cell h1, #cell .chip, .card p, .card li, .card pre, .path td",
+                )
+                == []
+            )
 
 
 def test_it_says_whose_programs_they_are(browser: Chrome, page: str) -> None:
-    """Above stand the claim and the program's own client; what lostack reads the logs with is said to be that."""
+    """Above stand the claim and the program's own client; what lostack reads the logs with is said
+    to be that.
+    """
     browser.get(page)
     facts = one(browser, ".facts").text.replace("\n", " ")
     assert "pipeline orders claims at-least-once" in facts
@@ -71,12 +92,24 @@ def test_it_says_whose_programs_they_are(browser: Chrome, page: str) -> None:
 
 
 def test_there_is_one_column_and_each_point_is_explained(browser: Chrome, page: str) -> None:
-    """Nobody claimed the other semantics; each failure point says what happens there, and none that does not apply is a row."""
+    """Nobody claimed the other semantics; each failure point says what happens there, and none that
+    does not apply is a row.
+    """
     browser.get(page)
-    assert [head.text for head in every(browser, "table.matrix thead th")] == ["failure point", "at-least-once"]
+    assert [head.text for head in every(browser, "table.matrix thead th")] == [
+        "failure point",
+        "at-least-once",
+    ]
     rows = every(browser, "table.matrix tbody tr")
-    assert [row.text.splitlines()[0] for row in rows] == ["ack-lost", "commit-ack-lost", "commit-lost"]
-    assert "The position after the record is saved, and the consumer is killed before it learns that." in rows[1].text
+    assert [row.text.splitlines()[0] for row in rows] == [
+        "ack-lost",
+        "commit-ack-lost",
+        "commit-lost",
+    ]
+    assert (
+        "The position after the record is saved, and the consumer is killed before it learns that."
+        in rows[1].text
+    )
     folded = one(browser, "details.idle")
     assert folded.text == "6 do not apply"
     assert not every(browser, "#not-applicable")
@@ -100,10 +133,14 @@ def test_a_broken_promise_says_what_would_mend_it(browser: Chrome, page: str) ->
 
 
 def test_a_program_that_failed_has_its_last_words(browser: Chrome, page: str) -> None:
-    """What it printed last stands on the page of the cell, as text; a cell in which nobody failed has none."""
+    """What it printed last stands on the page of the cell, as text; a cell in which nobody failed
+    has none.
+    """
     browser.get(f"{page}#cell={ENDED}")
     assert shown(browser, ENDED)
-    card = next(card for card in every(browser, "#cell .card") if card.text.startswith("LAST WORDS"))
+    card = next(
+        card for card in every(browser, "#cell .card") if card.text.startswith("LAST WORDS")
+    )
     assert "The consumer ended by an error; it last said:" in card.text
     assert LAST in card.text
     assert js(browser, "window.hacked === undefined")
@@ -116,15 +153,22 @@ def test_a_program_that_failed_has_its_last_words(browser: Chrome, page: str) ->
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read_by_day_and_by_night(browser: Chrome, page: str, scheme: str) -> None:
     """What is new on it has contrast enough."""
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
     browser.get(page)
     ratios = js(browser, CONTRAST, "th p, .idle summary, .mend, .word, .counts")
     assert ratios
     assert {key: ratio for key, ratio in ratios.items() if ratio < 4.5} == {}
 
 
-def test_what_was_seen_leads_to_a_cell_and_what_never_was_is_named(browser: Chrome, page: str) -> None:
-    """A goal that was reached is a link to the first cell that did; the others unfold, each with what it means."""
+def test_what_was_seen_leads_to_a_cell_and_what_never_was_is_named(
+    browser: Chrome, page: str
+) -> None:
+    """A goal that was reached is a link to the first cell that did; the others unfold, each with
+    what it means.
+    """
     browser.get(page)
     goal = next(link for link in every(browser, ".goals a") if link.text.startswith("loss"))
     assert goal.text == "loss 1"

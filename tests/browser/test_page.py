@@ -48,7 +48,10 @@ def soon(condition: Callable[[], bool], *, because: str) -> None:
 
 def shown(driver: Chrome, anchor: str) -> bool:
     """Wait until the cell of this anchor is shown, and all of it."""
-    soon(lambda: js(driver, "document.getElementById('cell').dataset.shown") == anchor, because=f"{anchor} is shown")
+    soon(
+        lambda: js(driver, "document.getElementById('cell').dataset.shown") == anchor,
+        because=f"{anchor} is shown",
+    )
     return one(driver, "#cell h1").is_displayed()
 
 
@@ -59,7 +62,11 @@ def title(driver: Chrome) -> str:
 
 def every(driver: Chrome, selector: str) -> list[WebElement]:
     """Return the elements of a selector that can be seen."""
-    return [element for element in driver.find_elements(By.CSS_SELECTOR, selector) if element.is_displayed()]
+    return [
+        element
+        for element in driver.find_elements(By.CSS_SELECTOR, selector)
+        if element.is_displayed()
+    ]
 
 
 def js(driver: Chrome, text: str, *arguments: object) -> Any:
@@ -71,7 +78,10 @@ def js(driver: Chrome, text: str, *arguments: object) -> Any:
 def test_the_page_asks_nobody_for_anything(browser: Chrome, pages: Pages, name: str) -> None:
     """One file is all there is: no request but for the page itself, with every cell opened."""
     browser.get(getattr(pages, name))
-    anchors = js(browser, "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])")
+    anchors = js(
+        browser,
+        "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])",
+    )
     for anchor in anchors:
         js(browser, "location.hash = 'cell=' + arguments[0]", anchor)
         assert shown(browser, anchor)
@@ -81,10 +91,15 @@ def test_the_page_asks_nobody_for_anything(browser: Chrome, pages: Pages, name: 
 
 @pytest.mark.parametrize("name", ["golden", "hostile"])
 def test_every_cell_has_a_link_of_its_own(browser: Chrome, pages: Pages, name: str) -> None:
-    """The address of a cell, opened anew, shows that cell: its id, its verdict, its reason and its line to run it again."""
+    """The address of a cell, opened anew, shows that cell: its id, its verdict, its reason and its
+    line to run it again.
+    """
     run = pages.runs[name]
     browser.get(getattr(pages, name))
-    anchors = js(browser, "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])")
+    anchors = js(
+        browser,
+        "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])",
+    )
     assert len(set(anchors)) == len(run.results)
     for number in range(0, len(anchors), 7):
         browser.get("about:blank")
@@ -101,7 +116,11 @@ def test_every_square_of_the_matrix_leads_to_its_worst_cell(browser: Chrome, pag
     """A click opens the cell, Escape and the browser's way back return to the matrix."""
     browser.get(pages.hostile)
     squares = every(browser, "table.matrix td a")
-    assert len(squares) == sum(bool(spot.results) for row in tables(pages.runs["hostile"])[0].rows for spot in row.spots.values())
+    assert len(squares) == sum(
+        bool(spot.results)
+        for row in tables(pages.runs["hostile"])[0].rows
+        for spot in row.spots.values()
+    )
     for place in range(len(squares)):
         square = every(browser, "table.matrix td a")[place]
         word = square.find_element(By.CSS_SELECTOR, ".word").text
@@ -118,7 +137,9 @@ def test_every_square_of_the_matrix_leads_to_its_worst_cell(browser: Chrome, pag
 
 
 def test_verdicts_can_be_filtered(browser: Chrome, pages: Pages) -> None:
-    """A chip takes its verdict out of the list and dims it in the matrix; pressed again, it is back."""
+    """A chip takes its verdict out of the list and dims it in the matrix; pressed again, it is
+    back.
+    """
     browser.get(pages.golden)
     total = len(pages.runs["golden"].results)
     kept = sum(outcome(result.verdict) == "kept" for result in pages.runs["golden"].results)
@@ -134,7 +155,9 @@ def test_verdicts_can_be_filtered(browser: Chrome, pages: Pages) -> None:
 
 
 def test_a_search_finds_by_words(browser: Chrome, pages: Pages) -> None:
-    """All words must be in the cell's id, verdict or reason; rows of the matrix without a hit go away."""
+    """All words must be in the cell's id, verdict or reason; rows of the matrix without a hit go
+    away.
+    """
     browser.get(pages.golden)
     press(browser, "/")
     press(browser, "void damaged")
@@ -149,12 +172,20 @@ def test_a_search_finds_by_words(browser: Chrome, pages: Pages) -> None:
 
 
 def test_all_of_it_can_be_done_from_the_keyboard(browser: Chrome, pages: Pages) -> None:
-    """Tab reaches the first square; Enter opens it; j and k walk; Escape returns; the focus can always be seen."""
+    """Tab reaches the first square; Enter opens it; j and k walk; Escape returns; the focus can
+    always be seen.
+    """
     browser.get(pages.golden)
     for _ in range(60):
         press(browser, Keys.TAB)
         assert (
-            js(browser, "document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle")
+            js(
+                browser,
+                (
+                    "document.activeElement === document.body || "
+                    "getComputedStyle(document.activeElement).outlineStyle"
+                ),
+            )
             != "none"
         )
         if js(browser, "document.activeElement.matches('table.matrix td a')"):
@@ -185,12 +216,19 @@ def test_tables_are_tabs(browser: Chrome, pages: Pages) -> None:
 
 
 def test_a_timeline_can_be_stepped_through_and_zoomed(browser: Chrome, pages: Pages) -> None:
-    """Every event that is drawn can be read: with the arrow keys in order of time, and as a table."""
+    """Every event that is drawn can be read: with the arrow keys in order of time, and
+    as a table.
+    """
     browser.get(f"{pages.lively}#{js_anchor(browser, pages.lively)}")
     svg = one(browser, ".timeline svg")
     assert [text.text for text in svg.find_elements(By.CSS_SELECTOR, "text:not(.soft)")] == [
-        "source", "producer", "wire", "broker-1", "consumer", "sink",
-    ]  # fmt: skip
+        "source",
+        "producer",
+        "wire",
+        "broker-1",
+        "consumer",
+        "sink",
+    ]
     assert svg.find_elements(By.CSS_SELECTOR, "path.cross")
     js(browser, "arguments[0].focus()", svg)
     told = []
@@ -222,26 +260,46 @@ def test_a_duplicate_is_shown_both_ways(browser: Chrome, pages: Pages) -> None:
     browser.get(f"{pages.lively}#{js_anchor(browser, pages.lively)}")
     path = one(browser, "details.path[open]")
     assert "recorded 2 times: 1 stored twice" in path.text
-    assert [letter.text for letter in path.find_elements(By.CSS_SELECTOR, "tr:last-child .letter, tr:nth-last-child(2) .letter")]
+    assert [
+        letter.text
+        for letter in path.find_elements(
+            By.CSS_SELECTOR, "tr:last-child .letter, tr:nth-last-child(2) .letter"
+        )
+    ]
     assert {letter.text for letter in path.find_elements(By.CSS_SELECTOR, ".letter")} == {"A", "B"}
     assert "D " in one(browser, ".ribbon:nth-of-type(2) p, .ribbon p").text
 
 
 def test_a_rolled_back_checkpoint_is_drawn(browser: Chrome, pages: Pages) -> None:
-    """State and offsets at three moments: what the crash undid is drawn where it went back, and nowhere else."""
+    """State and offsets at three moments: what the crash undid is drawn where it went back, and
+    nowhere else.
+    """
     browser.get(pages.golden)
-    anchors = js(browser, "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])")
+    anchors = js(
+        browser,
+        "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])",
+    )
     anchor = next(anchor for anchor in anchors if "kept-by-rolling-back" in anchor)
     js(browser, "location.hash = 'cell=' + arguments[0]", anchor)
     assert shown(browser, anchor)
     figure = one(browser, ".rollback svg")
     told = figure.get_attribute("aria-label")
-    assert "before the crash: 17 records in the state, batches 0 to 7, offsets 0: 9, 1: 8, 2: 16" in told
-    assert "after the rollback: 15 records in the state, batches 0 to 6, offsets 0: 8, 1: 7, 2: 14" in told
+    assert (
+        "before the crash: 17 records in the state, batches 0 to 7, offsets 0: 9, 1: 8, 2: 16"
+        in told
+    )
+    assert (
+        "after the rollback: 15 records in the state, batches 0 to 6, offsets 0: 8, 1: 7, 2: 14"
+        in told
+    )
     assert "at the end: 24 records in the state, batches 0 to 10" in told
-    assert [gone.get_attribute("textContent") for gone in browser.find_elements(By.CSS_SELECTOR, ".rollback .gone")] == [
-        "k1: 1 rolled back", "k2: 1 rolled back",
-    ]  # fmt: skip
+    assert [
+        gone.get_attribute("textContent")
+        for gone in browser.find_elements(By.CSS_SELECTOR, ".rollback .gone")
+    ] == [
+        "k1: 1 rolled back",
+        "k2: 1 rolled back",
+    ]
 
 
 def test_seeds_of_one_square_are_at_hand(browser: Chrome, pages: Pages) -> None:
@@ -256,9 +314,14 @@ def test_seeds_of_one_square_are_at_hand(browser: Chrome, pages: Pages) -> None:
 
 
 def test_hostile_text_is_shown_and_obeyed_nowhere(browser: Chrome, pages: Pages) -> None:
-    """Records, nodes and reasons that are markup are text on the page: in the matrix, the timeline, the paths, the title."""
+    """Records, nodes and reasons that are markup are text on the page: in the matrix, the timeline,
+    the paths, the title.
+    """
     browser.get(pages.hostile)
-    anchors = js(browser, "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])")
+    anchors = js(
+        browser,
+        "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])",
+    )
     browser.get(f"{pages.hostile}#cell={anchors[-1]}")
     assert shown(browser, anchors[-1])
     for details in every(browser, "details:not([open]) > summary"):
@@ -277,8 +340,12 @@ def test_hostile_text_is_shown_and_obeyed_nowhere(browser: Chrome, pages: Pages)
         assert js(browser, "document.querySelectorAll('img, iframe, object').length") == 0
 
 
-@pytest.mark.parametrize("address", ["#cell=nothing", "#cell=", "#cell=%3Cscript%3E", '#"><img src=x>'])
-def test_an_address_of_no_cell_shows_the_matrix(browser: Chrome, pages: Pages, address: str) -> None:
+@pytest.mark.parametrize(
+    "address", ["#cell=nothing", "#cell=", "#cell=%3Cscript%3E", '#"><img src=x>']
+)
+def test_an_address_of_no_cell_shows_the_matrix(
+    browser: Chrome, pages: Pages, address: str
+) -> None:
     """A link that is wrong does no harm."""
     browser.get(pages.golden + address)
     assert one(browser, "#overview").is_displayed()
@@ -309,13 +376,19 @@ CONTRAST = """(() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_light_and_in_dark(browser: Chrome, pages: Pages, scheme: str) -> None:
-    """Every verdict's words stand out from their ground by 4.5 to 1 (WCAG AA), and the two schemes differ."""
+    """Every verdict's words stand out from their ground by 4.5 to 1 (WCAG AA), and the two schemes
+    differ.
+    """
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})
     browser.get(pages.hostile)
     ground = js(browser, "getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(251, 251, 249)") is (scheme == "light")
-    ratios = js(browser, CONTRAST, ".word, .counts, td small, .key, p, dt, dd, summary, th, #chips button, .verdict, code")
+    ratios = js(
+        browser,
+        CONTRAST,
+        ".word, .counts, td small, .key, p, dt, dd, summary, th, #chips button, .verdict, code",
+    )
     assert {key: ratio for key, ratio in ratios.items() if ratio < 4.5} == {}
 
 
@@ -328,11 +401,16 @@ def test_verdicts_differ_without_colour(browser: Chrome, pages: Pages) -> None:
         assert left.split(" ", 1)[1] != right.split(" ", 1)[1]
     hatched = every(browser, "td.hatched")
     assert hatched
-    assert all("repeating-linear-gradient" in square.value_of_css_property("background-image") for square in hatched)
+    assert all(
+        "repeating-linear-gradient" in square.value_of_css_property("background-image")
+        for square in hatched
+    )
 
 
 def test_it_prints(browser: Chrome, pages: Pages) -> None:
-    """On paper every table of the matrix is there, in dark words on white, without what only a screen can use."""
+    """On paper every table of the matrix is there, in dark words on white, without what only a
+    screen can use.
+    """
     browser.get(pages.golden)
     features = [{"name": "prefers-color-scheme", "value": "dark"}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
@@ -346,7 +424,9 @@ def test_it_prints(browser: Chrome, pages: Pages) -> None:
 
 
 def test_without_scripts_the_matrix_is_still_there(browser: Chrome, pages: Pages) -> None:
-    """Who runs no scripts sees the verdict, the matrix and what is not green, and is told what is missing."""
+    """Who runs no scripts sees the verdict, the matrix and what is not green, and is told what is
+    missing.
+    """
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(pages.hostile)
@@ -364,11 +444,18 @@ def test_it_fits_every_screen(browser: Chrome, pages: Pages, width: int) -> None
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        for address in (pages.golden, pages.hostile, f"{pages.lively}#{js_anchor(browser, pages.lively)}"):
+        for address in (
+            pages.golden,
+            pages.hostile,
+            f"{pages.lively}#{js_anchor(browser, pages.lively)}",
+        ):
             browser.get("about:blank")
             browser.get(address)
             soon(
-                lambda at=address: js(browser, "Boolean(document.getElementById('cell').dataset.shown)") is ("#" in at),
+                lambda at=address: (
+                    js(browser, "Boolean(document.getElementById('cell').dataset.shown)")
+                    is ("#" in at)
+                ),
                 because=address,
             )
             assert js(browser, "document.documentElement.scrollWidth") <= width
@@ -388,21 +475,31 @@ def test_the_list_of_runs_leads_to_each_page(browser: Chrome, pages: Pages) -> N
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_list_of_runs_fits_every_screen(browser: Chrome, pages: Pages, width: int) -> None:
-    """Each verdict, sentence and command is on it; on a narrow one a run is a block of lines, and says what each is."""
+    """Each verdict, sentence and command is on it; on a narrow one a run is a block of lines, and
+    says what each is.
+    """
     index = Path(unquote(urlsplit(pages.golden).path)).parents[1] / "index.html"
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
         browser.get(index.as_uri())
-        right = "Math.max(...[...document.querySelectorAll('table.runs th[scope=row], table.runs td')].map(SIDE))"
-        assert js(browser, right.replace("SIDE", "(one) => one.getBoundingClientRect().right")) <= width
+        right = (
+            "Math.max(...[...document.querySelectorAll('table.runs th[scope=row], table.runs "
+            "td')].map(SIDE))"
+        )
+        assert (
+            js(browser, right.replace("SIDE", "(one) => one.getBoundingClientRect().right"))
+            <= width
+        )
         assert js(browser, "document.documentElement.scrollWidth") <= width
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_large_page_opens(browser: Chrome, tmp_path: Path) -> None:
-    """Hundreds of cells and thousands of anomalies: the list shows the first of them, the rest is asked for."""
+    """Hundreds of cells and thousands of anomalies: the list shows the first of them, the rest is
+    asked for.
+    """
     run = large_run(tmp_path, 300, kinds=5)
     page = tmp_path / "report.html"
     page.write_text(RENDERERS["html"].render(run), encoding="utf-8")

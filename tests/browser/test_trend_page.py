@@ -17,25 +17,47 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 pytestmark = pytest.mark.browser
-NAMES = [f"declared/orders/orders/{name}/at-least-once/process" for name in ("ack-lost", "commit-lost", "commit-ack-lost")]
+NAMES = [
+    f"declared/orders/orders/{name}/at-least-once/process"
+    for name in ("ack-lost", "commit-lost", "commit-ack-lost")
+]
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Write the trend of 70 runs: one cell broken since the 66th, one that was for a while, one never; one run has its report."""
+    """Write the trend of 70 runs: one cell broken since the 66th, one that was for a while, one
+    never; one run has its report.
+    """
     folder = tmp_path_factory.mktemp("trend")
     (folder / "r66").mkdir()
-    (folder / "r66" / "report.html").write_text("<!doctype html><title>r66</title>", encoding="utf-8")
+    (folder / "r66" / "report.html").write_text(
+        "<!doctype html><title>r66</title>", encoding="utf-8"
+    )
     lines = []
     for day in range(1, 71):
-        outcomes = {NAMES[0]: "kept", NAMES[1]: "broken" if day >= 66 else "kept", NAMES[2]: "stuck" if 20 < day < 30 else "kept"}
+        outcomes = {
+            NAMES[0]: "kept",
+            NAMES[1]: "broken" if day >= 66 else "kept",
+            NAMES[2]: "stuck" if 20 < day < 30 else "kept",
+        }
         lost = {name: int(outcome == "broken") for name, outcome in outcomes.items()}
-        figures = {name: {"lost": lost[name], "duplicated": 0, "seconds": 2.0 + day % 3} for name in outcomes}
-        lines.append(json.dumps({
-            "run": f"r{day}", "started": f"2026-{day // 28 + 1:02d}-{day % 28 + 1:02d}T12:00:00+00:00", "complete": True,
-            "commit": f"{day:040x}", "seconds": 10.0 + day, "cells": {name: {outcome: 1} for name, outcome in outcomes.items()},
-            "figures": figures,
-        }))  # fmt: skip
+        figures = {
+            name: {"lost": lost[name], "duplicated": 0, "seconds": 2.0 + day % 3}
+            for name in outcomes
+        }
+        lines.append(
+            json.dumps(
+                {
+                    "run": f"r{day}",
+                    "started": f"2026-{day // 28 + 1:02d}-{day % 28 + 1:02d}T12:00:00+00:00",
+                    "complete": True,
+                    "commit": f"{day:040x}",
+                    "seconds": 10.0 + day,
+                    "cells": {name: {outcome: 1} for name, outcome in outcomes.items()},
+                    "figures": figures,
+                }
+            )
+        )
     (folder / HISTORY_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return write_trend(folder).as_uri()
 
@@ -74,18 +96,25 @@ def test_each_cell_has_a_square_for_each_run(browser: Chrome, page: str) -> None
 
 @pytest.mark.parametrize("pixels", [360, 1280])
 def test_it_fits_the_screen_and_asks_nobody(browser: Chrome, page: str, pixels: int) -> None:
-    """Nothing but strips and tables scrolls sideways; names and verdicts lie on the screen; nothing else is loaded."""
+    """Nothing but strips and tables scrolls sideways; names and verdicts lie on the screen; nothing
+    else is loaded.
+    """
     with width(browser, pixels):
         browser.get(page)
         assert js(browser, "document.documentElement.scrollWidth") <= pixels
-        assert js(browser, OUTSIDE, ".stories p, table.strips th, table.strips td:nth-child(2)") == []
+        assert (
+            js(browser, OUTSIDE, ".stories p, table.strips th, table.strips td:nth-child(2)") == []
+        )
     assert set(requests(browser)) <= {page, "about:blank"}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read(browser: Chrome, page: str, scheme: str) -> None:
     """By day and by night."""
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
     browser.get(page)
     ratios = js(browser, CONTRAST, ".stories p, code, th, td, .legend")
     assert ratios

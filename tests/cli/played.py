@@ -1,4 +1,6 @@
-"""Systems that the commands are tested with: played, and lying on demand; and two that cannot run."""
+"""Systems that the commands are tested with: played, and lying on demand; and two that
+cannot run.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
 
 ALO, EOS = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 PLANTS = {
-    "loses": Plant(lose=2), "disarmed": Plant(disarm=True), "stops": Plant(stop_reading=True),
-    "control-disarmed": Plant(disarm=True), "control-harmless": Plant(),
-}  # fmt: skip
+    "loses": Plant(lose=2),
+    "disarmed": Plant(disarm=True),
+    "stops": Plant(stop_reading=True),
+    "control-disarmed": Plant(disarm=True),
+    "control-harmless": Plant(),
+}
 
 
 def _named(name: str) -> Scenario:
@@ -42,11 +47,20 @@ SCENARIOS: tuple[Scenario, ...] = (
     _named("disarmed"),
     _named("stops"),
     replace(plain.NONE, id="control-harmless", expect={EOS: Predicted(control=True)}),
-    replace(plain.ACK_LOST, id="control-disarmed", expect={
-        EOS: Predicted(duplicated=plain.ACK_LOST.expect[ALO].duplicated, control=True),
-    }),
-)  # fmt: skip
-GOOD = ("none", "ack-lost", "consumer-crash-before-commit", "control-cursor-outside-the-transaction")
+    replace(
+        plain.ACK_LOST,
+        id="control-disarmed",
+        expect={
+            EOS: Predicted(duplicated=plain.ACK_LOST.expect[ALO].duplicated, control=True),
+        },
+    ),
+)
+GOOD = (
+    "none",
+    "ack-lost",
+    "consumer-crash-before-commit",
+    "control-cursor-outside-the-transaction",
+)
 
 
 class PlayedSystem(MemorySystem):

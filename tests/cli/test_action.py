@@ -1,4 +1,6 @@
-"""The GitHub action: what its steps run is a script, and that is run here; what it hands over is what it declares."""
+"""The GitHub action: what its steps run is a script, and that is run here; what it hands over is
+what it declares.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,21 @@ exit "$CODE"
 
 def act(folder: Path, what: str = "run", **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the script as a step does, in a folder."""
-    given = {name: value for name, value in os.environ.items() if name not in CI and not name.startswith("LOSTACK")}
+    given = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in CI and not name.startswith("LOSTACK")
+    }
     own = {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "GITHUB_OUTPUT": str(folder / "output")}
-    return subprocess.run(["bash", str(SCRIPT), what], cwd=folder, env={**given, **own, **environment}, text=True,
-                          capture_output=True, check=False, timeout=600)  # fmt: skip
+    return subprocess.run(
+        ["bash", str(SCRIPT), what],
+        cwd=folder,
+        env={**given, **own, **environment},
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=600,
+    )
 
 
 def pretend(folder: Path, code: int, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,12 +50,16 @@ def pretend(folder: Path, code: int, **environment: str) -> subprocess.Completed
     program.write_text(PROGRAM, encoding="utf-8")
     program.chmod(0o755)
     (folder / "pipeline.toml").touch()
-    return act(folder, LOSTACK=str(program), SAID=str(folder / "said"), CODE=str(code), **environment)
+    return act(
+        folder, LOSTACK=str(program), SAID=str(folder / "said"), CODE=str(code), **environment
+    )
 
 
 @pytest.mark.parametrize("code", [0, 1, 4])
 def test_a_step_ends_as_lostack_does(tmp_path: Path, code: int) -> None:
-    """Whatever stands between them: the exit code is the step's, and its output; what was printed is kept with the reports."""
+    """Whatever stands between them: the exit code is the step's, and its output; what was printed
+    is kept with the reports.
+    """
     ended = pretend(tmp_path, code)
     assert ended.returncode == code
     assert (tmp_path / "output").read_text() == f"exit-code={code}\n"
@@ -55,18 +72,46 @@ def test_arguments_are_words_and_never_a_script(tmp_path: Path) -> None:
     """One a line, as they are; a baseline and another folder go with them."""
     words = "--only\ncommit-lost\n\n--seed\n$(touch gone); `touch gone`"
     assert (
-        pretend(tmp_path, 0, LOSTACK_ARGUMENTS=words, LOSTACK_BASELINE="known breaks.toml", LOSTACK_REPORTS="r").returncode == 0
+        pretend(
+            tmp_path,
+            0,
+            LOSTACK_ARGUMENTS=words,
+            LOSTACK_BASELINE="known breaks.toml",
+            LOSTACK_REPORTS="r",
+        ).returncode
+        == 0
     )
     said = (tmp_path / "said").read_text()
-    words = ["check", "pipeline.toml", "--reports", "r", "--baseline", "known breaks.toml", "--only", "commit-lost", "--seed"]
+    words = [
+        "check",
+        "pipeline.toml",
+        "--reports",
+        "r",
+        "--baseline",
+        "known breaks.toml",
+        "--only",
+        "commit-lost",
+        "--seed",
+    ]
     assert said == "".join(f"[{word}]" for word in [*words, "$(touch gone); `touch gone`"])
     assert not (tmp_path / "gone").exists()
 
 
 def test_lines_of_windows_are_words_all_the_same(tmp_path: Path) -> None:
     """A workflow that is checked out there ends its lines by two characters."""
-    assert pretend(tmp_path, 0, LOSTACK_ARGUMENTS="--only\r\ncommit-lost\r\n\r\n--strict\r").returncode == 0
-    words = ["check", "pipeline.toml", "--reports", "lostack-reports", "--only", "commit-lost", "--strict"]
+    assert (
+        pretend(tmp_path, 0, LOSTACK_ARGUMENTS="--only\r\ncommit-lost\r\n\r\n--strict\r").returncode
+        == 0
+    )
+    words = [
+        "check",
+        "pipeline.toml",
+        "--reports",
+        "lostack-reports",
+        "--only",
+        "commit-lost",
+        "--strict",
+    ]
     assert (tmp_path / "said").read_text() == "".join(f"[{word}]" for word in words)
 
 
@@ -76,12 +121,21 @@ def test_a_sweep_has_its_last_lines_in_the_summary(tmp_path: Path) -> None:
     assert (tmp_path / "summary").read_text() == "```\nfinding 1: ```\n```\n"
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    ({"LOSTACK_COMMAND": "run; true"}, "command is check or sweep, not 'run; true'"),
-    ({"LOSTACK_PIPELINE": "none.toml"}, "there is no none.toml"),
-    ({"LOSTACK_COMMAND": "sweep", "LOSTACK_BASELINE": "x", "LOSTACK_PIPELINE": str(ORDERS)}, "a baseline is for check"),
-    ({"LOSTACK_BASELINE": "none.toml", "LOSTACK_PIPELINE": str(ORDERS)}, "cannot read none.toml"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"LOSTACK_COMMAND": "run; true"}, "command is check or sweep, not 'run; true'"),
+        ({"LOSTACK_PIPELINE": "none.toml"}, "there is no none.toml"),
+        (
+            {"LOSTACK_COMMAND": "sweep", "LOSTACK_BASELINE": "x", "LOSTACK_PIPELINE": str(ORDERS)},
+            "a baseline is for check",
+        ),
+        (
+            {"LOSTACK_BASELINE": "none.toml", "LOSTACK_PIPELINE": str(ORDERS)},
+            "cannot read none.toml",
+        ),
+    ],
+)
 def test_a_wrong_input_is_one_line(tmp_path: Path, given: dict[str, str], said: str) -> None:
     """And wrong use; nothing is started."""
     ended = act(tmp_path, **given)
@@ -99,19 +153,29 @@ def test_the_key_changes_with_what_is_locked(tmp_path: Path) -> None:
     (copy / ".ci" / "action").write_bytes(SCRIPT.read_bytes())
     for name in ("requirements.lock", "pyproject.toml"):
         (copy / name).write_text((ROOT / name).read_text() + "\n# changed\n")
-    other = subprocess.run(["bash", str(copy / ".ci" / "action"), "key"], text=True, capture_output=True, check=True)
+    other = subprocess.run(
+        ["bash", str(copy / ".ci" / "action"), "key"], text=True, capture_output=True, check=True
+    )
     assert other.stdout != first
 
 
 def test_the_action_hands_over_what_it_declares() -> None:
-    """Every input is declared once and used; no step has an expression in its script, where it would be run."""
-    declared = re.findall(r"^  ([a-z-]+):\n    description", ACTION.split("outputs:")[0], re.MULTILINE)
+    """Every input is declared once and used; no step has an expression in its script, where it
+    would be run.
+    """
+    declared = re.findall(
+        r"^  ([a-z-]+):\n    description", ACTION.split("outputs:")[0], re.MULTILINE
+    )
     used = set(re.findall(r"inputs\.([a-z-]+)", ACTION))
     assert sorted(declared) == sorted(used)
     scripts = re.findall(r"^      run: (.*)$", ACTION, re.MULTILINE)
     assert len(scripts) == 3
     assert not [script for script in scripts if "${{" in script]
-    assert {word for script in scripts for word in re.findall(r'action" ([a-z-]+)', script)} == {"key", "set-up", "run"}
+    assert {word for script in scripts for word in re.findall(r'action" ([a-z-]+)', script)} == {
+        "key",
+        "set-up",
+        "run",
+    }
     handed = set(re.findall(r"^        (LOSTACK_[A-Z]+):", ACTION, re.MULTILINE))
     assert handed == set(re.findall(r"\$\{(LOSTACK_[A-Z]+):-", SCRIPT.read_text())) - {"LOSTACK"}
 
@@ -120,9 +184,14 @@ def test_the_action_hands_over_what_it_declares() -> None:
 @pytest.mark.rest
 @pytest.mark.timeout(600)
 def test_a_known_break_fails_nobodys_job(tmp_path: Path) -> None:
-    """A pipeline that loses a record fails; named in a baseline it is shown, in the summary too, and does not."""
+    """A pipeline that loses a record fails; named in a baseline it is shown, in the summary too,
+    and does not.
+    """
     baseline = tmp_path / "known.toml"
-    baseline.write_text(f'[[known]]\ncell = "{LOSES}"\noutcome = "broken"\nbecause = "it is to be mended"\n', encoding="utf-8")
+    baseline.write_text(
+        f'[[known]]\ncell = "{LOSES}"\noutcome = "broken"\nbecause = "it is to be mended"\n',
+        encoding="utf-8",
+    )
     given = {
         "LOSTACK_PIPELINE": str(LOSING),
         "LOSTACK_ARGUMENTS": "--only\ncommit-ack-lost",

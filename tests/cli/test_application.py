@@ -17,9 +17,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOT_FOR_AN_AUDIT = (
-    "harness.registry", "harness.report.renderers", "harness.saved", "harness.matrix", "harness.wire", "jinja2", "pandas",
-    "pyspark", "psutil", "yaml", "rich", "kafka",
-)  # fmt: skip
+    "harness.registry",
+    "harness.report.renderers",
+    "harness.saved",
+    "harness.matrix",
+    "harness.wire",
+    "jinja2",
+    "pandas",
+    "pyspark",
+    "psutil",
+    "yaml",
+    "rich",
+    "kafka",
+)
 
 
 @pytest.mark.parametrize("path", _ENDS_WITH)
@@ -28,7 +38,9 @@ def test_every_error_that_is_known_by_name_is_one(path: str) -> None:
     module, _, name = path.rpartition(".")
     kind = getattr(importlib.import_module(module), name)
     assert issubclass(kind, Exception)
-    assert (kind.__module__, kind.__qualname__) == (module, name), "where it is made, and not where it is imported"
+    assert (kind.__module__, kind.__qualname__) == (module, name), (
+        "where it is made, and not where it is imported"
+    )
 
 
 def test_an_error_below_a_known_one_ends_with_its_code() -> None:
@@ -52,26 +64,43 @@ def test_a_command_is_made_alone_or_among_all() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "absent"),
     [
-        (["audit", "--offered", "range:1-3", "--arrived", "parquet:/there/is/none#id=x"], 3, NOT_FOR_AN_AUDIT),
-        (["audit", "--offered", "range:1-3", "--arrived", "kafka:127.0.0.1:1/none#id=key"], 3, NOT_FOR_AN_AUDIT),
+        (
+            ["audit", "--offered", "range:1-3", "--arrived", "parquet:/there/is/none#id=x"],
+            3,
+            NOT_FOR_AN_AUDIT,
+        ),
+        (
+            ["audit", "--offered", "range:1-3", "--arrived", "kafka:127.0.0.1:1/none#id=key"],
+            3,
+            NOT_FOR_AN_AUDIT,
+        ),
         (["judge", "/there/is/no/run"], 2, ("harness.sweep", "harness.audit")),
     ],
     ids=["parquet", "topic", "judge"],
-)  # fmt: skip
-def test_a_command_imports_nothing_for_others(arguments: list[str], code: int, absent: tuple[str, ...]) -> None:
+)
+def test_a_command_imports_nothing_for_others(
+    arguments: list[str], code: int, absent: tuple[str, ...]
+) -> None:
     """A process that ends with a user's mistake has not imported what other commands need."""
     program = (
         "import sys\nfrom harness.cli import main\n"
         f"code = main({arguments!r})\n"
         f"print(code, *[name for name in {absent!r} if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.split() == [str(code)], done.stderr
 
 
 def test_a_run_is_judged_and_reported_without_pandas(tmp_path: Path) -> None:
     """It takes half a second to import, which each run of one cell would wait for at its end."""
     run = ["run", "--system", "memory", "--only", "ack-lost", "--reports", str(tmp_path)]
-    program = f"import sys\nfrom harness.cli import main\ncode = main({run!r})\nprint(code, 'pandas' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    program = (
+        f"import sys\nfrom harness.cli import main\ncode = main({run!r})\nprint(code, 'pandas' "
+        "in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.splitlines()[-1] == "0 False", done.stdout + done.stderr

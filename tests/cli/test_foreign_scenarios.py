@@ -1,4 +1,6 @@
-"""A user's own ``scenarios``, a folder or a module, is never taken for ours: not in the repository, and not installed."""
+"""A user's own ``scenarios``, a folder or a module, is never taken for ours: not in the repository,
+and not installed.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     """The wheel of this repository."""
     target = tmp_path_factory.mktemp("wheel")
     command = [*BUILDS[request.param], str(target), str(ROOT)]
-    done = subprocess.run(command, cwd=target, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=target, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     [built] = target.glob("*.whl")
     return built
@@ -67,7 +71,13 @@ def python(folder: Path, *words: str, home: Path = ROOT) -> subprocess.Completed
     """Run Python in a folder, whose modules come before those of ``home``."""
     environment = os.environ | {"PYTHONPATH": str(home)}
     return subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -86,9 +96,20 @@ def test_the_folder_would_be_imported(folder: Path) -> None:
 def test_the_commands_use_ours(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """``list``, ``run`` and ``regressions``."""
     assert listed(folder) == listed(tmp_path_factory.mktemp("empty"))
-    ran = python(folder, "-m", "harness.cli", "run", "--system", "memory", "--only", "plain/ack-lost/exactly-once")
+    ran = python(
+        folder,
+        "-m",
+        "harness.cli",
+        "run",
+        "--system",
+        "memory",
+        "--only",
+        "plain/ack-lost/exactly-once",
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert python(folder, "-m", "harness.cli", "regressions", "--only", "librdkafka-0").stderr.startswith(
+    assert python(
+        folder, "-m", "harness.cli", "regressions", "--only", "librdkafka-0"
+    ).stderr.startswith(
         "lostack: no published bug is called librdkafka-0; did you mean librdkafka #5456?"
     )
 
@@ -96,27 +117,53 @@ def test_the_commands_use_ours(folder: Path, tmp_path_factory: pytest.TempPathFa
 def test_the_plugin_uses_ours(folder: Path) -> None:
     """A session of pytest in such a folder runs our cells."""
     (folder / "test_cells.py").write_text((ROOT / "scenarios" / "test_scenarios.py").read_text())
-    words = ("-p", "no:cacheprovider", "--lostack-system", "memory", "-k", "ack-lost and exactly-once")
+    words = (
+        "-p",
+        "no:cacheprovider",
+        "--lostack-system",
+        "memory",
+        "-k",
+        "ack-lost and exactly-once",
+    )
     done = python(folder, "-m", "pytest", *QUICK, *words, "test_cells.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 3 passed" in done.stdout
 
 
 def test_the_repository_s_two_names_are_one_set_of_modules() -> None:
-    """``scenarios`` and ``harness.scenarios`` are the same objects, whichever is imported first and however deep."""
-    names = sorted(each.stem for each in (ROOT / "scenarios").glob("*.py") if not each.stem.startswith(("__", "test_")))
+    """``scenarios`` and ``harness.scenarios`` are the same objects, whichever is imported first and
+    however deep.
+    """
+    names = sorted(
+        each.stem
+        for each in (ROOT / "scenarios").glob("*.py")
+        if not each.stem.startswith(("__", "test_"))
+    )
     assert {"plain", "regressions"} <= set(names)
     for first, second in (("scenarios", "harness.scenarios"), ("harness.scenarios", "scenarios")):
-        modules = [f"{name}{part}" for name in (first, second) for part in ("", *(f".{each}" for each in names))]
-        said = python(ROOT, "-c", f"import sys, {', '.join(modules)}\n" + "\n".join(
-            f"assert sys.modules['scenarios{part}'] is sys.modules['harness.scenarios{part}'] is harness.scenarios{part}"
-            f" is scenarios{part}" for part in ("", *(f".{each}" for each in names))
-        ))  # fmt: skip
+        modules = [
+            f"{name}{part}"
+            for name in (first, second)
+            for part in ("", *(f".{each}" for each in names))
+        ]
+        said = python(
+            ROOT,
+            "-c",
+            f"import sys, {', '.join(modules)}\n"
+            + "\n".join(
+                f"assert sys.modules['scenarios{part}'] is "
+                f"sys.modules['harness.scenarios{part}'] is harness.scenarios{part} is "
+                f"scenarios{part}"
+                for part in ("", *(f".{each}" for each in names))
+            ),
+        )
         assert said.returncode == 0, said.stderr
 
 
 def files_below(folder: Path) -> Iterable[str]:
-    """Yield what a folder has that is to be installed, by its path there; links are not followed."""
+    """Yield what a folder has that is to be installed, by its path there; links are
+    not followed.
+    """
     for file in folder.rglob("*"):
         if file.is_file() and "__pycache__" not in file.parts:
             yield str(file.relative_to(folder))
@@ -127,7 +174,11 @@ def test_a_wheel_has_the_scenarios_below_the_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
     wanted = {f"harness/{name}" for name in files_below(ROOT / "harness")}
-    wanted |= {f"harness/scenarios/{name}" for name in files_below(ROOT / "scenarios") if not name.startswith("test_")}
+    wanted |= {
+        f"harness/scenarios/{name}"
+        for name in files_below(ROOT / "scenarios")
+        if not name.startswith("test_")
+    }
     assert {"harness/scenarios/baseline.toml", "harness/scenarios/__init__.py"} <= wanted
     assert sorted(names) == sorted(wanted)
 
@@ -140,7 +191,13 @@ def test_a_wheel_that_is_unpacked_uses_its_own(wheel: Path, tmp_path: Path) -> N
     (project / "scenarios").mkdir(parents=True)
     (project / FOREIGN[0]).write_text(HOSTILE)
     where = python(
-        project, "-c", "from harness import registry; print(registry.baseline()); print(registry.baseline().stat())", home=home
+        project,
+        "-c",
+        (
+            "from harness import registry; print(registry.baseline()); "
+            "print(registry.baseline().stat())"
+        ),
+        home=home,
     )
     assert where.stdout.startswith(f"{home}/harness/scenarios/baseline.toml\n"), where.stderr
     assert listed(project, home) == listed(tmp_path)

@@ -1,4 +1,6 @@
-"""``lostack init``: what it writes is read again, and says what was asked; what it cannot know, it asks for."""
+"""``lostack init``: what it writes is read again, and says what was asked; what it cannot know, it
+asks for.
+"""
 
 from __future__ import annotations
 
@@ -63,13 +65,24 @@ WORDS = (
 )
 
 
-def test_a_declaration_is_written_of_what_the_programs_show(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Topic, input, line, table and column: the example's own declaration says the same. Nobody has to be asked."""
+def test_a_declaration_is_written_of_what_the_programs_show(
+    orders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Topic, input, line, table and column: the example's own declaration says the same. Nobody has
+    to be asked.
+    """
     assert main(["init", str(orders), *WORDS]) == 0
-    found, wanted = read_pipeline(orders / "pipeline.toml"), read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
+    found, wanted = (
+        read_pipeline(orders / "pipeline.toml"),
+        read_pipeline(EXAMPLES / "orders" / "pipeline.toml"),
+    )
     assert (found.claims, found.topics, found.stages, found.output, found.input) == (
-        wanted.claims, wanted.topics, wanted.stages, wanted.output, wanted.input,
-    )  # fmt: skip
+        wanted.claims,
+        wanted.topics,
+        wanted.stages,
+        wanted.output,
+        wanted.input,
+    )
     assert found.name == "my-orders"
     told = capsys.readouterr().out
     assert "next: lostack check --explain" in told
@@ -81,10 +94,15 @@ def test_the_workflow_has_the_action_that_there_is(orders: Path) -> None:
     """By the words of docs/ci.md, with inputs that the action has; no package index has lostack."""
     assert main(["init", str(orders), *WORDS]) == 0
     text = (orders / ".github/workflows/lostack.yml").read_text(encoding="utf-8")
-    [step] = [step for step in yaml.safe_load(text)["jobs"]["check"]["steps"] if "lostack" in step["uses"]]
+    [step] = [
+        step for step in yaml.safe_load(text)["jobs"]["check"]["steps"] if "lostack" in step["uses"]
+    ]
     assert f"uses: {step['uses']} " in (ROOT / "docs/ci.md").read_text(encoding="utf-8")
     assert step["with"] == {"pipeline": "pipeline.toml"}
-    assert step["with"].keys() <= yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"].keys()
+    assert (
+        step["with"].keys()
+        <= yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"].keys()
+    )
     assert "pip install lostack" not in text
 
 
@@ -98,20 +116,26 @@ def test_nothing_is_written_over(orders: Path, capsys: pytest.CaptureFixture[str
     assert read_pipeline(orders / "pipeline.toml").claims == "exactly-once"
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("--consumer", "{python} consumer.py"), "--file is missing: Which file"),
-    ((), "--producer or --consumer is missing"),
-    ((*WORDS, "--claims", "once"), "'once' is not known"),
-    ((*WORDS, "--output", "sql"), "'sql' is not known; did you mean sqlite?"),
-    ((*WORDS[2:], "--producer", "'"), "No closing quotation"),
-    ((*WORDS[2:], "--producer", "nosuchthing x"), "--input is missing"),
-    ((*WORDS[2:], "--producer", "nosuchthing x", "--input", "stdin"), "command 'nosuchthing' cannot be started"),
-    ((*WORDS, "--compose", "nowhere.yml"), "cannot read nowhere.yml"),
-    ((*WORDS, "--line", "{nothing}"), r"{nothing} has no value"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--consumer", "{python} consumer.py"), "--file is missing: Which file"),
+        ((), "--producer or --consumer is missing"),
+        ((*WORDS, "--claims", "once"), "'once' is not known"),
+        ((*WORDS, "--output", "sql"), "'sql' is not known; did you mean sqlite?"),
+        ((*WORDS[2:], "--producer", "'"), "No closing quotation"),
+        ((*WORDS[2:], "--producer", "nosuchthing x"), "--input is missing"),
+        (
+            (*WORDS[2:], "--producer", "nosuchthing x", "--input", "stdin"),
+            "command 'nosuchthing' cannot be started",
+        ),
+        ((*WORDS, "--compose", "nowhere.yml"), "cannot read nowhere.yml"),
+        ((*WORDS, "--line", "{nothing}"), r"{nothing} has no value"),
+    ],
+)
 def test_what_it_cannot_know_is_one_line(
     orders: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
-) -> None:  # fmt: skip
+) -> None:
     """And nothing is left behind."""
     assert main(["init", str(orders), *words]) == 2
     told = capsys.readouterr().err
@@ -120,14 +144,20 @@ def test_what_it_cannot_know_is_one_line(
     assert not (orders / "pipeline.toml").exists()
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("--line", "a\n{id}"), "--line has the character '\\n', which pipeline.toml cannot have"),
-    (("--line", "\udcff{id}"), "--line has the character '\\udcff'"),
-    (("--header", "a\x01b"), "--header has the character '\\x01'"),
-    (("--topic", ""), "--topic is empty: write something, or leave it out"),
-    (("--producer", ""), "--producer is empty"),
-    (("--consumer", "cat"), "--consumer is given more than once: give the one whose results are judged"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--line", "a\n{id}"), "--line has the character '\\n', which pipeline.toml cannot have"),
+        (("--line", "\udcff{id}"), "--line has the character '\\udcff'"),
+        (("--header", "a\x01b"), "--header has the character '\\x01'"),
+        (("--topic", ""), "--topic is empty: write something, or leave it out"),
+        (("--producer", ""), "--producer is empty"),
+        (
+            ("--consumer", "cat"),
+            "--consumer is given more than once: give the one whose results are judged",
+        ),
+    ],
+)
 def test_an_option_that_no_declaration_can_have(
     orders: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, str], said: str
 ) -> None:
@@ -140,7 +170,9 @@ def test_an_option_that_no_declaration_can_have(
 
 
 def test_whatever_was_there_is_put_back(orders: Path) -> None:
-    """Of a file in any encoding, where what was written in its place does not hold; else it is written over."""
+    """Of a file in any encoding, where what was written in its place does not hold; else it is
+    written over.
+    """
     file = orders / "pipeline.toml"
     file.write_bytes(b"\xff\xfe")
     assert main(["init", str(orders), *WORDS, "--force", "--line", "nothing"]) == 2
@@ -150,7 +182,9 @@ def test_whatever_was_there_is_put_back(orders: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [None, "claims = 1"])
-def test_nothing_is_half_written(orders: Path, capsys: pytest.CaptureFixture[str], before: str | None) -> None:
+def test_nothing_is_half_written(
+    orders: Path, capsys: pytest.CaptureFixture[str], before: str | None
+) -> None:
     """Where the last of the files cannot be: the others are as they were."""
     (orders / ".github").write_text("a file")
     file = orders / "pipeline.toml"
@@ -198,14 +232,22 @@ def test_questions_have_what_was_seen_for_an_answer(monkeypatch: pytest.MonkeyPa
         Asker(asks=False).answer(None, "--topic", "Which?")
 
 
-def test_a_program_that_names_its_broker_is_told_of(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_that_names_its_broker_is_told_of(
+    orders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Lostack could not stand between them."""
     program = orders / "consumer.py"
     program.write_text(
-        program.read_text(encoding="utf-8").replace('os.environ["BOOTSTRAP_SERVERS"]', '"localhost:9092"'), "utf-8"
+        program.read_text(encoding="utf-8").replace(
+            'os.environ["BOOTSTRAP_SERVERS"]', '"localhost:9092"'
+        ),
+        "utf-8",
     )
     assert main(["init", str(orders), *WORDS]) == 0
-    assert "consumer.py names the broker localhost:9092: let it take the address from the environment" in capsys.readouterr().err
+    assert (
+        "consumer.py names the broker localhost:9092: let it take the address from the environment"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_variable_of_its_own_is_given_the_brokers(orders: Path) -> None:
@@ -213,7 +255,10 @@ def test_a_variable_of_its_own_is_given_the_brokers(orders: Path) -> None:
     program = orders / "consumer.py"
     text = program.read_text(encoding="utf-8")
     program.write_text(
-        text.replace('os.environ["BOOTSTRAP_SERVERS"]', 'os.environ.get("BOOTSTRAP_SERVERS", "kafka:9092")'), "utf-8"
+        text.replace(
+            'os.environ["BOOTSTRAP_SERVERS"]', 'os.environ.get("BOOTSTRAP_SERVERS", "kafka:9092")'
+        ),
+        "utf-8",
     )
     assert look_at(["consumer.py"], orders).variables == ("BOOTSTRAP_SERVERS",)
     program.write_text(text.replace("BOOTSTRAP_SERVERS", "ACME_KAFKA_BROKERS"), encoding="utf-8")
@@ -243,23 +288,70 @@ def test_services_of_a_compose_file_are_stages(tmp_path: Path) -> None:
     """Their addresses are places; databases come along; the broker is lostack's own."""
     file = tmp_path / "docker-compose.yml"
     file.write_text(COMPOSE, encoding="utf-8")
-    assert main([
-        "init", str(tmp_path), "--compose", str(file), "--producer", "orders-in", "--consumer", "billing", "--topic", "orders",
-        "--input", "file", "--output", "command", "--command", "psql -p {db.port} -c 'SELECT id FROM bills'",
-    ]) == 2, "an image is not told where its input is"  # fmt: skip
+    assert (
+        main(
+            [
+                "init",
+                str(tmp_path),
+                "--compose",
+                str(file),
+                "--producer",
+                "orders-in",
+                "--consumer",
+                "billing",
+                "--topic",
+                "orders",
+                "--input",
+                "file",
+                "--output",
+                "command",
+                "--command",
+                "psql -p {db.port} -c 'SELECT id FROM bills'",
+            ]
+        )
+        == 2
+    ), "an image is not told where its input is"
     file.write_text(COMPOSE.replace("MODE=prod", "INPUT={input}"), encoding="utf-8")
-    assert main([
-        "init", str(tmp_path), "--compose", str(file), "--producer", "orders-in", "--consumer", "billing", "--topic", "orders",
-        "--input", "file", "--output", "command", "--command", "psql -p {db.port} -c 'SELECT id FROM bills'",
-    ]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "init",
+                str(tmp_path),
+                "--compose",
+                str(file),
+                "--producer",
+                "orders-in",
+                "--consumer",
+                "billing",
+                "--topic",
+                "orders",
+                "--input",
+                "file",
+                "--output",
+                "command",
+                "--command",
+                "psql -p {db.port} -c 'SELECT id FROM bills'",
+            ]
+        )
+        == 0
+    )
     pipeline = read_pipeline(tmp_path / "pipeline.toml")
     producer, consumer = pipeline.stages
     assert (producer.image, producer.command, producer.environment["KAFKA"]) == (
-        "acme/orders-in:2", ("orders-in", "--fast"), "{bootstrap}",
-    )  # fmt: skip
-    assert consumer.environment == {"BROKERS": "{bootstrap}", "DB": "postgresql://u@127.0.0.1:{db.port}/x"}
+        "acme/orders-in:2",
+        ("orders-in", "--fast"),
+        "{bootstrap}",
+    )
+    assert consumer.environment == {
+        "BROKERS": "{bootstrap}",
+        "DB": "postgresql://u@127.0.0.1:{db.port}/x",
+    }
     [service] = pipeline.services
-    assert (service.name, service.image, service.command) == ("db", "postgres:16", ("postgres", "-p", "{db.port}"))
+    assert (service.name, service.image, service.command) == (
+        "db",
+        "postgres:16",
+        ("postgres", "-p", "{db.port}"),
+    )
 
 
 @pytest.mark.parametrize("text", ["", "services: 3", "a: [", "services: {x: 3}"])
@@ -275,13 +367,17 @@ def test_a_compose_file_that_is_none(tmp_path: Path, text: str) -> None:
 def test_several_brokers_are_one_address(tmp_path: Path) -> None:
     """As clients are given them."""
     file = tmp_path / "compose.yml"
-    file.write_text("services: {kafka1: {image: apache/kafka}, kafka2: {image: apache/kafka}}", encoding="utf-8")
+    file.write_text(
+        "services: {kafka1: {image: apache/kafka}, kafka2: {image: apache/kafka}}", encoding="utf-8"
+    )
     assert pointed({"B": "kafka1:9092,kafka2:9092"}, read_compose(file)) == {"B": "{bootstrap}"}
 
 
 def test_sources_show_topics_and_tables(tmp_path: Path) -> None:
     """Of other languages, too."""
-    (tmp_path / "A.java").write_text('c.subscribe(List.of("bills")); new ProducerRecord<String, String>("paid", v)', "utf-8")
+    (tmp_path / "A.java").write_text(
+        'c.subscribe(List.of("bills")); new ProducerRecord<String, String>("paid", v)', "utf-8"
+    )
     shown = look_at(["java", "A.java", "nosuchfile.py"], tmp_path)
     assert (shown.files, shown.topics, shown.sqlite) == (("A.java",), ("bills", "paid"), False)
 
@@ -289,13 +385,19 @@ def test_sources_show_topics_and_tables(tmp_path: Path) -> None:
 def test_what_a_shell_script_starts_is_looked_at(orders: Path) -> None:
     """Two consumers, say."""
     script = orders / "two.sh"
-    script.write_text('#!/bin/sh\n"$1" consumer.py "$2" & "$1" consumer.py "$2" & wait\n', encoding="utf-8")
+    script.write_text(
+        '#!/bin/sh\n"$1" consumer.py "$2" & "$1" consumer.py "$2" & wait\n', encoding="utf-8"
+    )
     script.chmod(0o755)
     shown = look_at(["./two.sh", "{work}/orders.db"], orders)
-    assert (shown.files, shown.topics, shown.table) == (("two.sh", "consumer.py"), ("orders",), "orders")
+    assert (shown.files, shown.topics, shown.table) == (
+        ("two.sh", "consumer.py"),
+        ("orders",),
+        "orders",
+    )
 
 
-# --- the schema -------------------------------------------------------------------------------------------------------
+# --- the schema -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("file", DECLARATIONS, ids=lambda file: str(file.relative_to(EXAMPLES)))
@@ -304,13 +406,27 @@ def test_every_example_is_of_the_schema(file: Path) -> None:
     jsonschema.validate(tomllib.loads(file.read_text(encoding="utf-8")), schema())
 
 
-@pytest.mark.parametrize(("path", "value"), [
-    (("claims",), "once"), (("stage", 0, "role"), "reader"), (("stage", 0, "comand"), "x"), (("records",), "many"),
-    (("output", "kind"), "excel"), (("output", "kind"), None), (("input", "rate"), -1), (("topics",), None),
-    (("stage", 0, "restart"), "yes"), (("stage", 0, "environment"), {"A": 1}), (("aggregate",), {}), (("nothing",), 1),
-    (("partitions",), 1.5),
-])  # fmt: skip
-def test_what_the_reader_refuses_the_schema_refuses(tmp_path: Path, path: tuple[str | int, ...], value: object) -> None:
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("claims",), "once"),
+        (("stage", 0, "role"), "reader"),
+        (("stage", 0, "comand"), "x"),
+        (("records",), "many"),
+        (("output", "kind"), "excel"),
+        (("output", "kind"), None),
+        (("input", "rate"), -1),
+        (("topics",), None),
+        (("stage", 0, "restart"), "yes"),
+        (("stage", 0, "environment"), {"A": 1}),
+        (("aggregate",), {}),
+        (("nothing",), 1),
+        (("partitions",), 1.5),
+    ],
+)
+def test_what_the_reader_refuses_the_schema_refuses(
+    tmp_path: Path, path: tuple[str | int, ...], value: object
+) -> None:
     """And the other way round: both come of the same fields."""
     data = tomllib.loads((EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8"))
     at = data
@@ -331,7 +447,11 @@ def test_every_field_says_what_it_means() -> None:
     """An editor shows it, and so do the pages that are made of it."""
 
     def untold(where: str, found: Schema) -> list[str]:
-        silent = [f"{where}.{name}" for name, each in found.get("properties", {}).items() if not each.get("description")]
+        silent = [
+            f"{where}.{name}"
+            for name, each in found.get("properties", {}).items()
+            if not each.get("description")
+        ]
         inner = [each.get("items", each) for each in found.get("properties", {}).values()]
         return silent + [name for each in inner for name in untold(where, each)]
 

@@ -29,22 +29,49 @@ registry.scenarios = lambda: played.SCENARIOS
 def folder(tmp_path: Path) -> Path:
     """A project with the scenarios' one test file, and played systems."""
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\njunit_family = xunit1\naddopts = --strict-markers\n", encoding="utf-8")
-    (tmp_path / "test_scenarios.py").write_text((ROOT / "scenarios" / "test_scenarios.py").read_text(), encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\njunit_family = xunit1\naddopts = --strict-markers\n", encoding="utf-8"
+    )
+    (tmp_path / "test_scenarios.py").write_text(
+        (ROOT / "scenarios" / "test_scenarios.py").read_text(), encoding="utf-8"
+    )
     return tmp_path
 
 
 def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *QUICK, "-p", "no:cacheprovider", "--lostack-system", "memory", *words],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *QUICK,
+            "-p",
+            "no:cacheprovider",
+            "--lostack-system",
+            "memory",
+            *words,
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def test_a_session_is_one_run(folder: Path) -> None:
-    """All selected cells run together; red ones fail with reason and rerun line, n/a ones are skipped, counts are properties."""
-    done = session(folder, "-k", "loses or ack-lost or consumer-crash-before-commit", "--junitxml", "junit.xml", "-rs")
+    """All selected cells run together; red ones fail with reason and rerun line, n/a ones are
+    skipped, counts are properties.
+    """
+    done = session(
+        folder,
+        "-k",
+        "loses or ack-lost or consumer-crash-before-commit",
+        "--junitxml",
+        "junit.xml",
+        "-rs",
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     outcomes = {}
     for case in ET.parse(folder / "junit.xml").iter("testcase"):
@@ -64,11 +91,20 @@ def test_a_session_is_one_run(folder: Path) -> None:
     assert outcomes == {f"test_cell[{name}]": outcome for name, outcome in names.items()}
     assert "n/a: the position is saved before the work" in done.stdout
     assert "broken: exactly-once forbids loss: 2 lost" in done.stdout
-    assert "again: lostack run --only 'memory/kafka-python/plain/loses/exactly-once/process/s1' --seed 1" in done.stdout
+    assert (
+        "again: lostack run --only 'memory/kafka-python/plain/loses/exactly-once/process/s1' "
+        "--seed 1"
+    ) in done.stdout
     assert "Traceback" not in done.stdout
-    [run] = [path for path in (folder / "reports").iterdir() if path.is_dir() and not path.is_symlink()]
+    [run] = [
+        path for path in (folder / "reports").iterdir() if path.is_dir() and not path.is_symlink()
+    ]
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
-    assert (report["summary"]["planned"], report["summary"]["ran"], report["summary"]["not_applicable"]) == (8, 8, 1)
+    assert (
+        report["summary"]["planned"],
+        report["summary"]["ran"],
+        report["summary"]["not_applicable"],
+    ) == (8, 8, 1)
     assert (folder / "reports" / "latest").resolve() == run
     _properties_are_counts(folder / "junit.xml", report["cells"])
 
@@ -78,10 +114,20 @@ def _properties_are_counts(junit: Path, cells: list[dict[str, object]]) -> None:
     for case in ET.parse(junit).iter("testcase"):
         words = {str(p.get("name")): str(p.get("value")) for p in case.iter("property")}
         if words:
-            found[words["id"]] = (words["lost"], words["duplicated"], words["verdict"], words["seconds"])
+            found[words["id"]] = (
+                words["lost"],
+                words["duplicated"],
+                words["verdict"],
+                words["seconds"],
+            )
             assert 0 <= float(case.get("time", "")) - float(words["seconds"]) + 0.001 < 1
     assert found == {
-        str(cell["id"]): (str(cell["lost"]), str(cell["duplicated"]), str(cell["verdict"]), str(cell["seconds"]))
+        str(cell["id"]): (
+            str(cell["lost"]),
+            str(cell["duplicated"]),
+            str(cell["verdict"]),
+            str(cell["seconds"]),
+        )
         for cell in cells
     }
 
@@ -96,28 +142,53 @@ reason = "{}"
 
 
 def test_a_known_break_fails_nothing_and_is_told(folder: Path) -> None:
-    """It is an expected failure; another break of a known cell fails, and one that is green by now is told as vanished."""
-    known = (("loses/exactly-once", "tracked", ""), ("loses/at-least-once", "tracked", "duplicates"), ("ack-lost/*", "old", ""))
-    (folder / "baseline.toml").write_text("".join(KNOWN.format(*words) for words in known), encoding="utf-8")
+    """It is an expected failure; another break of a known cell fails, and one that is green by now
+    is told as vanished.
+    """
+    known = (
+        ("loses/exactly-once", "tracked", ""),
+        ("loses/at-least-once", "tracked", "duplicates"),
+        ("ack-lost/*", "old", ""),
+    )
+    (folder / "baseline.toml").write_text(
+        "".join(KNOWN.format(*words) for words in known), encoding="utf-8"
+    )
     done = session(folder, "-k", "loses/ or ack-lost", "--lostack-baseline", "baseline.toml")
     assert re.search("2 failed, 3 passed, .*1 xfailed", done.stdout), done.stdout + done.stderr
     told = done.stdout.partition("lostack: known breaks")[2]
-    assert "plain/loses/exactly-once/s1]: known break: tracked (exactly-once forbids loss: 2 lost" in told
+    assert (
+        "plain/loses/exactly-once/s1]: known break: tracked (exactly-once forbids loss: 2 lost"
+        in told
+    )
     assert "vanished: memory/kafka-python/plain/ack-lost/*/process was broken, and is green" in told
     [line] = (folder / "reports" / "history.jsonl").read_text(encoding="utf-8").splitlines()
     saved = json.loads(line)
-    assert (saved["known"], len(saved["new"])) == (["memory/kafka-python/plain/loses/exactly-once/process/s1"], 2)
+    assert (saved["known"], len(saved["new"])) == (
+        ["memory/kafka-python/plain/loses/exactly-once/process/s1"],
+        2,
+    )
     assert saved["vanished"] == ["memory/kafka-python/plain/ack-lost/*/process"]
 
 
-@pytest.mark.parametrize(("words", "code", "said"), [
-    (("--lostack-baseline", "missing.toml"), 2, "cannot read missing.toml"),
-    (("--lostack-records", "0"), 2, "--records 0: a cell needs 12 to 100000 records"),
-    (("--lostack-seed", "-1"), 2, "--seed -1: a seed is 0 or more"),
-    (("--lostack-system", "memroy"), 2, "no system is called memroy; did you mean memory?"),
-    (("--lostack-client", "confluent"), 2, "no client is called confluent; did you mean confluent-kafka?"),
-    (("--lostack-reports", "pytest.ini/x", "-k", "none"), 3, "cannot write reports to pytest.ini/x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--lostack-baseline", "missing.toml"), 2, "cannot read missing.toml"),
+        (("--lostack-records", "0"), 2, "--records 0: a cell needs 12 to 100000 records"),
+        (("--lostack-seed", "-1"), 2, "--seed -1: a seed is 0 or more"),
+        (("--lostack-system", "memroy"), 2, "no system is called memroy; did you mean memory?"),
+        (
+            ("--lostack-client", "confluent"),
+            2,
+            "no client is called confluent; did you mean confluent-kafka?",
+        ),
+        (
+            ("--lostack-reports", "pytest.ini/x", "-k", "none"),
+            3,
+            "cannot write reports to pytest.ini/x",
+        ),
+    ],
+)
 def test_a_mistake_is_one_line(folder: Path, words: tuple[str, ...], code: int, said: str) -> None:
     """Wrong options end the session with one line, and no cell is run."""
     done = session(folder, *words)
@@ -129,7 +200,17 @@ def test_a_mistake_is_one_line(folder: Path, words: tuple[str, ...], code: int, 
 
 def test_a_semantic_and_a_seed_can_be_selected(folder: Path) -> None:
     """Markers select semantics and controls; every seed is a case of its own."""
-    done = session(folder, "--collect-only", "-q", "-m", "memory and control", "--lostack-seed", "3", "--lostack-seed", "5")
+    done = session(
+        folder,
+        "--collect-only",
+        "-q",
+        "-m",
+        "memory and control",
+        "--lostack-seed",
+        "3",
+        "--lostack-seed",
+        "5",
+    )
     cases = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
     assert len(cases) == 6
     assert "test_cell[plain/control-cursor-outside-the-transaction/exactly-once/s5]" in cases

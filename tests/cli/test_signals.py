@@ -18,11 +18,31 @@ WITHIN_S = 60.0
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_an_interrupted_run_leaves_a_partial_report(tmp_path: Path, number: signal.Signals) -> None:
-    """What has run is judged and kept, what has not is named, and nothing in it can be taken for a whole run."""
-    command = [sys.executable, "-m", "harness.cli", "run", "--system", "memory", "--only", "none", "--seeds", "99", "--jobs", "1"]
+    """What has run is judged and kept, what has not is named, and nothing in it can be taken for a
+    whole run.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "harness.cli",
+        "run",
+        "--system",
+        "memory",
+        "--only",
+        "none",
+        "--seeds",
+        "99",
+        "--jobs",
+        "1",
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         watchdog = threading.Timer(WITHIN_S, process.kill)
         watchdog.start()
@@ -36,10 +56,15 @@ def test_an_interrupted_run_leaves_a_partial_report(tmp_path: Path, number: sign
     assert "PARTIAL" in out
     assert "interrupted: the report is PARTIAL" in err
     assert "Traceback" not in out + err
-    report = json.loads((tmp_path / "reports" / "latest" / "report.json").read_text(encoding="utf-8"))
+    report = json.loads(
+        (tmp_path / "reports" / "latest" / "report.json").read_text(encoding="utf-8")
+    )
     assert report["run"]["complete"] is False
     assert report["summary"]["partial"]
     assert not report["summary"]["green"]
     assert 0 < report["summary"]["ran"] < report["summary"]["planned"]
     assert len(report["cells"]) + len(report["missing"]) == report["summary"]["planned"]
-    assert len(report["cells"]) - report["summary"]["ran"] in (0, 1)  # the one under way: all share one lane
+    assert len(report["cells"]) - report["summary"]["ran"] in (
+        0,
+        1,
+    )  # the one under way: all share one lane

@@ -14,7 +14,11 @@ class GivenUp:
 
     def poll(self, within_s: float) -> int:
         """Raise, as librdkafka's binding does while a record is waited for."""
-        raise KafkaException(KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, f"waited {within_s:g} s", fatal=True))
+        raise KafkaException(
+            KafkaError(
+                KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, f"waited {within_s:g} s", fatal=True
+            )
+        )
 
 
 def test_a_fatal_error_ends_the_waiting_and_not_the_program() -> None:

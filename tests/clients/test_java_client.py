@@ -15,7 +15,14 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.provision.clients import java_versions, prepare_client
-from harness.stages.settings import AT_LEAST_ONCE, PLAIN, ProducerSettings, SaveCursor, Settings, recipe
+from harness.stages.settings import (
+    AT_LEAST_ONCE,
+    PLAIN,
+    ProducerSettings,
+    SaveCursor,
+    Settings,
+    recipe,
+)
 from harness.stages.stage import Stage
 
 if TYPE_CHECKING:
@@ -38,12 +45,30 @@ REFUSED = Settings(
 def _started(settings: Settings, folder: Path) -> subprocess.Popen[str]:
     """Start a program that makes a producer of the Java client; no broker is there."""
     stage = Stage(
-        cell="c", key="abcdef01", name="producer", incarnation=1, bootstrap="127.0.0.1:1", topic_in="i", topic_out="o",
-        topic_cursor="c", group="g", outbox="", sink="", history=str(folder), settings=settings, client="java",
-    )  # fmt: skip
+        cell="c",
+        key="abcdef01",
+        name="producer",
+        incarnation=1,
+        bootstrap="127.0.0.1:1",
+        topic_in="i",
+        topic_out="o",
+        topic_cursor="c",
+        group="g",
+        outbox="",
+        sink="",
+        history=str(folder),
+        settings=settings,
+        client="java",
+    )
     variables = os.environ | stage.environment() | dict(prepare_client("java", print).variables)
-    return subprocess.Popen((sys.executable, "-c", CALL), env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)  # fmt: skip
+    return subprocess.Popen(
+        (sys.executable, "-c", CALL),
+        env=variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.mark.kafka
@@ -55,10 +80,16 @@ def test_the_jvm_dies_with_its_program_even_where_it_stands_still(tmp_path: Path
     (jvm,) = psutil.Process(program.pid).children()
     assert os.getpgid(jvm.pid) == os.getpgid(program.pid), "what is killed and paused is the group"
     jvm.suspend()
-    wait_until(lambda: jvm.status() == psutil.STATUS_STOPPED, within_s=5, because="the JVM to stand still")
+    wait_until(
+        lambda: jvm.status() == psutil.STATUS_STOPPED, within_s=5, because="the JVM to stand still"
+    )
     os.kill(program.pid, signal.SIGKILL)
     program.wait(10)
-    wait_until(lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE, within_s=5, because="the JVM to be dead")
+    wait_until(
+        lambda: not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE,
+        within_s=5,
+        because="the JVM to be dead",
+    )
     program.communicate()
 
 
@@ -74,6 +105,10 @@ def test_a_version_whose_sums_are_not_known_is_told() -> None:
     """Nothing is fetched that nobody has checked."""
     assert {"3.8.0", "3.9.1"} < set(java_versions())
     with pytest.raises(
-        EnvironmentFailure, match=r"java==3\.7\.0: the checksums of its jars are not known; known versions: 3\.8\.0, 3\.9\.1"
+        EnvironmentFailure,
+        match=(
+            r"java==3\.7\.0: the checksums of its jars are not known; known versions: 3\.8\.0, "
+            r"3\.9\.1"
+        ),
     ):
         prepare_client("java==3.7.0", print)

@@ -1,4 +1,6 @@
-"""Refusals in the broker's name are what the broker itself says: asked the same in the same version, by the same parser."""
+"""Refusals in the broker's name are what the broker itself says: asked the same in the same
+version, by the same parser.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,15 @@ pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(300)]
 CLIENT = "oracle"
 CORR = 5
 UNKNOWN = kf.Writer(77, 0, 0, "nobody")
-MINE = frozenset({"throttle_time_ms", "error_message", "log_append_time_ms", "log_start_offset", "last_stable_offset"})
+MINE = frozenset(
+    {
+        "throttle_time_ms",
+        "error_message",
+        "log_append_time_ms",
+        "log_start_offset",
+        "last_stable_offset",
+    }
+)
 """What a broker may add to a refusal, and nobody acts on."""
 Asks = tuple[Api, "Callable[[int], bytes]", type, str]
 
@@ -48,33 +58,77 @@ Asks = tuple[Api, "Callable[[int], bytes]", type, str]
 def commit(version: int) -> bytes:
     """Ask to save a position, as a member that its group does not have."""
     topics = OffsetCommitRequest.OffsetCommitRequestTopic
-    part = topics.OffsetCommitRequestPartition(version=version, partition_index=0, committed_offset=1, committed_metadata="")
+    part = topics.OffsetCommitRequestPartition(
+        version=version, partition_index=0, committed_offset=1, committed_metadata=""
+    )
     named = {"topic_id": kf.TOPIC_ID} if version >= 10 else {"name": kf.TOPIC}
     request = OffsetCommitRequest(
-        version=version, group_id="g", generation_id_or_member_epoch=3, member_id="m",
+        version=version,
+        group_id="g",
+        generation_id_or_member_epoch=3,
+        member_id="m",
         topics=[topics(version=version, partitions=[part], **named)],
-    )  # fmt: skip
+    )
     return kf.encoded(request, CORR, CLIENT)
 
 
 ASKS: list[Asks] = [
-    (Api.PRODUCE, lambda v: kf.produce(CORR, CLIENT, kf.batch([b"x" * 99]), version=v), ProduceResponse, "MESSAGE_TOO_LARGE"),
-    (Api.FETCH, lambda v: kf.fetch(CORR, CLIENT, 99, version=v, epoch=-1), FetchResponse, "OFFSET_OUT_OF_RANGE"),
-    (Api.FETCH, lambda v: kf.fetch(CORR, CLIENT, 0, version=v, epoch=3), FetchResponse, "FETCH_SESSION_ID_NOT_FOUND"),
+    (
+        Api.PRODUCE,
+        lambda v: kf.produce(CORR, CLIENT, kf.batch([b"x" * 99]), version=v),
+        ProduceResponse,
+        "MESSAGE_TOO_LARGE",
+    ),
+    (
+        Api.FETCH,
+        lambda v: kf.fetch(CORR, CLIENT, 99, version=v, epoch=-1),
+        FetchResponse,
+        "OFFSET_OUT_OF_RANGE",
+    ),
+    (
+        Api.FETCH,
+        lambda v: kf.fetch(CORR, CLIENT, 0, version=v, epoch=3),
+        FetchResponse,
+        "FETCH_SESSION_ID_NOT_FOUND",
+    ),
     (Api.OFFSET_COMMIT, commit, OffsetCommitResponse, "UNKNOWN_MEMBER_ID"),
-    (Api.JOIN_GROUP, lambda v: kf.join(CORR, CLIENT, version=v), JoinGroupResponse, "UNKNOWN_MEMBER_ID"),
-    (Api.SYNC_GROUP, lambda v: kf.sync(CORR, CLIENT, version=v), SyncGroupResponse, "UNKNOWN_MEMBER_ID"),
-    (Api.HEARTBEAT, lambda v: kf.heartbeat(CORR, CLIENT, version=v), HeartbeatResponse, "UNKNOWN_MEMBER_ID"),
     (
-        Api.ADD_PARTITIONS_TO_TXN, lambda v: kf.add_partitions(CORR, CLIENT, UNKNOWN, 0, version=v), AddPartitionsToTxnResponse,
+        Api.JOIN_GROUP,
+        lambda v: kf.join(CORR, CLIENT, version=v),
+        JoinGroupResponse,
+        "UNKNOWN_MEMBER_ID",
+    ),
+    (
+        Api.SYNC_GROUP,
+        lambda v: kf.sync(CORR, CLIENT, version=v),
+        SyncGroupResponse,
+        "UNKNOWN_MEMBER_ID",
+    ),
+    (
+        Api.HEARTBEAT,
+        lambda v: kf.heartbeat(CORR, CLIENT, version=v),
+        HeartbeatResponse,
+        "UNKNOWN_MEMBER_ID",
+    ),
+    (
+        Api.ADD_PARTITIONS_TO_TXN,
+        lambda v: kf.add_partitions(CORR, CLIENT, UNKNOWN, 0, version=v),
+        AddPartitionsToTxnResponse,
         "INVALID_PRODUCER_ID_MAPPING",
     ),
     (
-        Api.ADD_OFFSETS_TO_TXN, lambda v: kf.add_offsets(CORR, CLIENT, UNKNOWN, version=v), AddOffsetsToTxnResponse,
+        Api.ADD_OFFSETS_TO_TXN,
+        lambda v: kf.add_offsets(CORR, CLIENT, UNKNOWN, version=v),
+        AddOffsetsToTxnResponse,
         "INVALID_PRODUCER_ID_MAPPING",
     ),
-    (Api.END_TXN, lambda v: kf.end_txn(CORR, CLIENT, UNKNOWN, version=v), EndTxnResponse, "INVALID_PRODUCER_ID_MAPPING"),
-]  # fmt: skip
+    (
+        Api.END_TXN,
+        lambda v: kf.end_txn(CORR, CLIENT, UNKNOWN, version=v),
+        EndTxnResponse,
+        "INVALID_PRODUCER_ID_MAPPING",
+    ),
+]
 """What a broker refuses at once, and by what."""
 
 
@@ -100,7 +154,11 @@ def told(kind: Any, version: int, data: bytes) -> Any:
 
 def _without(plain: Any) -> Any:
     if isinstance(plain, dict):
-        return {name: _without(value) for name, value in plain.items() if name not in MINE and value not in (None, b"", [], -1)}
+        return {
+            name: _without(value)
+            for name, value in plain.items()
+            if name not in MINE and value not in (None, b"", [], -1)
+        }
     return [_without(each) for each in plain] if isinstance(plain, list) else plain
 
 
@@ -134,7 +192,9 @@ def test_the_wire_refuses_as_the_broker_does(broker: socket.socket) -> None:
                 continue
             data = ask(version)
             broker.sendall(data)
-            own, ours = (told(kind, version, each) for each in (read_frame(broker), refused(data, error)))
+            own, ours = (
+                told(kind, version, each) for each in (read_frame(broker), refused(data, error))
+            )
             assert own == ours, f"{api.label} {version}: {error}"
             compared += 1
     assert compared > 50

@@ -1,4 +1,6 @@
-"""Another client in the place of kafka-python, on a real broker: a handful of cells; all of them run every night."""
+"""Another client in the place of kafka-python, on a real broker: a handful of cells; all of them
+run every night.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,15 @@ CELLS = {
 
 @pytest.mark.parametrize("client", CELLS)
 def test_another_client_meets_the_same_predictions(client: str, tmp_path: Path) -> None:
-    """What theory says of the protocol does not depend on who speaks it; a client that differs is declared."""
+    """What theory says of the protocol does not depend on who speaks it; a client that differs is
+    declared.
+    """
     chosen = select(registry.scenarios(), only=CELLS[client], system="kafka", clients=[client])
-    plan = RunPlan(chosen.systems(), chosen.cells, (), tmp_path, 3, "test", chosen.seeds, chosen.records)
+    plan = RunPlan(
+        chosen.systems(), chosen.cells, (), tmp_path, 3, "test", chosen.seeds, chosen.records
+    )
     results = run(plan, Silent()).results
     assert len(results) == len(chosen.cells) >= len(CELLS[client])
-    assert {result.plan.id: result.verdict.reason for result in results if not result.verdict.green} == {}
+    assert {
+        result.plan.id: result.verdict.reason for result in results if not result.verdict.green
+    } == {}

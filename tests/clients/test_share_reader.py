@@ -1,4 +1,6 @@
-"""librdkafka's reader of share groups, by what its binding says: deliveries are counted, and refusals raised."""
+"""librdkafka's reader of share groups, by what its binding says: deliveries are counted, and
+refusals raised.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,15 @@ from harness.stages.clients.librdkafka import Sharer
 def message(offset: int, error: KafkaError | None = None, times: int = 1) -> Any:
     """Return what a poll returns."""
     said = {
-        "topic": "in", "partition": 1, "offset": offset, "leader_epoch": 3, "key": b"k", "value": b"v", "error": error,
+        "topic": "in",
+        "partition": 1,
+        "offset": offset,
+        "leader_epoch": 3,
+        "key": b"k",
+        "value": b"v",
+        "error": error,
         "delivery_count": times,
-    }  # fmt: skip
+    }
     return SimpleNamespace(**{name: (lambda word=word: word) for name, word in said.items()})
 
 
@@ -63,7 +71,9 @@ def test_what_is_said_of_a_record_is_what_the_broker_is_told() -> None:
     for offset, answer in enumerate((Answer.ACCEPT, Answer.RELEASE, Answer.REJECT)):
         Sharer(binding).answer(Delivered("in", 1, 3, offset, b"k", b"v"), answer)
     kinds = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
-    assert binding.acknowledged == [("in", 1, offset, int(kind)) for offset, kind in enumerate(kinds)]
+    assert binding.acknowledged == [
+        ("in", 1, offset, int(kind)) for offset, kind in enumerate(kinds)
+    ]
 
 
 def test_a_refusal_of_one_partition_is_a_refusal() -> None:

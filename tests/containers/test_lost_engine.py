@@ -1,6 +1,8 @@
-"""The engine dies during a run: one clear line, nothing that waits for ever, nothing that stays once there is one again.
+"""The engine dies during a run: one clear line, nothing that waits for ever, nothing that stays
+once there is one again.
 
-Where it really dies it is an engine of this test's own; where a whole cell is under way, its socket is no more.
+Where it really dies it is an engine of this test's own; where a whole cell is under way, its socket
+is no more.
 """
 
 from __future__ import annotations
@@ -39,20 +41,38 @@ ROOT = os.getuid() == 0
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
-    """Start an engine that nobody else uses, with one small image, and let ``DOCKER_HOST`` name it."""
+    """Start an engine that nobody else uses, with one small image, and let
+    ``DOCKER_HOST`` name it.
+    """
     if not ROOT or not shutil.which("dockerd") or not shutil.which("unshare"):
         pytest.skip("an engine of its own needs dockerd, unshare, and root")
     socket = f"unix://{tmp_path}/docker.sock"
-    # namespaces of its own: it could remove the bridge of the engine that is here, and what it leaves goes with them
+    # namespaces of its own: it could remove the bridge of the engine that is here, and what it
+    # leaves goes with them
     apart = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
-    words = [*apart, "dockerd", "--host", socket, "--pidfile", f"{tmp_path}/pid", "--data-root", f"{tmp_path}/data",
-             "--exec-root", f"{tmp_path}/exec", "--iptables=false", "--ip-masq=false"]  # fmt: skip
+    words = [
+        *apart,
+        "dockerd",
+        "--host",
+        socket,
+        "--pidfile",
+        f"{tmp_path}/pid",
+        "--data-root",
+        f"{tmp_path}/data",
+        "--exec-root",
+        f"{tmp_path}/exec",
+        "--iptables=false",
+        "--ip-masq=false",
+    ]
     with (tmp_path / "dockerd.log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
     monkeypatch.setenv("DOCKER_HOST", socket)
     try:
-        wait_until(lambda: (tmp_path / "docker.sock").exists() or process.poll() is not None, within_s=UP_S,
-                   because="an engine to come up")  # fmt: skip
+        wait_until(
+            lambda: (tmp_path / "docker.sock").exists() or process.poll() is not None,
+            within_s=UP_S,
+            because="an engine to come up",
+        )
         assert process.poll() is None, (tmp_path / "dockerd.log").read_text()[-2000:]
         rootfs = Rootfs()
         rootfs.basics()
@@ -65,10 +85,20 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subproce
         process.wait()
 
 
-def test_an_engine_that_dies_is_one_clear_line(engine: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    """Whoever watches learns of it at once, no call waits for an answer that never comes, and the end is bounded."""
-    runtime = DockerRuntime(directory=tmp_path / "logs", images={"small": Image("small", "small:1", "")})
-    node = runtime.start(NodeSpec("a", "consumer", ("sleep", "600"), container=ContainerSpec("small", host_pids=False)))
+def test_an_engine_that_dies_is_one_clear_line(
+    engine: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    """Whoever watches learns of it at once, no call waits for an answer that never comes, and the
+    end is bounded.
+    """
+    runtime = DockerRuntime(
+        directory=tmp_path / "logs", images={"small": Image("small", "small:1", "")}
+    )
+    node = runtime.start(
+        NodeSpec(
+            "a", "consumer", ("sleep", "600"), container=ContainerSpec("small", host_pids=False)
+        )
+    )
     runtime.check()
     engine.kill()
     engine.wait()
@@ -90,7 +120,9 @@ def test_an_engine_that_dies_is_one_clear_line(engine: subprocess.Popen[bytes], 
 
 
 class Door:
-    """The way to the engine that is here: shut, it is to those behind it as if the engine had died; open, as if it was back."""
+    """The way to the engine that is here: shut, it is to those behind it as if the engine had died;
+    open, as if it was back.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -147,19 +179,45 @@ def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
 def containers_of(label: str) -> set[str]:
     """Return the ids of containers with a label, by asking the engine itself."""
     client = docker.DockerClient(f"unix://{ENGINE}")
-    return {str(each.id) for each in client.containers.list(all=True, filters={"label": label}, ignore_removed=True)}
+    return {
+        str(each.id)
+        for each in client.containers.list(all=True, filters={"label": label}, ignore_removed=True)
+    }
 
 
-def test_a_run_whose_engine_dies_ends_with_one_line_and_the_next_one_removes_what_it_left(door: Door, tmp_path: Path) -> None:
-    """The command itself, with a broker in a container: told at once, exit 3; what it left is removed later."""
-    command = [sys.executable, "-m", "harness.cli", "run", "--only", "plain/none/at-least-once", "--runtime", "docker",
-               "--reports", str(tmp_path / "reports")]  # fmt: skip
+def test_a_run_whose_engine_dies_ends_with_one_line_and_the_next_one_removes_what_it_left(
+    door: Door, tmp_path: Path
+) -> None:
+    """The command itself, with a broker in a container: told at once, exit 3; what it left is
+    removed later.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "harness.cli",
+        "run",
+        "--only",
+        "plain/none/at-least-once",
+        "--runtime",
+        "docker",
+        "--reports",
+        str(tmp_path / "reports"),
+    ]
     here = containers_of(HARNESS)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "LOSTACK_PULL": "never"}
-    run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "LOSTACK_PULL": "never",
+    }
+    run = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     try:
-        wait_until(lambda: len(containers_of(HARNESS) - here) > 1 or run.poll() is not None, within_s=BUILT_S,
-                   because="wire and broker to be started", poll_s=0.1)  # fmt: skip
+        wait_until(
+            lambda: len(containers_of(HARNESS) - here) > 1 or run.poll() is not None,
+            within_s=BUILT_S,
+            because="wire and broker to be started",
+            poll_s=0.1,
+        )
         door.shut()
         said, _ = run.communicate(timeout=ENDED_S)
     finally:

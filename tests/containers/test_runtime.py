@@ -1,4 +1,6 @@
-"""Runtime ``docker``: what only containers can, and the engine's word. What any runtime must is in ``tests/contract``."""
+"""Runtime ``docker``: what only containers can, and the engine's word. What any runtime must is in
+``tests/contract``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.provision.images import ensure_image
 from harness.runtimes.docker.engine import RUN, connect
 from harness.runtimes.docker.runtime import DockerRuntime
-from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, SmallDisk, StartError
+from harness.runtimes.interface import (
+    ContainerSpec,
+    NodeSpec,
+    NodeStateError,
+    SmallDisk,
+    StartError,
+)
 from harness.runtimes.ports import PortLease
 
 if TYPE_CHECKING:
@@ -29,7 +37,11 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
 
 SLEEPER = ("python3", "-c", "import signal; print('up', flush=True); signal.pause()")
 GONE_S = 20.0
-BIG = ("python3", "-c", "import signal; kept = b'x' * 100_000_000; print('up', flush=True); signal.pause()")
+BIG = (
+    "python3",
+    "-c",
+    "import signal; kept = b'x' * 100_000_000; print('up', flush=True); signal.pause()",
+)
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +59,9 @@ def runtime(tmp_path: Path, images: dict[str, Image]) -> Iterator[DockerRuntime]
 
 def of_run(run: str) -> list[str]:
     """Return the names of a run's containers, dead or alive."""
-    found = docker.from_env().containers.list(all=True, filters={"label": f"{RUN}={run}"}, ignore_removed=True)
+    found = docker.from_env().containers.list(
+        all=True, filters={"label": f"{RUN}={run}"}, ignore_removed=True
+    )
     return [container.name for container in found]
 
 
@@ -60,9 +74,13 @@ def test_a_container_goes_with_its_program(runtime: DockerRuntime) -> None:
 
 
 def test_a_shell_s_word_for_a_death_is_no_signal(runtime: DockerRuntime) -> None:
-    """Status 137 of a program that nobody has killed is its own; the same number after our kill is the signal's."""
+    """Status 137 of a program that nobody has killed is its own; the same number after our kill is
+    the signal's.
+    """
     apart = ContainerSpec(host_pids=False)
-    end = runtime.start(NodeSpec("a", "broker", ("sh", "-c", "exit 137"), container=apart)).wait(GONE_S)
+    end = runtime.start(NodeSpec("a", "broker", ("sh", "-c", "exit 137"), container=apart)).wait(
+        GONE_S
+    )
     assert end is not None
     assert (end.status, end.signal) == (137, None)
     node = runtime.start(NodeSpec("b", "broker", SLEEPER, container=apart))
@@ -82,7 +100,9 @@ def test_a_kept_container_comes_back_itself_with_its_port(runtime: DockerRuntime
     """A restart is the same container; its port is the same, on loopback and nowhere else."""
     with PortLease() as lease:
         serve = ("python3", "-m", "http.server", str(lease.port))
-        spec = NodeSpec("a", "broker", serve, container=ContainerSpec(ports=(lease.port,), keep=True))
+        spec = NodeSpec(
+            "a", "broker", serve, container=ContainerSpec(ports=(lease.port,), keep=True)
+        )
         node = runtime.start(spec)
         first = node.container.id
         bound = node.container.client.api.inspect_container(first)["HostConfig"]["PortBindings"]
@@ -118,7 +138,9 @@ def test_a_memory_limit_that_is_hit_is_told(runtime: DockerRuntime) -> None:
 
 def test_a_node_that_has_hit_its_limit_of_memory_comes_back(runtime: DockerRuntime) -> None:
     """It is ended by the kernel, the engine says for what, and its next life has memory enough."""
-    node = runtime.start(NodeSpec("a", "broker", BIG, container=ContainerSpec(host_pids=False, keep=True)))
+    node = runtime.start(
+        NodeSpec("a", "broker", BIG, container=ContainerSpec(host_pids=False, keep=True))
+    )
     wait_until(lambda: "up" in node.log_tail(), within_s=GONE_S, because="the program to be up")
     limit = node.starve()
     assert limit > 100_000_000
@@ -126,7 +148,9 @@ def test_a_node_that_has_hit_its_limit_of_memory_comes_back(runtime: DockerRunti
     assert node.exit.signal == signal.SIGKILL
     assert node.oom_killed
     again = node.restart()
-    wait_until(lambda: "up" in again.log_tail(), within_s=GONE_S, because="the program to be up again")
+    wait_until(
+        lambda: "up" in again.log_tail(), within_s=GONE_S, because="the program to be up again"
+    )
     assert again.container_id == node.container_id
     again.kill()
     assert not again.oom_killed
@@ -146,11 +170,17 @@ while True:
 """
 
 
-def test_a_program_ends_by_itself_on_a_full_disk_and_finds_what_it_had_when_there_is_room(runtime: DockerRuntime) -> None:
-    """Not one byte is free, nobody kills it, and what it had written outlives it; the disk goes with the run."""
+def test_a_program_ends_by_itself_on_a_full_disk_and_finds_what_it_had_when_there_is_room(
+    runtime: DockerRuntime,
+) -> None:
+    """Not one byte is free, nobody kills it, and what it had written outlives it; the disk goes
+    with the run.
+    """
     spec = ContainerSpec(disk=SmallDisk(Path("/disk"), 1 << 20), host_pids=False, keep=True)
     node = runtime.start(NodeSpec("a", "broker", ("python3", "-c", WRITER), container=spec))
-    wait_until(lambda: "found nothing" in node.log_tail(), within_s=GONE_S, because="the program to be up")
+    wait_until(
+        lambda: "found nothing" in node.log_tail(), within_s=GONE_S, because="the program to be up"
+    )
     full = node.fill_disk()
     assert (full.size, full.free) == (1 << 20, 0)
     assert node.exit is not None
@@ -158,24 +188,36 @@ def test_a_program_ends_by_itself_on_a_full_disk_and_finds_what_it_had_when_ther
     assert "No space left on device" in node.log_tail()
     assert node.empty_disk().free > 900_000
     again = node.restart()
-    wait_until(lambda: "found kept" in again.log_tail(), within_s=GONE_S, because="the program to find what it had written")
+    wait_until(
+        lambda: "found kept" in again.log_tail(),
+        within_s=GONE_S,
+        because="the program to find what it had written",
+    )
     assert again.alive
     assert docker.from_env().volumes.list(filters={"label": f"{RUN}={runtime.run}"})
     runtime.close()
     assert not docker.from_env().volumes.list(filters={"label": f"{RUN}={runtime.run}"})
 
 
-def test_a_disk_with_room_ends_nobody(runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody learns that the disk is full there is no fault, and it says so; without such a disk there is none to fill."""
+def test_a_disk_with_room_ends_nobody(
+    runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody learns that the disk is full there is no fault, and it says so; without such a
+    disk there is none to fill.
+    """
     monkeypatch.setattr("harness.runtimes.docker.disks.ENDED_WITHIN_S", 1.0)
     spec = ContainerSpec(disk=SmallDisk(Path("/disk"), 1 << 20))
-    with pytest.raises(WaitTimeoutError, match="node a to end by itself, with 0 bytes of its disk free"):
+    with pytest.raises(
+        WaitTimeoutError, match="node a to end by itself, with 0 bytes of its disk free"
+    ):
         runtime.start(NodeSpec("a", "broker", SLEEPER, container=spec)).fill_disk()
     with pytest.raises(NodeStateError, match="node b has no small disk"):
         runtime.start(NodeSpec("b", "broker", SLEEPER)).fill_disk()
 
 
-def test_a_user_whom_the_image_does_not_know_has_a_name(runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_whom_the_image_does_not_know_has_a_name(
+    runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A JVM on Hadoop's classes fails without one."""
     monkeypatch.setattr("os.getuid", lambda: 12345)
     code = "import os, pwd; print(pwd.getpwuid(os.getuid()).pw_name, os.getuid())"
@@ -190,7 +232,11 @@ def test_a_node_without_a_network_has_no_address(runtime: DockerRuntime) -> None
     address = node.disconnect()
     assert address
     assert node.connect()
-    asked = runtime.start(NodeSpec("b", "consumer", ("python3", "-c", "import socket; print(socket.gethostbyname('a'))")))
+    asked = runtime.start(
+        NodeSpec(
+            "b", "consumer", ("python3", "-c", "import socket; print(socket.gethostbyname('a'))")
+        )
+    )
     assert asked.wait(GONE_S) is not None
     assert asked.log_tail().count(".") == 3
 
@@ -220,9 +266,15 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("guardian_too", [False, True])
-def test_a_killed_harness_leaves_nothing(tmp_path: Path, images: dict[str, Image], *, guardian_too: bool) -> None:
-    """Its guardian removes what is its own; where that was killed as well, the next run does; others' containers stay."""
-    others = docker.from_env().containers.run(images["lostack"].reference, ["sleep", "600"], detach=True)
+def test_a_killed_harness_leaves_nothing(
+    tmp_path: Path, images: dict[str, Image], *, guardian_too: bool
+) -> None:
+    """Its guardian removes what is its own; where that was killed as well, the next run does;
+    others' containers stay.
+    """
+    others = docker.from_env().containers.run(
+        images["lostack"].reference, ["sleep", "600"], detach=True
+    )
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), images["lostack"].reference]
     harness = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -236,7 +288,11 @@ def test_a_killed_harness_leaves_nothing(tmp_path: Path, images: dict[str, Image
         if guardian_too:
             assert len(of_run(run)) == 1
             DockerRuntime(directory=tmp_path, images=images).close()
-        wait_until(lambda: of_run(run) == [], within_s=GONE_S, because="the containers of a killed run to be gone")
+        wait_until(
+            lambda: of_run(run) == [],
+            within_s=GONE_S,
+            because="the containers of a killed run to be gone",
+        )
         others.reload()
         assert others.status == "running"
     finally:

@@ -52,11 +52,16 @@ def system() -> Iterator[DeclaredSystem]:
 
 
 def contained(example: str, folder: Path, image: str = IMAGE) -> Path:
-    """Copy the examples, for some take programs of others; the consumer of this one is a container now."""
+    """Copy the examples, for some take programs of others; the consumer of this one is a container
+    now.
+    """
     shutil.copytree(EXAMPLES, folder)
     file = folder / example / "pipeline.toml"
     text = file.read_text(encoding="utf-8")
-    changed = text.replace('command = "{python} consumer.py', f'image = "{image}"\ncommand = "{{python}} {{here}}/consumer.py')
+    changed = text.replace(
+        'command = "{python} consumer.py',
+        f'image = "{image}"\ncommand = "{{python}} {{here}}/consumer.py',
+    )
     assert changed != text
     file.write_text(changed, encoding="utf-8")
     return file
@@ -74,13 +79,19 @@ def check(system: DeclaredSystem, reports: Path, file: Path, point: str) -> Cell
 
 
 def test_a_container_is_killed_and_judged(system: DeclaredSystem, tmp_path: Path) -> None:
-    """With its request to commit on the wire: recorded twice, as at-least-once may; by SIGKILL, says the engine."""
+    """With its request to commit on the wire: recorded twice, as at-least-once may; by SIGKILL,
+    says the engine.
+    """
     found = check(system, tmp_path, contained("orders", tmp_path / "mine"), "commit-lost")
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     assert found.verdict.fired == 1
     assert found.judgement.account.duplicated == {found.plan.target}
     [folder] = tmp_path.glob("2*/cells/*commit-lost*")
-    ends = [e for e in read_history(folder / HISTORY, found.plan.id).of("node") if e.get("phase") == "exited"]
+    ends = [
+        e
+        for e in read_history(folder / HISTORY, found.plan.id).of("node")
+        if e.get("phase") == "exited"
+    ]
     assert (ends[0]["node"], ends[0]["signal"]) == ("consumer", 9)
     versions = json.loads((folder.parents[1] / "run.json").read_text(encoding="utf-8"))["versions"]
     assert versions[f"image {IMAGE}"].startswith(f"{IMAGE} (")
@@ -88,20 +99,30 @@ def test_a_container_is_killed_and_judged(system: DeclaredSystem, tmp_path: Path
 
 def test_a_mistake_in_a_container_is_convicted(system: DeclaredSystem, tmp_path: Path) -> None:
     """Whose position is saved before its work is done loses the record."""
-    found = check(system, tmp_path, contained("mistakes/commit-before-work", tmp_path / "mine"), "commit-ack-lost")
+    found = check(
+        system,
+        tmp_path,
+        contained("mistakes/commit-before-work", tmp_path / "mine"),
+        "commit-ack-lost",
+    )
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     assert found.judgement.account.lost == {found.plan.target}
 
 
 @pytest.mark.parametrize("anew", ["cell", "once"])
-def test_a_service_in_a_container_is_killed_and_comes_back(system: DeclaredSystem, tmp_path: Path, anew: str) -> None:
-    """By the engine, with a record on its way to it; who waits for its answer loses nothing. Once: both cells have the same."""
+def test_a_service_in_a_container_is_killed_and_comes_back(
+    system: DeclaredSystem, tmp_path: Path, anew: str
+) -> None:
+    """By the engine, with a record on its way to it; who waits for its answer loses nothing. Once:
+    both cells have the same.
+    """
     shutil.copytree(EXAMPLES / "orders", tmp_path / "examples" / "orders")
     folder = shutil.copytree(STORE, tmp_path / "tests" / "pipelines" / "programs" / "with-store")
     file = folder / "pipeline.toml"
     text = file.read_text(encoding="utf-8")
     changed = text.replace(
-        'command = "{python} store.py', f'image = "{IMAGE}"\nanew = "{anew}"\ncommand = "{{python}} {{here}}/store.py'
+        'command = "{python} store.py',
+        f'image = "{IMAGE}"\nanew = "{anew}"\ncommand = "{{python}} {{here}}/store.py',
     )
     assert changed != text
     file.write_text(changed, encoding="utf-8")
@@ -110,23 +131,37 @@ def test_a_service_in_a_container_is_killed_and_comes_back(system: DeclaredSyste
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     assert found.verdict.fired == 1
     assert found.judgement.account.counts["recorded"] == found.judgement.account.counts["offered"]
-    told = [e for e in read_history(found.directory / HISTORY, found.plan.id).of("node") if e["node"] == "store"]
+    told = [
+        e
+        for e in read_history(found.directory / HISTORY, found.plan.id).of("node")
+        if e["node"] == "store"
+    ]
     [end] = [e for e in told if e["phase"] == "exited" and e.get("killed", True)][:1]
     assert end["signal"] == 9
     assert [e["phase"] for e in told].count("started") == 2, "it was up, and came back"
     left = subprocess.run(
-        ["docker", "ps", "--quiet", "--no-trunc", "--filter", f"ancestor={IMAGE}"], check=True, capture_output=True, text=True
+        ["docker", "ps", "--quiet", "--no-trunc", "--filter", f"ancestor={IMAGE}"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout.split()
     assert len(left) == (1 if anew == "once" else 0)
     system.close()
     assert not subprocess.run(
-        ["docker", "ps", "--quiet", "--filter", f"ancestor={IMAGE}"], check=True, capture_output=True, text=True
+        ["docker", "ps", "--quiet", "--filter", f"ancestor={IMAGE}"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout.split()
 
 
-def test_an_image_that_is_nowhere(system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_is_nowhere(
+    system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line, before anything of the pipeline is started."""
     monkeypatch.setenv("LOSTACK_PULL", "never")
     file = contained("orders", tmp_path / "mine", "lostack/there-is-no-such:1")
-    with pytest.raises(EnvironmentFailure, match=r"there-is-no-such:1 is missing and cannot be pulled .*: build it"):
+    with pytest.raises(
+        EnvironmentFailure, match=r"there-is-no-such:1 is missing and cannot be pulled .*: build it"
+    ):
         check(system, tmp_path, file, "commit-lost")

@@ -1,1 +1,3 @@
-"""Proves that every sink, runtime and system keeps what its callers rely on, by one suite for each interface."""
+"""Proves that every sink, runtime and system keeps what its callers rely on, by one suite for each
+interface.
+"""

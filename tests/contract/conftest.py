@@ -33,7 +33,9 @@ def kind(request: pytest.FixtureRequest) -> SinkKind:
 
 
 @pytest.fixture(scope="module", params=runtime_params())
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def running(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
     """Each runtime, for all tests of a module."""
     name: str
     make: Callable[[Path], AbstractContextManager[Runtime]]
@@ -52,7 +54,9 @@ def place(running: Place) -> Iterator[Place]:
 
 
 @pytest.fixture(scope="module", params=system_params(really=True))
-def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def ground(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ground]:
     """Each system, deployed, for all tests of a module; nothing of it is left at their end."""
     made = Ground(request.param(), tmp_path_factory.mktemp("run"))
     yield made
@@ -75,7 +79,9 @@ def speaker(request: pytest.FixtureRequest) -> Speaker:
 
 @pytest.fixture(scope="session", autouse=True)
 def small_wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireProcess]:
-    """A wire that reads no large frames. It is up before anybody looks what is running, and so is nothing that is left behind."""
+    """A wire that reads no large frames. It is up before anybody looks what is running, and so is
+    nothing that is left behind.
+    """
     running = WireProcess.start(tmp_path_factory.mktemp("wire"), decode_limit=LIMIT)
     yield running
     assert running.stop() == 0

@@ -1,4 +1,6 @@
-"""The protocols that the suites in ``test_protocols*.py`` are run against: one line for each, and how each is spoken."""
+"""The protocols that the suites in ``test_protocols*.py`` are run against: one line for each, and
+how each is spoken.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,20 @@ Said = tuple[Direction, bytes]
 
 @dataclass(frozen=True)
 class Speaker:
-    """How the suite speaks a protocol. What is said is made for a cell of a key, whose clients are called after it."""
+    """How the suite speaks a protocol. What is said is made for a cell of a key, whose clients are
+    called after it.
+    """
 
     name: str
     """The protocol's in the registry, or ``module:class``."""
     opening: Callable[[str], list[Said]]
-    """Everything up to where a client may begin to work; each part is one frame, or what stands between two."""
+    """Everything up to where a client may begin to work; each part is one frame, or what stands
+    between two.
+    """
     question: Callable[[str], list[Said]]
-    """What comes to a question about the record, which is the last of it, and changes something durable."""
+    """What comes to a question about the record, which is the last of it, and changes something
+    durable.
+    """
     answer: bytes
     """The answer to that question, behind which nothing is left to say."""
     step: str
@@ -78,7 +86,7 @@ def value(key: str) -> bytes:
     return Record(RECORD, "k0", 1, "x").encode(key)
 
 
-# --- Kafka ---------------------------------------------------------------------------------------------------------
+# --- Kafka ----------------------------------------------------------------------------------------
 
 
 def _kafka_opening(key: str) -> list[Said]:
@@ -113,7 +121,7 @@ def _kafka_refused(key: str) -> Iterator[bytes]:
     yield from (kf.find_coordinator(5, client, version=each) for each in range(7))
 
 
-# --- PostgreSQL ------------------------------------------------------------------------------------------------------
+# --- PostgreSQL -----------------------------------------------------------------------------------
 
 
 def _postgres_opening(key: str) -> list[Said]:
@@ -122,7 +130,11 @@ def _postgres_opening(key: str) -> list[Said]:
 
 def _postgres_question(key: str) -> list[Said]:
     parts = [pg.query("BEGIN"), pg.complete("BEGIN"), pg.ready("T")]
-    parts += [pg.query(f"insert into t select '{value(key).decode()}'"), pg.complete("INSERT 0 1"), pg.ready("T")]
+    parts += [
+        pg.query(f"insert into t select '{value(key).decode()}'"),
+        pg.complete("INSERT 0 1"),
+        pg.ready("T"),
+    ]
     parts.append(pg.query("COMMIT"))
     return list(zip((TO, FROM, FROM, TO, FROM, FROM, TO), parts, strict=True))
 
@@ -131,12 +143,20 @@ def _postgres_large(key: str, size: int) -> bytes:
     return b"d" + struct.pack(">i", size - 1)
 
 
-# --- STOMP ---------------------------------------------------------------------------------------------------------
+# --- STOMP ----------------------------------------------------------------------------------------
 
 
 def _stomp_opening(key: str) -> list[Said]:
-    hello = {"accept-version": "1.2", "host": "h", "client-id": f"{key}.consumer.1", "heart-beat": "1000,2000"}
-    return [(TO, made("CONNECT", hello)), (FROM, made("CONNECTED", {"version": "1.2", "heart-beat": "500,500"}))]
+    hello = {
+        "accept-version": "1.2",
+        "host": "h",
+        "client-id": f"{key}.consumer.1",
+        "heart-beat": "1000,2000",
+    }
+    return [
+        (TO, made("CONNECT", hello)),
+        (FROM, made("CONNECTED", {"version": "1.2", "heart-beat": "500,500"})),
+    ]
 
 
 def _stomp_question(key: str) -> list[Said]:
@@ -147,7 +167,9 @@ def _stomp_question(key: str) -> list[Said]:
 
 def _stomp_large(key: str, size: int) -> bytes:
     head = made("SEND", {"destination": "/queue/q", "content-length": f"{size:010}"})[:-1]
-    return made("SEND", {"destination": "/queue/q", "content-length": f"{size - len(head) - 1:010}"})[:-1]
+    return made(
+        "SEND", {"destination": "/queue/q", "content-length": f"{size - len(head) - 1:010}"}
+    )[:-1]
 
 
 def _stomp_refused(_key: str) -> Iterator[bytes]:
@@ -156,12 +178,22 @@ def _stomp_refused(_key: str) -> Iterator[bytes]:
     yield made("COMMIT", {"transaction": "t", "receipt": "1:2"})
 
 
-# --- OpenWire ------------------------------------------------------------------------------------------------------
+# --- OpenWire -------------------------------------------------------------------------------------
 
 
 def _openwire_opening(key: str) -> list[Said]:
-    told = [(TO, ow.connection(f"{key}.consumer.1")), (FROM, ow.answer(1)), (TO, ow.subscribe("q", 2)), (FROM, ow.answer(2))]
-    return [(FROM, ow.hello()), (TO, ow.hello()), *told, (FROM, ow.dispatch(9, b"of somebody else"))]
+    told = [
+        (TO, ow.connection(f"{key}.consumer.1")),
+        (FROM, ow.answer(1)),
+        (TO, ow.subscribe("q", 2)),
+        (FROM, ow.answer(2)),
+    ]
+    return [
+        (FROM, ow.hello()),
+        (TO, ow.hello()),
+        *told,
+        (FROM, ow.dispatch(9, b"of somebody else")),
+    ]
 
 
 def _openwire_question(key: str) -> list[Said]:
@@ -180,7 +212,7 @@ def _openwire_refused(key: str) -> Iterator[bytes]:
     yield ow.transact(5, 1, 2)
 
 
-# --- AMQP ----------------------------------------------------------------------------------------------------------
+# --- AMQP -----------------------------------------------------------------------------------------
 
 
 def _amqp_opening(key: str) -> list[Said]:
@@ -196,7 +228,7 @@ def _amqp_large(_key: str, size: int) -> bytes:
     return struct.pack(">I", size) + whole[4:-4] + struct.pack(">I", size - len(whole))
 
 
-# --- Pulsar --------------------------------------------------------------------------------------------------------
+# --- Pulsar ---------------------------------------------------------------------------------------
 
 TOPIC = "persistent://public/default/q"
 
@@ -231,16 +263,23 @@ def _pulsar_refused(key: str) -> Iterator[bytes]:
     yield _pulsar(Command.ACK, {1: 0, 2: 0, 3: pulsar.made({1: 4, 2: 0}), 6: 3, 7: 1, 8: 9})
     yield _pulsar(Command.NEW_TXN, {1: 9, 2: 30, 3: 0})
     yield _pulsar(Command.ADD_PARTITION_TO_TXN, {1: 9, **transaction, 4: TOPIC})
-    yield _pulsar(Command.ADD_SUBSCRIPTION_TO_TXN, {1: 9, **transaction, 4: pulsar.made({1: TOPIC, 2: "s"})})
+    yield _pulsar(
+        Command.ADD_SUBSCRIPTION_TO_TXN, {1: 9, **transaction, 4: pulsar.made({1: TOPIC, 2: "s"})}
+    )
     yield _pulsar(Command.END_TXN, {1: 9, **transaction, 4: 0})
 
 
-# --- Core ----------------------------------------------------------------------------------------------------------
+# --- Core -----------------------------------------------------------------------------------------
 
 
 def _core_opening(key: str) -> list[Said]:
     created = [(TO, core.GREETING), (TO, core.create(f"{key}.consumer.1")), (FROM, core.created())]
-    return [*created, (TO, core.subscribe("q")), (FROM, core.answer()), (FROM, core.give(9, b"of somebody else"))]
+    return [
+        *created,
+        (TO, core.subscribe("q")),
+        (FROM, core.answer()),
+        (FROM, core.give(9, b"of somebody else")),
+    ]
 
 
 def _core_question(key: str) -> list[Said]:
@@ -257,12 +296,17 @@ def _core_refused(key: str) -> Iterator[bytes]:
     yield core.commit(5)
 
 
-# --- ZooKeeper -----------------------------------------------------------------------------------------------------
+# --- ZooKeeper ------------------------------------------------------------------------------------
 
 
 def _zookeeper_opening(key: str) -> list[Said]:
     path = f"/transactional/{key}.consumer.1/coordinator"
-    return [(TO, zk.hello()), (FROM, zk.welcome()), (TO, zk.request(1, Op.EXISTS, path)), (FROM, zk.answer(1, zk.stat()))]
+    return [
+        (TO, zk.hello()),
+        (FROM, zk.welcome()),
+        (TO, zk.request(1, Op.EXISTS, path)),
+        (FROM, zk.answer(1, zk.stat())),
+    ]
 
 
 def _zookeeper_question(key: str) -> list[Said]:
@@ -276,39 +320,90 @@ def _zookeeper_large(_key: str, size: int) -> bytes:
 
 PROTOCOLS = {
     "amqp": Speaker(
-        "amqp", _amqp_opening, _amqp_question, af.disposition(af.BACK, 1), "transfer", "disposition", _amqp_large,
+        "amqp",
+        _amqp_opening,
+        _amqp_question,
+        af.disposition(af.BACK, 1),
+        "transfer",
+        "disposition",
+        _amqp_large,
         beat=af.ALIVE,
     ),
     "core": Speaker(
-        "core", _core_opening, _core_question, core.answer(3), "SESS_SEND", "NULL_RESPONSE", _core_large,
-        beat=core.ping(), refused=lambda key: tuple(_core_refused(key)),
+        "core",
+        _core_opening,
+        _core_question,
+        core.answer(3),
+        "SESS_SEND",
+        "NULL_RESPONSE",
+        _core_large,
+        beat=core.ping(),
+        refused=lambda key: tuple(_core_refused(key)),
     ),
     "kafka": Speaker(
-        "kafka", _kafka_opening, _kafka_question, kf.produce_answer(2), "Produce", "Produce", _kafka_large,
-        anonymous=True, refused=lambda key: tuple(_kafka_refused(key)),
+        "kafka",
+        _kafka_opening,
+        _kafka_question,
+        kf.produce_answer(2),
+        "Produce",
+        "Produce",
+        _kafka_large,
+        anonymous=True,
+        refused=lambda key: tuple(_kafka_refused(key)),
     ),
     "openwire": Speaker(
-        "openwire", _openwire_opening, _openwire_question, ow.answer(3), "MESSAGE", "RESPONSE", _openwire_large,
-        beat=ow.alive(), refused=lambda key: tuple(_openwire_refused(key)),
+        "openwire",
+        _openwire_opening,
+        _openwire_question,
+        ow.answer(3),
+        "MESSAGE",
+        "RESPONSE",
+        _openwire_large,
+        beat=ow.alive(),
+        refused=lambda key: tuple(_openwire_refused(key)),
     ),
     "postgres": Speaker(
-        "postgres", _postgres_opening, _postgres_question, pg.complete("COMMIT"), "DatabaseCommit", "DatabaseCommit",
+        "postgres",
+        _postgres_opening,
+        _postgres_question,
+        pg.complete("COMMIT"),
+        "DatabaseCommit",
+        "DatabaseCommit",
         _postgres_large,
     ),
     "pulsar": Speaker(
-        "pulsar", _pulsar_opening, _pulsar_question,
-        _pulsar(Command.SEND_RECEIPT, {1: 0, 2: 7, 3: pulsar.made({1: 4, 2: 0})}), "SEND", "SEND_RECEIPT", _pulsar_large,
-        beat=_pulsar(Command.PING, {}), refused=lambda key: tuple(_pulsar_refused(key)),
+        "pulsar",
+        _pulsar_opening,
+        _pulsar_question,
+        _pulsar(Command.SEND_RECEIPT, {1: 0, 2: 7, 3: pulsar.made({1: 4, 2: 0})}),
+        "SEND",
+        "SEND_RECEIPT",
+        _pulsar_large,
+        beat=_pulsar(Command.PING, {}),
+        refused=lambda key: tuple(_pulsar_refused(key)),
     ),
     "stomp": Speaker(
-        "stomp", _stomp_opening, _stomp_question, made("RECEIPT", {"receipt-id": "r-1"}), "SEND", "RECEIPT", _stomp_large,
-        beat=b"\n", refused=lambda key: tuple(_stomp_refused(key)),
+        "stomp",
+        _stomp_opening,
+        _stomp_question,
+        made("RECEIPT", {"receipt-id": "r-1"}),
+        "SEND",
+        "RECEIPT",
+        _stomp_large,
+        beat=b"\n",
+        refused=lambda key: tuple(_stomp_refused(key)),
     ),
     "zookeeper": Speaker(
-        "zookeeper", _zookeeper_opening, _zookeeper_question, zk.answer(2, zk.stat()), "setData", "setData", _zookeeper_large,
+        "zookeeper",
+        _zookeeper_opening,
+        _zookeeper_question,
+        zk.answer(2, zk.stat()),
+        "setData",
+        "setData",
+        _zookeeper_large,
         beat=zk.ping(),
     ),
-}  # fmt: skip
+}
 """A new protocol is a line here."""
 
 
@@ -323,7 +418,9 @@ def with_the_wrong(speaker: Speaker, wrong: type) -> Speaker:
 
 
 class Ear:
-    """Takes bytes of one direction as they come, and gives them to a session; ``heard`` is what they are."""
+    """Takes bytes of one direction as they come, and gives them to a session; ``heard`` is what
+    they are.
+    """
 
     def __init__(self, session: Session, way: Direction) -> None:
         self._session = session
@@ -337,7 +434,9 @@ class Ear:
         while self._buffer:
             fed = self._session.feed(self._way, self._buffer)
             if isinstance(fed, Need):
-                assert fed.bytes > len(self._buffer), f"needs {fed.bytes} bytes and has {len(self._buffer)}"
+                assert fed.bytes > len(self._buffer), (
+                    f"needs {fed.bytes} bytes and has {len(self._buffer)}"
+                )
                 return
             assert isinstance(fed, Between | Frame), fed
             assert fed.size > 0

@@ -1,4 +1,6 @@
-"""The runtimes that the suite in ``test_runtimes.py`` is run against: one line for each of the registry's."""
+"""The runtimes that the suite in ``test_runtimes.py`` is run against: one line for each of the
+registry's.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 WITHIN_S = 20.0
 STILL_S = 0.3
-"""For so long nothing moves of what stands still; what goes on moves every hundredth of a second."""
+"""For so long nothing moves of what stands still; what goes on moves every hundredth
+of a second.
+"""
 TICKER = """
 import sys, time
 with open(sys.argv[1], "ab", buffering=0) as file:
@@ -71,7 +75,9 @@ class Place:
         return node
 
     def ticking(self, file: Path) -> Node:
-        """Start a node whose child writes into a file for ever, once it does; it has said the child's process id."""
+        """Start a node whose child writes into a file for ever, once it does; it has said the
+        child's process id.
+        """
         node = self.up(PARENT, TICKER, str(file))
         wait_until(file.exists, within_s=WITHIN_S, because="the child to write")
         assert moves(file, WITHIN_S)
@@ -86,7 +92,9 @@ def moves(file: Path, within_s: float) -> bool:
     """Whether a file grows."""
     size = file.stat().st_size
     try:
-        wait_until(lambda: file.stat().st_size > size, within_s=within_s, because="the file to grow")
+        wait_until(
+            lambda: file.stat().st_size > size, within_s=within_s, because="the file to grow"
+        )
     except WaitTimeoutError:
         return False
     return True
@@ -113,7 +121,9 @@ def containers(directory: Path) -> Iterator[Runtime]:
         yield runtime
 
 
-RUNTIMES: dict[str, tuple[Callable[[Path], AbstractContextManager[Runtime]], tuple[pytest.MarkDecorator, ...]]] = {
+RUNTIMES: dict[
+    str, tuple[Callable[[Path], AbstractContextManager[Runtime]], tuple[pytest.MarkDecorator, ...]]
+] = {
     "process": (processes, ()),
     "docker": (containers, (pytest.mark.docker, pytest.mark.timeout(180))),
 }
@@ -122,4 +132,6 @@ RUNTIMES: dict[str, tuple[Callable[[Path], AbstractContextManager[Runtime]], tup
 
 def runtime_params() -> list[Any]:
     """Return the runtimes as parameters of a fixture."""
-    return [pytest.param((name, make), id=name, marks=marks) for name, (make, marks) in RUNTIMES.items()]
+    return [
+        pytest.param((name, make), id=name, marks=marks) for name, (make, marks) in RUNTIMES.items()
+    ]

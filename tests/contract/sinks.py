@@ -71,17 +71,28 @@ def on_a_server(request: pytest.FixtureRequest) -> SinkKind:
     server: PostgresServer = request.getfixturevalue("server")
 
     def new() -> str:
-        server.create("contract")  # over the one before: each that stays costs a third of a second at the end
+        server.create(
+            "contract"
+        )  # over the one before: each that stays costs a third of a second at the end
         return server.address("contract")
 
-    return SinkKind(new, server.address("none"), (server.address("none"), server.address("postgres", port=1)))
+    return SinkKind(
+        new, server.address("none"), (server.address("none"), server.address("postgres", port=1))
+    )
 
 
-SINKS: dict[str, tuple[type[Sink], Callable[[pytest.FixtureRequest], SinkKind], tuple[pytest.MarkDecorator, ...]]] = {
+SINKS: dict[
+    str,
+    tuple[
+        type[Sink], Callable[[pytest.FixtureRequest], SinkKind], tuple[pytest.MarkDecorator, ...]
+    ],
+] = {
     "sqlite": (DatabaseSink, in_files, ()),
     "postgres": (PostgresSink, on_a_server, (pytest.mark.postgres,)),
 }
-"""The class of each kind, how the suite gets at it, and what it needs. A new sink is a line here."""
+"""The class of each kind, how the suite gets at it, and what it needs. A new sink is a
+line here.
+"""
 
 
 def sink_params() -> list[Any]:

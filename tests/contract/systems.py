@@ -1,4 +1,6 @@
-"""The systems that ``test_plans.py`` and ``test_systems.py`` are run against: those of the registry, and declared pipelines."""
+"""The systems that ``test_plans.py`` and ``test_systems.py`` are run against: those of the
+registry, and declared pipelines.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,16 @@ if TYPE_CHECKING:
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GONE_S = 10.0
 PATIENCE_S = 2.0
-"""How long a declared pipeline rests that was never seen before: the programs of the example are never late."""
-STEPS = {"prepare": "prepared", "load": "loaded", "inject": "faulted", "drain": "drained", "observe": "observed"}
+"""How long a declared pipeline rests that was never seen before: the programs of the example are
+never late.
+"""
+STEPS = {
+    "prepare": "prepared",
+    "load": "loaded",
+    "inject": "faulted",
+    "drain": "drained",
+    "observe": "observed",
+}
 """The steps of a cell, in order, with the phase that each ends."""
 
 
@@ -55,13 +65,22 @@ class Subject:
     """Whether cells share a deployment."""
 
     def without_fault(self, seed: int) -> dict[Semantic, Cell]:
-        """Return, by semantic, the cells of its first pipeline in which nothing is done to anybody."""
+        """Return, by semantic, the cells of its first pipeline in which nothing is
+        done to anybody.
+        """
         found: dict[str, dict[Semantic, Cell]] = {}
         for cell in self.cells(seed):
             theory, scenario = cell.expectation, cell.scenario
-            if scenario.fault.evidence().trigger == "none" and scenario.deployment is Deployment.SHARED:
+            if (
+                scenario.fault.evidence().trigger == "none"
+                and scenario.deployment is Deployment.SHARED
+            ):
                 group = found.setdefault(f"{cell.pipeline}/{scenario.id}", {})
-                if isinstance(theory, Predicted) and not theory.control and registry.inapplicable(cell) is None:
+                if (
+                    isinstance(theory, Predicted)
+                    and not theory.control
+                    and registry.inapplicable(cell) is None
+                ):
                     group.setdefault(cell.semantic, cell)
         return next(iter(found.values()), {})
 
@@ -71,32 +90,49 @@ def of_registry(name: str) -> Subject:
 
     def cells(seed: int) -> tuple[Cell, ...]:
         mine = [scenario for scenario in registry.scenarios() if registry.runs(name, scenario)]
-        return tuple(expand(mine, semantics=Semantic, seeds=[seed], system=name, client=registry.clients_of(name)[0]))
+        return tuple(
+            expand(
+                mine,
+                semantics=Semantic,
+                seeds=[seed],
+                system=name,
+                client=registry.clients_of(name)[0],
+            )
+        )
 
     return Subject(name, partial(registry.system, name), cells)
 
 
 def declared() -> Subject:
-    """Return declared pipelines: the right ones among the examples, of which the simplest is run."""
+    """Return declared pipelines: the right ones among the examples, of which the
+    simplest is run.
+    """
     files = sorted(EXAMPLES.glob("*/pipeline.toml"), key=lambda file: file.parent.name != "orders")
 
     def cells(seed: int) -> tuple[Cell, ...]:
-        return tuple(cell for each in pipelines for cell in cells_of(each, failure_points(each), seed=seed))
+        return tuple(
+            cell for each in pipelines for cell in cells_of(each, failure_points(each), seed=seed)
+        )
 
     pipelines = [replace(read_pipeline(file), patience_s=PATIENCE_S) for file in files]
     return Subject("declared", DeclaredSystem, cells, at_once=False)
 
 
-SYSTEMS: dict[str, Callable[[], Subject]] = {name: partial(of_registry, name) for name in systems.SYSTEMS} | {
-    "declared": declared
-}
+SYSTEMS: dict[str, Callable[[], Subject]] = {
+    name: partial(of_registry, name) for name in systems.SYSTEMS
+} | {"declared": declared}
 IN_CORE = frozenset({"kafka"})
 """What is tried with every commit; the others are dear, and in the rest."""
 
 
 def system_params(*, really: bool) -> list[Any]:
-    """Return the systems as parameters of a fixture; ``really``: with the marks of what they need to run."""
-    return [pytest.param(make, id=name, marks=_marks(name) if really else ()) for name, make in SYSTEMS.items()]
+    """Return the systems as parameters of a fixture; ``really``: with the marks of what they need
+    to run.
+    """
+    return [
+        pytest.param(make, id=name, marks=_marks(name) if really else ())
+        for name, make in SYSTEMS.items()
+    ]
 
 
 def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
@@ -125,7 +161,9 @@ class Play:
     def __init__(self, deployed: Deployed, cell: Cell, run: Path, fails_at: int = 0) -> None:
         self.cell = cell
         self.directory = run / CELLS / cell.slug
-        self.history = FailingHistory(self.directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner")
+        self.history = FailingHistory(
+            self.directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner"
+        )
         plan = plan_of(cell)
         write_whole(self.directory / PLAN_FILE, plan.to_json())
         self.history.write(kinds.CELL, phase="begun", seal=plan.seal)
@@ -163,8 +201,15 @@ class Play:
 
     def lines(self) -> list[str]:
         """Return the runner's history so far, without times."""
-        told = [json.loads(line) for line in self.history.path.read_text(encoding="utf-8").splitlines()]
-        return [json.dumps({name: value for name, value in each.items() if name not in {"t", "w", "line"}}) for each in told]
+        told = [
+            json.loads(line) for line in self.history.path.read_text(encoding="utf-8").splitlines()
+        ]
+        return [
+            json.dumps(
+                {name: value for name, value in each.items() if name not in {"t", "w", "line"}}
+            )
+            for each in told
+        ]
 
 
 @dataclass
@@ -184,7 +229,9 @@ class Ground:
             self.system.prepare(self.said.append)
             if isinstance(self.system, PreparesForCells):
                 self.system.prepare_for(cells, self.said.append)
-        self.deployed = self.system.deploy(Deployment.SHARED, self.run / "deployments" / self.subject.name)
+        self.deployed = self.system.deploy(
+            Deployment.SHARED, self.run / "deployments" / self.subject.name
+        )
         try:
             first = self.play()
             try:
@@ -206,7 +253,12 @@ class Ground:
 
     def left_by(self, play: Play) -> list[str]:
         """Wait until nothing is left of a closed cell; return what is, all the same."""
-        return left(lambda: [*gone_wrong(processes() - self._shared, play.directory), *sorted(threads() - self._threads)])
+        return left(
+            lambda: [
+                *gone_wrong(processes() - self._shared, play.directory),
+                *sorted(threads() - self._threads),
+            ]
+        )
 
     def end(self) -> list[str]:
         """Close the deployment, twice; return what is left of it."""
@@ -216,13 +268,19 @@ class Ground:
 
 
 def threads() -> set[str]:
-    """Return the kinds of threads that run, by their names without numbers: what cells share may take new ones of a kind."""
+    """Return the kinds of threads that run, by their names without numbers: what cells share may
+    take new ones of a kind.
+    """
     return {re.sub(r"\d+", "n", f"thread: {each.name}") for each in threading.enumerate()}
 
 
 def processes() -> frozenset[psutil.Process]:
     """Return the living processes below this one."""
-    return frozenset(one for one in psutil.Process().children(recursive=True) if one.is_running() and not _is_zombie(one))
+    return frozenset(
+        one
+        for one in psutil.Process().children(recursive=True)
+        if one.is_running() and not _is_zombie(one)
+    )
 
 
 def _is_zombie(process: psutil.Process) -> bool:
@@ -237,7 +295,11 @@ def gone_wrong(alive: frozenset[psutil.Process], directory: Path) -> list[str]:
     found = [f"alive: {one}" for one in alive]
     for each in (psutil.Process(), *processes()):
         try:
-            found += [f"open in {each}: {file.path}" for file in each.open_files() if Path(file.path).is_relative_to(directory)]
+            found += [
+                f"open in {each}: {file.path}"
+                for file in each.open_files()
+                if Path(file.path).is_relative_to(directory)
+            ]
         except psutil.Error:  # it has just ended
             continue
     return found

@@ -51,27 +51,49 @@ def given(name: str, cell: Cell, folder: Path) -> Collection[type]:
     services: Any = SimpleNamespace(database=lambda: server)
     history: Any = SimpleNamespace(write=lambda *_, **__: None)
     if name == "kafka":
-        parts = kafka_parts(cell, folder, history, transport=transport, services=services, crash=SharedCrash(()), setup=None)
+        parts = kafka_parts(
+            cell,
+            folder,
+            history,
+            transport=transport,
+            services=services,
+            crash=SharedCrash(()),
+            setup=None,
+        )
     else:
         spark: Any = SimpleNamespace(at_hand=False)
         session: Any = None
-        parts = spark_parts(cell, folder, history, transport=transport, services=services, spark=spark, session=session)
+        parts = spark_parts(
+            cell,
+            folder,
+            history,
+            transport=transport,
+            services=services,
+            spark=spark,
+            session=session,
+        )
     controls: Any = parts.controls
     return set(controls.abilities)
 
 
 @pytest.mark.parametrize("name", ["kafka", "spark"])
 def test_what_a_system_says_that_it_can_its_cells_can(name: str, tmp_path: Path) -> None:
-    """For each deployment, pipeline and runtime: no ability is promised that is not there, and none is kept for itself."""
+    """For each deployment, pipeline and runtime: no ability is promised that is not there, and none
+    is kept for itself.
+    """
     for cell in cells_of(name):
         said, has = set(registry.described(name).abilities(cell)), given(name, cell, tmp_path)
         assert said <= has, f"{cell.id} lacks {said - has}"
         beside = has - said
-        assert {each.__name__ for each in beside} <= {"Containers"}, f"{cell.id} can {beside}, and does not say so"
+        assert {each.__name__ for each in beside} <= {"Containers"}, (
+            f"{cell.id} can {beside}, and does not say so"
+        )
 
 
 def test_every_fault_that_is_declared_is_within_what_its_system_can() -> None:
-    """A cell of ours that is not applicable is so by theory, or because this machine lacks something: never by an ability."""
+    """A cell of ours that is not applicable is so by theory, or because this machine lacks
+    something: never by an ability.
+    """
     for name in registry.default_systems():
         system = registry.described(name)
         mine = [scenario for scenario in registry.scenarios() if system.runs(scenario)]
@@ -83,4 +105,6 @@ def test_every_fault_that_is_declared_is_within_what_its_system_can() -> None:
 def test_every_ability_has_its_words() -> None:
     """They complete "a system that …"; no two are alike."""
     assert len(set(ABILITIES.values())) == len(ABILITIES)
-    assert not [words for words in ABILITIES.values() if not words[0].islower() or words.endswith(".")]
+    assert not [
+        words for words in ABILITIES.values() if not words[0].islower() or words.endswith(".")
+    ]

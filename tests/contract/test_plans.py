@@ -1,4 +1,6 @@
-"""What is known of a system's cells before any runs, of each system that there is: nothing is needed to ask."""
+"""What is known of a system's cells before any runs, of each system that there is: nothing is
+needed to ask.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def test_every_system_there_is_has_its_line() -> None:
 
 
 def test_a_system_is_called_what_selects_it(subject: Subject) -> None:
-    """Whenever it is made, and so are its cells: results of several runs are compared by that name."""
+    """Whenever it is made, and so are its cells: results of several runs are compared
+    by that name.
+    """
     assert [subject.make().name for _ in range(2)] == [subject.name] * 2
     assert {cell.system for cell in subject.cells(1)} == {subject.name}
 
@@ -42,14 +46,22 @@ def test_versions_can_be_asked_for_at_any_time(subject: Subject) -> None:
 
 
 def test_cells_of_other_names_never_share_anything(subject: Subject) -> None:
-    """Ids, folders and keys are each one's own, for every seed; the same cell has the same ones again."""
+    """Ids, folders and keys are each one's own, for every seed; the same cell has the same ones
+    again.
+    """
     cells = [cell for seed in (1, 2) for cell in subject.cells(seed)]
     assert cells
-    for names in ([cell.id for cell in cells], [cell.slug for cell in cells], [cell.key for cell in cells]):
+    for names in (
+        [cell.id for cell in cells],
+        [cell.slug for cell in cells],
+        [cell.key for cell in cells],
+    ):
         assert [name for name, count in Counter(names).items() if count > 1] == []
     assert all(len(cell.slug.encode()) < LONGEST_NAME and "/" not in cell.slug for cell in cells)
     assert all(len(cell.key) == HEX_DIGITS and int(cell.key, 16) >= 0 for cell in cells)
-    assert [cell.key for cell in cells] == [cell.key for seed in (1, 2) for cell in subject.cells(seed)]
+    assert [cell.key for cell in cells] == [
+        cell.key for seed in (1, 2) for cell in subject.cells(seed)
+    ]
 
 
 def test_a_cell_applies_or_says_in_a_line_why_not(subject: Subject) -> None:
@@ -65,7 +77,9 @@ def test_a_cell_applies_or_says_in_a_line_why_not(subject: Subject) -> None:
 
 
 def test_a_cell_that_applies_names_its_settings(subject: Subject) -> None:
-    """For each semantic; they are saved with its plan, and so is what theory says of it, and why."""
+    """For each semantic; they are saved with its plan, and so is what theory says of
+    it, and why.
+    """
     for cell in applicable(subject):
         saved = cell.saved_settings()
         assert saved, cell.id
@@ -94,7 +108,9 @@ def test_a_load_is_the_same_again_and_has_its_target(subject: Subject) -> None:
 
 
 def test_there_is_a_cell_without_a_fault_for_each_semantic(subject: Subject) -> None:
-    """Or the system says of each semantic that it does not have why that is. What it can do is told by nothing else."""
+    """Or the system says of each semantic that it does not have why that is. What it can do is told
+    by nothing else.
+    """
     cells = subject.without_fault(1)
     assert cells
     reasons = {cell.semantic for cell in subject.cells(1) if registry.inapplicable(cell)}

@@ -18,7 +18,22 @@ if TYPE_CHECKING:
     from tests.contract.protocols import Said, Speaker
 
 MEGABYTE = 1 << 20
-LINE = {"kind", "event", "line", "t", "w", "cell", "by", "conn", "role", "node", "client", "dir", "api", "records"}
+LINE = {
+    "kind",
+    "event",
+    "line",
+    "t",
+    "w",
+    "cell",
+    "by",
+    "conn",
+    "role",
+    "node",
+    "client",
+    "dir",
+    "api",
+    "records",
+}
 """What a frame's line says by itself, and no fact may say otherwise."""
 GARBAGE = 3000
 """How many damaged conversations are fed."""
@@ -46,7 +61,12 @@ class Heard:
 
     def frames(self) -> list[tuple[Direction, Frame, bytes]]:
         """Return the frames among it."""
-        return [(way, fed, data) for way, ear in self.ears.items() for fed, data in ear.heard if isinstance(fed, Frame)]
+        return [
+            (way, fed, data)
+            for way, ear in self.ears.items()
+            for fed, data in ear.heard
+            if isinstance(fed, Frame)
+        ]
 
 
 def everything(speaker: Speaker, key: str = "k") -> list[Said]:
@@ -78,13 +98,15 @@ def test_pieces_are_the_frames_of_the_whole(speaker: Speaker, piece: int) -> Non
     assert Heard(speaker, said, piece).told() == whole.told()
     assert [data for ear in whole.ears.values() for _, data in ear.heard] == [
         data for way in Direction for at, data in said if at is way and data
-    ]  # fmt: skip
+    ]
 
 
 def test_what_is_fed_again_is_what_it_was(speaker: Speaker) -> None:
     """Until it is taken, and whatever stands behind it."""
     session = speaker.make().session(1, limit=LIMIT)
-    ways = {way: b"".join(data for at, data in everything(speaker) if at is way) for way in Direction}
+    ways = {
+        way: b"".join(data for at, data in everything(speaker) if at is way) for way in Direction
+    }
     for way, one in everything(speaker):
         if not one:
             continue
@@ -104,7 +126,9 @@ def shown(fed: object) -> object:
 
 
 def test_garbage_raises_nothing_and_ends(speaker: Speaker) -> None:
-    """Damaged conversations, cut anywhere: more bytes are needed, or something is taken, or it is opaque."""
+    """Damaged conversations, cut anywhere: more bytes are needed, or something is taken, or it is
+    opaque.
+    """
     chance = random.Random(7)
     said = everything(speaker)
     for _ in range(GARBAGE):
@@ -121,11 +145,15 @@ def damaged(chance: random.Random, data: bytes) -> bytes:
     for _ in range(chance.choice((0, 0, 1, 2, 5))):
         if changed:
             changed[chance.randrange(len(changed))] = chance.randrange(256)
-    return bytes(changed[: chance.randrange(len(changed) + 1)] if chance.random() < 0.1 else changed)
+    return bytes(
+        changed[: chance.randrange(len(changed) + 1)] if chance.random() < 0.1 else changed
+    )
 
 
 def follows(session: Session, way: Direction, data: bytes, ledger: object) -> bool:
-    """Do to bytes what a wire does; false where it would stop, for want of more or because they are opaque."""
+    """Do to bytes what a wire does; false where it would stop, for want of more or because they are
+    opaque.
+    """
     while data:
         fed = session.feed(way, data)
         if isinstance(fed, Opaque):
@@ -137,7 +165,9 @@ def follows(session: Session, way: Direction, data: bytes, ledger: object) -> bo
             return False
         assert fed.size > 0
         if isinstance(fed, Frame):
-            session.read(fed, data[: fed.size] if fed.size <= min(len(data), LIMIT) else None, ledger)
+            session.read(
+                fed, data[: fed.size] if fed.size <= min(len(data), LIMIT) else None, ledger
+            )
             session.sending(fed)
             list(session.settled(fed, ledger, reached=len(data) >= fed.size))
         session.taken(way, fed.size)
@@ -159,7 +189,9 @@ def test_an_answer_may_come_before_its_question_has_gone(speaker: Speaker) -> No
 
 
 def test_lines_say_what_has_reached(speaker: Speaker) -> None:
-    """Of a question and of its answer: of the record, in a kind that is known, and never what was not so."""
+    """Of a question and of its answer: of the record, in a kind that is known, and never what was
+    not so.
+    """
     lines = {}
     for reached in (True, False):
         heard, question, data = asked(speaker)
@@ -169,15 +201,21 @@ def test_lines_say_what_has_reached(speaker: Speaker) -> None:
         heard.session.read(answer, speaker.answer, ledger)
         for what, frame in (("question", question), ("answer", answer)):
             found = [
-                (kind, fields) for kind, fields in heard.session.settled(frame, ledger, reached=reached) if "record" in fields
+                (kind, fields)
+                for kind, fields in heard.session.settled(frame, ledger, reached=reached)
+                if "record" in fields
             ]
-            assert [(kind in kinds.KINDS, fields["record"]) for kind, fields in found] == [(True, RECORD)], found
+            assert [(kind in kinds.KINDS, fields["record"]) for kind, fields in found] == [
+                (True, RECORD)
+            ], found
             lines[what, reached] = found
     for what in ("question", "answer"):
         yes, no = lines[what, True], lines[what, False]
         assert yes != no, f"of the {what} it is said whether it has reached or not"
         assert all(
-            fields.get("reached", reached) is reached for reached, found in ((True, yes), (False, no)) for _, fields in found
+            fields.get("reached", reached) is reached
+            for reached, found in ((True, yes), (False, no))
+            for _, fields in found
         )
 
 
@@ -203,7 +241,9 @@ def test_a_client_is_known_by_what_it_has_said(speaker: Speaker) -> None:
     """And by nothing before."""
     session = speaker.make().session(1, limit=LIMIT)
     assert session.owner() is None
-    assert is_prefix("key.consumer.1", str(Heard(speaker, speaker.opening("key"), 1).session.owner()))
+    assert is_prefix(
+        "key.consumer.1", str(Heard(speaker, speaker.opening("key"), 1).session.owner())
+    )
 
 
 def test_a_refusal_is_a_legal_answer_at_every_version(speaker: Speaker) -> None:
@@ -228,7 +268,9 @@ def test_a_refusal_is_a_legal_answer_at_every_version(speaker: Speaker) -> None:
             assert frame.id in answer.answers
             told = session.read(answer, refusal, ledger)
             assert told.because is None, f"{frame.step} {frame.facts['version']}: {told.because}"
-            assert told.error or not answer.head, f"{frame.step} {frame.facts['version']} is not refused by {error}"
+            assert told.error or not answer.head, (
+                f"{frame.step} {frame.facts['version']} is not refused by {error}"
+            )
     heard, question, data = asked(speaker)
     with pytest.raises(UnableError) as never:
         heard.session.refuse(question, data, "no such error")
@@ -238,7 +280,9 @@ def test_a_refusal_is_a_legal_answer_at_every_version(speaker: Speaker) -> None:
 
 
 def test_what_is_movable_is_known_beforehand(speaker: Speaker) -> None:
-    """Where a step may not be moved, its frame says why; where it may, its bytes are what is moved."""
+    """Where a step may not be moved, its frame says why; where it may, its bytes are
+    what is moved.
+    """
     heard, question, data = asked(speaker)
     move = heard.session.move(question, data)
     assert isinstance(move, Move) is heard.protocol.steps[question.step, TO].movable
@@ -258,10 +302,14 @@ def test_a_large_frame_is_known_by_its_beginning(speaker: Speaker) -> None:
 
 
 def test_heart_beats_are_no_frames_and_have_a_time(speaker: Speaker) -> None:
-    """Where there are any; and where both sides have agreed on them, how long a direction may be silent is known."""
+    """Where there are any; and where both sides have agreed on them, how long a direction may be
+    silent is known.
+    """
     heard = Heard(speaker, [*speaker.opening("k"), (TO, speaker.beat), (FROM, speaker.beat)], LIMIT)
     for way in Direction:
-        fed = [each for each, data in heard.ears[way].heard if speaker.beat and data == speaker.beat]
+        fed = [
+            each for each, data in heard.ears[way].heard if speaker.beat and data == speaker.beat
+        ]
         assert all(isinstance(each, Between) or each.keepalive for each in fed)
         assert len(fed) == bool(speaker.beat)
         silence = heard.session.silence_s(way)

@@ -1,4 +1,6 @@
-"""What the wire relies on of every protocol, in a wire: between a client and a server that say what they say."""
+"""What the wire relies on of every protocol, in a wire: between a client and a server that say what
+they say.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,25 @@ class Secured:
 class Joint:
     """A client and a server, a wire between them, and a cell that the client is of."""
 
-    def __init__(self, wire: WireProcess, speaker: Speaker, folder: Path, secured: Secured | None = None) -> None:
+    def __init__(
+        self, wire: WireProcess, speaker: Speaker, folder: Path, secured: Secured | None = None
+    ) -> None:
         self.wire, self.speaker, self.key = wire, speaker, next(KEYS)
         self.folder = folder / self.key
         self._secured = secured
         self._listener = socket.create_server(("127.0.0.1", 0))
-        tls = None if secured is None else Tls(str(secured.run.server), str(secured.broker.authority))
-        route = Route(self.key, self.key, "consumer", 0, self._listener.getsockname()[1], protocol=speaker.name, tls=tls)
+        tls = (
+            None if secured is None else Tls(str(secured.run.server), str(secured.broker.authority))
+        )
+        route = Route(
+            self.key,
+            self.key,
+            "consumer",
+            0,
+            self._listener.getsockname()[1],
+            protocol=speaker.name,
+            tls=tls,
+        )
         self.port = wire.control.add_route(route).listen_port
         wire.control.open_cell(self.key, self.key, self.folder / "wire.jsonl")
         self.client, self.server = self.connected()
@@ -62,7 +76,9 @@ class Joint:
         """Connect through the wire; return both ends."""
         client = socket.create_connection(("127.0.0.1", self.port), timeout=WITHIN_S)
         server = self.accepted()
-        return client if self._secured is None else TlsSocket(client, trusting(self._secured.run), NAME), server
+        return client if self._secured is None else TlsSocket(
+            client, trusting(self._secured.run), NAME
+        ), server
 
     def accepted(self) -> socket.socket | TlsSocket:
         """Return the server's side of the next connection."""
@@ -100,7 +116,9 @@ class Joint:
     def lines(self) -> list[bool]:
         """Return of each line about the record whether what it is about has reached."""
         about = [
-            event for event in read_history(self.folder).events if event.get("record") == RECORD and event["event"] != "rule"
+            event
+            for event in read_history(self.folder).events
+            if event.get("record") == RECORD and event["event"] != "rule"
         ]
         return [event.get("reached", event["event"] != kinds.UNSENT) for event in about]
 
@@ -125,7 +143,11 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Secured:
 
 @pytest.fixture(params=["bare", "tls"])
 def joint(
-    small_wire: WireProcess, speaker: Speaker, tmp_path: Path, secured: Secured, request: pytest.FixtureRequest
+    small_wire: WireProcess,
+    speaker: Speaker,
+    tmp_path: Path,
+    secured: Secured,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Joint]:
     """Each protocol, spoken through a wire, as it is and in TLS that ends there."""
     made = Joint(small_wire, speaker, tmp_path, secured if request.param == "tls" else None)
@@ -139,7 +161,11 @@ def test_a_conversation_arrives_as_it_was_said(joint: Joint, piece: int) -> None
     joint.say([each for each in everything(joint.speaker, joint.key) if each[1]], piece)
     answers = [event for event in joint.events("frame") if event["dir"] == FROM]
     assert answers
-    wait_until(lambda: joint.lines() == [True, True], within_s=WITHIN_S, because="the lines of what has arrived")
+    wait_until(
+        lambda: joint.lines() == [True, True],
+        within_s=WITHIN_S,
+        because="the lines of what has arrived",
+    )
     assert {event["client"] for event in answers} == {f"{joint.key}.consumer.1"}
     assert joint.events("undecodable") == []
 
@@ -178,7 +204,9 @@ def test_100_megabytes_are_streamed(joint: Joint) -> None:
         most = max(most, memory().rss - before)
     sender.join(WITHIN_S)
     assert most < 16 * MEGABYTE, f"the wire grew by {most >> 20} MB"
-    assert [event["because"] for event in joint.events("undecodable") if event["api"] == UNKNOWN] == []
+    assert [
+        event["because"] for event in joint.events("undecodable") if event["api"] == UNKNOWN
+    ] == []
 
 
 def _send(sock: socket.socket | TlsSocket, head: bytes, size: int) -> None:
@@ -188,7 +216,10 @@ def _send(sock: socket.socket | TlsSocket, head: bytes, size: int) -> None:
         sock.sendall(block[:left])
 
 
-@pytest.mark.parametrize("garbage", [b"\xff" * 64, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 64, b"\0" * 64])
+@pytest.mark.parametrize(
+    "garbage",
+    [b"\xff" * 64, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 64, b"\0" * 64],
+)
 def test_garbage_passes_and_voids(joint: Joint, garbage: bytes) -> None:
     """Behind the opening, both ways, as it is; and the cell says that it could not be read."""
     joint.say(joint.speaker.opening(joint.key))
@@ -202,7 +233,9 @@ def test_garbage_passes_and_voids(joint: Joint, garbage: bytes) -> None:
 
 
 def test_heart_beats_go_on_under_a_hold_and_are_no_steps(joint: Joint) -> None:
-    """In the other direction; those behind what is held come behind it. What is held has not arrived, then it has."""
+    """In the other direction; those behind what is held come behind it. What is held has not
+    arrived, then it has.
+    """
     joint.wire.control.arm(joint.key, joint.speaker.rule(Action.HOLD))
     question = joint.begin()
     beat = joint.speaker.beat
@@ -215,7 +248,9 @@ def test_heart_beats_go_on_under_a_hold_and_are_no_steps(joint: Joint) -> None:
     joint.wire.control.resolve(hit["held"], How.RELEASE)
     assert read_exactly(joint.server, len(question + beat)) == question + beat
     assert len(joint.events("frame")) == frames
-    wait_until(lambda: joint.lines() == [True], within_s=WITHIN_S, because="the line of what was held")
+    wait_until(
+        lambda: joint.lines() == [True], within_s=WITHIN_S, because="the line of what was held"
+    )
 
 
 @pytest.mark.parametrize("direction", Direction)
@@ -244,10 +279,14 @@ def ended(sock: socket.socket | TlsSocket) -> bytes:
 
 
 def test_a_cut_in_the_middle_of_a_frame_leaves_a_part(joint: Joint) -> None:
-    """The server gets less than the whole, then the end; the connection, and the wire, are none the worse for it."""
+    """The server gets less than the whole, then the end; the connection, and the wire, are none the
+    worse for it.
+    """
     joint.say(joint.speaker.opening(joint.key))
     size = 64 * MEGABYTE
-    sender = threading.Thread(target=_send_what_goes, args=(joint.client, joint.speaker.large(joint.key, size), size))
+    sender = threading.Thread(
+        target=_send_what_goes, args=(joint.client, joint.speaker.large(joint.key, size), size)
+    )
     sender.start()
     came = len(read_exactly(joint.server, MEGABYTE))
     assert joint.wire.control.cut(client=joint.key) == 1
@@ -255,7 +294,11 @@ def test_a_cut_in_the_middle_of_a_frame_leaves_a_part(joint: Joint) -> None:
     sender.join(WITHIN_S)
     assert came < size
     assert joint.wire.control.cut(client=joint.key) == 0
-    wait_until(lambda: [e for e in joint.events("conn") if e["phase"] == "close"], within_s=WITHIN_S, because="its end")
+    wait_until(
+        lambda: [e for e in joint.events("conn") if e["phase"] == "close"],
+        within_s=WITHIN_S,
+        because="its end",
+    )
     assert joint.events("failed") == []
 
 
@@ -267,7 +310,9 @@ def _send_what_goes(sock: socket.socket | TlsSocket, head: bytes, size: int) -> 
 
 
 def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
-    """In every version; it never gets there, and what comes behind it does, unless who refuses hangs up."""
+    """In every version; it never gets there, and what comes behind it does, unless who refuses
+    hangs up.
+    """
     joint.say(joint.speaker.opening(joint.key))
     for number, data in enumerate(joint.speaker.refused(joint.key)):
         heard = Heard(joint.speaker, joint.speaker.opening(joint.key), LIMIT)
@@ -275,17 +320,23 @@ def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
         assert isinstance(asked, Frame)
         known = heard.protocol.steps[asked.step, TO]
         error = sorted(known.errors)[number % len(known.errors)]
-        joint.wire.control.arm(joint.key, Rule(f"r{number}", Action.ANSWER, asked.step, error=error))
+        joint.wire.control.arm(
+            joint.key, Rule(f"r{number}", Action.ANSWER, asked.step, error=error)
+        )
         joint.client.sendall(data)
         heard.session.sending(asked)
         said = _answered(joint.client, heard)
-        assert asked.id in said.answers, f"{asked.step} {asked.facts['version']} is refused by an answer to something else"
+        assert asked.id in said.answers, (
+            f"{asked.step} {asked.facts['version']} is refused by an answer to something else"
+        )
         if known.hangs_up:
             joint.again()
     if not joint.events("rule"):
         return
     joint.say(joint.speaker.question(joint.key))
-    assert [event["reached"] for event in answered(joint)] == [True] * len(joint.speaker.refused(joint.key))
+    assert [event["reached"] for event in answered(joint)] == [True] * len(
+        joint.speaker.refused(joint.key)
+    )
     assert joint.events("undecodable") == []
 
 
@@ -307,27 +358,39 @@ def _answered(sock: socket.socket | TlsSocket, heard: Heard) -> Frame:
 
 
 def test_a_refusal_takes_the_place_of_its_answer(joint: Joint) -> None:
-    """Where what was asked may be done behind an error, it is done, and what the broker says of it is for nobody."""
+    """Where what was asked may be done behind an error, it is done, and what the broker says of it
+    is for nobody.
+    """
     errors = joint.speaker.make().steps[joint.speaker.step, TO].errors
     done = [error for error, may_be in errors.items() if may_be]
     if not done:
         return
-    joint.wire.control.arm(joint.key, joint.speaker.rule(Action.ANSWER, error=done[0], forward=True))
+    joint.wire.control.arm(
+        joint.key, joint.speaker.rule(Action.ANSWER, error=done[0], forward=True)
+    )
     question = joint.begin()
     joint.client.sendall(question)
     assert read_exactly(joint.server, len(question)) == question
     joint.server.sendall(joint.speaker.answer)
-    heard = Heard(joint.speaker, [*joint.speaker.opening(joint.key), *joint.speaker.question(joint.key)], LIMIT)
+    heard = Heard(
+        joint.speaker,
+        [*joint.speaker.opening(joint.key), *joint.speaker.question(joint.key)],
+        LIMIT,
+    )
     asked = next(frame for way, frame, _ in reversed(heard.frames()) if way is TO)
     assert asked.id in _answered(joint.client, heard).answers
     wait_until(lambda: len(joint.lines()) == 2, within_s=WITHIN_S, because="the line of the answer")
     assert joint.lines() == [True, False]
-    [line] = wait_until(lambda: answered(joint), within_s=WITHIN_S, because="the line of the refusal")
+    [line] = wait_until(
+        lambda: answered(joint), within_s=WITHIN_S, because="the line of the refusal"
+    )
     assert (line["error"], line["forward"], line["said"]) == (done[0], True, 0)
 
 
 def test_what_is_moved_arrives_whole_on_a_fresh_connection(joint: Joint) -> None:
-    """After what its protocol says before it, and its answer is written down; or it is refused, as the plan knew."""
+    """After what its protocol says before it, and its answer is written down; or it is refused, as
+    the plan knew.
+    """
     joint.wire.control.arm(joint.key, joint.speaker.rule(Action.HOLD))
     question = joint.begin()
     joint.client.sendall(question)
@@ -343,14 +406,23 @@ def test_what_is_moved_arrives_whole_on_a_fresh_connection(joint: Joint) -> None
     answering.start()
     done = joint.wire.control.resolve(held, How.DELIVER, within_s=WITHIN_S)
     answering.join(WITHIN_S)
-    assert greeted == joint.replies() or joint.speaker.anonymous, "nobody has said from whom it comes"
-    assert (done.outcome, done.reached, done.answered, done.error or 0) == ("delivered", True, True, 0)
+    assert greeted == joint.replies() or joint.speaker.anonymous, (
+        "nobody has said from whom it comes"
+    )
+    assert (done.outcome, done.reached, done.answered, done.error or 0) == (
+        "delivered",
+        True,
+        True,
+        0,
+    )
     assert joint.lines() == [True, False]
     assert joint.events("undecodable") == []
 
 
 def serve(joint: Joint, question: bytes, greeted: list[bytes]) -> None:
-    """Answer a fresh connection as a server would, up to the question; ``greeted``: what was said to what came before."""
+    """Answer a fresh connection as a server would, up to the question; ``greeted``: what was said
+    to what came before.
+    """
     sock = joint.accepted()
     ear = Ear(joint.speaker.make().session(1, limit=LIMIT), TO)
     while question not in [data for _, data in ear.heard]:

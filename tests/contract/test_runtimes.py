@@ -1,4 +1,6 @@
-"""What every caller of a runtime relies on, of each that there is. Another one gets all this by its line in ``runtimes.py``."""
+"""What every caller of a runtime relies on, of each that there is. Another one gets all this by its
+line in ``runtimes.py``.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ print("up")
 while True:
     signal.pause()
 """
-TELLS = "import json, os, sys; print(json.dumps([os.environ.get('MINE'), os.getcwd(), sys.argv[1:]]))"
+TELLS = (
+    "import json, os, sys; print(json.dumps([os.environ.get('MINE'), os.getcwd(), sys.argv[1:]]))"
+)
 
 
 def test_every_runtime_there_is_has_its_line() -> None:
@@ -47,11 +51,13 @@ def test_a_runtime_is_called_what_selects_it(place: Place) -> None:
     place.runtime.check()
 
 
-# --- ends ----------------------------------------------------------------------------------------------------------
+# --- ends -----------------------------------------------------------------------------------------
 
 
 def test_a_killed_node_is_reaped_and_says_how_it_ended(place: Place) -> None:
-    """``kill`` returns when its end is known: signal 9. Its process is no more then, and a second one says the same."""
+    """``kill`` returns when its end is known: signal 9. Its process is no more then, and a second
+    one says the same.
+    """
     node = place.up(SLEEPER)
     assert node.alive
     assert node.exit is None
@@ -63,7 +69,9 @@ def test_a_killed_node_is_reaped_and_says_how_it_ended(place: Place) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 7])
-def test_a_node_that_leaves_by_itself_has_its_status_and_no_signal(place: Place, status: int) -> None:
+def test_a_node_that_leaves_by_itself_has_its_status_and_no_signal(
+    place: Place, status: int
+) -> None:
     """Zero or not."""
     end = ended(place.start(f"raise SystemExit({status})"))
     assert (end.status, end.signal) == (status, None)
@@ -83,7 +91,9 @@ def test_the_end_of_a_node_is_in_the_past_and_behind_its_start(place: Place) -> 
 
 
 def test_of_an_ended_node_nothing_can_be_asked_but_how_it_ended(place: Place) -> None:
-    """To kill it again is harmless; to pause it, to let it go on or to write to it is refused in one line."""
+    """To kill it again is harmless; to pause it, to let it go on or to write to it is refused in
+    one line.
+    """
     node = place.start("raise SystemExit(3)")
     end = ended(node)
     assert node.kill() == node.terminate(STILL_S) == node.wait(STILL_S) == end
@@ -125,7 +135,7 @@ def test_its_own_process_is_a_member_of_a_living_node(place: Place) -> None:
     assert node.pid in [member.pid for member in node.members()]
 
 
-# --- told to end ---------------------------------------------------------------------------------------------------
+# --- told to end ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -161,7 +171,7 @@ def test_a_wait_is_bounded(place: Place) -> None:
     assert STILL_S <= time.monotonic() - began < WITHIN_S / 2
 
 
-# --- paused --------------------------------------------------------------------------------------------------------
+# --- paused ---------------------------------------------------------------------------------------
 
 
 def test_a_paused_node_stands_still_and_goes_on(place: Place) -> None:
@@ -194,10 +204,12 @@ def test_a_node_that_stops_itself_is_seen_and_goes_on(place: Place) -> None:
     assert node.log_tail().splitlines() == ["up", "on"]
 
 
-# --- started -------------------------------------------------------------------------------------------------------
+# --- started --------------------------------------------------------------------------------------
 
 
-def test_environment_words_and_folder_are_the_node_s(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_words_and_folder_are_the_node_s(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What its spec says goes over what the harness has."""
     monkeypatch.setenv("MINE", "the harness's")
     node = place.start(TELLS, "one", "two words", env={"MINE": "its own"}, cwd=place.folder)
@@ -231,7 +243,10 @@ def test_what_is_written_to_a_node_is_read_or_refused(place: Place) -> None:
 
 def test_nodes_reach_each_other_by_their_addresses(place: Place) -> None:
     """One binds where the runtime says, another connects to where it says."""
-    serve = "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); print('up'); s.accept()"
+    serve = (
+        "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); "
+        "print('up'); s.accept()"
+    )
     call = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)"
     with PortLease() as lease:
         server = place.up(serve, place.runtime.bind, str(lease.port))
@@ -240,9 +255,13 @@ def test_nodes_reach_each_other_by_their_addresses(place: Place) -> None:
         assert ended(server).status == 0
 
 
-@pytest.mark.parametrize(("name", "program"), [("never", "/no/such/program"), ("no name", ""), ("no/name", "")])
+@pytest.mark.parametrize(
+    ("name", "program"), [("never", "/no/such/program"), ("no name", ""), ("no/name", "")]
+)
 def test_what_cannot_be_started_is_one_line(place: Place, name: str, program: str) -> None:
-    """An error of the machine, which names the node, and the program where that is why; the name is free again."""
+    """An error of the machine, which names the node, and the program where that is why; the name is
+    free again.
+    """
     argv = (program or place.runtime.python, "-c", SLEEPER)
     with pytest.raises(StartError) as failure:
         place.runtime.start(NodeSpec(name, "tool", argv))
@@ -266,7 +285,9 @@ def test_a_name_is_taken_while_its_node_lives(place: Place) -> None:
 
 
 def test_a_restart_is_the_next_incarnation(place: Place) -> None:
-    """Of the same spec, with another process; the life before keeps its end, and has no second successor."""
+    """Of the same spec, with another process; the life before keeps its end, and has no second
+    successor.
+    """
     node = place.up(SLEEPER)
     end = node.kill()
     again = node.restart()
@@ -279,7 +300,7 @@ def test_a_restart_is_the_next_incarnation(place: Place) -> None:
         node.restart()
 
 
-# --- logs ----------------------------------------------------------------------------------------------------------
+# --- logs -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("output", [1, 2])
@@ -309,18 +330,24 @@ def test_a_log_is_where_it_was_asked_for(place: Place) -> None:
     assert other.log_path.read_text() == "there\n"
 
 
-# --- the end of a runtime ------------------------------------------------------------------------------------------
+# --- the end of a runtime -------------------------------------------------------------------------
 
 
 def test_nothing_survives_a_closed_runtime(place: Place, tmp_path: Path) -> None:
-    """Neither a node, running or paused, nor what it has started. To close it again is harmless; nothing is started any more."""
+    """Neither a node, running or paused, nor what it has started. To close it again is harmless;
+    nothing is started any more.
+    """
     with place.make(tmp_path / "another") as runtime:
         other = Place(place.name, runtime, place.folder, place.make)
         nodes = [other.up(SLEEPER), other.up(SLEEPER), other.ticking(place.file())]
         child = int(nodes[2].log_tail())
         nodes[1].pause()
         runtime.close()
-        wait_until(lambda: all(map(gone, [child, *(node.pid for node in nodes)])), within_s=WITHIN_S, because="all to be gone")
+        wait_until(
+            lambda: all(map(gone, [child, *(node.pid for node in nodes)])),
+            within_s=WITHIN_S,
+            because="all to be gone",
+        )
         assert not any(node.alive for node in nodes)
         runtime.close()
         with pytest.raises(NodeStateError) as refused:
@@ -348,7 +375,7 @@ def test_to_clear_what_is_not_there_is_harmless(place: Place) -> None:
     place.runtime.clear("a cell")
 
 
-# --- what is asked here --------------------------------------------------------------------------------------------
+# --- what is asked here ---------------------------------------------------------------------------
 
 
 def ended(node: Node) -> Exit:

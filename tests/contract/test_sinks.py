@@ -1,4 +1,6 @@
-"""What every caller of a sink relies on, of each that there is. Another one gets all this by its line in ``sinks.py``."""
+"""What every caller of a sink relies on, of each that there is. Another one gets all this by its
+line in ``sinks.py``.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +41,33 @@ WRITTEN = 5
 def test_every_sink_there_is_has_its_line() -> None:
     """Whatever class of ``harness/stages/sinks`` can what a sink must is tried here."""
     wanted = {name for name in vars(Sink) if not name.startswith("_")}
-    modules = [importlib.import_module(f"{sinks.__name__}.{each.name}") for each in pkgutil.iter_modules(sinks.__path__)]
-    found = {one for module in modules for _, one in getmembers(module, isclass) if wanted <= set(dir(one)) and one is not Sink}
+    modules = [
+        importlib.import_module(f"{sinks.__name__}.{each.name}")
+        for each in pkgutil.iter_modules(sinks.__path__)
+    ]
+    found = {
+        one
+        for module in modules
+        for _, one in getmembers(module, isclass)
+        if wanted <= set(dir(one)) and one is not Sink
+    }
     assert found == {cls for cls, *_ in SINKS.values()}
 
 
-# --- what is written is read ---------------------------------------------------------------------------------------
+# --- what is written is read ----------------------------------------------------------------------
 
 
 def test_what_was_recorded_is_read_row_by_row(kind: SinkKind) -> None:
-    """In the order of recording, twice where it was recorded twice, each with its own place; by another connection."""
+    """In the order of recording, twice where it was recorded twice, each with its own place; by
+    another connection.
+    """
     where = kind.made()
-    written = [(b"a", "k", Copy(0, 1, 5)), (b"b", None, Copy(1, 0, 7)), (b"a", "k", Copy(0, 1, 5)), (b"a", "k", Copy(0, 2, 6))]
+    written = [
+        (b"a", "k", Copy(0, 1, 5)),
+        (b"b", None, Copy(1, 0, 7)),
+        (b"a", "k", Copy(0, 1, 5)),
+        (b"a", "k", Copy(0, 2, 6)),
+    ]
     with closing(kind.open(where)) as program:
         program.begin()
         for row in written:
@@ -65,9 +82,15 @@ def test_what_was_recorded_is_read_row_by_row(kind: SinkKind) -> None:
 
 
 def test_any_bytes_and_any_place_are_read_as_they_were(kind: SinkKind) -> None:
-    """A value is nobody's text, an offset may be beyond 32 bits, a result that has no place has -1, and one of a queue a name."""
+    """A value is nobody's text, an offset may be beyond 32 bits, a result that has no place has -1,
+    and one of a queue a name.
+    """
     queued = Copy(name="ID:\u00e4-1:2")
-    rows = [(b"", "", Copy(-1, -1, -1)), (bytes(range(256)), "\u00e4\u4e2d", Copy(3, 7, 1 << 40)), (b"q", None, queued)]
+    rows = [
+        (b"", "", Copy(-1, -1, -1)),
+        (bytes(range(256)), "\u00e4\u4e2d", Copy(3, 7, 1 << 40)),
+        (b"q", None, queued),
+    ]
     with closing(kind.open(kind.made())) as sink:
         sink.begin()
         for row in rows:
@@ -86,7 +109,9 @@ def test_a_new_sink_has_nothing(kind: SinkKind) -> None:
 
 
 def test_an_id_and_a_batch_are_known_from_the_first_time_on(kind: SinkKind) -> None:
-    """To other connections, too; the later copy of an id is counted as absorbed, and a batch belongs to its query."""
+    """To other connections, too; the later copy of an id is counted as absorbed, and a batch
+    belongs to its query.
+    """
     where = kind.made()
     with closing(kind.open(where)) as one, closing(kind.open(where)) as other:
         one.begin()
@@ -152,13 +177,17 @@ def test_several_writers_lose_nothing_of_each_other(kind: SinkKind) -> None:
         thread.join(WITHIN_S)
     with closing(kind.open(where)) as reader:
         rows = list(reader.results())
-    assert sorted(row[1] for row in rows) == sorted(f"{name}{number}".encode() for name in "ab" for number in range(count))
+    assert sorted(row[1] for row in rows) == sorted(
+        f"{name}{number}".encode() for name in "ab" for number in range(count)
+    )
     assert all(one[0] < other[0] for one, other in itertools.pairwise(rows))
     for name in "ab":
-        assert [row[1] for row in rows if row[2] == name] == [f"{name}{number}".encode() for number in range(count)]
+        assert [row[1] for row in rows if row[2] == name] == [
+            f"{name}{number}".encode() for number in range(count)
+        ]
 
 
-# --- a transaction is whole or not at all -------------------------------------------------------------------------
+# --- a transaction is whole or not at all ---------------------------------------------------------
 
 
 def test_nobody_sees_what_is_not_committed(kind: SinkKind) -> None:
@@ -174,7 +203,9 @@ def test_nobody_sees_what_is_not_committed(kind: SinkKind) -> None:
 
 @pytest.mark.parametrize("end", ["reconnect", "close"])
 def test_what_is_not_committed_has_never_been(kind: SinkKind, end: str) -> None:
-    """Results, absorbed copies, known ids and batches and positions go together, and a forgotten key has its results again."""
+    """Results, absorbed copies, known ids and batches and positions go together, and a forgotten
+    key has its results again.
+    """
     where = kind.made()
     with closing(kind.open(where)) as before:
         write(before, (b"kept", "kept"))
@@ -188,7 +219,11 @@ def test_what_is_not_committed_has_never_been(kind: SinkKind, end: str) -> None:
         sink.forget_key("kept")
         getattr(sink, end)()
     with closing(kind.open(where)) as reader:
-        wait_until(lambda: reader.unsettled() == 0, within_s=WITHIN_S, because="what was open to be rolled back")
+        wait_until(
+            lambda: reader.unsettled() == 0,
+            within_s=WITHIN_S,
+            because="what was open to be rolled back",
+        )
         assert [value for _, value, _, _ in reader.results()] == [b"kept"]
         assert (list(reader.absorbed()), reader.positions()) == ([], {5: 1})
         reader.begin()
@@ -211,7 +246,11 @@ def test_an_open_transaction_is_seen_from_outside(kind: SinkKind) -> None:
         sink.begin()
         sink.record(b"y", "k", AT)
         sink.close()
-        wait_until(lambda: observer.unsettled() == 0, within_s=WITHIN_S, because="the end of a client to be noticed")
+        wait_until(
+            lambda: observer.unsettled() == 0,
+            within_s=WITHIN_S,
+            because="the end of a client to be noticed",
+        )
         assert observer.size() == (1, 0)
 
 
@@ -239,7 +278,10 @@ def test_of_a_writer_that_was_killed_there_are_whole_transactions(kind: SinkKind
     """SIGKILL in the middle of one: all of those before, and nothing of it."""
     where = kind.made()
     with writer(kind, where, WRITTEN) as program:
-        assert [said(program) for _ in range(WRITTEN + 1)] == [*map(str, range(1, WRITTEN + 1)), "open"]
+        assert [said(program) for _ in range(WRITTEN + 1)] == [
+            *map(str, range(1, WRITTEN + 1)),
+            "open",
+        ]
         program.kill()
         program.wait(WITHIN_S)
         assert whole_transactions(kind, where) == WRITTEN
@@ -259,12 +301,20 @@ def test_what_was_committed_outlives_its_writer_wherever_it_is_killed(kind: Sink
 def whole_transactions(kind: SinkKind, where: str) -> int:
     """Return how many transactions of the writer there are, all of whose parts must be there."""
     with closing(kind.open(where)) as reader:
-        wait_until(lambda: reader.unsettled() == 0, within_s=WITHIN_S, because="what was open to be rolled back")
+        wait_until(
+            lambda: reader.unsettled() == 0,
+            within_s=WITHIN_S,
+            because="what was open to be rolled back",
+        )
         rows = [(value, copy.offset) for _, value, _, copy in reader.results()]
         count = len(rows) // ROWS
-        assert rows == [(f"{1 + at // ROWS}.{at % ROWS}".encode(), at) for at in range(count * ROWS)]
+        assert rows == [
+            (f"{1 + at // ROWS}.{at % ROWS}".encode(), at) for at in range(count * ROWS)
+        ]
         assert reader.positions() == ({0: count * ROWS} if count else {})
-        assert [record for record, _ in reader.absorbed()] == [f"r-{number}" for number in range(1, count + 1)]
+        assert [record for record, _ in reader.absorbed()] == [
+            f"r-{number}" for number in range(1, count + 1)
+        ]
         reader.begin()
         assert not count or reader.absorb(f"r-{count * ROWS - 1}", AT), "the last id is known"
         assert not reader.absorb(f"r-{count * ROWS}", AT), "and no later one"
@@ -272,7 +322,7 @@ def whole_transactions(kind: SinkKind, where: str) -> int:
     return count
 
 
-# --- opening and closing -------------------------------------------------------------------------------------------
+# --- opening and closing --------------------------------------------------------------------------
 
 
 def test_to_close_twice_is_harmless(kind: SinkKind) -> None:
@@ -287,7 +337,9 @@ def test_to_close_twice_is_harmless(kind: SinkKind) -> None:
 
 
 def test_a_sink_that_is_not_there_is_one_line(kind: SinkKind) -> None:
-    """Which names the place; and none is made by looking for one, which would be an empty one that nobody had written to."""
+    """Which names the place; and none is made by looking for one, which would be an empty one that
+    nobody had written to.
+    """
     for _ in range(2):
         with pytest.raises(EnvironmentFailure) as failure:
             kind.open(kind.nowhere).close()
@@ -319,7 +371,7 @@ def one_line(error: Exception, names: str) -> None:
     assert "\n" not in str(error)
 
 
-# --- what is written here ------------------------------------------------------------------------------------------
+# --- what is written here -------------------------------------------------------------------------
 
 NOTHING: tuple[object, ...] = ([], [], {}, (0, 0))
 EVERYTHING: tuple[object, ...] = ([(b"one", "k"), (b"two", None)], ["known"], {0: 8, 1: 3}, (2, 1))

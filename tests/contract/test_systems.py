@@ -1,4 +1,6 @@
-"""What the runner relies on, of each system that there is. Another one gets all this by its line in the registry."""
+"""What the runner relies on, of each system that there is. Another one gets all this by its line in
+the registry.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,18 @@ if TYPE_CHECKING:
 
 MADE = "made"
 WRONG = (
-    "lost", "duplicated", "stored_twice", "delivered_twice", "phantom", "resurrected", "torn", "reordered", "stalled",
-    "left_in_topic", "left_in_source",
-)  # fmt: skip
+    "lost",
+    "duplicated",
+    "stored_twice",
+    "delivered_twice",
+    "phantom",
+    "resurrected",
+    "torn",
+    "reordered",
+    "stalled",
+    "left_in_topic",
+    "left_in_source",
+)
 WITHIN_S = 120.0
 
 
@@ -51,7 +62,9 @@ def test_the_ground_holds(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("semantic", Semantic)
-def test_a_cell_without_a_fault_is_kept_and_counted_exactly(ground: Ground, semantic: Semantic) -> None:
+def test_a_cell_without_a_fault_is_kept_and_counted_exactly(
+    ground: Ground, semantic: Semantic
+) -> None:
     """All that was offered is recorded once, under every semantic that the system has."""
     if semantic not in ground.semantics:
         pytest.skip("the system does not have it: why, is asked where it is planned")
@@ -122,7 +135,9 @@ def test_a_cell_that_is_interrupted_leaves_nothing(ground: Ground) -> None:
 
 @pytest.mark.parametrize("at", ["first", "last"])
 def test_a_cell_whose_preparation_fails_leaves_nothing(ground: Ground, at: str) -> None:
-    """The disk is full, from its first line or its last one on; it is told, and the next cell is kept."""
+    """The disk is full, from its first line or its last one on; it is told, and the next cell is
+    kept.
+    """
     whole = ground.play()
     try:
         said = len(whole.step("prepare"))

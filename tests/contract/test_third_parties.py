@@ -1,4 +1,6 @@
-"""A package that nobody here knows brings an engine and a protocol, by its entry points: ``toy/``."""
+"""A package that nobody here knows brings an engine and a protocol, by its entry
+points: ``toy/``.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the package as anybody would, but for the network; return the folder."""
     folder = tmp_path_factory.mktemp("toy")
     source, target = folder / "source", folder / "installed"
-    shutil.copytree(TOY, source, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
-    install = ["pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation", "--python", sys.executable]
+    shutil.copytree(
+        TOY, source, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
+    )
+    install = [
+        "pip",
+        "install",
+        "--quiet",
+        "--offline",
+        "--no-deps",
+        "--no-build-isolation",
+        "--python",
+        sys.executable,
+    ]
     subprocess.run([UV, *install, "--target", target, source], check=True, timeout=WITHIN_S)
     return target
 
@@ -32,20 +45,30 @@ def lostack(*words: str, folder: Path, packages: Path | None) -> subprocess.Comp
     """Run the command in a folder, with what was installed, or without."""
     path = os.pathsep.join(map(str, filter(None, (packages, ROOT))))
     return subprocess.run(
-        [sys.executable, "-m", "harness.cli", *words], cwd=folder, env=os.environ | {"PYTHONPATH": path},
-        capture_output=True, text=True, check=False, timeout=WITHIN_S,
-    )  # fmt: skip
+        [sys.executable, "-m", "harness.cli", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WITHIN_S,
+    )
 
 
 def test_its_cells_run_and_are_judged(installed: Path, tmp_path: Path) -> None:
-    """A real server, real programs, real SIGKILL; by sign and settings of its own. What it cannot do does not apply."""
-    done = lostack("run", "--system", "toy", "--suite", "night", folder=tmp_path, packages=installed)
+    """A real server, real programs, real SIGKILL; by sign and settings of its own. What it cannot
+    do does not apply.
+    """
+    done = lostack(
+        "run", "--system", "toy", "--suite", "night", folder=tmp_path, packages=installed
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads((tmp_path / "reports" / "latest" / "report.json").read_text())
     assert {cell["outcome"] for cell in told["cells"]} == {"kept"}
     assert len(told["cells"]) == 18
     anomalies = {
-        (cell["scenario"], cell["semantic"]): (len(cell["lost_ids"]), len(cell["duplicated_ids"])) for cell in told["cells"]
+        (cell["scenario"], cell["semantic"]): (len(cell["lost_ids"]), len(cell["duplicated_ids"]))
+        for cell in told["cells"]
     }
     assert anomalies["request-lost", "at-most-once"] == (1, 0)
     assert anomalies["ack-lost", "at-least-once"] == (0, 1)
@@ -53,7 +76,10 @@ def test_its_cells_run_and_are_judged(installed: Path, tmp_path: Path) -> None:
     signs = {cell["sign"] for cell in told["cells"]}
     assert {"toy-done-with", "sent-anew", "absorbed"} <= signs
     assert "toy-line" in (tmp_path / "reports" / "latest" / "report.html").read_text()
-    assert "the fault kill needs a system that loses what was not flushed: here toy is not such a system" in json.dumps(told)
+    assert (
+        "the fault kill needs a system that loses what was not flushed: here toy is not such a "
+        "system"
+    ) in json.dumps(told)
     again = lostack("judge", "reports/latest", folder=tmp_path, packages=installed)
     assert again.returncode == 0, again.stdout + again.stderr
 
@@ -62,15 +88,28 @@ def test_a_protocol_that_lies_proves_nothing(installed: Path, tmp_path: Path) ->
     """Here it says that what was dropped was sent."""
     broken = tmp_path / "installed"
     shutil.copytree(installed, broken)
-    protocol, right = broken / "lostack_toy" / "protocol.py", "yield (kinds.SENT if reached else kinds.UNSENT)"
+    protocol, right = (
+        broken / "lostack_toy" / "protocol.py",
+        "yield (kinds.SENT if reached else kinds.UNSENT)",
+    )
     assert right in protocol.read_text()
     protocol.write_text(protocol.read_text().replace(right, "yield kinds.SENT"))
-    done = lostack("run", "--system", "toy", "--only", "request-lost/at-most-once", folder=tmp_path, packages=broken)
+    done = lostack(
+        "run",
+        "--system",
+        "toy",
+        "--only",
+        "request-lost/at-most-once",
+        folder=tmp_path,
+        packages=broken,
+    )
     assert done.returncode != 0
     assert "0 kept, 0 broken, 0 controls convicted, 1 void" in done.stdout
 
 
-@pytest.mark.parametrize("words", [("list",), ("list", "--system", "toy"), ("doctor",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("list",), ("list", "--system", "toy"), ("doctor",)], ids=" ".join
+)
 def test_it_is_shown(installed: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     """Where all that there is is shown."""
     there, gone = (lostack(*words, folder=tmp_path, packages=each) for each in (installed, None))
@@ -83,18 +122,40 @@ def test_without_the_package_it_is_not_there(tmp_path: Path) -> None:
     done = lostack("run", "--system", "toy", folder=tmp_path, packages=None)
     assert done.returncode == 2
     assert done.stderr.startswith("lostack: no system is called toy; ")
-    named = [file for file in (ROOT / "harness").rglob("*.py") if "lostack_toy" in file.read_text(encoding="utf-8")]
+    named = [
+        file
+        for file in (ROOT / "harness").rglob("*.py")
+        if "lostack_toy" in file.read_text(encoding="utf-8")
+    ]
     assert named == []
 
 
-@pytest.mark.parametrize(("name", "value", "told"), [
-    ("kafka", "lostack_toy.about:SYSTEM",
-     "the package lostack-toy registers kafka in lostack.systems, but lostack has that name itself: uninstall or rename it"),
-    ("toy", "lostack_toy.nowhere:SYSTEM",
-     ("toy, which the package lostack-toy registers in lostack.systems, cannot be loaded (ModuleNotFoundError: No module named "
-      "'lostack_toy.nowhere'): repair or uninstall the package")),
-], ids=["a-name-that-is-taken", "what-cannot-be-imported"])  # fmt: skip
-def test_a_package_that_cannot_be_is_told_in_one_line(installed: Path, tmp_path: Path, name: str, value: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        (
+            "kafka",
+            "lostack_toy.about:SYSTEM",
+            (
+                "the package lostack-toy registers kafka in lostack.systems, but lostack has that "
+                "name itself: uninstall or rename it"
+            ),
+        ),
+        (
+            "toy",
+            "lostack_toy.nowhere:SYSTEM",
+            (
+                "toy, which the package lostack-toy registers in lostack.systems, cannot be "
+                "loaded (ModuleNotFoundError: No module named 'lostack_toy.nowhere'): repair or "
+                "uninstall the package"
+            ),
+        ),
+    ],
+    ids=["a-name-that-is-taken", "what-cannot-be-imported"],
+)
+def test_a_package_that_cannot_be_is_told_in_one_line(
+    installed: Path, tmp_path: Path, name: str, value: str, told: str
+) -> None:
     """And by which command it goes."""
     broken = tmp_path / "installed"
     shutil.copytree(installed, broken)
@@ -106,31 +167,59 @@ def test_a_package_that_cannot_be_is_told_in_one_line(installed: Path, tmp_path:
 
 
 _SYSTEM = (
-    "from harness.interfaces import System\n"
-    "SYSTEM = System(name={name!r}, launcher='a:b', clients=('c',), runs=lambda _: False, abilities=lambda _: (), {more})\n"
+    "from harness.interfaces import System\nSYSTEM = System(name={name!r}, launcher='a:b', "
+    "clients=('c',), runs=lambda _: False, abilities=lambda _: (), {more})\n"
 )
 
 
-@pytest.mark.parametrize(("code", "words", "because"), [
-    ("import sys; sys.exit(0)", ("list",), "SystemExit: 0"),
-    ("SYSTEM = 5", ("list",), "lostack_bad:SYSTEM is no System"),
-    (_SYSTEM.format(name="worse", more=""), ("list",), "it calls itself 'worse'"),
-    ("MORE = 5\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",), "lostack_bad:MORE is no tuple"),
-    ("MORE = (5,)\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",),
-     "its scenarios hold something else than a Scenario: 5"),
-    ("from harness.scenarios.plain import PLAIN_SCENARIOS\nMORE = PLAIN_SCENARIOS[:1] * 2\n"
-     + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",),
-     "2 of its scenarios have the same name plain/none"),
-    ("MORE = 5\n" + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"),
-     ("run", "--system", "memory", "--only", "none", "--semantic", "at-least-once"), "lostack_bad:MORE is no Knowledge"),
-], ids=["it-leaves", "another-type", "another-name", "no-tuple", "no-scenario", "a-name-twice", "no-knowledge"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "words", "because"),
+    [
+        ("import sys; sys.exit(0)", ("list",), "SystemExit: 0"),
+        ("SYSTEM = 5", ("list",), "lostack_bad:SYSTEM is no System"),
+        (_SYSTEM.format(name="worse", more=""), ("list",), "it calls itself 'worse'"),
+        (
+            "MORE = 5\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"),
+            ("list",),
+            "lostack_bad:MORE is no tuple",
+        ),
+        (
+            "MORE = (5,)\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"),
+            ("list",),
+            "its scenarios hold something else than a Scenario: 5",
+        ),
+        (
+            "from harness.scenarios.plain import PLAIN_SCENARIOS\nMORE = PLAIN_SCENARIOS[:1] * 2\n"
+            + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"),
+            ("list",),
+            "2 of its scenarios have the same name plain/none",
+        ),
+        (
+            "MORE = 5\n" + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"),
+            ("run", "--system", "memory", "--only", "none", "--semantic", "at-least-once"),
+            "lostack_bad:MORE is no Knowledge",
+        ),
+    ],
+    ids=[
+        "it-leaves",
+        "another-type",
+        "another-name",
+        "no-tuple",
+        "no-scenario",
+        "a-name-twice",
+        "no-knowledge",
+    ],
+)
 def test_a_package_that_brings_something_else_is_told_in_one_line(
     tmp_path: Path, code: str, words: tuple[str, ...], because: str
 ) -> None:
     """Never a traceback, and never an end that looks like a success."""
     bad = _packaged(tmp_path / "bad", code)
     done = lostack(*words, folder=tmp_path, packages=bad)
-    told = f"bad, which the package lostack-bad registers in lostack.systems, cannot be loaded ({because}): "
+    told = (
+        "bad, which the package lostack-bad registers in lostack.systems, cannot be loaded "
+        f"({because}): "
+    )
     told += "repair or uninstall the package"
     assert done.stderr.splitlines()[-1:] == [f"lostack: {told}"]
     assert "Traceback" not in done.stderr
@@ -140,17 +229,30 @@ def test_a_package_that_brings_something_else_is_told_in_one_line(
 
 def test_two_that_tell_the_judge_the_same_are_told_in_one_line(tmp_path: Path) -> None:
     """Whoever is ours or another's."""
-    know = "from harness.judge.proof import Knowledge\nMORE = Knowledge(proofs={'answered': object()})\n"
-    bad = _packaged(tmp_path / "bad", know + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"))
+    know = (
+        "from harness.judge.proof import Knowledge\nMORE = Knowledge(proofs={'answered': "
+        "object()})\n"
+    )
+    bad = _packaged(
+        tmp_path / "bad", know + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'")
+    )
     done = lostack("run", "--system", "memory", "--only", "none", folder=tmp_path, packages=bad)
-    assert done.stderr == "lostack: two systems tell the judge different things by the name answered: rename one of them\n"
+    assert done.stderr == (
+        "lostack: two systems tell the judge different things by the name answered: rename "
+        "one of them\n"
+    )
     assert done.returncode == 3
 
 
 def test_a_package_that_cannot_read_a_history_voids_its_cells(tmp_path: Path) -> None:
     """Its failure is no verdict, and no end of the run."""
-    know = "from harness.judge.proof import Knowledge\ndef look(_): raise KeyError('record')\nMORE = Knowledge(signs=(look,))\n"
-    bad = _packaged(tmp_path / "bad", know + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"))
+    know = (
+        "from harness.judge.proof import Knowledge\ndef look(_): raise KeyError('record')\nMORE "
+        "= Knowledge(signs=(look,))\n"
+    )
+    bad = _packaged(
+        tmp_path / "bad", know + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'")
+    )
     words = ("run", "--system", "memory", "--only", "none", "--semantic", "at-least-once")
     done = lostack(*words, folder=tmp_path, packages=bad)
     assert "0 kept" in done.stdout, done.stdout + done.stderr

@@ -1,6 +1,8 @@
-"""A program that writes transactions into a sink until it is killed: ``python -m tests.contract.writer OPENER WHERE COUNT``.
+"""A program that writes transactions into a sink until it is killed: ``python -m
+tests.contract.writer OPENER WHERE COUNT``.
 
-It prints a line behind each. After COUNT of them it stands still in the middle of another one; 0 means that it goes on for ever.
+It prints a line behind each. After COUNT of them it stands still in the middle of another one; 0
+means that it goes on for ever.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What is planned with an in-memory system, and one thing of it wrong each. The suite must be red with every one of them."""
+"""What is planned with an in-memory system, and one thing of it wrong each. The suite must be red
+with every one of them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ def changed(change: Callable[[Sequence[Cell]], Sequence[Cell]]) -> Subject:
 
 def as_cells(cls: type[Cell]) -> Subject:
     """Return a subject whose cells are of a class."""
-    return changed(lambda cells: [cls(**{each.name: getattr(cell, each.name) for each in fields(Cell)}) for cell in cells])
+    return changed(
+        lambda cells: [
+            cls(**{each.name: getattr(cell, each.name) for each in fields(Cell)}) for cell in cells
+        ]
+    )
 
 
 def of_each(change: Callable[[Cell], Cell]) -> Subject:
@@ -40,7 +46,12 @@ def not_applicable(because: str) -> Subject:
     """Return a subject none of whose cells applies, for a reason."""
 
     def change(cell: Cell) -> Cell:
-        return replace(cell, scenario=replace(cell.scenario, expect=dict.fromkeys(cell.scenario.expect, NotApplicable(because))))
+        return replace(
+            cell,
+            scenario=replace(
+                cell.scenario, expect=dict.fromkeys(cell.scenario.expect, NotApplicable(because))
+            ),
+        )
 
     return of_each(change)
 
@@ -136,12 +147,16 @@ def begins_with_its_target() -> Subject:
 
 def always_has_a_fault() -> Subject:
     """Nobody knows whether it works at all."""
-    return changed(lambda cells: [cell for cell in cells if cell.scenario.fault.evidence().trigger != "none"])
+    return changed(
+        lambda cells: [cell for cell in cells if cell.scenario.fault.evidence().trigger != "none"]
+    )
 
 
 def forgets_a_semantic() -> Subject:
     """Of one it neither has a cell nor says why."""
-    return changed(lambda cells: [cell for cell in cells if cell.semantic is not Semantic.EXACTLY_ONCE])
+    return changed(
+        lambda cells: [cell for cell in cells if cell.semantic is not Semantic.EXACTLY_ONCE]
+    )
 
 
 def talks_through_another() -> Subject:

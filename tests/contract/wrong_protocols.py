@@ -108,7 +108,11 @@ class KnowsItsClientBeforehand(WrongStomp):
 class _Beats(StompSession):
     def feed(self, way: Direction, data: Data) -> Fed:
         fed = super().feed(way, data)
-        return StompFrame("BEAT", fed.size, facts={"version": "", "corr": 0}) if isinstance(fed, Between) else fed
+        return (
+            StompFrame("BEAT", fed.size, facts={"version": "", "corr": 0})
+            if isinstance(fed, Between)
+            else fed
+        )
 
 
 class TakesBeatsForFrames(WrongStomp):
@@ -236,7 +240,11 @@ class RefusesNothing(WrongKafka):
 class _Keeps(KafkaSession):
     def feed(self, way: Direction, data: Data) -> Fed:
         fed = super().feed(way, data)
-        size = frames.frame_size(data, least=0) + AT if len(data) >= AT and not isinstance(fed, Opaque) else 0
+        size = (
+            frames.frame_size(data, least=0) + AT
+            if len(data) >= AT and not isinstance(fed, Opaque)
+            else 0
+        )
         return Need(size) if size > len(data) else fed
 
 

@@ -1,4 +1,6 @@
-"""Runtimes of processes that do one thing wrong each. The suite must be red with every one of them."""
+"""Runtimes of processes that do one thing wrong each. The suite must be red with every
+one of them.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,17 @@ class Wrong(ProcessRuntime):
 
 def wrong(node: type[ProcessNode]) -> type[Wrong]:
     """Return a runtime of such nodes."""
-    return type(node.__name__, (Wrong,), {"node_class": node, "__doc__": node.__doc__, "__module__": __name__})
+    return type(
+        node.__name__,
+        (Wrong,),
+        {"node_class": node, "__doc__": node.__doc__, "__module__": __name__},
+    )
 
 
 class DoesNotReap(Wrong):
-    """A killed node stays a zombie: its guardian is stopped, and what is said of its end is made up."""
+    """A killed node stays a zombie: its guardian is stopped, and what is said of its end is made
+    up.
+    """
 
     class node_class(ProcessNode):  # noqa: N801 - overrides an attribute
         """Dies, and is not waited for."""
@@ -50,7 +58,11 @@ class DoesNotReap(Wrong):
             """Kill it."""
             os.kill(self._runtime.guardian_pid, signal.SIGSTOP)
             os.kill(self.pid, signal.SIGKILL)
-            wait_until(lambda: psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE, within_s=WITHIN_S, because="its death")
+            wait_until(
+                lambda: psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE,
+                within_s=WITHIN_S,
+                because="its death",
+            )
             self._exit = Exit(self.pid, None, signal.SIGKILL, time.monotonic_ns())
             self._ended.set()
             return self._exit

@@ -108,7 +108,9 @@ class SavesPositionsApart(Wrong):
     def __init__(self, where: str) -> None:
         super().__init__(where)
         self._apart = sqlite3.connect(f"{where}.positions", isolation_level=None)
-        self._apart.execute("CREATE TABLE IF NOT EXISTS positions (partition INTEGER PRIMARY KEY, offset INT)")
+        self._apart.execute(
+            "CREATE TABLE IF NOT EXISTS positions (partition INTEGER PRIMARY KEY, offset INT)"
+        )
 
     def save_position(self, partition: int, offset: int) -> None:
         """Save it in a file of its own."""

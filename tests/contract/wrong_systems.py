@@ -63,12 +63,18 @@ def planted(name: str, plant: Plant) -> type[Wrong]:
 
 def deployed(cls: type[MemoryDeployed]) -> type[Wrong]:
     """Return a system with such deployments."""
-    return type(cls.__name__, (Wrong,), {"deployed_class": cls, "__doc__": cls.__doc__, "__module__": __name__})
+    return type(
+        cls.__name__,
+        (Wrong,),
+        {"deployed_class": cls, "__doc__": cls.__doc__, "__module__": __name__},
+    )
 
 
 def cells(cls: type[LogRun]) -> type[Wrong]:
     """Return a system with such cells."""
-    return deployed(type(cls.__name__, (WrongDeployed,), {"cell_class": cls, "__doc__": cls.__doc__}))
+    return deployed(
+        type(cls.__name__, (WrongDeployed,), {"cell_class": cls, "__doc__": cls.__doc__})
+    )
 
 
 LOSING = {count: planted(f"Loses{count}", Plant(lose=count)) for count in (1, 2, 5)}
@@ -77,7 +83,7 @@ StopsReading = planted("StopsReading", Plant(stop_reading=True))
 IsUnhealthy = planted("IsUnhealthy", Plant(unhealthy=True))
 
 
-# --- systems -------------------------------------------------------------------------------------------------------
+# --- systems --------------------------------------------------------------------------------------
 
 
 class TalksInParagraphs(Wrong):
@@ -134,7 +140,7 @@ class TellsOfPaths(Wrong):
         return super().deploy(need, directory)
 
 
-# --- deployments ---------------------------------------------------------------------------------------------------
+# --- deployments ----------------------------------------------------------------------------------
 
 
 @deployed
@@ -152,7 +158,9 @@ class LeavesAProcess(WrongDeployed):
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> LogRun:
         """Start something that nobody ends."""
-        idle = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+        idle = subprocess.Popen(
+            [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
+        )
         _LEFT.append(idle.communicate)
         return super().cell_run(cell, directory, history)
 
@@ -170,7 +178,7 @@ class EndsOnce(WrongDeployed):
         self.ended.add(id(self))
 
 
-# --- cells ---------------------------------------------------------------------------------------------------------
+# --- cells ----------------------------------------------------------------------------------------
 
 
 @cells

@@ -1,7 +1,7 @@
 """Writes the generated parts of all pages anew: ``python -m tests.docs [RUN...]``.
 
-A RUN is the folder of a run, as ``lostack run`` prints it. Its counts are kept in ``reports/published/engines`` first, and what
-it says of the common points in ``docs/points.json``.
+A RUN is the folder of a run, as ``lostack run`` prints it. Its counts are kept in
+``reports/published/engines`` first, and what it says of the common points in ``docs/points.json``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ def main(runs: list[str]) -> None:
             shown = table(name)
             if shown is not None and shown.waits():
                 counted, cells = shown.counted()
-                print(f"{page.relative_to(ROOT)}: {name} stays by hand: {counted} of {cells} cells have counts")  # noqa: T201
+                print(
+                    f"{page.relative_to(ROOT)}: {name} stays by hand: {counted} of {cells} cells "
+                    "have counts"
+                )  # noqa: T201
 
 
 if __name__ == "__main__":

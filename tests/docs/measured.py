@@ -1,7 +1,7 @@
 """The counts of committed runs, by cell and seed.
 
-They come from the two ``report.json`` in ``reports/published``, of Kafka and Spark, and, of all else, from
-``reports/published/engines/*.json``, which :func:`keep` takes from the reports of runs.
+They come from the two ``report.json`` in ``reports/published``, of Kafka and Spark, and, of all
+else, from ``reports/published/engines/*.json``, which :func:`keep` takes from the reports of runs.
 """
 
 from __future__ import annotations
@@ -36,10 +36,15 @@ class CannotKeepError(Exception):
 def measured() -> dict[str, dict[int, Told]]:
     """Return what was measured, by cell without runtime and seed, and by seed.
 
-    Of a cell and seed that several have, the first of the files above counts, but for a run that was void where another was not.
+    Of a cell and seed that several have, the first of the files above counts, but for a run that
+    was void where another was not.
     """
     found: dict[str, dict[int, Told]] = {}
-    for file in (PUBLISHED / "report.json", PUBLISHED / "clients" / "report.json", *sorted(ENGINES.glob("*.json"))):
+    for file in (
+        PUBLISHED / "report.json",
+        PUBLISHED / "clients" / "report.json",
+        *sorted(ENGINES.glob("*.json")),
+    ):
         told = json.loads(file.read_text(encoding="utf-8"))
         for each in of_run(told) if "run" in told else told["cells"]:
             seeds = found.setdefault(each["name"], {})
@@ -49,13 +54,19 @@ def measured() -> dict[str, dict[int, Told]]:
 
 @cache
 def as_predicted() -> dict[str, dict[int, bool]]:
-    """Return, by cell and seed, whether it came out as predicted: of the common points also where no counts were kept."""
+    """Return, by cell and seed, whether it came out as predicted: of the common points also where
+    no counts were kept.
+    """
     read = json.loads(POINTS.read_text(encoding="utf-8"))
-    return {name: {int(seed): right for seed, right in seeds.items()} for name, seeds in read.items()}
+    return {
+        name: {int(seed): right for seed, right in seeds.items()} for name, seeds in read.items()
+    }
 
 
 def better(other: Told | None, preferred: Told | None) -> Told:
-    """Return which of two runs of a cell counts: the preferred one, unless it is void and the other one is not."""
+    """Return which of two runs of a cell counts: the preferred one, unless it is void and the other
+    one is not.
+    """
     if other is None or preferred is None:
         found = other or preferred
         assert found is not None
@@ -69,14 +80,23 @@ def proves_nothing(told: Told) -> bool:
 
 
 def of_run(told: Told) -> list[Told]:
-    """Return the counts of a run's cells, from its ``report.json``; those that were cut off tell nothing."""
+    """Return the counts of a run's cells, from its ``report.json``; those that were cut off tell
+    nothing.
+    """
     day = told["run"]["started"][:10]
     return [
-        {"name": "/".join(each[part] for part in ("system", "client", "pipeline", "scenario", "semantic")),
-         "seed": each["seed"], "day": day, **{count: each[count] for count in COUNTS},
-         **{count: each[count] for count in LATER if count in each}}
-        for each in told["cells"] if each["runtime"] == "process" and "observed" in each.get("phases", ("observed",))
-    ]  # fmt: skip
+        {
+            "name": "/".join(
+                each[part] for part in ("system", "client", "pipeline", "scenario", "semantic")
+            ),
+            "seed": each["seed"],
+            "day": day,
+            **{count: each[count] for count in COUNTS},
+            **{count: each[count] for count in LATER if count in each},
+        }
+        for each in told["cells"]
+        if each["runtime"] == "process" and "observed" in each.get("phases", ("observed",))
+    ]
 
 
 def report_of(run: Path) -> Path:
@@ -87,13 +107,17 @@ def report_of(run: Path) -> Path:
     """
     report = run if run.suffix == ".json" else run / "report.json"
     if not report.is_file():
-        message = f"{run} has no report.json: name the folder of a run that has ended, as `lostack run` prints it"
+        message = (
+            f"{run} has no report.json: name the folder of a run that has ended, as `lostack "
+            "run` prints it"
+        )
         raise CannotKeepError(message)
     return report
 
 
 def keep(runs: Iterable[Path]) -> list[str]:
-    """Write the counts of runs into ``reports/published/engines``, a file for each system and client; return what was done.
+    """Write the counts of runs into ``reports/published/engines``, a file for each system and
+    client; return what was done.
 
     A later run of a cell and seed takes the place of the earlier one (:func:`better`).
 
@@ -115,12 +139,16 @@ def keep(runs: Iterable[Path]) -> list[str]:
 
 
 def _add(file: Path, new: list[Told], versions: dict[str, str]) -> None:
-    old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"versions": {}, "cells": []}
+    old = (
+        json.loads(file.read_text(encoding="utf-8"))
+        if file.exists()
+        else {"versions": {}, "cells": []}
+    )
     for name in (old["versions"].keys() & versions.keys()) - OF_THE_MACHINE:
         if old["versions"][name] != versions[name]:
             message = (
-                f"{file.name} has the counts of {name} {old['versions'][name]}, the run is of {versions[name]}: "
-                "delete the file to begin anew"
+                f"{file.name} has the counts of {name} {old['versions'][name]}, the run is of "
+                f"{versions[name]}: delete the file to begin anew"
             )
             raise CannotKeepError(message)
     cells = {(each["name"], each["seed"]): each for each in old["cells"]}
@@ -129,4 +157,7 @@ def _add(file: Path, new: list[Told], versions: dict[str, str]) -> None:
         cells[at] = better(cells.get(at), each)  # the later one
     lines = ",\n".join(f"  {json.dumps(cells[at], ensure_ascii=False)}" for at in sorted(cells))
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f'{{"versions": {json.dumps(old["versions"] | versions)},\n "cells": [\n{lines}\n]}}\n', encoding="utf-8")
+    file.write_text(
+        f'{{"versions": {json.dumps(old["versions"] | versions)},\n "cells": [\n{lines}\n]}}\n',
+        encoding="utf-8",
+    )

@@ -20,7 +20,9 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
 }
 """What each part says, by its name. ``points`` is written by ``tests.points``."""
 REFERENCE: Final = ROOT / "docs" / "reference"
-MARK: Final = re.compile(r"<!-- ([\w/ .,+-]+?)(?: -->|(\n(?:(?!-->).)*)-->)\n(.*?)<!-- /\1 -->", re.DOTALL)
+MARK: Final = re.compile(
+    r"<!-- ([\w/ .,+-]+?)(?: -->|(\n(?:(?!-->).)*)-->)\n(.*?)<!-- /\1 -->", re.DOTALL
+)
 """A generated part: its name, the notes in its opening mark, and what stands there."""
 
 
@@ -42,10 +44,12 @@ def table(name: str) -> Table | None:
 
 
 def part(name: str, notes: str = "") -> str | None:
-    """Return what a part says; ``None`` where it is made elsewhere, by nobody, or stays by hand until its run is committed.
+    """Return what a part says; ``None`` where it is made elsewhere, by nobody, or stays by hand
+    until its run is committed.
 
-    ``table SYSTEM/CLIENT/PIPELINE/GROUP`` is what was measured of those scenarios (:mod:`tests.docs.tables`);
-    ``source FILE [NAME]`` is a file of the repository, or what it defines.
+    ``table SYSTEM/CLIENT/PIPELINE/GROUP`` is what was measured of those scenarios
+    (:mod:`tests.docs.tables`); ``source FILE [NAME]`` is a file of the repository, or what it
+    defines.
     """
     kind, _, rest = name.partition(" ")
     if kind == "source":
@@ -71,9 +75,12 @@ def rewritten(page: Path) -> str:
 def generated() -> dict[Path, str]:
     """Return the pages that are made as a whole, with what each is to hold."""
     made = {
-        "commands": reference.command_page(), "events": reference.event_page(), "declaration": reference.declaration_page(),
-        "scenarios": scenarios.index(), **{f"scenarios/{system}": scenarios.page(system) for system in scenarios.systems()},
-    }  # fmt: skip
+        "commands": reference.command_page(),
+        "events": reference.event_page(),
+        "declaration": reference.declaration_page(),
+        "scenarios": scenarios.index(),
+        **{f"scenarios/{system}": scenarios.page(system) for system in scenarios.systems()},
+    }
     return {REFERENCE / f"{name}.md": text for name, text in made.items()}
 
 

@@ -54,21 +54,31 @@ def counted(summary: dict[str, Any]) -> str:
 
 
 def where_clients_differ() -> str:
-    """Return the places at which the outcome depends on the client, of the run with three of them."""
+    """Return the places at which the outcome depends on the client, of the run with
+    three of them.
+    """
     told = told_by(PUBLISHED / "clients")
     clients = list(dict.fromkeys(cell["client"] for cell in told["cells"]))
     spots: dict[str, dict[str, str]] = {}
     outcomes: dict[str, set[str]] = {}
     for cell in told["cells"]:
         place = "/".join((cell["pipeline"], cell["scenario"], cell["semantic"]))
-        counts = f"{cell['lost']} / {cell['duplicated']}" if cell["offered"] else "? / ?"  # nothing was counted
-        spots.setdefault(place, {})[cell["client"]] = f"{counts} {SIGNS[Outcome(cell['outcome'])]} {cell['outcome']}"
+        counts = (
+            f"{cell['lost']} / {cell['duplicated']}" if cell["offered"] else "? / ?"
+        )  # nothing was counted
+        spots.setdefault(place, {})[cell["client"]] = (
+            f"{counts} {SIGNS[Outcome(cell['outcome'])]} {cell['outcome']}"
+        )
         outcomes.setdefault(place, set()).add(cell["outcome"])
     versions = told["run"]["versions"]
-    heads = (f"{client} {versions['kafka-clients' if client == 'java' else client]}" for client in clients)
+    heads = (
+        f"{client} {versions['kafka-clients' if client == 'java' else client]}"
+        for client in clients
+    )
     rows = columns("where they differ", *heads)
     rows += [
         f"| {place} | {' | '.join(each[client] for client in clients)} |"
-        for place, each in spots.items() if len(outcomes[place]) > 1
-    ]  # fmt: skip
+        for place, each in spots.items()
+        if len(outcomes[place]) > 1
+    ]
     return f"{counted(told['summary'])}.\n\n" + "\n".join(rows)

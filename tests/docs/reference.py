@@ -21,12 +21,19 @@ if TYPE_CHECKING:
     from harness.pipelines.fields import Table
 
 _SECTION: Final = re.compile(r"# --- (.+?) -*$")
-_TYPES: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+_TYPES: Final = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+}
 _TAKES: Final = {"int": "N", "float": "N", "Path": "PATH"}
 
 
 def documented(source: str) -> Iterator[tuple[str, str | None, str]]:
-    """Yield the names that a module, or a class, assigns: its name, its value where that is a text, and its docstring."""
+    """Yield the names that a module, or a class, assigns: its name, its value where that is a text,
+    and its docstring.
+    """
     lines = source.splitlines()
     tree = ast.parse(source)
     for node, behind in zip(tree.body, [*tree.body[1:], None], strict=True):
@@ -38,7 +45,11 @@ def documented(source: str) -> Iterator[tuple[str, str | None, str]]:
             if found := _SECTION.match(line):
                 yield "", None, found[1]
                 break
-        value = node.value.value if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else None
+        value = (
+            node.value.value
+            if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            else None
+        )
         said = behind.value if isinstance(behind, ast.Expr) else None
         doc = said.value if isinstance(said, ast.Constant) and isinstance(said.value, str) else ""
         yield node.target.id, value, doc
@@ -61,17 +72,32 @@ def command_page() -> str:
     group: Any = typer.main.get_command(application())
     out += columns("command", "what it does")
     for name, command in group.commands.items():
-        out.append(f"| [`lostack {name}`](#lostack-{name}) | {cell(plain(command.help).split(chr(10) * 2)[0])} |")
+        out.append(
+            f"| [`lostack {name}`](#lostack-{name}) | "
+            f"{cell(plain(command.help).split(chr(10) * 2)[0])} |"
+        )
     out += ["", EPILOG.replace("Exit codes: ", "**Exit codes:** "), ""]
     for name, command in group.commands.items():
         arguments = [each for each in command.params if each.param_type_name == "argument"]
-        options = [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
-        usage = " ".join([f"lostack {name}", *map(_argument, arguments), *(["[OPTIONS]"] if options else [])])
+        options = [
+            each
+            for each in command.params
+            if each.param_type_name == "option" and each.name != "help"
+        ]
+        usage = " ".join(
+            [f"lostack {name}", *map(_argument, arguments), *(["[OPTIONS]"] if options else [])]
+        )
         out += [f"## lostack {name}", "", "```", usage, "```", "", plain(command.help), ""]
         out += columns("", "", "default") if arguments or options else []
-        defaults = {each.name: each.default for each in inspect.signature(command.callback).parameters.values()}
+        defaults = {
+            each.name: each.default
+            for each in inspect.signature(command.callback).parameters.values()
+        }
         out += [f"| `{_argument(each)}` | {cell(each.help or '')} | |" for each in arguments]
-        out += [f"| `{_option(each)}` | {cell(each.help or '')} | {_default(defaults.get(each.name))} |" for each in options]
+        out += [
+            f"| `{_option(each)}` | {cell(each.help or '')} | {_default(defaults.get(each.name))} |"
+            for each in options
+        ]
         out.append("")
     return "\n".join(out).rstrip() + "\n"
 
@@ -94,15 +120,27 @@ def _option(option: Any) -> str:
 def _default(value: Any) -> str:
     if isinstance(value, bool) or value in (None, (), [], inspect.Parameter.empty):
         return ""
-    return ", ".join(f"`{each}`" for each in (value if isinstance(value, (list, tuple)) else [value]))
+    return ", ".join(
+        f"`{each}`" for each in (value if isinstance(value, (list, tuple)) else [value])
+    )
 
 
 def declaration_page() -> str:
-    """Return the page of every table and field of a declaration, of the fields that it is read by."""
-    about = "What a `pipeline.toml` may hold. How to use it: [your own pipeline](../own-pipeline.md)."
+    """Return the page of every table and field of a declaration, of the fields that it
+    is read by.
+    """
+    about = (
+        "What a `pipeline.toml` may hold. How to use it: [your own pipeline](../own-pipeline.md)."
+    )
     out = ["# The declaration", "", MADE, about, ""]
     for title, table in tables(reading.PIPELINE, "The file"):
-        out += [f"## {title}", "", plain(table.make.__doc__ or ""), "", *columns("field", "what it may be", "default", "")]
+        out += [
+            f"## {title}",
+            "",
+            plain(table.make.__doc__ or ""),
+            "",
+            *columns("field", "what it may be", "default", ""),
+        ]
         told, left_out = explained(table.make), defaults(table.make)
         for name, field in table.fields.items():
             said = f"{plain(told.get(name) or told.get(f'{name}s') or field.told)}{' (*needed*)' if field.needed else ''}"
@@ -111,7 +149,13 @@ def declaration_page() -> str:
         out.append("")
     for kind in (declaration.InputKind, declaration.OutputKind, declaration.Resend):
         docs = {name: doc for name, _, doc in documented(_annotated(kind))}
-        out += [f"## {_words(kind.__name__)}", "", plain(kind.__doc__ or ""), "", *columns("value", "")]
+        out += [
+            f"## {_words(kind.__name__)}",
+            "",
+            plain(kind.__doc__ or ""),
+            "",
+            *columns("value", ""),
+        ]
         out += [f"| `{each.value}` | {cell(plain(docs.get(each.name, '')))} |" for each in kind]
         out.append("")
     return "\n".join(out).rstrip() + "\n"
@@ -119,15 +163,28 @@ def declaration_page() -> str:
 
 def explained(kind: Any) -> dict[str, str]:
     """Return what the docstrings of a dataclass's fields say, those of its bases included."""
-    lines = [each for each in reversed(getattr(kind, "__mro__", ())) if dataclasses.is_dataclass(each)]
+    lines = [
+        each for each in reversed(getattr(kind, "__mro__", ())) if dataclasses.is_dataclass(each)
+    ]
     return {name: doc for each in lines for name, _, doc in documented(_body(each)) if doc}
 
 
 def defaults(kind: Any) -> dict[str, str]:
     """Return what the fields of a dataclass are where nothing is said of them."""
-    found = {each.name: each.default for each in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
-    shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in found.items()}
-    return {name: f"`{value}`" for name, value in shown.items() if value not in (dataclasses.MISSING, None, "", ())}
+    found = (
+        {each.name: each.default for each in dataclasses.fields(kind)}
+        if dataclasses.is_dataclass(kind)
+        else {}
+    )
+    shown = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in found.items()
+    }
+    return {
+        name: f"`{value}`"
+        for name, value in shown.items()
+        if value not in (dataclasses.MISSING, None, "", ())
+    }
 
 
 def tables(table: Table, title: str) -> Iterator[tuple[str, Table]]:
@@ -153,7 +210,11 @@ def _takes_value(schema: dict[str, Any]) -> str:
     if isinstance(kind, list):
         return ", or ".join(_TYPES[each] for each in kind)
     if kind == "array":
-        return "tables" if schema["items"].get("type") == "object" else f"list of {_takes_value(schema['items'])}"
+        return (
+            "tables"
+            if schema["items"].get("type") == "object"
+            else f"list of {_takes_value(schema['items'])}"
+        )
     if kind == "object":
         return "table" if "properties" in schema else "table of text"
     return _TYPES[kind]

@@ -34,9 +34,21 @@ def index() -> str:
     rows = columns("system", "scenarios", "pipelines")
     for system in systems():
         own = [each for each in found if each.pipeline.system == system]
-        pipelines = ", ".join(f"`{name}`" for name in dict.fromkeys(str(each.pipeline) for each in own))
+        pipelines = ", ".join(
+            f"`{name}`" for name in dict.fromkeys(str(each.pipeline) for each in own)
+        )
         rows.append(f"| [{title(system)}](scenarios/{system}.md) | {len(own)} | {pipelines} |")
-    return "\n".join(["# Scenarios", "", MADE, *rows, "", "`lostack list` shows the same for a selection of cells.", ""])
+    return "\n".join(
+        [
+            "# Scenarios",
+            "",
+            MADE,
+            *rows,
+            "",
+            "`lostack list` shows the same for a selection of cells.",
+            "",
+        ]
+    )
 
 
 def page(system: str) -> str:
@@ -56,9 +68,13 @@ def title(system: str) -> str:
 
 
 def _row(scenario: Scenario) -> str:
-    name = f"`{scenario.id}`" + (f"<br>({scenario.failure_point})" if scenario.failure_point != scenario.id else "")
+    name = f"`{scenario.id}`" + (
+        f"<br>({scenario.failure_point})" if scenario.failure_point != scenario.id else ""
+    )
     spots = [predicted(scenario.expect.get(semantic)) for semantic in Semantic]
-    nowhere = dict.fromkeys(each.because for each in scenario.expect.values() if isinstance(each, NotApplicable))
+    nowhere = dict.fromkeys(
+        each.because for each in scenario.expect.values() if isinstance(each, NotApplicable)
+    )
     why = " ".join((scenario.because, *_sentences("n/a", nowhere)))
     return f"| {name} | {' | '.join(spots)} | {scenario.suite} | {cell(plain(why))} |"
 

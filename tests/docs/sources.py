@@ -1,4 +1,6 @@
-"""Parts of pages that are files of the repository: a whole one, or one definition of a Python file."""
+"""Parts of pages that are files of the repository: a whole one, or one definition of a
+Python file.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,14 @@ def defined(text: str, name: str) -> str:
     '@b\ndef c(): ...'
     """
     for node in ast.parse(text).body:
-        names = [getattr(node, "name", None), *(getattr(target, "id", None) for target in getattr(node, "targets", []))]
+        names = [
+            getattr(node, "name", None),
+            *(getattr(target, "id", None) for target in getattr(node, "targets", [])),
+        ]
         names.append(getattr(getattr(node, "target", None), "id", None))
         if name in names:
-            first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+            first = min(
+                [node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))]
+            )
             return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     raise LookupError(f"nothing at the top of the module is called {name}")

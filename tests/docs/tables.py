@@ -1,4 +1,5 @@
-"""Tables of what was measured: a line for each scenario, a column for each semantic (and pipeline, where there are several).
+"""Tables of what was measured: a line for each scenario, a column for each semantic (and pipeline,
+where there are several).
 
 A table is asked for on its page::
 
@@ -8,8 +9,9 @@ A table is asked for on its page::
     -->
     <!-- /table SYSTEM/CLIENT/PIPELINE[,PIPELINE...]/GROUP -->
 
-Notes are optional. What a note is about may be a glob. Where there are several pipelines a column is ``PIPELINE SEMANTIC``. With
-``/last-word`` behind the group the columns are the last words of the scenarios' names, which have one semantic each.
+Notes are optional. What a note is about may be a glob. Where there are several pipelines a column
+is ``PIPELINE SEMANTIC``. With ``/last-word`` behind the group the columns are the last words of the
+scenarios' names, which have one semantic each.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ ENOUGH: Final = 0.5
 IN_LINE: Final = 3
 """So many notes stand in one paragraph; more are a list."""
 BESIDE: Final = {"left": "left", "set_aside": "set aside", "stalled": "stalled"}
-"""What a cell shows beside lost and duplicated records, where there is any; older counts do not have all of it."""
+"""What a cell shows beside lost and duplicated records, where there is any; older counts do not
+have all of it.
+"""
 _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NOTE: Final = re.compile(r"^(\S.*?): (.*)$")
 
@@ -76,10 +80,17 @@ class Spot:
         if not isinstance(self.theory, Predicted):
             return "refused by the client"
         if not self.told:
-            return f"*{'as ' if self.right and all(self.right.values()) else ''}predicted {symbol(self.theory)}*"
-        proved = [each for each in self.told.values() if not proves_nothing(each)] or [*self.told.values()]
+            return (
+                f"*{'as ' if self.right and all(self.right.values()) else ''}predicted "
+                f"{symbol(self.theory)}*"
+            )
+        proved = [each for each in self.told.values() if not proves_nothing(each)] or [
+            *self.told.values()
+        ]
         counted = [each for each in proved if each["offered"]]
-        counts = f"{_span(counted, 'lost')} / {_span(counted, 'duplicated')}" if counted else "? / ?"
+        counts = (
+            f"{_span(counted, 'lost')} / {_span(counted, 'duplicated')}" if counted else "? / ?"
+        )
         return f"{counts}{''.join(_beside(counted))} {self._outcomes()}"
 
     def _outcomes(self) -> str:
@@ -89,7 +100,9 @@ class Spot:
             seeds.setdefault(each["outcome"], []).append(seed)
         first, *others = sorted(seeds, key=lambda kind: -len(seeds[kind]))
         shown = [f"{SIGNS[Outcome(first)]} {first}"]
-        return ", ".join(shown + [f"{SIGNS[Outcome(kind)]} {kind} at {ranges(seeds[kind])}" for kind in others])
+        return ", ".join(
+            shown + [f"{SIGNS[Outcome(kind)]} {kind} at {ranges(seeds[kind])}" for kind in others]
+        )
 
 
 @dataclass(slots=True)
@@ -115,7 +128,10 @@ class Notes:
             elif found and line.startswith(" "):
                 found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
             elif line.strip():
-                message = f"{line!r}: a note is `SCENARIO/SEMANTIC: text`; a line that goes on with it is indented"
+                message = (
+                    f"{line!r}: a note is `SCENARIO/SEMANTIC: text`; a line that goes on with it "
+                    "is indented"
+                )
                 raise WrongNoteError(message)
         return cls(tuple(found))
 
@@ -142,7 +158,9 @@ class Notes:
             message = f"no cell of the table is meant by the notes on {', '.join(sorted(gone))}"
             raise WrongNoteError(message)
         shown = [f"{_raised(number)} {text.rstrip('.')}." for text, number in self.numbers.items()]
-        return " ".join(shown) if len(shown) <= IN_LINE else "\n".join(f"- {each}" for each in shown)
+        return (
+            " ".join(shown) if len(shown) <= IN_LINE else "\n".join(f"- {each}" for each in shown)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +176,11 @@ class Table:
     def scenarios(self) -> list[Scenario]:
         """Return its scenarios, in the order of their declaration."""
         return [
-            each for each in registry.scenarios()
-            if (each.pipeline.system, each.group) == (self.system, self.group) and str(each.pipeline) in self.pipelines.split(",")
-        ]  # fmt: skip
+            each
+            for each in registry.scenarios()
+            if (each.pipeline.system, each.group) == (self.system, self.group)
+            and str(each.pipeline) in self.pipelines.split(",")
+        ]
 
     def lines(self) -> dict[str, dict[str, Spot]]:
         """Return its cells by line and column."""
@@ -168,18 +188,26 @@ class Table:
         for each in self.scenarios():
             for semantic in Semantic:
                 name = f"{self.system}/{self.client}/{each.pipeline}/{each.id}/{semantic}"
-                theory = each.expectation(semantic, self.client, self.system) if semantic in each.expect else None
+                theory = (
+                    each.expectation(semantic, self.client, self.system)
+                    if semantic in each.expect
+                    else None
+                )
                 spot = Spot(theory, measured().get(name, {}), as_predicted().get(name, {}))
                 line, column = self._place(each, semantic)
                 if theory is not None:
                     found.setdefault(line, {})[column] = spot
-        return {name: line for name, line in found.items() if any(spot.runs for spot in line.values())}
+        return {
+            name: line for name, line in found.items() if any(spot.runs for spot in line.values())
+        }
 
     def _place(self, scenario: Scenario, semantic: Semantic) -> tuple[str, str]:
         if self.layout == "last-word":
             line, _, column = scenario.id.rpartition("+")
             return line, column
-        return scenario.id, f"{scenario.pipeline} {semantic}" if "," in self.pipelines else str(semantic)
+        return scenario.id, f"{scenario.pipeline} {semantic}" if "," in self.pipelines else str(
+            semantic
+        )
 
     def columns(self) -> list[str]:
         """Return its columns in which there is something to run."""
@@ -187,12 +215,24 @@ class Table:
         if self.layout == "last-word":
             return list(dict.fromkeys(column for line in lines for column in line))
         places = [(name, semantic) for name in self.pipelines.split(",") for semantic in Semantic]
-        every = [f"{name} {semantic}" if "," in self.pipelines else str(semantic) for name, semantic in places]
-        return [column for column in every if any(column in line and line[column].runs for line in lines)]
+        every = [
+            f"{name} {semantic}" if "," in self.pipelines else str(semantic)
+            for name, semantic in places
+        ]
+        return [
+            column
+            for column in every
+            if any(column in line and line[column].runs for line in lines)
+        ]
 
     def counted(self) -> tuple[int, int]:
         """Return how many of its cells have counts, and how many there are to run."""
-        spots = [spot for line in self.lines().values() for spot in line.values() if isinstance(spot.theory, Predicted)]
+        spots = [
+            spot
+            for line in self.lines().values()
+            for spot in line.values()
+            if isinstance(spot.theory, Predicted)
+        ]
         return sum(spot.counted for spot in spots), len(spots)
 
     def waits(self) -> bool:
@@ -207,7 +247,10 @@ class Table:
         out = columns("scenario", *shown)
         for name, line in self.lines().items():
             row = [_noted(name, known.of(name))]
-            row += [_said(line[column], known, f"{name}/{column}") if column in line else "" for column in shown]
+            row += [
+                _said(line[column], known, f"{name}/{column}") if column in line else ""
+                for column in shown
+            ]
             out.append(f"| {' | '.join(row)} |")
         told = known.told()
         return "\n".join([*out, "", *([told, ""] if told else []), self._runs("\n".join(out))])
@@ -215,7 +258,11 @@ class Table:
     def _runs(self, shown: str) -> str:
         spots = [spot for line in self.lines().values() for spot in line.values() if spot.counted]
         days = sorted({told["day"] for spot in spots for told in spot.told.values()})
-        words = [f"Lost / duplicated. Measured {_when(days)}: {_seeds(spots)}."] if spots else ["Nothing of this was run yet."]
+        words = (
+            [f"Lost / duplicated. Measured {_when(days)}: {_seeds(spots)}."]
+            if spots
+            else ["Nothing of this was run yet."]
+        )
         if re.search(r"\d to \d", shown):
             words.append("*to*: it differs between seeds.")
         if "*as predicted" in shown:
@@ -235,7 +282,11 @@ def _means(pattern: str, name: str) -> bool:
 
 
 def _said(spot: Spot, notes: Notes, name: str) -> str:
-    numbers = list(notes.of(name)) if not isinstance(spot.theory, NotApplicable) else [notes.number(cell(spot.theory.because))]
+    numbers = (
+        list(notes.of(name))
+        if not isinstance(spot.theory, NotApplicable)
+        else [notes.number(cell(spot.theory.because))]
+    )
     return _noted(spot.text(), numbers)
 
 
@@ -248,10 +299,15 @@ def _when(days: list[str]) -> str:
 
 
 def _seeds(spots: list[Spot]) -> str:
-    """Return at which seeds cells were run; where not all were run at the same, how many at which."""
+    """Return at which seeds cells were run; where not all were run at the same, how
+    many at which.
+    """
     found = Counter(tuple(sorted(spot.told)) for spot in spots)
     shown = sorted(found, key=lambda seeds: -found[seeds])
-    return "; ".join(f"{found[each]} {'cells' if found[each] > 1 else 'cell'} at {ranges(each)}" for each in shown)
+    return "; ".join(
+        f"{found[each]} {'cells' if found[each] > 1 else 'cell'} at {ranges(each)}"
+        for each in shown
+    )
 
 
 def ranges(seeds: Iterable[int]) -> str:
@@ -266,9 +322,15 @@ def ranges(seeds: Iterable[int]) -> str:
             runs[-1].append(seed)
         else:
             runs.append([seed])
-    words = [word for run in runs for word in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    words = [
+        word
+        for run in runs
+        for word in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))
+    ]
     *most, last = words
-    return f"seed{'s' if sum(map(len, runs)) > 1 else ''} " + (f"{', '.join(most)} and {last}" if most else last)
+    return f"seed{'s' if sum(map(len, runs)) > 1 else ''} " + (
+        f"{', '.join(most)} and {last}" if most else last
+    )
 
 
 def _span(told: Iterable[Told], count: str) -> str:

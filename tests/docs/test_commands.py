@@ -1,4 +1,6 @@
-"""Every command line that a page shows is one that lostack has: its command, and each of its options."""
+"""Every command line that a page shows is one that lostack has: its command, and each of its
+options.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _SPOKEN = re.compile(r"`(lostack [a-z][^`\n]*)`")
-COMMANDS = {name: {word for option in command.params for word in (*option.opts, *option.secondary_opts)}
-            for name, command in typer.main.get_command(application()).commands.items()}  # type: ignore[attr-defined]  # fmt: skip
+COMMANDS = {
+    name: {word for option in command.params for word in (*option.opts, *option.secondary_opts)}
+    for name, command in typer.main.get_command(application()).commands.items()
+}  # type: ignore[attr-defined]
 
 
 def shown(text: str) -> Iterator[str]:
@@ -55,10 +59,11 @@ def test_every_command_line_of_a_page_exists(page: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("```\n$ lostack attach x\n```\n", ["no command attach"]), ("say `lostack run --sede 1`", ["run has no --sede"]),
+        ("```\n$ lostack attach x\n```\n", ["no command attach"]),
+        ("say `lostack run --sede 1`", ["run has no --sede"]),
         ("```\n$ lostack run --seed 1   # all\nlostack is\n```\n`lostack --version`", []),
     ],
-)  # fmt: skip
+)
 def test_a_command_that_does_not_exist_is_seen(text: str, why: list[str]) -> None:
     """The test above can fail."""
     assert [found for line in shown(text) if (found := wrong(line))] == why

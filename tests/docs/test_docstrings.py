@@ -1,4 +1,6 @@
-"""What public functions raise stands in their docstrings: as a block, by names that exist, and nowhere in running text."""
+"""What public functions raise stands in their docstrings: as a block, by names that exist, and
+nowhere in running text.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-UNTOLD = {"AssertionError", "Exit", "LookupError", "NotImplementedError", "RuntimeError", "TypeError"}
-"""Raised where the code that calls is wrong, so that nobody handles them; and what ends a command of typer. They need no line."""
+UNTOLD = {
+    "AssertionError",
+    "Exit",
+    "LookupError",
+    "NotImplementedError",
+    "RuntimeError",
+    "TypeError",
+}
+"""Raised where the code that calls is wrong, so that nobody handles them; and what ends a command
+of typer. They need no line.
+"""
 BLOCK = re.compile(r"^Raises:\n((?:    .*(?:\n|$))+)", re.MULTILINE)
 NAMED = re.compile(r"^    ([\w.]+): \S", re.MULTILINE)
 RUNNING = re.compile(r"\b[Rr]aises (?::class:|``)?[`~.\w]*(?:Error|Failure|Interrupt|Exit)\b")
@@ -33,7 +44,9 @@ def functions(tree: ast.AST, path: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 
 
 def raised(function: Function) -> set[str]:
-    """Return the names of what it raises itself; what a function within it raises is not among them."""
+    """Return the names of what it raises itself; what a function within it raises is not among
+    them.
+    """
     found: set[str] = set()
     within: list[ast.AST] = [*function.body]
     while within:
@@ -42,7 +55,9 @@ def raised(function: Function) -> set[str]:
             continue
         if isinstance(node, ast.Raise) and node.exc is not None:
             raises = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-            found.add(raises.attr if isinstance(raises, ast.Attribute) else getattr(raises, "id", ""))
+            found.add(
+                raises.attr if isinstance(raises, ast.Attribute) else getattr(raises, "id", "")
+            )
         within += ast.iter_child_nodes(node)
     return {name for name in found if name[:1].isupper()}
 
@@ -50,13 +65,19 @@ def raised(function: Function) -> set[str]:
 def is_command(function: Function) -> bool:
     """Whether it is a command of lostack: its docstring is what ``--help`` shows."""
     return any(
-        "typer." in ast.unparse(each.annotation) for each in (*function.args.args, *function.args.kwonlyargs) if each.annotation
+        "typer." in ast.unparse(each.annotation)
+        for each in (*function.args.args, *function.args.kwonlyargs)
+        if each.annotation
     )
 
 
 def blocks(docstring: str) -> set[str]:
     """Return the names in its block, without their modules."""
-    return {name.rpartition(".")[2] for block in BLOCK.findall(docstring) for name in NAMED.findall(block)}
+    return {
+        name.rpartition(".")[2]
+        for block in BLOCK.findall(docstring)
+        for name in NAMED.findall(block)
+    }
 
 
 def names_in(tree: ast.AST) -> set[str]:
@@ -67,7 +88,9 @@ def names_in(tree: ast.AST) -> set[str]:
 
 
 def wrong(tree: ast.AST, known: set[str]) -> Iterator[str]:
-    """Say what is wrong with the docstrings of a module. ``known``: the names of classes that there are."""
+    """Say what is wrong with the docstrings of a module. ``known``: the names of classes that there
+    are.
+    """
     for name, function in functions(tree):
         told = ast.get_docstring(function)
         if told is None or is_command(function):
@@ -91,7 +114,11 @@ def modules() -> Iterator[tuple[Path, ast.AST]]:
 def test_what_is_raised_stands_in_a_block() -> None:
     """Of every public function of the harness."""
     trees = dict(modules())
-    known = {name for tree in trees.values() for name in names_in(tree)} | set(dir(builtins)) | {"error"}
+    known = (
+        {name for tree in trees.values() for name in names_in(tree)}
+        | set(dir(builtins))
+        | {"error"}
+    )
     assert [f"{file}: {each}" for file, tree in trees.items() for each in wrong(tree, known)] == []
 
 
@@ -107,21 +134,38 @@ def read(file):
 '''
 
 
-@pytest.mark.parametrize(("change", "seen"), [
-    (("", ""), []),
-    (("OwnError: it", "OtherError: it"), [NO_LINE.format("OwnError"), "read: there is no OtherError"]),
-    (("    Raises:\n        OwnError: it is not there.\n", ""), [NO_LINE.format("OwnError")]),
-    (("        OwnError: it", "    OwnError: it"), [NO_LINE.format("OwnError")]),
-    (("a file.", "a file. Raises OwnError."), ["read says in running text what it raises: 'Raises OwnError'"]),
-    (("a file.", "a file; raises :class:`OwnError`."), ["read says in running text what it raises: 'raises :class:`OwnError'"]),
-    (("raise OwnError", "raise RuntimeError"), []),
-    (("raise OwnError(file)", "def inner():\n        raise ValueError"), []),
-    (("raise OwnError(file)", "if file:\n        raise ValueError"), [NO_LINE.format("ValueError")]),
-    (("def read(file)", "def read(file: Annotated[str, typer.Option()])"), []),
-    (("def read", "def _read"), []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (("", ""), []),
+        (
+            ("OwnError: it", "OtherError: it"),
+            [NO_LINE.format("OwnError"), "read: there is no OtherError"],
+        ),
+        (("    Raises:\n        OwnError: it is not there.\n", ""), [NO_LINE.format("OwnError")]),
+        (("        OwnError: it", "    OwnError: it"), [NO_LINE.format("OwnError")]),
+        (
+            ("a file.", "a file. Raises OwnError."),
+            ["read says in running text what it raises: 'Raises OwnError'"],
+        ),
+        (
+            ("a file.", "a file; raises :class:`OwnError`."),
+            ["read says in running text what it raises: 'raises :class:`OwnError'"],
+        ),
+        (("raise OwnError", "raise RuntimeError"), []),
+        (("raise OwnError(file)", "def inner():\n        raise ValueError"), []),
+        (
+            ("raise OwnError(file)", "if file:\n        raise ValueError"),
+            [NO_LINE.format("ValueError")],
+        ),
+        (("def read(file)", "def read(file: Annotated[str, typer.Option()])"), []),
+        (("def read", "def _read"), []),
+    ],
+)
 def test_what_is_wrong_is_seen(change: tuple[str, str], seen: list[str]) -> None:
-    """A line that is missing, in the wrong place, or about nothing; a sentence in the place of a line."""
+    """A line that is missing, in the wrong place, or about nothing; a sentence in the place of a
+    line.
+    """
     text = GOOD.replace(*change)
     assert change == ("", "") or text != GOOD
     assert list(wrong(ast.parse(text), {"OwnError", "ValueError"})) == seen

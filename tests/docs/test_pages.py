@@ -23,9 +23,13 @@ _FIGURE = re.compile(r"\d[\d.,]* ?(?:s|ms|min|MB|GB|%|cells|seeds|runs|of \d+)\b
 
 
 def anchors(text: str) -> set[str]:
-    """Return what a link may name behind ``#``: the headings of a page, as a forge makes anchors of them."""
+    """Return what a link may name behind ``#``: the headings of a page, as a forge makes anchors of
+    them.
+    """
     found: set[str] = set()
-    for heading in _HEADING.findall(re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
+    for heading in _HEADING.findall(
+        re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    ):
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         name = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
         at = 0
@@ -43,7 +47,9 @@ def dead_links(page: Path) -> Iterable[str]:
         file, _, anchor = link.partition("#")
         target = (page.parent / file).resolve() if file else page
         heading = {anchor} if anchor and target.suffix == ".md" else set()
-        if not target.exists() or (heading and heading - anchors(target.read_text(encoding="utf-8"))):
+        if not target.exists() or (
+            heading and heading - anchors(target.read_text(encoding="utf-8"))
+        ):
             yield link
 
 
@@ -61,9 +67,10 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_what_is_generated_is_up_to_date() -> None:
     """Else: ``python -m tests.docs``."""
     stale = [
-        str(page.relative_to(ROOT)) for page, text in pages.wanted().items()
+        str(page.relative_to(ROOT))
+        for page, text in pages.wanted().items()
         if not page.exists() or page.read_text(encoding="utf-8") != text
-    ]  # fmt: skip
+    ]
     assert stale == [], "python -m tests.docs"
 
 
@@ -75,10 +82,17 @@ def test_a_generated_page_that_nothing_makes_any_more_is_found() -> None:
 def test_every_part_is_made_by_something() -> None:
     """A name that is misspelt would never be made anew; a part that stands nowhere is dead code."""
     found = [name for page in pages.pages() for name in parts_of(page)]
-    assert {name for name in found if not name.startswith(("table ", "source "))} == {*pages.PARTS, "points"}
+    assert {name for name in found if not name.startswith(("table ", "source "))} == {
+        *pages.PARTS,
+        "points",
+    }
     made = [name for name in found if pages.table(name) is None and name != "points"]
     assert [name for name in made if pages.part(name) is None] == []
-    assert [name for name in found if name.startswith("table ") and not pages.Table(*name[6:].split("/")).scenarios()] == []
+    assert [
+        name
+        for name in found
+        if name.startswith("table ") and not pages.Table(*name[6:].split("/")).scenarios()
+    ] == []
 
 
 def test_a_part_that_was_touched_is_found_out(tmp_path: Path) -> None:
@@ -99,7 +113,9 @@ def test_no_page_is_too_long(name: str) -> None:
 
 
 def test_readme_has_no_figure_of_its_own() -> None:
-    """Each is in a generated part, which comes from a committed run; what it takes to install is in code or words."""
+    """Each is in a generated part, which comes from a committed run; what it takes to install is in
+    code or words.
+    """
     assert figures((ROOT / "README.md").read_text(encoding="utf-8")) == ["3 GB"]
 
 
@@ -118,11 +134,13 @@ def test_a_figure_is_seen(text: str, found: list[str]) -> None:
 
 def test_a_dead_link_is_seen(tmp_path: Path) -> None:
     """A file that is not there, and a heading that is not."""
-    (tmp_path / "other.md").write_text("# A heading, `with` code\n\n## Twice\n\n## Twice\n", encoding="utf-8")
+    (tmp_path / "other.md").write_text(
+        "# A heading, `with` code\n\n## Twice\n\n## Twice\n", encoding="utf-8"
+    )
     page = tmp_path / "page.md"
     page.write_text(
-        "# Here\n[a](other.md) [b](gone.md) [c](other.md#a-heading-with-code) [d](other.md#gone) [e](#here) [f](#there) "
-        "[g](other.md#twice-1) `[h](no-link.md)`\n",
+        "# Here\n[a](other.md) [b](gone.md) [c](other.md#a-heading-with-code) [d](other.md#gone) "
+        "[e](#here) [f](#there) [g](other.md#twice-1) `[h](no-link.md)`\n",
         encoding="utf-8",
     )
     assert list(dead_links(page)) == ["gone.md", "other.md#gone", "#there"]
@@ -138,26 +156,40 @@ _NAMED = re.compile(r"`((?:harness|scenarios|tests|examples|docs)/[\w./-]+?)(?::
 _SETTING = re.compile(r"`([A-Z_]{4,})` in `([\w/]+\.py)`")
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "extending").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "extending").glob("*.md")), ids=lambda page: page.stem
+)
 def test_what_extending_names_is_there(page: Path) -> None:
     """Every file and folder, and every registry in its file: who adds something looks for them."""
     text = page.read_text(encoding="utf-8")
     assert [name for name in _NAMED.findall(text) if not (ROOT / name).exists()] == []
     found = _SETTING.findall(text)
-    assert [(name, file) for name, file in found if f"{name}" not in (ROOT / file).read_text(encoding="utf-8")] == []
+    assert [
+        (name, file)
+        for name, file in found
+        if f"{name}" not in (ROOT / file).read_text(encoding="utf-8")
+    ] == []
     assert found or page.stem == "engine"
 
 
 def test_a_file_that_is_not_there_is_seen() -> None:
     """The test above can fail."""
-    assert _NAMED.findall("`harness/gone.py`, `tests/contract/`, `tests/a.py::test_b`, `docs`, `harness x`") == [
-        "harness/gone.py", "tests/contract", "tests/a.py",
-    ]  # fmt: skip
-    assert _SETTING.findall("`FAULTS` in `harness/faults/__init__.py`") == [("FAULTS", "harness/faults/__init__.py")]
+    assert _NAMED.findall(
+        "`harness/gone.py`, `tests/contract/`, `tests/a.py::test_b`, `docs`, `harness x`"
+    ) == [
+        "harness/gone.py",
+        "tests/contract",
+        "tests/a.py",
+    ]
+    assert _SETTING.findall("`FAULTS` in `harness/faults/__init__.py`") == [
+        ("FAULTS", "harness/faults/__init__.py")
+    ]
 
 
 def test_every_field_and_event_is_explained() -> None:
-    """A field of a declaration without a docstring would be an empty line of its page; so would a kind of event."""
+    """A field of a declaration without a docstring would be an empty line of its page; so would a
+    kind of event.
+    """
     fields = [line for line in reference.declaration_page().splitlines() if line.startswith("| `")]
     assert len(fields) > 60
     assert [line for line in fields if line.endswith("|  |")] == []

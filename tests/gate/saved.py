@@ -1,10 +1,11 @@
 """Real runs, small enough to be kept: what the judge reads of them, and what it said.
 
-An archive holds runs as they lie in a reports folder, without the lines that no count comes from (frames, connections),
-and beside each cell ``expected.json``: its verdict, its label and its counts. Folders of the machine have names instead.
+An archive holds runs as they lie in a reports folder, without the lines that no count comes from
+(frames, connections), and beside each cell ``expected.json``: its verdict, its label and its
+counts. Folders of the machine have names instead.
 
-``python -m tests.gate NAME RUN ...`` writes the archive ``NAME.tar.xz`` of saved runs anew; a run whose cells are judged
-otherwise without those lines is refused.
+``python -m tests.gate NAME RUN ...`` writes the archive ``NAME.tar.xz`` of saved runs anew; a run
+whose cells are judged otherwise without those lines is refused.
 """
 
 from __future__ import annotations
@@ -45,11 +46,17 @@ def archives() -> list[Path]:
 
 def said_of(result: CellResult) -> dict[str, Any]:
     """Return what is compared: verdict, label and counts."""
-    return {"verdict": str(result.verdict.kind), "label": result.verdict.label, "counts": result.judgement.account.counts}
+    return {
+        "verdict": str(result.verdict.kind),
+        "label": result.verdict.label,
+        "counts": result.judgement.account.counts,
+    }
 
 
 def save(name: str, runs: Iterable[Path]) -> Path:
-    """Write an archive of saved runs. Raises GateError where a cell is judged otherwise without what is left out."""
+    """Write an archive of saved runs. Raises GateError where a cell is judged otherwise without
+    what is left out.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for number, directory in enumerate(runs, start=1):
             run = load_run(directory)
@@ -60,8 +67,13 @@ def save(name: str, runs: Iterable[Path]) -> Path:
                     _thin(file)
                 again, before = said_of(judge_cell(cell)), said_of(result)
                 if again != before:
-                    raise GateError(f"{result.plan.id} of {directory} is judged otherwise without {', '.join(LEFT_OUT)}")
-                (cell / EXPECTED).write_text(json.dumps(before, indent=1, sort_keys=True), encoding="utf-8")
+                    raise GateError(
+                        f"{result.plan.id} of {directory} is judged otherwise without "
+                        f"{', '.join(LEFT_OUT)}"
+                    )
+                (cell / EXPECTED).write_text(
+                    json.dumps(before, indent=1, sort_keys=True), encoding="utf-8"
+                )
         target = HERE / f"{name}{SUFFIX}"
         target.write_bytes(lzma.compress(_packed(Path(folder)), preset=9 | lzma.PRESET_EXTREME))
     return target
@@ -70,7 +82,9 @@ def save(name: str, runs: Iterable[Path]) -> Path:
 def unpack(archive: Path, to: Path) -> list[Path]:
     """Unpack an archive; return the folders of its cells."""
     with tarfile.open(archive) as packed:
-        packed.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)  # none before Python 3.11.4
+        packed.extraction_filter = getattr(
+            tarfile, "data_filter", lambda member, _: member
+        )  # none before Python 3.11.4
         packed.extractall(to)  # noqa: S202 - archives of ours, and filtered where that can be
     return sorted(file.parent for file in to.rglob(EXPECTED))
 
@@ -84,7 +98,9 @@ def _thin(file: Path) -> None:
         if event["event"] not in LEFT_OUT:
             number += 1
             kept.append(event | ({"line": number} if "line" in event else {}))
-    file.write_bytes(b"".join(json.dumps(event, separators=(",", ":")).encode() + b"\n" for event in kept) + rest)
+    file.write_bytes(
+        b"".join(json.dumps(event, separators=(",", ":")).encode() + b"\n" for event in kept) + rest
+    )
 
 
 def _packed(folder: Path) -> bytes:

@@ -1,1 +1,3 @@
-"""Proves that imports point one way: the contracts hold, and each would break where one points the other way."""
+"""Proves that imports point one way: the contracts hold, and each would break where one points the
+other way.
+"""

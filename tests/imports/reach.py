@@ -1,8 +1,10 @@
-"""A type of contract for import-linter: what a part of the package may reach is listed, and all else is not for it.
+"""A type of contract for import-linter: what a part of the package may reach is listed, and all
+else is not for it.
 
-The types that import-linter has list what is forbidden, so whatever is new is allowed. Here a new module, or a new library, is
-forbidden until somebody writes it down. All imports count, those under TYPE_CHECKING too, and so does what is imported on the
-way: by a module that is imported, and by the packages that it lies in, which Python imports with it.
+The types that import-linter has list what is forbidden, so whatever is new is allowed. Here a new
+module, or a new library, is forbidden until somebody writes it down. All imports count, those under
+TYPE_CHECKING too, and so does what is imported on the way: by a module that is imported, and by the
+packages that it lies in, which Python imports with it.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
 
 
 class ReachContract(Contract):
-    """``source_modules``, with all that lies in them, reach ``allowed_modules``, ``allowed_libraries`` and the standard library.
+    """``source_modules``, with all that lies in them, reach ``allowed_modules``,
+    ``allowed_libraries`` and the standard library.
 
     A ``*`` in a source, or an allowed module, stands for any one name.
-    Both lists hold what is needed and no more: an entry that is not reached breaks the contract, too.
+    Both lists hold what is needed and no more: an entry that is not reached breaks the contract,
+    too.
     """
 
     type_name = "reach"
@@ -36,27 +40,41 @@ class ReachContract(Contract):
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002 - import-linter's signature
         """Follow the imports from the sources on, and stop at whatever is not allowed."""
         sources, modules, libraries = (
-            cast("list[str]", each) for each in (self.source_modules, self.allowed_modules, self.allowed_libraries)
+            cast("list[str]", each)
+            for each in (self.source_modules, self.allowed_modules, self.allowed_libraries)
         )
         sources = [found for each in sources for found in _matching(each, graph)]
-        meant = {each: _matching(each, graph) for each in modules} | {each: [each] for each in libraries}
+        meant = {each: _matching(each, graph) for each in modules} | {
+            each: [each] for each in libraries
+        }
         modules = [found for each in modules for found in meant[each]]
         missing = [each for each in (*sources, *modules) if each not in graph.modules]
         if missing:
             raise ValueError(f"there is no module {missing[0]}")
         passages = {package for each in (*sources, *modules) for package in packages_of(each)}
-        came = {module: "" for source in sources for module in (source, *graph.find_descendants(source))}
+        came = {
+            module: "" for source in sources for module in (source, *graph.find_descendants(source))
+        }
         reached, found = deque(came), []
         while reached:
             module = reached.popleft()
-            if module not in passages and not _allowed(module, graph, [*sources, *modules], libraries):
+            if module not in passages and not _allowed(
+                module, graph, [*sources, *modules], libraries
+            ):
                 found.append(_way(module, came))
                 continue
-            for following in (*graph.find_modules_directly_imported_by(module), *packages_of(module)):
+            for following in (
+                *graph.find_modules_directly_imported_by(module),
+                *packages_of(module),
+            ):
                 if following not in came:
                     came[following] = module
                     reached.append(following)
-        idle = [each for each, found in meant.items() if not any(_within(module, one) for module in came for one in found)]
+        idle = [
+            each
+            for each, found in meant.items()
+            if not any(_within(module, one) for module in came for one in found)
+        ]
         return ContractCheck(kept=not (found or idle), metadata={"found": found, "idle": idle})
 
     def render_broken_contract(self, check: ContractCheck) -> None:

@@ -1,4 +1,6 @@
-"""Imports point one way: each contract in ``pyproject.toml`` holds, and would break where one points the other way."""
+"""Imports point one way: each contract in ``pyproject.toml`` holds, and would break where one
+points the other way.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ TYPES = {
         ProtectedContract,
         ReachContract,
     )
-}  # fmt: skip
+}
 LAYERS = [re.split(r" [|:] ", layer) for layer in CONTRACTS["layers"]["layers"]]
 RANK = {unit: rank for rank, layer in enumerate(reversed(LAYERS)) for unit in layer}
 """How high a unit lies."""
@@ -77,13 +79,17 @@ PLANTED = [
 @pytest.fixture(scope="module")
 def imports() -> grimp.ImportGraph:
     """Return all imports there are."""
-    return grimp.build_graph(*SESSION["root_packages"], include_external_packages=True, cache_dir=None)
+    return grimp.build_graph(
+        *SESSION["root_packages"], include_external_packages=True, cache_dir=None
+    )
 
 
 def keeps(graph: grimp.ImportGraph, contract: str, **changed: Any) -> bool:
     """Whether a contract holds, with some of its options changed."""
     options = CONTRACTS[contract] | changed
-    return TYPES[options["type"]](options["name"], SESSION, options).check(graph, verbose=False).kept
+    return (
+        TYPES[options["type"]](options["name"], SESSION, options).check(graph, verbose=False).kept
+    )
 
 
 @pytest.mark.parametrize(("contract", "importer", "imported"), PLANTED)
@@ -104,25 +110,44 @@ def test_every_contract_is_seen_to_break() -> None:
 
 def test_what_is_allowed_is_needed(imports: grimp.ImportGraph) -> None:
     """A list of what may be reached holds no more than that."""
-    assert not keeps(deepcopy(imports), "core", allowed_libraries=[*CONTRACTS["core"]["allowed_libraries"], "rich"])
-    assert not keeps(deepcopy(imports), "wire", allowed_modules=[*CONTRACTS["wire"]["allowed_modules"], "harness.matrix.room"])
+    assert not keeps(
+        deepcopy(imports),
+        "core",
+        allowed_libraries=[*CONTRACTS["core"]["allowed_libraries"], "rich"],
+    )
+    assert not keeps(
+        deepcopy(imports),
+        "wire",
+        allowed_modules=[*CONTRACTS["wire"]["allowed_modules"], "harness.matrix.room"],
+    )
 
 
 def test_no_import_is_ignored_and_no_circle_left_out() -> None:
     """Not even those that types alone would close."""
-    assert not any({"ignore_imports", "skip_descendants"} & contract.keys() for contract in CONTRACTS.values())
+    assert not any(
+        {"ignore_imports", "skip_descendants"} & contract.keys() for contract in CONTRACTS.values()
+    )
 
 
 def test_the_linter_refuses_an_import_of_a_type_and_a_unit_without_a_layer(tmp_path: Path) -> None:
     """As `make lint` calls it, on a copy of the package."""
     for part in ("harness", "tests/imports"):
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=lambda folder, names: [
-            name for name in names if not (name.endswith(".py") or (Path(folder) / name).is_dir())
-        ])  # fmt: skip
+        shutil.copytree(
+            ROOT / part,
+            tmp_path / part,
+            ignore=lambda folder, names: [
+                name
+                for name in names
+                if not (name.endswith(".py") or (Path(folder) / name).is_dir())
+            ],
+        )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     assert lint(tmp_path).returncode == 0, lint(tmp_path).stdout
     cell = tmp_path / "harness" / "model" / "cell.py"
-    cell.write_text(cell.read_text() + "\nif TYPE_CHECKING:\n    from harness.systems.memory.system import MemorySystem\n")
+    cell.write_text(
+        cell.read_text()
+        + "\nif TYPE_CHECKING:\n    from harness.systems.memory.system import MemorySystem\n"
+    )
     (tmp_path / "harness" / "novel.py").write_text('"""A unit that nobody has given a layer."""\n')
     refused = lint(tmp_path)
     assert refused.returncode == 1
@@ -133,24 +158,43 @@ def test_the_linter_refuses_an_import_of_a_type_and_a_unit_without_a_layer(tmp_p
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     """Check the contracts in a folder."""
-    return subprocess.run([LINT, "--no-logo", "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [LINT, "--no-logo", "--no-cache"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def names() -> Iterator[tuple[str, str]]:
-    """Yield every module of the package that is named by a string, behind the unit that names it."""
+    """Yield every module of the package that is named by a string, behind the unit
+    that names it.
+    """
     for file in sorted((ROOT / "harness").rglob("*.py")):
         unit = file.relative_to(ROOT / "harness").parts[0].removesuffix(".py")
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and (found := NAMED.fullmatch(node.value)):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and (found := NAMED.fullmatch(node.value))
+            ):
                 yield unit, found[1]
 
 
 def test_a_module_that_is_named_by_a_string_lies_no_higher_than_who_names_it() -> None:
     """What is imported by its name, or started as a program, no linter of imports sees.
 
-    But for the scenarios of a system, which belong to it as its launcher does, and are declared with what its signs are called.
+    But for the scenarios of a system, which belong to it as its launcher does, and are declared
+    with what its signs are called.
     """
     found = {pair for pair in names() if pair[1] in RANK}
-    assert {("registry", "scenarios"), ("systems", "stages"), ("wire", "wire"), ("wire", "protocols")} <= found
+    assert {
+        ("registry", "scenarios"),
+        ("systems", "stages"),
+        ("wire", "wire"),
+        ("wire", "protocols"),
+    } <= found
     upward = {(unit, named) for unit, named in found if RANK[named] > RANK[unit]}
     assert upward == {("systems", "scenarios")}

@@ -18,14 +18,19 @@ MOST_IN_A_CLASS = 300
 
 
 def too_long(folder: Path) -> Iterable[str]:
-    """Yield the files below a folder, and the classes in them (``file:class``), that have too many lines."""
+    """Yield the files below a folder, and the classes in them (``file:class``), that have too many
+    lines.
+    """
     for file in sorted(folder.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         named = str(file.relative_to(folder.parent))
         if len(text.splitlines()) > MOST_IN_A_FILE:
             yield named
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ClassDef) and (node.end_lineno or 0) - node.lineno + 1 > MOST_IN_A_CLASS:
+            if (
+                isinstance(node, ast.ClassDef)
+                and (node.end_lineno or 0) - node.lineno + 1 > MOST_IN_A_CLASS
+            ):
                 yield f"{named}:{node.name}"
 
 
@@ -35,7 +40,12 @@ def test_nothing_is_too_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "seen"), [(300, []), (301, ["harness/deep/m.py:C"]), (501, ["harness/deep/m.py", "harness/deep/m.py:C"])]
+    ("lines", "seen"),
+    [
+        (300, []),
+        (301, ["harness/deep/m.py:C"]),
+        (501, ["harness/deep/m.py", "harness/deep/m.py:C"]),
+    ],
 )
 def test_one_line_too_many_is_seen(tmp_path: Path, lines: int, seen: list[str]) -> None:
     """In a file, and in a class, wherever they are."""

@@ -1,1 +1,3 @@
-"""Proves the rules: history, account and verdict against an oracle, golden histories and planned edits."""
+"""Proves the rules: history, account and verdict against an oracle, golden histories and planned
+edits.
+"""

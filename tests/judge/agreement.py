@@ -18,19 +18,37 @@ ROUNDS_MAX = 2000
 
 def figures_of_oracle(found: Row) -> Row:
     """Return the answer of an oracle in a form that can be compared."""
-    counts = {name: len(value) if isinstance(value, set) else value for name, value in found.items()}
+    counts = {
+        name: len(value) if isinstance(value, set) else value for name, value in found.items()
+    }
     counts["left"] = counts["left_in_source"] + counts["left_in_topic"]
     for name in ("states", "last_hops", "duplicated_ids"):
         del counts[name]
-    records = {record: (state, found["last_hops"].get(record)) for record, state in found["states"].items()}
-    return {"counts": counts, "records": records, "lost": found["lost"], "duplicated": found["duplicated_ids"]}
+    records = {
+        record: (state, found["last_hops"].get(record)) for record, state in found["states"].items()
+    }
+    return {
+        "counts": counts,
+        "records": records,
+        "lost": found["lost"],
+        "duplicated": found["duplicated_ids"],
+    }
 
 
 def figures_of_account(found: Account) -> Row:
     """Return the account's answer in the same form."""
-    rows = zip(found.records["record"], found.records["state"], found.records["last_hop"], strict=True)
-    records = {record: (str(state), None if hop is None else str(hop)) for record, state, hop in rows}
-    return {"counts": found.counts, "records": records, "lost": set(found.lost), "duplicated": set(found.duplicated)}
+    rows = zip(
+        found.records["record"], found.records["state"], found.records["last_hop"], strict=True
+    )
+    records = {
+        record: (str(state), None if hop is None else str(hop)) for record, state, hop in rows
+    }
+    return {
+        "counts": found.counts,
+        "records": records,
+        "lost": set(found.lost),
+        "duplicated": set(found.duplicated),
+    }
 
 
 def differences(events: list[Row], oracle: Callable[[list[Row]], Row]) -> str:
@@ -63,7 +81,9 @@ def smallest(events: list[Row], oracle: Callable[[list[Row]], Row]) -> list[Row]
 
 
 def disagreement(events: list[Row], oracle: Callable[[list[Row]], Row]) -> str:
-    """Say where the two disagree, and about which lines, the fewest that will do; empty where they agree."""
+    """Say where the two disagree, and about which lines, the fewest that will do; empty where they
+    agree.
+    """
     if not differences(events, oracle):
         return ""
     fewest = smallest(events, oracle)

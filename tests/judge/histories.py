@@ -1,4 +1,5 @@
-"""Making histories by hand: one clean story to plant anomalies in, and random ones to hold two accounts against.
+"""Making histories by hand: one clean story to plant anomalies in, and random ones to hold two
+accounts against.
 
 Every maker returns plain event dictionaries as :mod:`harness.model.events` describes them.
 """
@@ -17,7 +18,9 @@ RESULTS = "results"
 
 @dataclass
 class Story:
-    """Events in the order they are told; the clock goes on by ten per event, which leaves room between them."""
+    """Events in the order they are told; the clock goes on by ten per event, which leaves room
+    between them.
+    """
 
     events: list[Row] = field(default_factory=list)
     now: int = 0
@@ -43,23 +46,53 @@ class Story:
 
     def sent(self, record: str, attempt: str | None, request: str = "1/1", **more: object) -> Row:
         """The wire forwarded a request with the record."""
-        return self.tell("sent", "wire", record=record, attempt=attempt, request=request, topic=TOPIC, partition=0,
-                         producer_id=-1, producer_epoch=-1, sequence=-1, **more)  # fmt: skip
+        return self.tell(
+            "sent",
+            "wire",
+            record=record,
+            attempt=attempt,
+            request=request,
+            topic=TOPIC,
+            partition=0,
+            producer_id=-1,
+            producer_epoch=-1,
+            sequence=-1,
+            **more,
+        )
 
     def acked(self, record: str, attempt: str | None, **more: object) -> Row:
         """The program was told that the record is stored."""
-        return self.tell("acked", "producer-1", record=record, attempt=attempt, partition=0, offset=0,
-                         **{"hop": "topic", **more})  # fmt: skip
+        return self.tell(
+            "acked",
+            "producer-1",
+            record=record,
+            attempt=attempt,
+            partition=0,
+            offset=0,
+            **{"hop": "topic", **more},
+        )
 
     def refused(self, record: str, attempt: str | None, **more: object) -> Row:
         """The program was told that the record is not stored."""
-        return self.tell("refused", "producer-1", record=record, attempt=attempt, error="MessageTooLarge",
-                         **{"hop": "topic", **more})  # fmt: skip
+        return self.tell(
+            "refused",
+            "producer-1",
+            record=record,
+            attempt=attempt,
+            error="MessageTooLarge",
+            **{"hop": "topic", **more},
+        )
 
     def unknown(self, record: str, attempt: str | None, **more: object) -> Row:
         """The program was told nothing certain."""
-        return self.tell("unknown", "producer-1", record=record, attempt=attempt, error="Timeout",
-                         **{"hop": "topic", **more})  # fmt: skip
+        return self.tell(
+            "unknown",
+            "producer-1",
+            record=record,
+            attempt=attempt,
+            error="Timeout",
+            **{"hop": "topic", **more},
+        )
 
     def transaction(self, name: str, outcome: str) -> Row:
         """The program was told what became of a transaction."""
@@ -67,14 +100,32 @@ class Story:
 
     def stored(self, record: str | None, partition: int, offset: int, **more: object) -> Row:
         """A copy in a log."""
-        row: Row = {"hop": "topic", "topic": TOPIC, "partition": partition, "epoch": 0, "offset": offset, "key": None,
-                    "record": record, "intact": True, "visible": True, "attempt": None, "producer_id": -1}  # fmt: skip
+        row: Row = {
+            "hop": "topic",
+            "topic": TOPIC,
+            "partition": partition,
+            "epoch": 0,
+            "offset": offset,
+            "key": None,
+            "record": record,
+            "intact": True,
+            "visible": True,
+            "attempt": None,
+            "producer_id": -1,
+        }
         return self.tell("stored", **row | more)
 
     def log(self, partition: int, stable: int, **more: object) -> Row:
         """The offsets of a log at rest."""
-        row: Row = {"hop": "topic", "topic": TOPIC, "partition": partition, "start": 0, "stable": stable, "end": stable,
-               "last_data": stable - 1}  # fmt: skip
+        row: Row = {
+            "hop": "topic",
+            "topic": TOPIC,
+            "partition": partition,
+            "start": 0,
+            "stable": stable,
+            "end": stable,
+            "last_data": stable - 1,
+        }
         return self.tell("log", **row | more)
 
     def position(self, partition: int, offset: int) -> Row:
@@ -83,17 +134,38 @@ class Story:
 
     def delivered(self, record: str, partition: int, offset: int) -> Row:
         """The consumer was given the record."""
-        return self.tell("delivered", "consumer-1", record=record, partition=partition, epoch=0, offset=offset)
+        return self.tell(
+            "delivered", "consumer-1", record=record, partition=partition, epoch=0, offset=offset
+        )
 
     def fetched(self, record: str, partition: int, offset: int, *, reached: bool) -> Row:
         """The wire saw the record on its way to the consumer."""
-        return self.tell("fetched", "wire", record=record, topic=TOPIC, partition=partition, offset=offset, epoch=0,
-                         conn=1, reached=reached)  # fmt: skip
+        return self.tell(
+            "fetched",
+            "wire",
+            record=record,
+            topic=TOPIC,
+            partition=partition,
+            offset=offset,
+            epoch=0,
+            conn=1,
+            reached=reached,
+        )
 
-    def recorded(self, record: str | None, order: int, partition: int, offset: int, **more: object) -> Row:
+    def recorded(
+        self, record: str | None, order: int, partition: int, offset: int, **more: object
+    ) -> Row:
         """A row of the sink."""
-        row: Row = {"record": record, "key": None, "intact": True, "order": order, "partition": partition, "epoch": 0,
-               "offset": offset, "attempt": None}  # fmt: skip
+        row: Row = {
+            "record": record,
+            "key": None,
+            "intact": True,
+            "order": order,
+            "partition": partition,
+            "epoch": 0,
+            "offset": offset,
+            "attempt": None,
+        }
         return self.tell("recorded", **row | more)
 
     def absorbed(self, record: str, partition: int, offset: int) -> Row:
@@ -102,13 +174,17 @@ class Story:
 
 
 def clean(count: int = 6, partitions: int = 2) -> Story:
-    """Tell a story in which nothing goes wrong: one record per transaction, every line in its place.
+    """Tell a story in which nothing goes wrong: one record per transaction, every line in its
+    place.
 
     Record ``n`` (from 1) is ``k<n % 2>-<n>``; it stands in partition ``n % partitions`` at offset
-    ``(n - 1) // partitions * 2`` (a transaction marker behind each), its attempt is ``producer-1.<n>.<n>``.
+    ``(n - 1) // partitions * 2`` (a transaction marker behind each), its attempt is
+    ``producer-1.<n>.<n>``.
     """
     story = Story()
-    places = [(f"k{n % 2}-{n}", n, n % partitions, (n - 1) // partitions * 2) for n in range(1, count + 1)]
+    places = [
+        (f"k{n % 2}-{n}", n, n % partitions, (n - 1) // partitions * 2) for n in range(1, count + 1)
+    ]
     for record, n, partition, offset in places:
         attempt = f"producer-1.{n}.{n}"
         story.taken(record)
@@ -130,16 +206,30 @@ def clean(count: int = 6, partitions: int = 2) -> Story:
     return story
 
 
-# --- random histories --------------------------------------------------------------------------------------------
+# --- random histories -----------------------------------------------------------------------------
 
 _KEYS = {"a-1": "a", "a-2": "a", "b-3": "b", "b-4": "b", "a-5": "a", "b-6": "b"}
 _STRANGERS = (None, "x-9")
 _INCARNATIONS = ("p-1", "p-2")
 _KINDS = {
-    "acked": 6, "refused": 3, "unknown": 3, "sent": 6, "transaction": 6, "stored": 16, "log": 3, "position": 3,
-    "cursor": 1, "recorded": 8, "absorbed": 2, "delivered": 2, "fetched": 2, "taken": 1, "produce_answer": 1,
-    "unsent": 1, "deleted": 2,
-}  # fmt: skip
+    "acked": 6,
+    "refused": 3,
+    "unknown": 3,
+    "sent": 6,
+    "transaction": 6,
+    "stored": 16,
+    "log": 3,
+    "position": 3,
+    "cursor": 1,
+    "recorded": 8,
+    "absorbed": 2,
+    "delivered": 2,
+    "fetched": 2,
+    "taken": 1,
+    "produce_answer": 1,
+    "unsent": 1,
+    "deleted": 2,
+}
 """Kinds of random events, with their weights."""
 _WRITERS = {
     **dict.fromkeys(("acked", "refused", "unknown", "transaction", "taken"), "producer-1"),
@@ -155,7 +245,9 @@ def story_of(seed: int) -> list[Row]:
 
 
 def soup(dice: random.Random, most: int = 40) -> list[Row]:
-    """Throw events together without any sense; small pools make them meet. A few share a time stamp."""
+    """Throw events together without any sense; small pools make them meet. A few share a time
+    stamp.
+    """
     names = list(_KEYS)[: dice.randint(1, len(_KEYS))]
     story = Story()
     for record in names:
@@ -177,7 +269,9 @@ def plausible(dice: random.Random) -> list[Row]:
         story.offered(record, _KEYS[record], int(record[2:]))
     for number, start in enumerate(range(0, len(names), 2), start=1):
         name = f"{dice.choice(_INCARNATIONS)}.{number}"
-        _tell_transaction(story, dice, names[start : start + 2], name, offsets=offsets, logs=logs, bad=bad)
+        _tell_transaction(
+            story, dice, names[start : start + 2], name, offsets=offsets, logs=logs, bad=bad
+        )
     _consume(story, dice, logs, bad)
     for partition, end in enumerate(offsets):
         if dice.random() > bad / 2:
@@ -199,7 +293,9 @@ def _tell_transaction(
     logs: list[Row],
     bad: float,
 ) -> None:
-    """Send records in one transaction, perhaps twice, and store them; ``offsets`` and ``logs`` grow."""
+    """Send records in one transaction, perhaps twice, and store them; ``offsets`` and ``logs``
+    grow.
+    """
     story.transaction(name, "begun")
     outcome = dice.choice(("aborted", "unknown", "fenced")) if dice.random() < bad else "committed"
     for number, record in enumerate(records):
@@ -210,10 +306,20 @@ def _tell_transaction(
             if dice.random() > bad:
                 visible = (outcome == "committed") == (dice.random() > bad / 2)
                 partition = dice.randrange(3)
-                logs.append(story.stored(record, partition, offsets[partition], visible=visible, attempt=attempt,
-                                         intact=dice.random() > bad / 5))  # fmt: skip
+                logs.append(
+                    story.stored(
+                        record,
+                        partition,
+                        offsets[partition],
+                        visible=visible,
+                        attempt=attempt,
+                        intact=dice.random() > bad / 5,
+                    )
+                )
                 offsets[partition] += dice.randint(1, 2)
-            answer = dice.choice((story.acked, story.acked, story.acked, story.refused, story.unknown, None))
+            answer = dice.choice(
+                (story.acked, story.acked, story.acked, story.refused, story.unknown, None)
+            )
             if answer:
                 answer(record, attempt)
     if dice.random() > bad / 2:
@@ -233,8 +339,13 @@ def _consume(story: Story, dice: random.Random, logs: list[Row], bad: float) -> 
             order += 1
             if dice.random() < bad / 5:
                 story.absorbed(copy["record"], copy["partition"], copy["offset"])
-            story.recorded(copy["record"], order, copy["partition"], copy["offset"],
-                           attempt=copy["attempt"] if dice.random() < bad else None)  # fmt: skip
+            story.recorded(
+                copy["record"],
+                order,
+                copy["partition"],
+                copy["offset"],
+                attempt=copy["attempt"] if dice.random() < bad else None,
+            )
         saved[copy["partition"]] = copy["offset"] + 1
     for partition, offset in saved.items():
         if dice.random() > bad / 2:
@@ -247,36 +358,84 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
     record = pick(names) if dice.random() < 0.95 else pick(_STRANGERS)
     transaction = f"{pick(_INCARNATIONS)}.{pick((1, 1, 2))}"
     attempt = f"{transaction}.{pick((1, 2))}" if dice.random() < 0.85 else None
-    place = {"partition": pick((0, 1)), "epoch": pick((0, 0, 0, 1)), "offset": pick((0, 1, 2, 3, 4))}
+    place = {
+        "partition": pick((0, 1)),
+        "epoch": pick((0, 0, 0, 1)),
+        "offset": pick((0, 1, 2, 3, 4)),
+    }
     nowhere = {"partition": None, "epoch": None, "offset": None}
     hop = pick(("topic", "topic", "topic", "sink", "aside"))
-    log = {"hop": hop, "topic": pick((RESULTS,) * 9 + (TOPIC,)) if hop == "sink" else pick((TOPIC, TOPIC, TOPIC, "t2"))}
+    log = {
+        "hop": hop,
+        "topic": pick((RESULTS,) * 9 + (TOPIC,))
+        if hop == "sink"
+        else pick((TOPIC, TOPIC, TOPIC, "t2")),
+    }
     flag = dice.random() < 0.5
     fields: dict[str, dict[str, Any]] = {
-        "acked": {"record": record, "attempt": attempt, "hop": pick(("topic", "topic", "topic", "sink"))},
-        "refused": {"record": record, "attempt": attempt, "hop": pick(("topic", "topic", "topic", "sink"))},
-        "unknown": {"record": record, "attempt": attempt, "hop": pick(("topic", "topic", "topic", "sink"))},
-        "sent": {"record": record, "attempt": attempt, "topic": pick((TOPIC, TOPIC, RESULTS)), "request": "1/1"},
-        "unsent": {"record": record, "attempt": attempt, "topic": TOPIC, "request": pick(("1/1", "1/2"))},
+        "acked": {
+            "record": record,
+            "attempt": attempt,
+            "hop": pick(("topic", "topic", "topic", "sink")),
+        },
+        "refused": {
+            "record": record,
+            "attempt": attempt,
+            "hop": pick(("topic", "topic", "topic", "sink")),
+        },
+        "unknown": {
+            "record": record,
+            "attempt": attempt,
+            "hop": pick(("topic", "topic", "topic", "sink")),
+        },
+        "sent": {
+            "record": record,
+            "attempt": attempt,
+            "topic": pick((TOPIC, TOPIC, RESULTS)),
+            "request": "1/1",
+        },
+        "unsent": {
+            "record": record,
+            "attempt": attempt,
+            "topic": TOPIC,
+            "request": pick(("1/1", "1/2")),
+        },
         "transaction": {
             "transaction": transaction,
             "outcome": pick(("begun", "committed", "aborted", "aborted", "unknown", "fenced")),
         },
-        "stored": {"record": record, "attempt": attempt, "intact": dice.random() < 0.95,
-                   "visible": dice.random() < 0.6, "key": None, "foreign": dice.random() < 0.2, **log, **place},
+        "stored": {
+            "record": record,
+            "attempt": attempt,
+            "intact": dice.random() < 0.95,
+            "visible": dice.random() < 0.6,
+            "key": None,
+            "foreign": dice.random() < 0.2,
+            **log,
+            **place,
+        },
         "log": {**log, "partition": place["partition"], "stable": pick((0, 1, 2, 3, 5))},
-        "position": {"partition": place["partition"], "offset": pick((-1, 0, 1, 3, 5)), "where": "group"},
+        "position": {
+            "partition": place["partition"],
+            "offset": pick((-1, 0, 1, 3, 5)),
+            "where": "group",
+        },
         "cursor": {"position": pick((1, 3, 5, 7)), "where": "outbox"},
-        "recorded": {"record": record, "intact": dice.random() < 0.95, "order": dice.randint(1, 9), "key": None,
-                     "attempt": attempt if dice.random() < 0.5 else None,
-                     **(place if dice.random() < 0.95 else nowhere)},
+        "recorded": {
+            "record": record,
+            "intact": dice.random() < 0.95,
+            "order": dice.randint(1, 9),
+            "key": None,
+            "attempt": attempt if dice.random() < 0.5 else None,
+            **(place if dice.random() < 0.95 else nowhere),
+        },
         "absorbed": {"record": record, **place},
         "delivered": {"record": record, **place},
         "fetched": {"record": record, "reached": flag, **place},
         "taken": {"record": record},
         "deleted": {"record": record, "topic": TOPIC, "visible": flag, **place},
         "produce_answer": {"record": record, "reached": flag, "error": None},
-    }  # fmt: skip
+    }
     story.tell(kind, _WRITERS.get(kind, "observer"), **fields[kind])
 
 

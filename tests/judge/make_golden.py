@@ -1,9 +1,11 @@
-"""Writes golden histories: ``python -m tests.judge.make_golden`` writes those that are not there yet.
+"""Writes golden histories: ``python -m tests.judge.make_golden`` writes those that are not there
+yet.
 
-A golden history is a folder as a run leaves it (``cell.json``, ``history/*.jsonl``) with ``expected.json`` beside it.
-What is expected is written here by hand, from the definitions, never copied from what the judge says. A folder that is
-there is left alone: the point of a golden history is that a later judge still says the same of it. Trimmed histories of
-real runs are added by hand, in the same form. Those whose names begin with ``sealed`` have plans of version 2, and hold every
+A golden history is a folder as a run leaves it (``cell.json``, ``history/*.jsonl``) with
+``expected.json`` beside it. What is expected is written here by hand, from the definitions, never
+copied from what the judge says. A folder that is there is left alone: the point of a golden history
+is that a later judge still says the same of it. Trimmed histories of real runs are added by hand,
+in the same form. Those whose names begin with ``sealed`` have plans of version 2, and hold every
 cross-check; the others are older, and hold those that they can.
 """
 
@@ -66,7 +68,7 @@ class Golden:
     """Text appended to a file of the history: (file, text)."""
 
 
-# --- what happened --------------------------------------------------------------------------------------------------
+# --- what happened --------------------------------------------------------------------------------
 
 
 def nothing(story: Story) -> None:
@@ -75,7 +77,9 @@ def nothing(story: Story) -> None:
 
 def no_fault(story: Story) -> None:
     """Run without a fault: the producer takes every record once."""
-    without(story, lambda row: row["event"] in {"fault", "rule", "unsent"} or row.get("signal") == 9)
+    without(
+        story, lambda row: row["event"] in {"fault", "rule", "unsent"} or row.get("signal") == 9
+    )
     without(story, lambda row: about(row, TARGET, "taken") and row["by"] == "producer-1")
 
 
@@ -134,7 +138,9 @@ def dispute(story: Story) -> None:
 
 
 def topic_to_topic(story: Story) -> None:
-    """Let the sink be a log: every row is the copy of a result, written in a processor's transaction."""
+    """Let the sink be a log: every row is the copy of a result, written in a processor's
+    transaction.
+    """
     story.log(0, COUNT * 2, hop="sink", topic=RESULTS)
     for n, record in enumerate(RECORDS):  # a marker behind each
         attempt = f"processor-1.{n}.1"
@@ -164,21 +170,30 @@ def stop(story: Story) -> None:
     first(story, "log", partition=place(RECORDS[5])[0])["stable"] = 2
     look_again(story)
     first(story, "position", partition=place(RECORDS[4])[0])["offset"] = 2
-    first(story, "drain", phase="completed").update(phase="failed", stage="consumer", because="partition 1 stands at 2 of 3")
+    first(story, "drain", phase="completed").update(
+        phase="failed", stage="consumer", because="partition 1 stands at 2 of 3"
+    )
 
 
 def hold(story: Story) -> None:
     """Leave the last record in the source: the producer hangs."""
     lose(story, RECORDS[5])
     first(story, "cursor")["position"] = COUNT
-    first(story, "drain", phase="completed").update(phase="failed", stage="source", because="the cursor stands at 6 of 7")
+    first(story, "drain", phase="completed").update(
+        phase="failed", stage="source", because="the cursor stands at 6 of 7"
+    )
 
 
 def client_refuses(story: Story) -> None:
     """Let the client refuse its settings and nothing happen."""
     without(story, lambda row: row["event"] not in {"offered", "cursor", "drain", "cell"})
     story.now, now = 0, story.now
-    story.tell("stopped", "producer-1", kind="settings", because="KafkaConfigurationError: acks=1 with idempotence")
+    story.tell(
+        "stopped",
+        "producer-1",
+        kind="settings",
+        because="KafkaConfigurationError: acks=1 with idempotence",
+    )
     exit_of(story, "producer", 1, status=78)
     story.now = now
     first(story, "cursor")["position"] = 1
@@ -213,7 +228,9 @@ def unwritten(story: Story) -> None:
 
 def undecodable(story: Story) -> None:
     """Blind the wire."""
-    story.tell("undecodable", "wire", api="Produce", version=99, because="no schema for this version")
+    story.tell(
+        "undecodable", "wire", api="Produce", version=99, because="no schema for this version"
+    )
 
 
 def failed(story: Story) -> None:
@@ -261,7 +278,9 @@ def no_load(story: Story, *, after: bool) -> None:
     """Leave no load on one side of the fault."""
     at = first(story, "rule")["t"]
     moves = {"taken", "delivered", "sent"}
-    without(story, lambda row: row["event"] in moves and ((row["t"] > at) if after else (row["t"] < at)))
+    without(
+        story, lambda row: row["event"] in moves and ((row["t"] > at) if after else (row["t"] < at))
+    )
 
 
 def unshown(story: Story) -> None:
@@ -291,17 +310,27 @@ def lose_without_a_fault(story: Story) -> None:
 
 
 def powerless(story: Story) -> None:
-    """Let the power go when a record was read that is on no disk: what comes next takes its place in the log."""
+    """Let the power go when a record was read that is on no disk: what comes next takes its place
+    in the log.
+    """
     gone, later = RECORDS[1], RECORDS[3]
     partition, offset = place(gone)
-    without(story, lambda row: about(row, gone, "stored") or about(row, later, "stored", "recorded", "fetched", "delivered"))
+    without(
+        story,
+        lambda row: (
+            about(row, gone, "stored")
+            or about(row, later, "stored", "recorded", "fetched", "delivered")
+        ),
+    )
     story.stored(later, partition, offset, epoch=1, attempt=attempt_of(later))
     first(story, "stored", record=RECORDS[5]).update(offset=offset + 1, epoch=1)
     first(story, "recorded", record=RECORDS[5]).update(offset=offset + 1, epoch=1)
     first(story, "log", partition=partition).update(stable=offset + 2, end=offset + 2)
     look_again(story)
     fired = first(story, "fault", phase="fired")
-    forgot = story.tell("fault", "runner", phase="forgot", fault="kill", file="t-0", bytes_before=1, bytes_after=0)
+    forgot = story.tell(
+        "fault", "runner", phase="forgot", fault="kill", file="t-0", bytes_before=1, bytes_after=0
+    )
     death = exit_of(story, "broker", 1, signal=9)
     forgot["t"] = death["t"] = fired["t"] + 5
 
@@ -324,141 +353,314 @@ NEVER_SENT = {"acked": -1, "stored": -1, **ONE_LOST}
 
 GOLDEN: dict[str, Golden] = {
     # kept
-    "kept-after-a-crash": Golden(nothing, "kept", "6 of 6 recorded; k1-3 was protected (taken-again)", green=True),
-    "kept-without-a-fault": Golden(no_fault, "kept", "6 of 6 recorded", green=True, fired=0, plan=FAULTLESS),
+    "kept-after-a-crash": Golden(
+        nothing, "kept", "6 of 6 recorded; k1-3 was protected (taken-again)", green=True
+    ),
+    "kept-without-a-fault": Golden(
+        no_fault, "kept", "6 of 6 recorded", green=True, fired=0, plan=FAULTLESS
+    ),
     "kept-though-it-loses": Golden(
-        lambda s: lose(s, TARGET), "kept", "1 lost (k1-3 never sent)", NEVER_SENT, {TARGET: "never sent"}, green=True,
+        lambda s: lose(s, TARGET),
+        "kept",
+        "1 lost (k1-3 never sent)",
+        NEVER_SENT,
+        {TARGET: "never sent"},
+        green=True,
         plan={"semantic": AMO, "sign": None, "lost": Exactly()},
     ),
     "kept-though-it-duplicates": Golden(
-        resend_and_redelivery, "kept", "2 duplicated (k1-3, k1-5: 1 stored twice, 1 delivered twice)",
-        {"duplicated": 2, "stored_twice": 1, "delivered_twice": 1}, duplicated=(TARGET, RECORDS[4]), green=True,
+        resend_and_redelivery,
+        "kept",
+        "2 duplicated (k1-3, k1-5: 1 stored twice, 1 delivered twice)",
+        {"duplicated": 2, "stored_twice": 1, "delivered_twice": 1},
+        duplicated=(TARGET, RECORDS[4]),
+        green=True,
         plan={"sign": None, "duplicated": AtLeast()},
     ),
-    "kept-by-absorbing": Golden(absorb, "kept", "k1-3 was protected (absorbed)", {"absorbed": 1}, green=True,
-                                plan={"semantic": EOS, "sign": ABSORBED}),
-    "kept-by-aborting": Golden(dispute, "kept", "k1-3 was protected (aborted)",
-                               {"aborted": 1, "unknown": 1, "in_doubt": 1}, green=True,
-                               plan={"semantic": EOS, "sign": ABORTED}),
-    "kept-from-topic-to-topic": Golden(topic_to_topic, "kept", "6 of 6 recorded", green=True,
-                                       plan={"semantic": EOS, "pipeline": "topic-to-topic", "logs": {"topic": 2, "sink": 1}}),
+    "kept-by-absorbing": Golden(
+        absorb,
+        "kept",
+        "k1-3 was protected (absorbed)",
+        {"absorbed": 1},
+        green=True,
+        plan={"semantic": EOS, "sign": ABSORBED},
+    ),
+    "kept-by-aborting": Golden(
+        dispute,
+        "kept",
+        "k1-3 was protected (aborted)",
+        {"aborted": 1, "unknown": 1, "in_doubt": 1},
+        green=True,
+        plan={"semantic": EOS, "sign": ABORTED},
+    ),
+    "kept-from-topic-to-topic": Golden(
+        topic_to_topic,
+        "kept",
+        "6 of 6 recorded",
+        green=True,
+        plan={"semantic": EOS, "pipeline": "topic-to-topic", "logs": {"topic": 2, "sink": 1}},
+    ),
     "kept-refused-by-the-client": Golden(
-        client_refuses, "kept", "the client refused these settings; nothing was sent",
-        {"acked": -6, "stored": -6, "recorded": -6, "left": 6, "left_in_source": 6}, green=True, fired=0,
+        client_refuses,
+        "kept",
+        "the client refused these settings; nothing was sent",
+        {"acked": -6, "stored": -6, "recorded": -6, "left": 6, "left_in_source": 6},
+        green=True,
+        fired=0,
         plan={"refused_by_client": True, "sign": None},
     ),
     # broken
     "lost-at-every-hop": Golden(
-        every_hop, "broken", "at-least-once forbids loss: 6 lost",
+        every_hop,
+        "broken",
+        "at-least-once forbids loss: 6 lost",
         {"acked": -2, "unknown": 1, "stored": -3, "recorded": -6, "lost": 6, "aborted": 1},
-        dict(zip(RECORDS, ("never sent", "sent, not stored", "acked, not stored", "only in aborted transactions",
-                           "stored, skipped", "delivered, not recorded"), strict=True)),
+        dict(
+            zip(
+                RECORDS,
+                (
+                    "never sent",
+                    "sent, not stored",
+                    "acked, not stored",
+                    "only in aborted transactions",
+                    "stored, skipped",
+                    "delivered, not recorded",
+                ),
+                strict=True,
+            )
+        ),
         plan={"lost": Some(6)},
     ),
-    "broken-ack": Golden(broken_ack, "broken", "1 lost (k0-2 acked, not stored)", {"stored": -1, **ONE_LOST},
-                         {RECORDS[1]: "acked, not stored"}),
+    "broken-ack": Golden(
+        broken_ack,
+        "broken",
+        "1 lost (k0-2 acked, not stored)",
+        {"stored": -1, **ONE_LOST},
+        {RECORDS[1]: "acked, not stored"},
+    ),
     "broken-by-a-duplicate": Golden(
-        resend_and_redelivery, "broken", "at-most-once forbids duplicates: 2 duplicated",
-        {"duplicated": 2, "stored_twice": 1, "delivered_twice": 1}, duplicated=(TARGET, RECORDS[4]), plan={"semantic": AMO},
+        resend_and_redelivery,
+        "broken",
+        "at-most-once forbids duplicates: 2 duplicated",
+        {"duplicated": 2, "stored_twice": 1, "delivered_twice": 1},
+        duplicated=(TARGET, RECORDS[4]),
+        plan={"semantic": AMO},
     ),
     "broken-by-a-result-twice": Golden(
-        result_twice, "broken", "exactly-once forbids duplicates: 1 duplicated (k1-3: 1 stored twice)",
-        {"duplicated": 1, "stored_twice": 1}, duplicated=(TARGET,),
+        result_twice,
+        "broken",
+        "exactly-once forbids duplicates: 1 duplicated (k1-3: 1 stored twice)",
+        {"duplicated": 1, "stored_twice": 1},
+        duplicated=(TARGET,),
         plan={"semantic": EOS, "pipeline": "topic-to-topic", "logs": {"topic": 2, "sink": 1}},
     ),
-    "broken-by-resurrection": Golden(undead, "broken", "1 resurrected, which at-least-once forbids", {"resurrected": 1}),
-    "broken-by-tearing": Golden(half, "broken", "1 torn, which at-most-once forbids", {"torn": 1}, plan={"semantic": AMO}),
-    "broken-by-phantoms": Golden(strangers, "broken", "2 phantom, which at-least-once forbids", {"phantom": 2}),
+    "broken-by-resurrection": Golden(
+        undead, "broken", "1 resurrected, which at-least-once forbids", {"resurrected": 1}
+    ),
+    "broken-by-tearing": Golden(
+        half, "broken", "1 torn, which at-most-once forbids", {"torn": 1}, plan={"semantic": AMO}
+    ),
+    "broken-by-phantoms": Golden(
+        strangers, "broken", "2 phantom, which at-least-once forbids", {"phantom": 2}
+    ),
     "broken-in-a-failed-run": Golden(
-        all_of(resend_and_redelivery, failed), "broken", "exactly-once forbids duplicates",
-        {"duplicated": 2, "stored_twice": 1, "delivered_twice": 1}, duplicated=(TARGET, RECORDS[4]), plan={"semantic": EOS},
+        all_of(resend_and_redelivery, failed),
+        "broken",
+        "exactly-once forbids duplicates",
+        {"duplicated": 2, "stored_twice": 1, "delivered_twice": 1},
+        duplicated=(TARGET, RECORDS[4]),
+        plan={"semantic": EOS},
     ),
     "convicted": Golden(
-        lambda s: duplicate(s, TARGET), "broken", "exactly-once forbids duplicates", {"duplicated": 1, "stored_twice": 1},
-        duplicated=(TARGET,), green=True, plan=CONTROL,
+        lambda s: duplicate(s, TARGET),
+        "broken",
+        "exactly-once forbids duplicates",
+        {"duplicated": 1, "stored_twice": 1},
+        duplicated=(TARGET,),
+        green=True,
+        plan=CONTROL,
     ),
     "convicted-of-something-else": Golden(
-        lambda s: duplicate(s, RECORDS[0]), "broken", "predicted exactly k1-3, saw k1-1",
-        {"duplicated": 1, "stored_twice": 1}, duplicated=(RECORDS[0],), plan=CONTROL,
+        lambda s: duplicate(s, RECORDS[0]),
+        "broken",
+        "predicted exactly k1-3, saw k1-1",
+        {"duplicated": 1, "stored_twice": 1},
+        duplicated=(RECORDS[0],),
+        plan=CONTROL,
     ),
     # stuck
     "stuck-consumer": Golden(
-        stop, "stuck", "no progress until the deadline: consumer: partition 1 stands at 2 of 3",
+        stop,
+        "stuck",
+        "no progress until the deadline: consumer: partition 1 stands at 2 of 3",
         {"recorded": -2, "left": 1, "left_in_topic": 1, "stalled": 1},
     ),
-    "stuck-source": Golden(hold, "stuck", "source: the cursor stands at 6 of 7",
-                           {"acked": -1, "stored": -1, "recorded": -1, "left": 1, "left_in_source": 1}),
+    "stuck-source": Golden(
+        hold,
+        "stuck",
+        "source: the cursor stands at 6 of 7",
+        {"acked": -1, "stored": -1, "recorded": -1, "left": 1, "left_in_source": 1},
+    ),
     # void
     "void-failed": Golden(failed, "void", "the run failed: ConnectionRefusedError: observer"),
-    "void-damaged": Golden(nothing, "void", "the history is damaged at wire.jsonl:",
-                           raw=(("wire.jsonl", '{"t": 1, "eve\n{"t": 2, "event": "frame"}\n'),)),
+    "void-damaged": Golden(
+        nothing,
+        "void",
+        "the history is damaged at wire.jsonl:",
+        raw=(("wire.jsonl", '{"t": 1, "eve\n{"t": 2, "event": "frame"}\n'),),
+    ),
     "void-undecodable": Golden(undecodable, "void", "the wire could not read Produce v99"),
-    "void-offered-too-few": Golden(unoffered, "void", "5 of 6 records were offered",
-                                   {"offered": -1, "acked": -1, "stored": -1, "recorded": -1}),
-    "void-not-refused": Golden(nothing, "void", "the client was expected to refuse these settings and did not",
-                               plan={"refused_by_client": True, "sign": None}),
+    "void-offered-too-few": Golden(
+        unoffered,
+        "void",
+        "5 of 6 records were offered",
+        {"offered": -1, "acked": -1, "stored": -1, "recorded": -1},
+    ),
+    "void-not-refused": Golden(
+        nothing,
+        "void",
+        "the client was expected to refuse these settings and did not",
+        plan={"refused_by_client": True, "sign": None},
+    ),
     "void-refused-and-sent": Golden(
-        all_of(client_refuses, something_sent), "void", "but something was sent all the same",
-        {"acked": -6, "stored": -6, "recorded": -6, "unknown": 1, "left": 6, "left_in_source": 6}, fired=0,
+        all_of(client_refuses, something_sent),
+        "void",
+        "but something was sent all the same",
+        {"acked": -6, "stored": -6, "recorded": -6, "unknown": 1, "left": 6, "left_in_source": 6},
+        fired=0,
         plan={"refused_by_client": True, "sign": None},
     ),
     "void-not-fired": Golden(unarmed, "void", "the fault did not fire", fired=0),
     "void-no-hit": Golden(missed, "void", "no rule was hit", fired=0),
-    "void-another-record": Golden(elsewhere, "void", "fired at another record than its target k1-3", fired=0),
+    "void-another-record": Golden(
+        elsewhere, "void", "fired at another record than its target k1-3", fired=0
+    ),
     "void-victim-alive": Golden(survivor, "void", "the producer was not killed"),
     "void-another-victim": Golden(bystander, "void", "the wrong process was killed: the consumer"),
-    "void-not-paused": Golden(nothing, "void", "the consumer was not paused",
-                              plan={"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}),
-    "void-nothing-forgotten": Golden(nothing, "void", "no file was reverted",
-                                     plan={"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True),
-                                           "proofs": {"forgot": {}}}),
+    "void-not-paused": Golden(
+        nothing,
+        "void",
+        "the consumer was not paused",
+        plan={"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))},
+    ),
+    "void-nothing-forgotten": Golden(
+        nothing,
+        "void",
+        "no file was reverted",
+        plan={
+            "evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True),
+            "proofs": {"forgot": {}},
+        },
+    ),
     "void-ill-before": Golden(ill, "void", "consumer was not healthy before the fault"),
-    "void-no-load-before": Golden(lambda s: no_load(s, after=False), "void", "no load before the fault"),
-    "void-no-load-after": Golden(lambda s: no_load(s, after=True), "void", "no load after the fault"),
-    "void-cut-short": Golden(cut, "void", "cut short", {"stored": -6, "recorded": -6, "lost": 6},
-                             dict.fromkeys(RECORDS, "acked, not stored")),
+    "void-no-load-before": Golden(
+        lambda s: no_load(s, after=False), "void", "no load before the fault"
+    ),
+    "void-no-load-after": Golden(
+        lambda s: no_load(s, after=True), "void", "no load after the fault"
+    ),
+    "void-cut-short": Golden(
+        cut,
+        "void",
+        "cut short",
+        {"stored": -6, "recorded": -6, "lost": 6},
+        dict.fromkeys(RECORDS, "acked, not stored"),
+    ),
     "void-half-observed": Golden(
-        half_observed, "void", "cut short before all authorities had been asked", {"recorded": -2, "lost": 2},
+        half_observed,
+        "void",
+        "cut short before all authorities had been asked",
+        {"recorded": -2, "lost": 2},
         dict.fromkeys(RECORDS[4:], "delivered, not recorded"),
     ),
-    "void-left-behind": Golden(leave_behind, "void", "1 records are left behind",
-                               {"recorded": -1, "left": 1, "left_in_topic": 1}),
-    "void-source-unknown": Golden(unwritten, "void", "5 of 6 records were offered",
-                                  {"offered": -1, "acked": -1, "stored": -1, "recorded": -1, "phantom": 1}),
-    "void-without-effect": Golden(nothing, "void", "without effect: lost predicted exactly target, saw none",
-                                  plan={"semantic": AMO, "sign": None, "lost": Exactly()}),
-    "void-control-without-effect": Golden(nothing, "void", "without effect: duplicated predicted", plan=CONTROL),
-    "void-without-sign": Golden(unshown, "void", "nothing shows that the protection worked: no taken-again for k1-3"),
-    "void-contradicted": Golden(
-        lambda s: lose(s, RECORDS[1]), "void", "lost: predicted exactly k1-3, saw k0-2", NEVER_SENT,
-        {RECORDS[1]: "never sent"}, plan={"semantic": AMO, "sign": None, "lost": Exactly(Select.TARGET)},
+    "void-left-behind": Golden(
+        leave_behind,
+        "void",
+        "1 records are left behind",
+        {"recorded": -1, "left": 1, "left_in_topic": 1},
     ),
-    "kept-with-a-cut-last-line": Golden(nothing, "kept", "6 of 6 recorded", green=True,
-                                        plan={"lost": Permitted()}, raw=(("producer-1.jsonl", '{"t": 5, "event": "ack'),)),
-}  # fmt: skip
+    "void-source-unknown": Golden(
+        unwritten,
+        "void",
+        "5 of 6 records were offered",
+        {"offered": -1, "acked": -1, "stored": -1, "recorded": -1, "phantom": 1},
+    ),
+    "void-without-effect": Golden(
+        nothing,
+        "void",
+        "without effect: lost predicted exactly target, saw none",
+        plan={"semantic": AMO, "sign": None, "lost": Exactly()},
+    ),
+    "void-control-without-effect": Golden(
+        nothing, "void", "without effect: duplicated predicted", plan=CONTROL
+    ),
+    "void-without-sign": Golden(
+        unshown, "void", "nothing shows that the protection worked: no taken-again for k1-3"
+    ),
+    "void-contradicted": Golden(
+        lambda s: lose(s, RECORDS[1]),
+        "void",
+        "lost: predicted exactly k1-3, saw k0-2",
+        NEVER_SENT,
+        {RECORDS[1]: "never sent"},
+        plan={"semantic": AMO, "sign": None, "lost": Exactly(Select.TARGET)},
+    ),
+    "kept-with-a-cut-last-line": Golden(
+        nothing,
+        "kept",
+        "6 of 6 recorded",
+        green=True,
+        plan={"lost": Permitted()},
+        raw=(("producer-1.jsonl", '{"t": 5, "event": "ack'),),
+    ),
+}
 GOLDEN |= {f"sealed-{name}": golden for name, golden in GOLDEN.items() if golden.green}
 GOLDEN |= {
     "sealed-kept-after-a-power-loss": Golden(
-        powerless, "kept", "5 of 6 recorded; 1 lost (k0-4 stored, skipped)", {"stored": -1, **ONE_LOST},
-        {RECORDS[3]: "stored, skipped"}, green=True,
-        plan={"semantic": AMO, "sign": None, "lost": Permitted(),
-              "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True), "proofs": {"forgot": {}}},
+        powerless,
+        "kept",
+        "5 of 6 recorded; 1 lost (k0-4 stored, skipped)",
+        {"stored": -1, **ONE_LOST},
+        {RECORDS[3]: "stored, skipped"},
+        green=True,
+        plan={
+            "semantic": AMO,
+            "sign": None,
+            "lost": Permitted(),
+            "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True),
+            "proofs": {"forgot": {}},
+        },
     ),
     "sealed-kept-though-one-is-refused": Golden(
-        refuse, "kept", "1 lost (k1-3 never sent)", {**NEVER_SENT, "refused": 1}, {TARGET: "never sent"}, green=True,
+        refuse,
+        "kept",
+        "1 lost (k1-3 never sent)",
+        {**NEVER_SENT, "refused": 1},
+        {TARGET: "never sent"},
+        green=True,
         plan={"semantic": AMO, "sign": None, "lost": Exactly()},
     ),
     "sealed-kept-beside-foreign-records": Golden(foreign, "kept", "6 of 6 recorded", green=True),
     "sealed-broken-though-not-by-the-fault": Golden(
-        lose_without_a_fault, "broken", "though not by this fault (the fault did not fire): at-least-once forbids loss: 1 lost",
-        ONE_LOST, {RECORDS[3]: "delivered, not recorded"}, fired=0,
+        lose_without_a_fault,
+        "broken",
+        "though not by this fault (the fault did not fire): at-least-once forbids loss: 1 lost",
+        ONE_LOST,
+        {RECORDS[3]: "delivered, not recorded"},
+        fired=0,
     ),
     "sealed-broken-in-a-failed-run": GOLDEN["broken-in-a-failed-run"],
     "sealed-void-cut-short-with-a-duplicate": Golden(
-        all_of(lambda s: duplicate(s, TARGET), lambda s: without(s, lambda row: row["event"] == "cell")), "void", "cut short",
-        {"duplicated": 1, "stored_twice": 1}, duplicated=(TARGET,), plan={"semantic": EOS},
+        all_of(
+            lambda s: duplicate(s, TARGET), lambda s: without(s, lambda row: row["event"] == "cell")
+        ),
+        "void",
+        "cut short",
+        {"duplicated": 1, "stored_twice": 1},
+        duplicated=(TARGET,),
+        plan={"semantic": EOS},
     ),
-}  # fmt: skip
+}
 
 
 def write(name: str, golden: Golden) -> None:
@@ -470,7 +672,9 @@ def write(name: str, golden: Golden) -> None:
     planned = plan(**golden.plan)
     (folder / "cell.json").write_text(planned.to_json() + "\n")
     split = bool(golden.raw) or name == "kept-after-a-crash"
-    for begun in (row for row in story.events if row["event"] == "cell" and row["phase"] == "begun"):
+    for begun in (
+        row for row in story.events if row["event"] == "cell" and row["phase"] == "begun"
+    ):
         begun["seal"] = planned.seal
     for row in sorted(story.events, key=lambda row: row["t"]):
         with (folder / "history" / f"{row['by'] if split else 'events'}.jsonl").open("a") as file:
@@ -478,12 +682,19 @@ def write(name: str, golden: Golden) -> None:
     for file_name, text in golden.raw:
         with (folder / "history" / file_name).open("a") as file:
             file.write(text)
-    counts = {column: ALL.get(column, 0) + golden.counts.get(column, 0) for column in {**ALL, **golden.counts}}
+    counts = {
+        column: ALL.get(column, 0) + golden.counts.get(column, 0)
+        for column in {**ALL, **golden.counts}
+    }
     expected = {
-        "verdict": golden.verdict, "reason": golden.reason, "green": golden.green, "fired": golden.fired,
+        "verdict": golden.verdict,
+        "reason": golden.reason,
+        "green": golden.green,
+        "fired": golden.fired,
         "counts": {column: count for column, count in counts.items() if count},
-        "lost": golden.lost, "duplicated": sorted(golden.duplicated),
-    }  # fmt: skip
+        "lost": golden.lost,
+        "duplicated": sorted(golden.duplicated),
+    }
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 

@@ -1,4 +1,6 @@
-"""Signs that only an engine knows that is run where it is named: their tests stand with it, in ``tests/systems``."""
+"""Signs that only an engine knows that is run where it is named: their tests stand with it, in
+``tests/systems``.
+"""
 
 from __future__ import annotations
 
@@ -20,4 +22,6 @@ def knowers() -> Mapping[str, tuple[Callable[[History], Mapping[object, object]]
 
 def signs_of_engines() -> set[str]:
     """Return all of these signs, by their names."""
-    return {str(sign) for each in knowers().values() for know in each for sign in know(History((), ()))}
+    return {
+        str(sign) for each in knowers().values() for know in each for sign in know(History((), ()))
+    }

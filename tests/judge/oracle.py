@@ -1,25 +1,28 @@
 """A second, brute-force account of one cell, to hold the real one against.
 
-Written from the definitions alone (design, section 3) and without looking at :mod:`harness.judge.accounting`: plain
-loops over plain dictionaries, every question answered by walking through all events again. It is slow on purpose;
-nothing in it is clever enough to be wrong in a clever way.
+Written from the definitions alone (design, section 3) and without looking at
+:mod:`harness.judge.accounting`: plain loops over plain dictionaries, every question answered by
+walking through all events again. It is slow on purpose; nothing in it is clever enough to be wrong
+in a clever way.
 
 Readings the definitions leave open, decided here:
 
 - an attempt of null names nothing: it belongs to no transaction and never matches a refusal;
-- where one thing is told twice (cursor, position, log, outcome) the later line in time holds, and of two lines with
-  one time stamp the later line;
+- where one thing is told twice (cursor, position, log, outcome) the later line in time holds, and
+  of two lines with one time stamp the later line;
 - an origin (partition, epoch, offset) with nulls in it is an origin like any other;
 - what programs write beside their records (``foreign``) is no phantom;
-- a phantom in the topic that went on into the sink is counted there, once for each time it is recorded;
+- a phantom in the topic that went on into the sink is counted there, once for each time it is
+  recorded;
 - what retention has taken is no more there, dead letters among it;
-- a copy that retention has taken was an attempt, and nobody knows which: one that was acknowledged and is not there may be it;
-  and a record of which a visible copy was taken is not only in aborted transactions;
-- a copy of a record that was never offered is a phantom and nothing else: it is neither resurrected nor part of a
-  torn transaction;
-- what programs and wire say of a log that is the sink (``hop`` is ``sink``, or the topic is that of a sink's log) is
-  another hop: it neither makes a record acked, refused, unknown or sent, nor says where it was last seen. Transactions
-  are judged on every hop.
+- a copy that retention has taken was an attempt, and nobody knows which: one that was acknowledged
+  and is not there may be it; and a record of which a visible copy was taken is not only in aborted
+  transactions;
+- a copy of a record that was never offered is a phantom and nothing else: it is neither resurrected
+  nor part of a torn transaction;
+- what programs and wire say of a log that is the sink (``hop`` is ``sink``, or the topic is that of
+  a sink's log) is another hop: it neither makes a record acked, refused, unknown or sent, nor says
+  where it was last seen. Transactions are judged on every hop.
 """
 
 from __future__ import annotations
@@ -47,8 +50,9 @@ NOT_RECORDED = "delivered, not recorded"
 def oracle(events: list[Row]) -> Row:
     """Account for one cell.
 
-    Counts are ints; ``lost``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and ``left_in_source`` are sets of
-    record ids; ``states`` names the state of every offered record and ``last_hops`` the last hop of every lost one.
+    Counts are ints; ``lost``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and
+    ``left_in_source`` are sets of record ids; ``states`` names the state of every offered record
+    and ``last_hops`` the last hop of every lost one.
     """
     rows = in_time(events)
     offered = {row["record"]: row for row in of(rows, "offered")}
@@ -67,11 +71,17 @@ def oracle(events: list[Row]) -> Row:
         "left_in_topic": {record for record in offered if states[record] == LEFT_IN_TOPIC},
         "left_in_source": {record for record in offered if states[record] == LEFT_IN_SOURCE},
         "states": states,
-        "last_hops": {record: last_hop(record, rows) for record in offered if states[record] == LOST},
+        "last_hops": {
+            record: last_hop(record, rows) for record in offered if states[record] == LOST
+        },
         "absorbed": sum(1 for row in of(rows, "absorbed") if row["record"] in offered),
-        "aborted": sum(1 for row in of(rows, "stored") if is_ours(row, offered) and is_aborted(row, rows)),
+        "aborted": sum(
+            1 for row in of(rows, "stored") if is_ours(row, offered) and is_aborted(row, rows)
+        ),
         "phantom": phantoms(rows, offered),
-        "resurrected": sum(1 for row in of(rows, "stored") if is_ours(row, offered) and is_resurrected(row, rows)),
+        "resurrected": sum(
+            1 for row in of(rows, "stored") if is_ours(row, offered) and is_resurrected(row, rows)
+        ),
         "torn": sum(1 for name in outcomes(rows) if is_torn(name, rows, offered)),
         "reordered": reordered(rows, offered),
     }
@@ -79,7 +89,7 @@ def oracle(events: list[Row]) -> Row:
     return result
 
 
-# --- reading ----------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def in_time(events: list[Row]) -> list[Row]:
@@ -93,9 +103,13 @@ def of(rows: list[Row], kind: str) -> list[Row]:
 
 
 def said(rows: list[Row], kind: str) -> list[Row]:
-    """Return what programs or wire said about the log between producer and consumer, of one kind."""
+    """Return what programs or wire said about the log between producer and consumer,
+    of one kind.
+    """
     sinks = [row["topic"] for row in of(rows, "log") if row["hop"] == "sink"]
-    return [row for row in of(rows, kind) if row.get("hop") != "sink" and row.get("topic") not in sinks]
+    return [
+        row for row in of(rows, kind) if row.get("hop") != "sink" and row.get("topic") not in sinks
+    ]
 
 
 def is_ours(row: Row, offered: dict[str, Row]) -> bool:
@@ -119,10 +133,16 @@ def topic_copies(record: str, rows: list[Row]) -> list[Row]:
 
 
 def stable_offset(copy: Row, rows: list[Row]) -> int | None:
-    """Return the last stable offset of the log a copy stands in, or None where nobody wrote it down."""
+    """Return the last stable offset of the log a copy stands in, or None where nobody wrote it
+    down.
+    """
     found: int | None = None
     for row in of(rows, "log"):
-        if row["hop"] == copy["hop"] and row["topic"] == copy["topic"] and row["partition"] == copy["partition"]:
+        if (
+            row["hop"] == copy["hop"]
+            and row["topic"] == copy["topic"]
+            and row["partition"] == copy["partition"]
+        ):
             found = row["stable"]
     return found
 
@@ -137,14 +157,16 @@ def saved_position(partition: int, rows: list[Row]) -> int:
 
 
 def saved_cursor(rows: list[Row]) -> int | None:
-    """Return the next position the source would be asked for, or None where nobody wrote it down."""
+    """Return the next position the source would be asked for, or None where nobody
+    wrote it down.
+    """
     found: int | None = None
     for row in of(rows, "cursor"):
         found = row["position"]
     return found
 
 
-# --- one copy ---------------------------------------------------------------------------------------------------
+# --- one copy -------------------------------------------------------------------------------------
 
 
 def is_stalled(copy: Row, rows: list[Row]) -> bool:
@@ -165,7 +187,9 @@ def transaction_of(attempt: str | None) -> str | None:
 
 
 def outcomes(rows: list[Row]) -> dict[str, str]:
-    """Return what the program was told last about each transaction; having begun is no outcome to override another."""
+    """Return what the program was told last about each transaction; having begun is no outcome to
+    override another.
+    """
     found: dict[str, str] = {}
     for row in of(rows, "transaction"):
         if row["outcome"] == "begun" and row["transaction"] in found:
@@ -184,7 +208,11 @@ def is_resurrected(copy: Row, rows: list[Row]) -> bool:
     for refusal in of(rows, "refused"):
         if refusal["record"] != copy["record"] or refusal["attempt"] != copy["attempt"]:
             continue
-        doubts = [row for row in of(rows, "unknown") if row["record"] == copy["record"] and row["t"] < refusal["t"]]
+        doubts = [
+            row
+            for row in of(rows, "unknown")
+            if row["record"] == copy["record"] and row["t"] < refusal["t"]
+        ]
         if not doubts:
             return True
     return False
@@ -212,7 +240,7 @@ def is_torn(name: str, rows: list[Row], offered: dict[str, Row]) -> bool:
     return seen > 0 and unseen > 0
 
 
-# --- one record -------------------------------------------------------------------------------------------------
+# --- one record -----------------------------------------------------------------------------------
 
 
 def state_of(record: str, offer: Row, rows: list[Row]) -> str:
@@ -247,7 +275,9 @@ def gone(rows: list[Row]) -> list[tuple[object, ...]]:
 def deletions(record: str, rows: list[Row]) -> list[Row]:
     """Return the lines by which alone one knows of a copy of a record: retention has taken it."""
     stored = [spot_of(row) for row in of(rows, "stored")]
-    return [row for row in of(rows, "deleted") if row["record"] == record and spot_of(row) not in stored]
+    return [
+        row for row in of(rows, "deleted") if row["record"] == record and spot_of(row) not in stored
+    ]
 
 
 def last_hop(record: str, rows: list[Row]) -> str:
@@ -272,7 +302,9 @@ def last_hop(record: str, rows: list[Row]) -> str:
 
 def is_unknown(record: str, rows: list[Row]) -> bool:
     """Whether some attempt at a record ended without the program knowing how."""
-    answers = [row for row in said(rows, "acked") + said(rows, "refused") if row["record"] == record]
+    answers = [
+        row for row in said(rows, "acked") + said(rows, "refused") if row["record"] == record
+    ]
     for row in said(rows, "sent") + said(rows, "unknown"):
         if row["record"] != record:
             continue
@@ -284,7 +316,7 @@ def is_unknown(record: str, rows: list[Row]) -> bool:
     return False
 
 
-# --- the cell ---------------------------------------------------------------------------------------------------
+# --- the cell -------------------------------------------------------------------------------------
 
 
 def phantoms(rows: list[Row], offered: dict[str, Row]) -> int:
@@ -297,14 +329,21 @@ def phantoms(rows: list[Row], offered: dict[str, Row]) -> int:
             went_on.append(copy_of(row))
     for row in of(rows, "stored"):
         foreign = row.get("foreign") or False
-        if row["hop"] == "topic" and not foreign and not is_ours(row, offered) and copy_of(row) not in went_on:
+        if (
+            row["hop"] == "topic"
+            and not foreign
+            and not is_ours(row, offered)
+            and copy_of(row) not in went_on
+        ):
             count += 1
     return count
 
 
 def copy_of(row: Row) -> tuple[int, ...]:
     """Name the log copy that a row is, or was made from; what is not said is -1."""
-    return tuple(-1 if row.get(name) is None else row[name] for name in ("partition", "epoch", "offset"))
+    return tuple(
+        -1 if row.get(name) is None else row[name] for name in ("partition", "epoch", "offset")
+    )
 
 
 def duplicates(rows: list[Row], offered: dict[str, Row]) -> Row:
@@ -321,7 +360,9 @@ def duplicates(rows: list[Row], offered: dict[str, Row]) -> Row:
         origins = {(row["partition"], row["epoch"], row["offset"]) for row in mine}
         stored_twice += len(origins) - 1
         for origin in origins:
-            here = [row for row in mine if (row["partition"], row["epoch"], row["offset"]) == origin]
+            here = [
+                row for row in mine if (row["partition"], row["epoch"], row["offset"]) == origin
+            ]
             for attempt in {row["attempt"] for row in here if row["attempt"] is not None}:
                 stored_twice += len([row for row in here if row["attempt"] == attempt]) - 1
     return {
@@ -333,7 +374,9 @@ def duplicates(rows: list[Row], offered: dict[str, Row]) -> Row:
 
 
 def reordered(rows: list[Row], offered: dict[str, Row]) -> int:
-    """Count records first recorded after a record of the same key that comes later in the source."""
+    """Count records first recorded after a record of the same key that comes later in
+    the source.
+    """
     firsts: dict[str, tuple[int, int]] = {}
     for line, row in enumerate(rows):
         if row["event"] == "recorded" and is_ours(row, offered):

@@ -1,29 +1,34 @@
 """A second, brute-force account of one cell whose broker is a queue, to hold the real one against.
 
-Written from the definitions alone (design, section 3; target, section 1; :mod:`harness.model.events`,
-:mod:`harness.model.places`) and without looking at :mod:`harness.judge.accounting`: plain loops over plain dictionaries. What
-means the same of a log and of a queue is taken from the older oracle, :mod:`tests.judge.oracle`. There are no offsets here.
+Written from the definitions alone (design, section 3; target, section 1;
+:mod:`harness.model.events`, :mod:`harness.model.places`) and without looking at
+:mod:`harness.judge.accounting`: plain loops over plain dictionaries. What means the same of a log
+and of a queue is taken from the older oracle, :mod:`tests.judge.oracle`. There are no offsets here.
 
 Readings the definitions leave open, decided here:
 
-- lines that say that a copy was moved make their two places one copy, however many there are, whatever record they name and
-  in whatever order they are read: a moved copy is counted once wherever copies are counted (stored twice, aborted,
-  resurrected, phantom), and what is true of it in any of its places is true of it;
+- lines that say that a copy was moved make their two places one copy, however many there are,
+  whatever record they name and in whatever order they are read: a moved copy is counted once
+  wherever copies are counted (stored twice, aborted, resurrected, phantom), and what is true of it
+  in any of its places is true of it;
 - a place of null is a place like any other where rows of the sink name it, and nobody else's place;
-- a copy is gone from its place when it was removed from it, or moved to another one; what the observer found waiting waits,
-  for it was asked last;
-- a move to a place of which nobody says anything more (no copy stands there, none was taken away, none went on) is the end of
-  a copy, next to the removal ``dead-letter``: moved, not there;
+- a copy is gone from its place when it was removed from it, or moved to another one; what the
+  observer found waiting waits, for it was asked last;
+- a move to a place of which nobody says anything more (no copy stands there, none was taken away,
+  none went on) is the end of a copy, next to the removal ``dead-letter``: moved, not there;
 - dead letters that are gone, purged for example, set nothing aside;
-- of a record whose copies were taken away for several reasons, what was taken for a duplicate says least: the broker had another;
-- a copy that waits for the end of its transaction is, for that transaction, not visible, whatever else is said of it;
-- what the wire saw arrive was delivered, as what a program says that it was given; but what then was taken away by time, or
-  by a purge, was not, if no program says so: a client may have fetched it beforehand, and died; nor was what was taken for a
-  duplicate, though a program that was given the record was given another copy;
-- a record that was acknowledged, and of which one copy was taken away that is told only by that line, is no attempt that
-  nobody sees: without a journal nobody knows which attempt that copy was;
-- of a value's versions the highest counts; a line told twice of one version is one (the later holds), and a record that is
-  folded into the values of several keys is folded so many times;
+- of a record whose copies were taken away for several reasons, what was taken for a duplicate says
+  least: the broker had another;
+- a copy that waits for the end of its transaction is, for that transaction, not visible, whatever
+  else is said of it;
+- what the wire saw arrive was delivered, as what a program says that it was given; but what then
+  was taken away by time, or by a purge, was not, if no program says so: a client may have fetched
+  it beforehand, and died; nor was what was taken for a duplicate, though a program that was given
+  the record was given another copy;
+- a record that was acknowledged, and of which one copy was taken away that is told only by that
+  line, is no attempt that nobody sees: without a journal nobody knows which attempt that copy was;
+- of a value's versions the highest counts; a line told twice of one version is one (the later
+  holds), and a record that is folded into the values of several keys is folded so many times;
 - what a value holds of a record that nobody offered is a phantom, once for each time;
 - extra foldings are *delivered twice*: of what is folded nobody says which copy it was.
 """
@@ -75,8 +80,9 @@ MOVED = "moved, not there"
 def queue_oracle(events: list[Row]) -> Row:
     """Account for one cell.
 
-    Counts are ints; ``lost``, ``set_aside``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and ``left_in_source`` are
-    sets of record ids; ``states`` names the state of every offered record and ``last_hops`` the last hop of every lost one.
+    Counts are ints; ``lost``, ``set_aside``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and
+    ``left_in_source`` are sets of record ids; ``states`` names the state of every offered record
+    and ``last_hops`` the last hop of every lost one.
     """
     rows = in_time(events)
     offered = {row["record"]: row for row in of(rows, "offered")}
@@ -95,12 +101,21 @@ def queue_oracle(events: list[Row]) -> Row:
         "left_in_source": {record for record in offered if states[record] == LEFT_IN_SOURCE},
         "in_doubt": sum(1 for told in last_told(rows).values() if is_in_doubt(told)),
         "states": states,
-        "last_hops": {record: last_hop(record, rows) for record in offered if states[record] == LOST},
+        "last_hops": {
+            record: last_hop(record, rows) for record in offered if states[record] == LOST
+        },
         "absorbed": sum(1 for row in of(rows, "absorbed") if row["record"] in offered),
-        "aborted": count_copies([row for row in of(rows, "stored") if is_ours(row, offered) and is_aborted(row)], rows),
+        "aborted": count_copies(
+            [row for row in of(rows, "stored") if is_ours(row, offered) and is_aborted(row)], rows
+        ),
         "phantom": phantoms(rows, offered),
         "resurrected": count_copies(
-            [row for row in of(rows, "stored") if is_ours(row, offered) and is_resurrected(row, rows)], rows
+            [
+                row
+                for row in of(rows, "stored")
+                if is_ours(row, offered) and is_resurrected(row, rows)
+            ],
+            rows,
         ),
         "torn": sum(1 for name in last_told(rows) if is_torn(name, rows, offered)),
         "reordered": reordered(rows, offered),
@@ -109,7 +124,7 @@ def queue_oracle(events: list[Row]) -> Row:
     return result
 
 
-# --- places -----------------------------------------------------------------------------------------------------
+# --- places ---------------------------------------------------------------------------------------
 
 
 def places_of_copy(place: str | None, rows: list[Row]) -> set[str | None]:
@@ -134,12 +149,16 @@ def same_copy(one: str | None, other: str | None, rows: list[Row]) -> bool:
 
 
 def count_copies(lines: list[Row], rows: list[Row]) -> int:
-    """Count copies: lines about one and the same that was moved are one, other lines are one each."""
+    """Count copies: lines about one and the same that was moved are one, other lines
+    are one each.
+    """
     ends = [row["place"] for row in of(rows, "moved")] + [row["to"] for row in of(rows, "moved")]
     count = 0
     for at, line in enumerate(lines):
         was_moved = line["place"] is not None and line["place"] in ends
-        if not was_moved or not [row for row in lines[:at] if same_copy(row["place"], line["place"], rows)]:
+        if not was_moved or not [
+            row for row in lines[:at] if same_copy(row["place"], line["place"], rows)
+        ]:
             count += 1
     return count
 
@@ -160,11 +179,13 @@ def is_told_of(place: str | None, rows: list[Row]) -> bool:
     return place is not None and any(row["place"] == place for row in lines)
 
 
-# --- transactions -----------------------------------------------------------------------------------------------
+# --- transactions ---------------------------------------------------------------------------------
 
 
 def last_told(rows: list[Row]) -> dict[str, Row]:
-    """Return what the program was told last about each transaction; having begun overrides nothing."""
+    """Return what the program was told last about each transaction; having begun
+    overrides nothing.
+    """
     found: dict[str, Row] = {}
     for row in of(rows, "transaction"):
         if row["outcome"] == "begun" and row["transaction"] in found:
@@ -174,7 +195,9 @@ def last_told(rows: list[Row]) -> dict[str, Row]:
 
 
 def is_in_doubt(told: Row) -> bool:
-    """Whether nobody knows what the broker did: the program was told nothing certain, or only by its own library."""
+    """Whether nobody knows what the broker did: the program was told nothing certain, or only by
+    its own library.
+    """
     if told["outcome"] == "begun":
         return False
     return told["outcome"] == "unknown" or told.get("told_by") == "library"
@@ -200,7 +223,11 @@ def is_resurrected(copy: Row, rows: list[Row]) -> bool:
     for refusal in of(rows, "refused"):
         if refusal["record"] != copy["record"] or refusal["attempt"] != copy["attempt"]:
             continue
-        if not [row for row in of(rows, "unknown") if row["record"] == copy["record"] and row["t"] < refusal["t"]]:
+        if not [
+            row
+            for row in of(rows, "unknown")
+            if row["record"] == copy["record"] and row["t"] < refusal["t"]
+        ]:
             return True
     return False
 
@@ -227,7 +254,7 @@ def is_torn(name: str, rows: list[Row], offered: dict[str, Row]) -> bool:
     return seen > 0 and unseen > 0
 
 
-# --- one record -------------------------------------------------------------------------------------------------
+# --- one record -----------------------------------------------------------------------------------
 
 
 def folded(rows: list[Row]) -> dict[tuple[str, str | None], int]:
@@ -278,20 +305,30 @@ def was_taken(record: str, rows: list[Row]) -> bool:
 
 def was_delivered(record: str, rows: list[Row]) -> bool:
     """Whether a consumer was given a record, by its own word or the wire's."""
-    return was_taken(record, rows) or bool([row for row in of(rows, "fetched") if row["record"] == record and row["reached"]])
+    return was_taken(record, rows) or bool(
+        [row for row in of(rows, "fetched") if row["record"] == record and row["reached"]]
+    )
 
 
 def removals(record: str, rows: list[Row]) -> list[str]:
     """Return why copies of a record were taken away; a move into nowhere is one of them."""
     why = [row["why"] for row in of(rows, "removed") if row["record"] == record]
-    why += ["moved" for row in of(rows, "moved") if row["record"] == record and not is_told_of(row["to"], rows)]
+    why += [
+        "moved"
+        for row in of(rows, "moved")
+        if row["record"] == record and not is_told_of(row["to"], rows)
+    ]
     return why
 
 
 def untold_removals(record: str, rows: list[Row]) -> list[Row]:
-    """Return the lines by which alone one knows of a copy of a record: it is gone, and was never written down."""
+    """Return the lines by which alone one knows of a copy of a record: it is gone, and was never
+    written down.
+    """
     stored = [row["place"] for row in of(rows, "stored")]
-    return [row for row in of(rows, "removed") if row["record"] == record and row["place"] not in stored]
+    return [
+        row for row in of(rows, "removed") if row["record"] == record and row["place"] not in stored
+    ]
 
 
 def last_hop(record: str, rows: list[Row]) -> str:
@@ -301,7 +338,11 @@ def last_hop(record: str, rows: list[Row]) -> str:
     for copy in mine:
         if copy["visible"] and not is_gone(copy["place"], rows):
             return NOT_RECORDED if delivered else SKIPPED
-    if mine and not [copy for copy in mine if copy["visible"]] and not untold_removals(record, rows):
+    if (
+        mine
+        and not [copy for copy in mine if copy["visible"]]
+        and not untold_removals(record, rows)
+    ):
         return ONLY_ABORTED
     why = removals(record, rows)
     if why:
@@ -321,15 +362,22 @@ def hop_of_removals(why: list[str], *, taken: bool, delivered: bool) -> str:
         if each in ("retention", "compaction", "purge", "duplicate") and taken:
             return NOT_RECORDED
     for each, hop in (
-        ("reject", REJECTED), ("limit", LIMIT), ("expiry", EXPIRED), ("dead-letter", DEAD_LETTER), ("moved", MOVED),
-        ("ack", GIVEN_UP), ("purge", PURGED), ("compaction", COMPACTED), ("retention", DELETED_BY_RETENTION),
-    ):  # fmt: skip
+        ("reject", REJECTED),
+        ("limit", LIMIT),
+        ("expiry", EXPIRED),
+        ("dead-letter", DEAD_LETTER),
+        ("moved", MOVED),
+        ("ack", GIVEN_UP),
+        ("purge", PURGED),
+        ("compaction", COMPACTED),
+        ("retention", DELETED_BY_RETENTION),
+    ):
         if each in why:
             return hop
     return DUPLICATE
 
 
-# --- the cell ---------------------------------------------------------------------------------------------------
+# --- the cell -------------------------------------------------------------------------------------
 
 
 def phantoms(rows: list[Row], offered: dict[str, Row]) -> int:

@@ -70,16 +70,25 @@ def observe(story: QueueStory) -> None:
     story.tell("cell", "runner", phase="observed")
 
 
-def stays(story: QueueStory, record: str | None, waiting: str | None, queue: str = QUEUE, **more: Any) -> Row:
+def stays(
+    story: QueueStory, record: str | None, waiting: str | None, queue: str = QUEUE, **more: Any
+) -> Row:
     """One more copy stands in a queue, and its broker counts it there."""
     field = {"ready": "ready", "in-flight": "in_flight", "scheduled": "scheduled"}.get(str(waiting))
     counts = [row for row in story.events if row["event"] == "counted" and row["queue"] == queue]
     hop = more.get("hop", "topic")
-    [count] = counts or [story.tell("counted", hop=hop, queue=queue, ready=0, in_flight=0, scheduled=0)]
+    [count] = counts or [
+        story.tell("counted", hop=hop, queue=queue, ready=0, in_flight=0, scheduled=0)
+    ]
     if field is not None:
         count[field] += 1
     number = AFTER + sum(row["event"] == "stored" for row in story.events)
-    return story.copy(record, f"{queue}:{number}", waiting, **{"queue": queue, "attempt": "producer-2.90.1", **more})
+    return story.copy(
+        record,
+        f"{queue}:{number}",
+        waiting,
+        **{"queue": queue, "attempt": "producer-2.90.1", **more},
+    )
 
 
 def judged(story: QueueStory, **changes: Any) -> Judgement:

@@ -1,7 +1,9 @@
-"""Making histories of queues: by hand, random ones that make no sense, and stories of a broker that might have happened.
+"""Making histories of queues: by hand, random ones that make no sense, and stories of a broker that
+might have happened.
 
-Nothing here knows how anything is counted: a broker is played, and what its observer, the programs and the wire would write
-is written. As in :mod:`tests.judge.histories`, every maker returns plain event dictionaries.
+Nothing here knows how anything is counted: a broker is played, and what its observer, the programs
+and the wire would write is written. As in :mod:`tests.judge.histories`, every maker returns plain
+event dictionaries.
 """
 
 from __future__ import annotations
@@ -27,10 +29,21 @@ ASIDE = "aside"
 class QueueStory(Story):
     """A story of a queue: copies have places, and no offsets."""
 
-    def copy(self, record: str | None, place: str | None, waiting: str | None = None, **more: object) -> Row:
+    def copy(
+        self, record: str | None, place: str | None, waiting: str | None = None, **more: object
+    ) -> Row:
         """A copy that the broker has, or has had."""
-        row: Row = {"hop": "topic", "place": place, "waiting": waiting, "record": record, "key": None, "intact": True,
-                    "visible": waiting not in ("open", "prepared"), "attempt": None, "foreign": False}  # fmt: skip
+        row: Row = {
+            "hop": "topic",
+            "place": place,
+            "waiting": waiting,
+            "record": record,
+            "key": None,
+            "intact": True,
+            "visible": waiting not in ("open", "prepared"),
+            "attempt": None,
+            "foreign": False,
+        }
         return self.tell("stored", **row | more)
 
     def removed(self, record: str | None, place: str | None, why: str) -> Row:
@@ -47,7 +60,14 @@ class QueueStory(Story):
 
     def result(self, record: str | None, order: int, place: str | None, **more: object) -> Row:
         """A row of the sink."""
-        row: Row = {"record": record, "key": None, "intact": True, "order": order, "place": place, "attempt": None}
+        row: Row = {
+            "record": record,
+            "key": None,
+            "intact": True,
+            "order": order,
+            "place": place,
+            "attempt": None,
+        }
         return self.tell("recorded", **row | more)
 
     def spared(self, record: str | None, place: str | None) -> Row:
@@ -60,22 +80,47 @@ class QueueStory(Story):
 
     def told(self, name: str, outcome: str, by: str = "broker") -> Row:
         """The program was told what became of a transaction."""
-        return self.tell("transaction", "producer-1", transaction=name, outcome=outcome, error=None, told_by=by)
+        return self.tell(
+            "transaction", "producer-1", transaction=name, outcome=outcome, error=None, told_by=by
+        )
 
 
-# --- random histories --------------------------------------------------------------------------------------------
+# --- random histories -----------------------------------------------------------------------------
 
 KEYS = {"a-1": "a", "a-2": "a", "b-3": "b", "b-4": "b", "a-5": "a", "b-6": "b"}
 STRANGERS = (None, "x-9")
 INCARNATIONS = ("p-1", "p-2")
 PLACES = ("q:1", "q:2", "q:3", "later:1", "aside:1")
-WHY = ("ack", "expiry", "dead-letter", "reject", "limit", *("retention", "compaction", "duplicate", "purge") * 2, "duplicate")
+WHY = (
+    "ack",
+    "expiry",
+    "dead-letter",
+    "reject",
+    "limit",
+    *("retention", "compaction", "duplicate", "purge") * 2,
+    "duplicate",
+)
 WAITING = (None, None, None, "ready", "in-flight", "scheduled", "open", "prepared")
 ENDS = ("begun", "committed", "aborted", "aborted", "unknown", "fenced")
 KINDS = {
-    "acked": 6, "refused": 3, "unknown": 3, "sent": 6, "transaction": 6, "stored": 14, "removed": 12, "moved": 5, "cursor": 1,
-    "recorded": 7, "folded": 4, "absorbed": 2, "delivered": 2, "fetched": 2, "taken": 1, "produce_answer": 1, "unsent": 1,
-}  # fmt: skip
+    "acked": 6,
+    "refused": 3,
+    "unknown": 3,
+    "sent": 6,
+    "transaction": 6,
+    "stored": 14,
+    "removed": 12,
+    "moved": 5,
+    "cursor": 1,
+    "recorded": 7,
+    "folded": 4,
+    "absorbed": 2,
+    "delivered": 2,
+    "fetched": 2,
+    "taken": 1,
+    "produce_answer": 1,
+    "unsent": 1,
+}
 """Kinds of random events, with their weights."""
 
 
@@ -92,7 +137,9 @@ def histories() -> st.SearchStrategy[list[Row]]:
 
 
 def soup(dice: random.Random, most: int = 40) -> list[Row]:
-    """Throw events together without any sense; small pools make them meet. A few share a time stamp."""
+    """Throw events together without any sense; small pools make them meet. A few share a time
+    stamp.
+    """
     names = list(KEYS)[: dice.randint(1, len(KEYS))]
     story = QueueStory()
     for record in names:
@@ -114,29 +161,53 @@ def _add(story: QueueStory, dice: random.Random, kind: str, names: list[str]) ->
     intact = dice.random() < 0.95
     seldom = attempt if dice.random() < 0.5 else None
     tell: dict[str, Callable[[], Row]] = {
-        "acked": lambda: story.acked(str(record), attempt, hop=pick(("topic", "topic", "topic", "sink"))),
-        "refused": lambda: story.refused(str(record), attempt, hop=pick(("topic", "topic", "topic", "sink"))),
-        "unknown": lambda: story.unknown(str(record), attempt, hop=pick(("topic", "topic", "topic", "sink"))),
+        "acked": lambda: story.acked(
+            str(record), attempt, hop=pick(("topic", "topic", "topic", "sink"))
+        ),
+        "refused": lambda: story.refused(
+            str(record), attempt, hop=pick(("topic", "topic", "topic", "sink"))
+        ),
+        "unknown": lambda: story.unknown(
+            str(record), attempt, hop=pick(("topic", "topic", "topic", "sink"))
+        ),
         "sent": lambda: story.sent(str(record), attempt),
-        "unsent": lambda: story.tell("unsent", "wire", record=record, attempt=attempt, topic=QUEUE, request="1/1"),
+        "unsent": lambda: story.tell(
+            "unsent", "wire", record=record, attempt=attempt, topic=QUEUE, request="1/1"
+        ),
         "transaction": lambda: story.told(name, pick(ENDS), pick(("broker", "broker", "library"))),
-        "stored": lambda: story.copy(record, place, pick(WAITING), hop=hop, attempt=attempt, intact=intact,
-                                     visible=dice.random() < 0.6, foreign=dice.random() < 0.2),
+        "stored": lambda: story.copy(
+            record,
+            place,
+            pick(WAITING),
+            hop=hop,
+            attempt=attempt,
+            intact=intact,
+            visible=dice.random() < 0.6,
+            foreign=dice.random() < 0.2,
+        ),
         "removed": lambda: story.removed(record, place, pick(WHY)),
         "moved": lambda: story.moved(record, place, pick((*PLACES, "lost:1"))),
         "cursor": lambda: story.cursor(pick((1, 3, 5, 7))),
-        "recorded": lambda: story.result(record, dice.randint(1, 9), place, attempt=seldom, intact=intact),
-        "folded": lambda: story.folded(pick("ab"), pick((1, 1, 2)), record, pick((0, 1, 1, 1, 2, 3))),
+        "recorded": lambda: story.result(
+            record, dice.randint(1, 9), place, attempt=seldom, intact=intact
+        ),
+        "folded": lambda: story.folded(
+            pick("ab"), pick((1, 1, 2)), record, pick((0, 1, 1, 1, 2, 3))
+        ),
         "absorbed": lambda: story.spared(record, place),
         "delivered": lambda: story.given(record, redelivered=dice.random() < 0.3),
-        "fetched": lambda: story.tell("fetched", "wire", record=record, topic=QUEUE, conn=1, reached=dice.random() < 0.5),
+        "fetched": lambda: story.tell(
+            "fetched", "wire", record=record, topic=QUEUE, conn=1, reached=dice.random() < 0.5
+        ),
         "taken": lambda: story.taken(str(record)),
-        "produce_answer": lambda: story.tell("produce_answer", "wire", record=record, reached=True, error=None),
-    }  # fmt: skip
+        "produce_answer": lambda: story.tell(
+            "produce_answer", "wire", record=record, reached=True, error=None
+        ),
+    }
     tell[kind]()
 
 
-# --- stories of a broker -----------------------------------------------------------------------------------------
+# --- stories of a broker --------------------------------------------------------------------------
 
 
 @dataclass
@@ -160,7 +231,9 @@ class Message:
 
 @dataclass
 class Broker:
-    """A broker with a queue, one for later attempts, and dead letters; it tells what its observer would."""
+    """A broker with a queue, one for later attempts, and dead letters; it tells what its observer
+    would.
+    """
 
     story: QueueStory
     dice: random.Random
@@ -191,10 +264,25 @@ class Broker:
         self.numbers[queue] = self.numbers.get(queue, 0) + 1
         return f"{queue}:{self.numbers[queue]}"
 
-    def store(self, record: str, attempt: str | None, *, waiting: str | None = "ready", committed: bool = True) -> None:
-        """Keep one more copy of a record; one whose attempt is there may be known for a duplicate."""
-        message = Message(record, attempt, self.place_in(QUEUE), waiting=waiting, committed=committed,
-                          intact=not self.chance(0.2))  # fmt: skip
+    def store(
+        self,
+        record: str,
+        attempt: str | None,
+        *,
+        waiting: str | None = "ready",
+        committed: bool = True,
+    ) -> None:
+        """Keep one more copy of a record; one whose attempt is there may be known for
+        a duplicate.
+        """
+        message = Message(
+            record,
+            attempt,
+            self.place_in(QUEUE),
+            waiting=waiting,
+            committed=committed,
+            intact=not self.chance(0.2),
+        )
         again = attempt is not None and any(other.attempt == attempt for other in self.messages)
         self.messages.append(message)
         if (again and self.dice.random() < 0.5) or self.chance(0.06):  # which it may be wrong about
@@ -211,7 +299,9 @@ class Broker:
     def move(self, message: Message, queue: str) -> None:
         """Take a copy to another queue, where it may never arrive."""
         message.waiting = None
-        there = Message(message.record, message.attempt, self.place_in(queue), queue, intact=message.intact)
+        there = Message(
+            message.record, message.attempt, self.place_in(queue), queue, intact=message.intact
+        )
         if not self.chance(0.1):
             self.story.moved(message.record, message.place, there.place)
         if not self.chance():
@@ -239,7 +329,11 @@ class Broker:
                 self.work(message)
             return
         message.deliveries += 1
-        end = "ack" if not self.chance(2) else self.dice.choice(("die", "die", "reject", "later", "later", "later", "hold"))
+        end = (
+            "ack"
+            if not self.chance(2)
+            else self.dice.choice(("die", "die", "reject", "later", "later", "later", "hold"))
+        )
         if not self.chance(0.2):
             self.work(message, records=end == "ack" or self.dice.random() < 0.3)
         if end == "ack":
@@ -258,12 +352,23 @@ class Broker:
         if not self.chance(0.2):
             self.story.given(message.record, redelivered=message.deliveries > 1)
         if self.chance(0.2):
-            self.story.tell("fetched", "wire", record=message.record, topic=QUEUE, conn=1, reached=self.dice.random() < 0.7)
+            self.story.tell(
+                "fetched",
+                "wire",
+                record=message.record,
+                topic=QUEUE,
+                conn=1,
+                reached=self.dice.random() < 0.7,
+            )
         times = 0 if not records else self.dice.choice((0, 0, 2, 3)) if self.chance() else 1
-        self.results += [(message, self.dice.choice((1, 2, 3)) if self.chance(0.5) else 1) for _ in range(times)]
+        self.results += [
+            (message, self.dice.choice((1, 2, 3)) if self.chance(0.5) else 1) for _ in range(times)
+        ]
 
     def consume(self, most: int = 60) -> None:
-        """Give what can be given, in any order, until nothing is left, or the consumer stops before the end."""
+        """Give what can be given, in any order, until nothing is left, or the consumer stops before
+        the end.
+        """
         for _ in range(most):
             ready = [message for message in self.messages if message.can_be_given]
             if not ready or self.chance(0.1):
@@ -284,8 +389,15 @@ class Broker:
             if message.waiting is None and not self.journal:
                 continue
             hop = ASIDE if message.queue == ASIDE else "topic"
-            self.story.copy(message.record, message.place, message.waiting, hop=hop, intact=message.intact,
-                            attempt=message.attempt, visible=message.committed)  # fmt: skip
+            self.story.copy(
+                message.record,
+                message.place,
+                message.waiting,
+                hop=hop,
+                intact=message.intact,
+                attempt=message.attempt,
+                visible=message.committed,
+            )
 
     def record(self) -> None:
         """Tell what is in the sink: rows, or the versions of values."""
@@ -300,11 +412,19 @@ class Broker:
                 continue
             known.add(message.record)
             self.order += 1
-            attempt = self.dice.choice((None, f"s-1.{self.order}.1", "s-1.1.1")) if self.chance() else None
-            self.story.result(message.record, self.order, place, attempt=attempt, intact=message.intact)
+            attempt = (
+                self.dice.choice((None, f"s-1.{self.order}.1", "s-1.1.1"))
+                if self.chance()
+                else None
+            )
+            self.story.result(
+                message.record, self.order, place, attempt=attempt, intact=message.intact
+            )
 
     def record_values(self) -> None:
-        """Fold results into the values of their keys, one version after the other; some versions are told twice."""
+        """Fold results into the values of their keys, one version after the other; some versions
+        are told twice.
+        """
         held: dict[str, dict[str, int]] = {}
         for version, (message, times) in enumerate(self.results, start=1):
             key = KEYS[message.record]
@@ -342,10 +462,16 @@ def plausible(dice: random.Random) -> list[Row]:
 
 
 def _send(broker: Broker, records: list[str], name: str) -> None:
-    """Send records, in a transaction or one by one; what is not answered may be sent again, as another attempt or the same."""
+    """Send records, in a transaction or one by one; what is not answered may be sent again, as
+    another attempt or the same.
+    """
     story, dice = broker.story, broker.dice
     in_transaction = dice.random() < 0.5
-    end = dice.choice(("open", "prepared", "aborted", "aborted", "committed")) if broker.chance() else "committed"
+    end = (
+        dice.choice(("open", "prepared", "aborted", "aborted", "committed"))
+        if broker.chance()
+        else "committed"
+    )
     if in_transaction:
         story.told(name, "begun")
     for number, record in enumerate(records):

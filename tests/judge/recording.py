@@ -1,4 +1,6 @@
-"""Controls that write down what a fault does and which abilities it asks for, and on which only some triggers fire."""
+"""Controls that write down what a fault does and which abilities it asks for, and on which only
+some triggers fire.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +56,16 @@ class Calls:
 class Recording:
     """Controls of a cell with this fault. Implements :class:`harness.controls.Controls`.
 
-    ``fires`` says which triggers fire; ``None``: every one. A hold is named after its API or its failpoint, and there is one
-    node. ``hung_up``: the client whose frame is held has not waited. As the real ones do, it gives no ability that the fault
-    has not named.
+    ``fires`` says which triggers fire; ``None``: every one. A hold is named after its API or its
+    failpoint, and there is one node. ``hung_up``: the client whose frame is held has not waited. As
+    the real ones do, it gives no ability that the fault has not named.
     """
 
     load = make_load(seed=1, salt="played", count=24, unit=1)
 
-    def __init__(self, fault: Any, fires: Iterable[Trigger | AtWrite] | None = None, *, hung_up: bool = False) -> None:
+    def __init__(
+        self, fault: Any, fires: Iterable[Trigger | AtWrite] | None = None, *, hung_up: bool = False
+    ) -> None:
         self.fault = fault
         self.fires = None if fires is None else tuple(fires)
         self.hung_up = hung_up
@@ -87,7 +91,11 @@ class Recording:
         """Return the trigger that fired, where it does."""
         if self.fires is not None and trigger not in self.fires:
             raise NotFiredError(trigger)
-        held = f"failpoint {trigger.name}" if isinstance(trigger, InProgram) and (trigger, Stop.HOLD) in self.armed else None
+        held = (
+            f"failpoint {trigger.name}"
+            if isinstance(trigger, InProgram) and (trigger, Stop.HOLD) in self.armed
+            else None
+        )
         return Fired("k-1", NODE, trigger.api.label if isinstance(trigger, OnWire) else held)
 
     def resolve(self, hold: str | None, how: How) -> bool:
@@ -119,8 +127,12 @@ class Recording:
         return Calls(self, kind, what=f"{kind.__name__}.")
 
 
-def played(fault: Any, fires: Iterable[Trigger | AtWrite] | None = None, *, hung_up: bool = False) -> Recording:
-    """Return the controls of a cell in which a fault was armed, and did what it does where these triggers fire."""
+def played(
+    fault: Any, fires: Iterable[Trigger | AtWrite] | None = None, *, hung_up: bool = False
+) -> Recording:
+    """Return the controls of a cell in which a fault was armed, and did what it does where these
+    triggers fire.
+    """
     controls = Recording(fault, fires, hung_up=hung_up)
     fault.arm(controls)
     with suppress(NotFiredError):

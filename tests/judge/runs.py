@@ -1,7 +1,9 @@
-"""A whole run by hand: what runner, wire, programs and observer write about one cell, and the plan it is judged by.
+"""A whole run by hand: what runner, wire, programs and observer write about one cell, and the plan
+it is judged by.
 
-The run: six records; at the third the producer is killed with the request held and discarded; it restarts, takes the
-record again and sends it; the drain completes; everything is recorded once. Under at-least-once that is *kept*.
+The run: six records; at the third the producer is killed with the request held and discarded; it
+restarts, takes the record again and sends it; the drain completes; everything is recorded once.
+Under at-least-once that is *kept*.
 """
 
 from __future__ import annotations
@@ -30,17 +32,35 @@ RECORDS = tuple(f"k{n % 2}-{n}" for n in range(1, COUNT + 1))
 PARTITIONS = 2
 
 PLAN = Plan(
-    id="kafka/by-hand/plain/request-held/at-least-once/process/s1", key="c0ffee00", scenario="request-held",
-    group="golden", system="kafka", client="by-hand", pipeline="plain", failure_point="producer-crash-before-send",
-    semantic=Semantic.AT_LEAST_ONCE, runtime="process", seed=1, offered=COUNT, target=TARGET,
+    id="kafka/by-hand/plain/request-held/at-least-once/process/s1",
+    key="c0ffee00",
+    scenario="request-held",
+    group="golden",
+    system="kafka",
+    client="by-hand",
+    pipeline="plain",
+    failure_point="producer-crash-before-send",
+    semantic=Semantic.AT_LEAST_ONCE,
+    runtime="process",
+    seed=1,
+    offered=COUNT,
+    target=TARGET,
     select={
-        Select.TARGET: frozenset({TARGET}), Select.UNIT: frozenset({TARGET}),
-        Select.THROUGH_TARGET: frozenset(RECORDS[:3]), Select.BEFORE_TARGET: frozenset(RECORDS[:2]),
+        Select.TARGET: frozenset({TARGET}),
+        Select.UNIT: frozenset({TARGET}),
+        Select.THROUGH_TARGET: frozenset(RECORDS[:3]),
+        Select.BEFORE_TARGET: frozenset(RECORDS[:2]),
     },
-    lost=Zero(), duplicated=Zero(), sign=TAKEN_AGAIN, control=False, refused_by_client=False,
-    evidence=Evidence("rule", killed=(Role.PRODUCER,)), because="The restarted producer takes the record again.",
-    settings={}, logs={Hop.TOPIC.value: PARTITIONS},
-)  # fmt: skip
+    lost=Zero(),
+    duplicated=Zero(),
+    sign=TAKEN_AGAIN,
+    control=False,
+    refused_by_client=False,
+    evidence=Evidence("rule", killed=(Role.PRODUCER,)),
+    because="The restarted producer takes the record again.",
+    settings={},
+    logs={Hop.TOPIC.value: PARTITIONS},
+)
 
 
 def plan(**changes: Any) -> Plan:
@@ -84,10 +104,26 @@ def start(story: Story, role: str, incarnation: int) -> None:
     story.tell("node", "runner", phase="ready", **common)
 
 
-def exit_of(story: Story, role: str, incarnation: int, *, signal: int | None = None, status: int | None = None) -> Row:
+def exit_of(
+    story: Story,
+    role: str,
+    incarnation: int,
+    *,
+    signal: int | None = None,
+    status: int | None = None,
+) -> Row:
     """A node ends."""
-    return story.tell("node", "runner", node=role, role=role, incarnation=incarnation, phase="exited", pid=101,
-                      status=status, signal=signal)  # fmt: skip
+    return story.tell(
+        "node",
+        "runner",
+        node=role,
+        role=role,
+        incarnation=incarnation,
+        phase="exited",
+        pid=101,
+        status=status,
+        signal=signal,
+    )
 
 
 def crash(story: Story) -> None:
@@ -95,9 +131,19 @@ def crash(story: Story) -> None:
     story.taken(TARGET, "producer-1")
     story.tell("rule", "wire", rule="hold", phase="hit", record=TARGET, records=[TARGET])
     story.tell("fault", "runner", phase="fired", fault="kill", record=TARGET)
-    story.tell("node", "runner", node="producer", role="producer", incarnation=1, phase="killed", pid=101)
+    story.tell(
+        "node", "runner", node="producer", role="producer", incarnation=1, phase="killed", pid=101
+    )
     exit_of(story, "producer", 1, signal=9)
-    story.tell("unsent", "wire", record=TARGET, attempt="producer-1.3.1", request="1/3", topic="t", partition=1)
+    story.tell(
+        "unsent",
+        "wire",
+        record=TARGET,
+        attempt="producer-1.3.1",
+        request="1/3",
+        topic="t",
+        partition=1,
+    )
     story.tell("fault", "runner", phase="applied", fault="kill", record=TARGET)
     start(story, "producer", 2)
     story.tell("resumed", "producer-2", where="source", partition=None, position=3)
@@ -125,7 +171,9 @@ def deliver(story: Story, record: str) -> None:
     story.delivered(record, *place(record))
 
 
-def drain(story: Story, phase: str = "completed", stage: str | None = None, because: str | None = None) -> None:
+def drain(
+    story: Story, phase: str = "completed", stage: str | None = None, because: str | None = None
+) -> None:
     """The cell comes to rest."""
     story.tell("drain", "runner", phase="begun", stage=None, because=None)
     story.tell("drain", "runner", phase=phase, stage=stage, because=because)
@@ -147,7 +195,7 @@ def observe(story: Story) -> None:
     story.tell("cell", "runner", phase="observed")
 
 
-# --- changing it ------------------------------------------------------------------------------------------------------
+# --- changing it ----------------------------------------------------------------------------------
 
 
 def without(story: Story, wanted: Callable[[Row], bool]) -> None:
@@ -162,7 +210,11 @@ def about(row: Row, record: str, *kinds: str) -> bool:
 
 def first(story: Story, event: str, **fields: object) -> Row:
     """Return the first line of a kind with these fields."""
-    return next(row for row in story.events if row["event"] == event and all(row.get(name) == v for name, v in fields.items()))
+    return next(
+        row
+        for row in story.events
+        if row["event"] == event and all(row.get(name) == v for name, v in fields.items())
+    )
 
 
 def before(story: Story, row: Row, *told: Row) -> None:
@@ -189,7 +241,9 @@ def duplicate(story: Story, record: str) -> Row:
 
 
 def lose(story: Story, record: str, *kinds: str) -> None:
-    """Take away what shows that a record got through. Where it stood in the log is the marker of some transaction instead."""
+    """Take away what shows that a record got through. Where it stood in the log is the marker of
+    some transaction instead.
+    """
     kept = kinds or ("sent", "acked", "stored", "fetched", "delivered", "recorded")
     without(story, lambda row: about(row, record, *kept))
     if "stored" in kept:
@@ -199,15 +253,29 @@ def lose(story: Story, record: str, *kinds: str) -> None:
 
 def marked(story: Story) -> None:
     """Let there have been a transaction: then an offset without a copy is a marker's."""
-    story.tell("end_txn", "wire", transactional_id="other", producer_id=9, producer_epoch=0, commit=True, request="9:9",
-               reached=True)  # fmt: skip
+    story.tell(
+        "end_txn",
+        "wire",
+        transactional_id="other",
+        producer_id=9,
+        producer_epoch=0,
+        commit=True,
+        request="9:9",
+        reached=True,
+    )
 
 
 def look_again(story: Story) -> None:
     """Let each log say which of its copies is the last visible one."""
     for log in (row for row in story.events if row["event"] == "log"):
-        copies = (row for row in story.events if row["event"] == "stored" and row["hop"] == log["hop"] and row["visible"])
-        log["last_data"] = max((copy["offset"] for copy in copies if copy["partition"] == log["partition"]), default=-1)
+        copies = (
+            row
+            for row in story.events
+            if row["event"] == "stored" and row["hop"] == log["hop"] and row["visible"]
+        )
+        log["last_data"] = max(
+            (copy["offset"] for copy in copies if copy["partition"] == log["partition"]), default=-1
+        )
 
 
 def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:

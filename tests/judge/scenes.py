@@ -33,16 +33,26 @@ class Kept:
 
     def of(self, event: str, *names: str) -> list[tuple[Any, ...]]:
         """Return some fields of the lines of a kind."""
-        return [tuple(line[name] for name in names) for line in self.lines if line["event"] == event]
+        return [
+            tuple(line[name] for name in names) for line in self.lines if line["event"] == event
+        ]
 
 
-def scene_of(folder: Path, *brokers: Any, cell: Cell = CELL, history: Any = None, **observer: Any) -> Scene:
-    """Return the scene of a cell in a folder. ``observer``: what its observer answers; ``history``: what is written down."""
+def scene_of(
+    folder: Path, *brokers: Any, cell: Cell = CELL, history: Any = None, **observer: Any
+) -> Scene:
+    """Return the scene of a cell in a folder. ``observer``: what its observer answers; ``history``:
+    what is written down.
+    """
     transport: Any = SimpleNamespace(
         secured=None,
-        observer=SimpleNamespace(**observer), brokers=brokers, servers=brokers, size=len(brokers), bootstrap=lambda _: "nowhere",
+        observer=SimpleNamespace(**observer),
+        brokers=brokers,
+        servers=brokers,
+        size=len(brokers),
+        bootstrap=lambda _: "nowhere",
         runtime=SimpleNamespace(check=lambda: None),
-    )  # fmt: skip
+    )
     written: Any = history or Kept()
     return Scene(cell, folder, written, transport)
 

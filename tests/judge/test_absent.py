@@ -1,4 +1,6 @@
-"""The fault ``absent``: the group goes on without a member, and only then its request to join arrives."""
+"""The fault ``absent``: the group goes on without a member, and only then its request to join
+arrives.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,22 @@ JOINS = OnWire(Role.CONSUMER, Api.JOIN_GROUP, Direction.REQUEST, since=AT)
 
 
 def test_it_asks_to_join_when_the_others_have_finished() -> None:
-    """A newcomer makes the group gather; the member is put out; the others work; then its request arrives, the answer never."""
+    """A newcomer makes the group gather; the member is put out; the others work; then its request
+    arrives, the answer never.
+    """
     assert steps(MissedRebalance(AT), AT, JOINS) == [
-        "fired", "arm joins", "Rebalance.join consumer", "applied", "Membership.await_expired consumer", "await_exhausted",
-        "settle", "resolve Fetch discard", "resolve JoinGroup release", "SavedPositions.await_reading", "healed",
-    ]  # fmt: skip
+        "fired",
+        "arm joins",
+        "Rebalance.join consumer",
+        "applied",
+        "Membership.await_expired consumer",
+        "await_exhausted",
+        "settle",
+        "resolve Fetch discard",
+        "resolve JoinGroup release",
+        "SavedPositions.await_reading",
+        "healed",
+    ]
 
 
 def test_a_member_that_is_not_asked_to_join_again_never_heals() -> None:

@@ -1,4 +1,6 @@
-"""The account and the brute-force oracle agree on every column and every record of hundreds of histories."""
+"""The account and the brute-force oracle agree on every column and every record of hundreds of
+histories.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,23 @@ from tests.judge.oracle import oracle
 BATCHES = 14
 PER_BATCH = 24
 OF_LOGS = (
-    LastHop.NEVER_SENT, LastHop.SENT, LastHop.ACKED, LastHop.DELETED, LastHop.ABORTED, LastHop.SKIPPED, LastHop.DELIVERED,
-)  # fmt: skip
+    LastHop.NEVER_SENT,
+    LastHop.SENT,
+    LastHop.ACKED,
+    LastHop.DELETED,
+    LastHop.ABORTED,
+    LastHop.SKIPPED,
+    LastHop.DELIVERED,
+)
 """Where a record is lost whose broker keeps a log."""
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_many_cells_agree_with_the_oracle(batch: int) -> None:
     """Every column and every record's state agrees with the oracle."""
-    histories = {f"cell-{batch * PER_BATCH + n}": story_of(batch * PER_BATCH + n) for n in range(PER_BATCH)}
+    histories = {
+        f"cell-{batch * PER_BATCH + n}": story_of(batch * PER_BATCH + n) for n in range(PER_BATCH)
+    }
     for cell, told in histories.items():
         if said := disagreement(told, oracle):
             pytest.fail(f"{cell}: {said}", pytrace=False)
@@ -33,16 +43,22 @@ def test_many_cells_agree_with_the_oracle(batch: int) -> None:
 @settings(max_examples=settings().max_examples // 4)  # each is an account of its own
 @given(seed=st.integers(0, 2**32))
 def test_one_cell_agrees_with_the_oracle(seed: int) -> None:
-    """``account`` agrees with the oracle on histories of any luck (``--hypothesis-profile=thorough`` for new ones)."""
+    """``account`` agrees with the oracle on histories of any luck
+    (``--hypothesis-profile=thorough`` for new ones).
+    """
     if said := disagreement(story_of(seed), oracle):
         pytest.fail(f"seed {seed}: {said}", pytrace=False)
 
 
 def test_the_random_histories_hold_everything() -> None:
-    """The comparison is no empty one: every column is non-zero, and every state and last hop occurs, many times."""
+    """The comparison is no empty one: every column is non-zero, and every state and last hop
+    occurs, many times.
+    """
     found = [figures_of_oracle(oracle(story_of(seed))) for seed in range(BATCHES * PER_BATCH)]
     columns = pd.DataFrame([row["counts"] for row in found])
-    rare = {name: int((columns[name] > 0).sum()) for name in columns if (columns[name] > 0).sum() < 10}
+    rare = {
+        name: int((columns[name] > 0).sum()) for name in columns if (columns[name] > 0).sum() < 10
+    }
     assert not rare
     seen = [pair for row in found for pair in row["records"].values()]
     states = {state: sum(1 for pair in seen if pair[0] == state) for state in State}

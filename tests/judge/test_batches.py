@@ -13,7 +13,9 @@ PLACES = {"a-1": (0, 0), "b-2": (1, 0), "a-3": (0, 2), "b-4": (1, 2), "a-5": (0,
 
 
 def story() -> Story:
-    """Six records on two partitions with a marker after each, in two batches; the second one was run twice."""
+    """Six records on two partitions with a marker after each, in two batches; the second one was
+    run twice.
+    """
     told = Story()
     for record, place in PLACES.items():
         told.offered(record, record[0], int(record[2:]))
@@ -29,7 +31,15 @@ def batch(told: Story, by: str, number: int, ranges: dict[int, tuple[int, int]])
     """Tell one batch, once before and once after its entry in the offset log."""
     for phase in ("before-offset-log", "after-offset-log"):
         for partition, (offset, position) in ranges.items():
-            told.tell("batch", by, phase=phase, batch=number, partition=partition, offset=offset, position=position)
+            told.tell(
+                "batch",
+                by,
+                phase=phase,
+                batch=number,
+                partition=partition,
+                offset=offset,
+                position=position,
+            )
 
 
 def selected(told: Story, target: str) -> dict[Select, frozenset[str]]:
@@ -59,7 +69,9 @@ def test_a_batch_is_what_the_offset_log_says(target: str, before: set[str], rest
 
 
 def test_no_batch_selects_nothing() -> None:
-    """A target that no batch held, or that is in no log, selects nothing: a prediction about it then contradicts."""
+    """A target that no batch held, or that is in no log, selects nothing: a prediction about it
+    then contradicts.
+    """
     told = story()
     told.events = [event for event in told.events if event["event"] != "batch"]
     assert selected(told, "a-3") == {}

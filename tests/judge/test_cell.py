@@ -1,4 +1,6 @@
-"""Cells: ids that select, keys that keep apart, loads that vary with the seed; and the payloads of their records."""
+"""Cells: ids that select, keys that keep apart, loads that vary with the seed; and the payloads of
+their records.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ EXPECT = {
     Semantic.AT_LEAST_ONCE: NotApplicable("the trigger does not exist"),
     Semantic.EXACTLY_ONCE: RefusedByClient(AT_MOST_ONCE, "acks=1"),
 }
-SCENARIOS = [scenario(id="one", expect=EXPECT), scenario(id="two", expect={Semantic.AT_MOST_ONCE: Predicted()})]
+SCENARIOS = [
+    scenario(id="one", expect=EXPECT),
+    scenario(id="two", expect={Semantic.AT_MOST_ONCE: Predicted()}),
+]
 
 
 def cells() -> list[Cell]:
@@ -37,13 +42,19 @@ def test_ids_keys_and_folders_are_unique() -> None:
     """No two cells share an id, a key or a folder; a folder is one path component."""
     found = cells()
     assert len(found) == 3 * 4
-    for names in ({cell.id for cell in found}, {cell.key for cell in found}, {cell.slug for cell in found}):
+    for names in (
+        {cell.id for cell in found},
+        {cell.key for cell in found},
+        {cell.slug for cell in found},
+    ):
         assert len(names) == len(found)
     assert not any("/" in cell.slug for cell in found)
 
 
 def test_ids_and_keys_are_stable() -> None:
-    """A cell's id and key are the same in every process and on every machine: they select it everywhere."""
+    """A cell's id and key are the same in every process and on every machine: they select it
+    everywhere.
+    """
     cell = cells()[0]
     assert cell.id == "kafka/kafka-python/plain/one/at-most-once/process/s1"
     assert cell.slug == "kafka.kafka-python.plain.one.at-most-once.process.s1"
@@ -54,24 +65,34 @@ def test_every_axis_changes_the_key() -> None:
     """Two cells that differ in any axis are kept apart on a shared broker."""
     cell = cells()[0]
     others = (
-        replace(cell, system="other"), replace(cell, client="other"), replace(cell, runtime="other"),
-        replace(cell, seed=99), replace(cell, records=99), replace(cell, semantic=Semantic.EXACTLY_ONCE),
+        replace(cell, system="other"),
+        replace(cell, client="other"),
+        replace(cell, runtime="other"),
+        replace(cell, seed=99),
+        replace(cell, records=99),
+        replace(cell, semantic=Semantic.EXACTLY_ONCE),
         replace(cell, scenario=SCENARIOS[1]),
-    )  # fmt: skip
+    )
     assert len({other.key for other in (cell, *others)}) == 1 + len(others)
 
 
 def test_expanding_yields_every_cell_with_its_expectation() -> None:
-    """Cells that do not apply are yielded with their reason; semantics a scenario does not name are not."""
+    """Cells that do not apply are yielded with their reason; semantics a scenario does not name are
+    not.
+    """
     found = cells()
     assert Counter(cell.scenario.id for cell in found) == {"one": 9, "two": 3}
     assert {type(cell.expectation) for cell in found} == {Predicted, NotApplicable, RefusedByClient}
-    assert {cell.records for cell in expand(SCENARIOS, semantics=Semantic, seeds=[1], records=30)} == {30}
+    assert {
+        cell.records for cell in expand(SCENARIOS, semantics=Semantic, seeds=[1], records=30)
+    } == {30}
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(LEAST_RECORDS, 200), unit=st.integers(1, 20))
 def test_the_target_is_in_the_middle_third(seed: int, count: int, unit: int) -> None:
-    """There is a third of the load before the target and a third after it, so a fault there always meets load."""
+    """There is a third of the load before the target and a third after it, so a fault there always
+    meets load.
+    """
     load = make_load(seed=seed, salt="x", count=count, unit=unit)
     assert len(load.records) == count
     assert load.target in load.records
@@ -79,24 +100,35 @@ def test_the_target_is_in_the_middle_third(seed: int, count: int, unit: int) -> 
 
 
 def test_the_seed_varies_something_real() -> None:
-    """Target, keys, payload sizes and jitter all differ between seeds; one seed always gives the same load."""
+    """Target, keys, payload sizes and jitter all differ between seeds; one seed always gives the
+    same load.
+    """
     loads = [make_load(seed=seed, salt="x", count=24, unit=1) for seed in SEEDS]
     assert len({load.target.position for load in loads}) == 8
     assert len({len({record.key for record in load.records}) for load in loads}) > 3
-    assert len({max(len(record.filler) for record in load.records) for load in loads}) > len(SEEDS) // 3
+    assert (
+        len({max(len(record.filler) for record in load.records) for load in loads})
+        > len(SEEDS) // 3
+    )
     assert len({load.jitter_ms for load in loads}) > 1
     assert len({load.records for load in loads}) == len(SEEDS)
     assert loads == [make_load(seed=seed, salt="x", count=24, unit=1) for seed in SEEDS]
 
 
 def test_cells_of_one_seed_differ() -> None:
-    """The seed is salted with scenario and semantic: one seed does not place every fault at the same record."""
-    targets = {make_load(seed=1, salt=str(salt), count=24, unit=1).target.position for salt in range(40)}
+    """The seed is salted with scenario and semantic: one seed does not place every fault at the
+    same record.
+    """
+    targets = {
+        make_load(seed=1, salt=str(salt), count=24, unit=1).target.position for salt in range(40)
+    }
     assert len(targets) > 4
 
 
 def test_the_key_of_the_target_comes_again_behind_it() -> None:
-    """Where it can: a consumer that is told nothing more of the target's partition shows nothing of where it resumed."""
+    """Where it can: a consumer that is told nothing more of the target's partition shows nothing of
+    where it resumed.
+    """
     for unit in (1, 4, 6):
         for seed in range(300):
             load = make_load(seed=seed, salt="x", count=24, unit=unit)
@@ -110,10 +142,19 @@ def test_a_queue_is_no_log() -> None:
     queue = replace(EXACTLY_ONCE, topic=TopicSettings(partitions=0))
     for pipeline in PLAIN, TOPIC_TO_TOPIC:
         logs, none = (
-            Cell(scenario(pipeline=pipeline, expect={Semantic.EXACTLY_ONCE: Predicted(settings=settings)}),
-                 Semantic.EXACTLY_ONCE, "memory", "none", "process", 1, 24).logs()
+            Cell(
+                scenario(
+                    pipeline=pipeline, expect={Semantic.EXACTLY_ONCE: Predicted(settings=settings)}
+                ),
+                Semantic.EXACTLY_ONCE,
+                "memory",
+                "none",
+                "process",
+                1,
+                24,
+            ).logs()
             for settings in (EXACTLY_ONCE, queue)
-        )  # fmt: skip
+        )
         assert (logs["topic"], none) == (3, {})
     with pytest.raises(SettingsError, match="or 0 for a queue"):
         TopicSettings(partitions=-1)
@@ -129,7 +170,9 @@ def test_positions_count_from_one_and_ids_are_unique() -> None:
 
 
 def test_a_plan_is_made_of_a_cell_that_applies() -> None:
-    """The plan holds what the judge needs; a cell that does not apply has none and says why; plans survive JSON."""
+    """The plan holds what the judge needs; a cell that does not apply has none and says why; plans
+    survive JSON.
+    """
     predicted, not_applicable, refused = cells()[:3]
     plan = plan_of(predicted)
     assert (plan.id, plan.lost, plan.refused_by_client) == (predicted.id, Exactly(), False)
@@ -140,7 +183,7 @@ def test_a_plan_is_made_of_a_cell_that_applies() -> None:
         plan_of(not_applicable)
 
 
-# --- payloads ---------------------------------------------------------------------------------------------------
+# --- payloads -------------------------------------------------------------------------------------
 
 FILLER = st.text("abcdefghijklmnopqrstuvwxyz0123456789", max_size=40)
 
@@ -151,13 +194,18 @@ def test_a_payload_is_read_back(position: int, filler: str) -> None:
     payload = decode(Record(f"k3-{position}", "k3", position, filler).encode("c0ffee00"))
     assert payload
     assert (payload.cell_key, payload.record, payload.position, payload.intact) == (
-        "c0ffee00", f"k3-{position}", position, True,
-    )  # fmt: skip
+        "c0ffee00",
+        f"k3-{position}",
+        position,
+        True,
+    )
 
 
 @pytest.mark.parametrize("filler", ["", "abc"])
 def test_any_flipped_bit_is_found(filler: str) -> None:
-    """One flipped bit anywhere makes the payload damaged or none of ours; it never passes for intact."""
+    """One flipped bit anywhere makes the payload damaged or none of ours; it never passes for
+    intact.
+    """
     value = Record("k3-7", "k3", 7, filler).encode("c0ffee00")
     passed = []
     for bit in range(8 * len(value)):

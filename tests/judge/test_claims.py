@@ -1,4 +1,6 @@
-"""What a pipeline may claim beside its semantic: each claim is broken by what is planted, and by nothing else."""
+"""What a pipeline may claim beside its semantic: each claim is broken by what is planted, and by
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def reorder(story: Story) -> None:
 
 
 def test_an_order_is_broken_where_it_is_claimed_and_counted_anyhow() -> None:
-    """A record behind a later one of its key breaks the claim; of records of other keys nothing is claimed."""
+    """A record behind a later one of its key breaks the claim; of records of other keys nothing is
+    claimed.
+    """
     story = run()
     assert judged(story, ordered=True).verdict.kind is Kind.KEPT
     reorder(story)
@@ -57,10 +61,15 @@ def test_an_invariant_breaks_every_semantic(semantic: Semantic, holds: bool) -> 
     """What must hold holds whatever may be lost or doubled."""
     story = run()
     at = next(row["t"] for row in story.events if row["event"] == "recorded")
-    story.tell("invariant", asked="SELECT sum(x)", equals="0", found="0" if holds else "7", holds=holds)["t"] = at + 1
+    story.tell(
+        "invariant", asked="SELECT sum(x)", equals="0", found="0" if holds else "7", holds=holds
+    )["t"] = at + 1
     found = judged(story, semantic=semantic).verdict
     assert (found.kind is Kind.BROKEN) is not holds, found.reason
-    assert holds or "an invariant does not hold: SELECT sum(x) gives 7, and must give 0" in found.reason
+    assert (
+        holds
+        or "an invariant does not hold: SELECT sum(x) gives 7, and must give 0" in found.reason
+    )
 
 
 def totals(story: Story, **wrong: int | str | None) -> None:
@@ -68,7 +77,9 @@ def totals(story: Story, **wrong: int | str | None) -> None:
     at = next(row["t"] for row in story.events if row["event"] == "recorded")
     without(story, lambda row: row["event"] == "recorded")
     for record in RECORDS:
-        story.tell("folded", key=record.split("-")[0], version=0, record=record, times=1)["t"] = at + 1
+        story.tell("folded", key=record.split("-")[0], version=0, record=record, times=1)["t"] = (
+            at + 1
+        )
     if wrong:
         said = {"key": "k1", "expected": 9, "found": 9, "missing": 0, "extra": 0, "alone": None}
         story.tell("total", **said | wrong)["t"] = at + 1
@@ -79,22 +90,31 @@ def test_totals_that_are_right_are_kept() -> None:
     story = run()
     totals(story)
     found = judged(story)
-    assert (found.verdict.kind, found.account.counts["recorded"]) == (Kind.KEPT, len(RECORDS)), found.verdict.reason
+    assert (found.verdict.kind, found.account.counts["recorded"]) == (Kind.KEPT, len(RECORDS)), (
+        found.verdict.reason
+    )
 
 
 def test_a_total_that_is_too_low_is_a_loss_that_cannot_be_named() -> None:
-    """It breaks what forbids loss; how many at least is in the counts, and no record is said to be the one."""
+    """It breaks what forbids loss; how many at least is in the counts, and no record is said to be
+    the one.
+    """
     story = run()
     totals(story, found=4, missing=1, alone="k1-5")
     found = judged(story)
     assert found.verdict.kind is Kind.BROKEN
-    assert "the total of k1 is 4, and should be 9: at least 1 not counted; k1-5 alone would explain it" in found.verdict.reason
+    assert (
+        "the total of k1 is 4, and should be 9: at least 1 not counted; k1-5 alone would explain it"
+        in found.verdict.reason
+    )
     assert (found.account.counts["lost"], found.account.counts["recorded"]) == (1, len(RECORDS) - 1)
     assert found.account.lost == frozenset()
     allowed = judged(story, semantic=Semantic.AT_MOST_ONCE, lost=Permitted(), sign=None)
     assert allowed.verdict.kind is Kind.KEPT, allowed.verdict.reason
     assert "the total of k1 is 4" in allowed.verdict.reason
-    assert judged(story, semantic=Semantic.AT_MOST_ONCE).verdict.kind is Kind.VOID, "none was predicted"
+    assert judged(story, semantic=Semantic.AT_MOST_ONCE).verdict.kind is Kind.VOID, (
+        "none was predicted"
+    )
 
 
 def test_a_total_that_is_too_high_is_a_duplicate_that_cannot_be_named() -> None:
@@ -103,9 +123,14 @@ def test_a_total_that_is_too_high_is_a_duplicate_that_cannot_be_named() -> None:
     totals(story, found=18, extra=2)
     found = judged(story, semantic=EOS)
     assert found.verdict.kind is Kind.BROKEN
-    assert "forbids duplicates: the total of k1 is 18, and should be 9: at least 2 counted again" in found.verdict.reason
+    assert (
+        "forbids duplicates: the total of k1 is 18, and should be 9: at least 2 counted again"
+        in found.verdict.reason
+    )
     assert found.account.counts["duplicated"] == 2
-    assert judged(story).verdict.kind is Kind.VOID, "at-least-once permits it, and none was predicted"
+    assert judged(story).verdict.kind is Kind.VOID, (
+        "at-least-once permits it, and none was predicted"
+    )
     assert judged(story, duplicated=Permitted()).verdict.kind is Kind.KEPT
 
 
@@ -116,4 +141,9 @@ def test_what_is_on_its_way_is_not_lost() -> None:
     partition, offset = place("k1-5")
     first(story, "position", partition=partition)["offset"] = offset
     counts = judged(story).account.counts
-    assert (counts["lost"], counts["left_in_topic"], counts["left"], counts["recorded"]) == (1, 1, 1, len(RECORDS) - 2)
+    assert (counts["lost"], counts["left_in_topic"], counts["left"], counts["recorded"]) == (
+        1,
+        1,
+        1,
+        len(RECORDS) - 2,
+    )

@@ -1,4 +1,6 @@
-"""What a cell on a cluster waits for: before it loads, before an elected leader is believed, and before it counts."""
+"""What a cell on a cluster waits for: before it loads, before an elected leader is believed, and
+before it counts.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,13 @@ def led_by(number: int) -> dict[int, Leadership]:
         (2, 2, Leadership(2, 1, (2, 3), (2,)), "broker 3 not in sync, leader 2"),
         (1, 2, Leadership(2, 1, (2,), (2,)), "last stable offset 1, high watermark 2"),
     ],
-    ids=["at rest", "above the high watermark", "no leader of ours", "a follower is away", "an open transaction"],
+    ids=[
+        "at rest",
+        "above the high watermark",
+        "no leader of ours",
+        "a follower is away",
+        "an open transaction",
+    ],
 )
 def test_what_a_cluster_has_not_settled_yet_is_waited_for(
     tmp_path: Path, stable: int, high_watermark: int, now: Leadership, trouble: str | None
@@ -46,9 +54,11 @@ def test_what_a_cluster_has_not_settled_yet_is_waited_for(
     """The leader's file says what there is; who it belongs to must be one of ours."""
     two_records = batch([payload("k1-1"), payload("k1-2")])
     scene = scene_of(
-        tmp_path, SimpleNamespace(number=2, log_of=lambda _: [(0, two_records)]),
-        leaderships=lambda _: {0: now}, ends=lambda _: {0: LogEnds(0, stable, high_watermark)},
-    )  # fmt: skip
+        tmp_path,
+        SimpleNamespace(number=2, log_of=lambda _: [(0, two_records)]),
+        leaderships=lambda _: {0: now},
+        ends=lambda _: {0: LogEnds(0, stable, high_watermark)},
+    )
     found = ClusterBrokers(scene).log_trouble()
     assert found is None if trouble is None else trouble in (found or "")
 
@@ -71,7 +81,11 @@ class Producing:
 def test_the_load_waits_until_the_first_broker_leads_kafkas_own_topics(tmp_path: Path) -> None:
     """It may have lost them since the ground was prepared; it is asked to take them back."""
     done: list[str] = []
-    scene = scene_of(tmp_path, leaderships=lambda _: led_by(1 if done else 2), prefer_leaders=lambda _: done.append("asked"))
+    scene = scene_of(
+        tmp_path,
+        leaderships=lambda _: led_by(1 if done else 2),
+        prefer_leaders=lambda _: done.append("asked"),
+    )
     feed = ClusterBrokers(scene).feed(Producing(done))
     feed.start()
     assert done == ["asked", "load"]
@@ -79,7 +93,9 @@ def test_the_load_waits_until_the_first_broker_leads_kafkas_own_topics(tmp_path:
     assert done[2:] == ["filled"]
 
 
-def test_nothing_is_loaded_where_another_broker_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_loaded_where_another_broker_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The wait is bounded."""
     done: list[str] = []
     monkeypatch.setattr(cluster, "SYNC_S", 0.2)
@@ -104,23 +120,35 @@ class Electing(Kept):
 
 @pytest.mark.parametrize("stalled", [False, True])
 def test_an_elected_leader_is_asked_itself(tmp_path: Path, stalled: bool) -> None:
-    """Over a new connection, after the election; one whose followers get nothing could not answer."""
+    """Over a new connection, after the election; one whose followers get nothing could
+    not answer.
+    """
     asked: list[str] = []
     armed: list[Any] = []
     scene = scene_of(
-        tmp_path, history=Electing(asked), controller=lambda: 1,
-        prefer_leaders=lambda _: asked.append("elect"), leaderships=lambda _: led_by(2 if "elect" in asked else 3),
-        close=lambda: asked.append("close"), ends=lambda _: asked.append("ends"),
-    )  # fmt: skip
-    tell(scene.history_folder, {"event": kinds.SENT, "record": scene.load.target.id, "partition": 0})
+        tmp_path,
+        history=Electing(asked),
+        controller=lambda: 1,
+        prefer_leaders=lambda _: asked.append("elect"),
+        leaderships=lambda _: led_by(2 if "elect" in asked else 3),
+        close=lambda: asked.append("close"),
+        ends=lambda _: asked.append("ends"),
+    )
+    tell(
+        scene.history_folder, {"event": kinds.SENT, "record": scene.load.target.id, "partition": 0}
+    )
     controls: Any = SimpleNamespace(put_beside=armed.append)
     parts = BrokerParts(scene, controls, CellNodes(scene, lambda: (), {}))
     if stalled:
         parts.stall()
     parts.elect_preferred()
-    assert asked == (["said", "elect", "said"] if stalled else ["said", "elect", "close", "ends", "said"])
+    assert asked == (
+        ["said", "elect", "said"] if stalled else ["said", "elect", "close", "ends", "said"]
+    )
     assert [(rule.action, rule.api, rule.direction, rule.record, rule.limit) for rule in armed] == (
-        [(Action.HOLD, Api.FETCH, Direction.RESPONSE, scene.load.target.id, None)] if stalled else []
+        [(Action.HOLD, Api.FETCH, Direction.RESPONSE, scene.load.target.id, None)]
+        if stalled
+        else []
     )
 
 
@@ -129,7 +157,9 @@ def test_what_a_fault_has_left_dead_is_started_again_when_its_cell_ends(tmp_path
     started: list[str] = []
 
     def server(name: str, end: str | None) -> Any:
-        return SimpleNamespace(process=lambda: SimpleNamespace(exit=end), start=lambda: started.append(name))
+        return SimpleNamespace(
+            process=lambda: SimpleNamespace(exit=end), start=lambda: started.append(name)
+        )
 
     ClusterBrokers(scene_of(tmp_path, server("lives", None), server("dead", "signal 9"))).close()
     assert started == ["dead"]
@@ -152,7 +182,11 @@ def test_a_broker_that_nobody_kills_outlives_starvation(
     """One that is killed has to be given up soon."""
     told: list[str] = []
     server = SimpleNamespace(outlive_starvation=lambda: told.append("outlives"))
-    transport = SimpleNamespace(servers=(server,), start=lambda preloads: told.append(f"start{preloads}"), close=lambda: None)
+    transport = SimpleNamespace(
+        servers=(server,),
+        start=lambda preloads: told.append(f"start{preloads}"),
+        close=lambda: None,
+    )
     monkeypatch.setattr(system, "KafkaTransport", lambda *_: transport)
     prepared: Any = object()
     kafka = system.KafkaSystem()

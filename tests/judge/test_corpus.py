@@ -1,4 +1,6 @@
-"""The corpus of published bugs: it names cells that exist, and a trial that went otherwise is told."""
+"""The corpus of published bugs: it names cells that exist, and a trial that went
+otherwise is told.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def as_stated(bug: PublishedBug) -> list[Any]:
 
 @pytest.mark.parametrize("bug", CORPUS, ids=lambda bug: bug.id)
 def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: PublishedBug) -> None:
-    """A bug without an acquittal would prove nothing, nor one that is convicted as nobody predicts."""
+    """A bug without an acquittal would prove nothing, nor one that is convicted as
+    nobody predicts.
+    """
     cells = cells_of([bug], [1, 2])
     assert len(cells) == 2 * len(bug.trials)
     assert bug.convicts
@@ -57,28 +61,49 @@ def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: Publish
 
 def test_a_bug_of_an_engine_is_tried_where_it_is_named() -> None:
     """Nobody who tries the corpus fetches an engine that he has not asked for."""
-    assert {trial.system.partition("==")[0] for bug in CORPUS if not apart(bug) for trial in bug.trials} == {"kafka"}
+    assert {
+        trial.system.partition("==")[0] for bug in CORPUS if not apart(bug) for trial in bug.trials
+    } == {"kafka"}
     assert {bug.id for bug in CORPUS if apart(bug)} == {
-        "AMQ-8201", "ARTEMIS-3729", "ARTEMIS-5106", "FLINK-35749", "FLINK-40626", "KAFKA-14294", "PIP-299", "STORM-3301",
-    }  # fmt: skip
+        "AMQ-8201",
+        "ARTEMIS-3729",
+        "ARTEMIS-5106",
+        "FLINK-35749",
+        "FLINK-40626",
+        "KAFKA-14294",
+        "PIP-299",
+        "STORM-3301",
+    }
 
 
 def test_standing_still_for_another_reason_convicts_nobody() -> None:
     """A client that gave up, or a slow machine, is not the bug that waits for ever."""
     bug = next(bug for bug in CORPUS if bug.trials[0].verdict is Kind.STUCK)
-    waits = Verdict(Kind.STUCK, "no progress until the deadline: position: partition 0: position 2, last record at 3")
+    waits = Verdict(
+        Kind.STUCK,
+        "no progress until the deadline: position: partition 0: position 2, last record at 3",
+    )
     ended = Verdict(Kind.STUCK, f"{waits.reason}; processor-1 had ended: fenced")
-    assert [next(iter(rulings([bug], [result(bug, 0, each)]))).agreed for each in (waits, ended)] == [1, 0]
+    assert [
+        next(iter(rulings([bug], [result(bug, 0, each)]))).agreed for each in (waits, ended)
+    ] == [1, 0]
 
 
 def test_a_corpus_that_is_true_is_told_so() -> None:
     """Every ruling agrees."""
-    assert all(ruling.agreed == ruling.runs == 1 and not ruling.differs for ruling in rulings([BUG], as_stated(BUG)))
+    assert all(
+        ruling.agreed == ruling.runs == 1 and not ruling.differs
+        for ruling in rulings([BUG], as_stated(BUG))
+    )
 
 
 @pytest.mark.parametrize(
     "verdict",
-    [Verdict(Kind.KEPT, "mended"), Verdict(Kind.VOID, "nothing"), Verdict(Kind.BROKEN, "otherwise", as_predicted=False)],
+    [
+        Verdict(Kind.KEPT, "mended"),
+        Verdict(Kind.VOID, "nothing"),
+        Verdict(Kind.BROKEN, "otherwise", as_predicted=False),
+    ],
     ids=lambda verdict: verdict.reason,
 )
 def test_a_bug_that_is_not_convicted_as_stated_is_told(verdict: Verdict) -> None:

@@ -1,4 +1,6 @@
-"""The fault ``crash-at-write``: the order of its steps, and what it says where no write is known, or none comes."""
+"""The fault ``crash-at-write``: the order of its steps, and what it says where no write is known,
+or none comes.
+"""
 
 from __future__ import annotations
 
@@ -33,5 +35,7 @@ def test_its_evidence_is_the_write_that_was_armed() -> None:
 
 def test_without_a_dry_run_there_is_nothing_to_arm() -> None:
     """A name without a write is for choosing, and never runs."""
-    with pytest.raises(ValueError, match="no dry run has shown yet which durable writes the consumer makes"):
+    with pytest.raises(
+        ValueError, match="no dry run has shown yet which durable writes the consumer makes"
+    ):
         played(CrashAtWrite(Role.CONSUMER))

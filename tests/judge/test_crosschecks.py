@@ -1,4 +1,6 @@
-"""Cross-checks: authorities that contradict each other void a run, each check for itself, and right histories pass them all."""
+"""Cross-checks: authorities that contradict each other void a run, each check for itself, and right
+histories pass them all.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,18 @@ if TYPE_CHECKING:
 Changes = dict[str, Any]
 
 EOS = Semantic.EXACTLY_ONCE
-TO_TOPIC: Changes = {"semantic": EOS, "pipeline": "topic-to-topic", "logs": {"topic": PARTITIONS, "sink": 1}}
+TO_TOPIC: Changes = {
+    "semantic": EOS,
+    "pipeline": "topic-to-topic",
+    "logs": {"topic": PARTITIONS, "sink": 1},
+}
 BY_POWER: Changes = {
-    "semantic": Semantic.AT_MOST_ONCE, "sign": None, "lost": Permitted(),
-    "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True), "proofs": {"forgot": {}},
-}  # fmt: skip
+    "semantic": Semantic.AT_MOST_ONCE,
+    "sign": None,
+    "lost": Permitted(),
+    "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True),
+    "proofs": {"forgot": {}},
+}
 LAST = RECORDS[5]
 SECOND_MS = 1000
 
@@ -76,33 +85,63 @@ def aborted(story: Story) -> None:
 def frame(story: Story, api: str, request: str) -> Event:
     """The wire sees a request."""
     conn, corr = map(int, request.split(":"))
-    return story.tell("frame", "wire", conn=conn, corr=corr, api=api, dir="request", role="producer")
+    return story.tell(
+        "frame", "wire", conn=conn, corr=corr, api=api, dir="request", role="producer"
+    )
 
 
-def begins(story: Story, request: str, timeout_ms: int = SECOND_MS, name: str | None = "tx") -> None:
+def begins(
+    story: Story, request: str, timeout_ms: int = SECOND_MS, name: str | None = "tx"
+) -> None:
     """A producer begins."""
     frame(story, "InitProducerId", request)
-    story.tell("init_producer", "wire", transactional_id=name, timeout_ms=timeout_ms, request=request, reached=True)
+    story.tell(
+        "init_producer",
+        "wire",
+        transactional_id=name,
+        timeout_ms=timeout_ms,
+        request=request,
+        reached=True,
+    )
 
 
 def ends(story: Story, request: str, *, reached: bool = True, name: str = "tx") -> None:
     """It asks for the end of its transaction."""
     frame(story, "EndTxn", request)
-    story.tell("end_txn", "wire", transactional_id=name, producer_id=1, producer_epoch=0, commit=True, request=request,
-               reached=reached)  # fmt: skip
+    story.tell(
+        "end_txn",
+        "wire",
+        transactional_id=name,
+        producer_id=1,
+        producer_epoch=0,
+        commit=True,
+        request=request,
+        reached=reached,
+    )
 
 
 def sends(story: Story, record: str, request: str, offset: int, name: str = "tx") -> None:
     """It sends a record, which is stored."""
     partition = place(record)[0]
-    story.sent(record, "producer-3.1.1", request, transactional=True, transactional_id=name)["partition"] = partition
+    story.sent(record, "producer-3.1.1", request, transactional=True, transactional_id=name)[
+        "partition"
+    ] = partition
     story.tell(
-        "produce_answer", "wire", record=record, request=request, error=0, base_offset=offset, offset=offset, reached=False
+        "produce_answer",
+        "wire",
+        record=record,
+        request=request,
+        error=0,
+        base_offset=offset,
+        offset=offset,
+        reached=False,
     )
 
 
 def in_a_transaction(story: Story) -> None:
-    """Send the last record once more in a transaction that is committed: the consumer has absorbed it."""
+    """Send the last record once more in a transaction that is committed: the consumer has absorbed
+    it.
+    """
     row = append(story, LAST, place(LAST)[0], attempt="producer-3.1.1")
     story.absorbed(LAST, row["partition"], row["offset"])
     for log in (row for row in story.events if row["event"] == "log"):
@@ -121,7 +160,7 @@ def left_open(story: Story) -> None:
     without(story, lambda row: row["event"] == "end_txn" or row.get("api") == "EndTxn")
 
 
-# --- right histories ------------------------------------------------------------------------------------------------
+# --- right histories ------------------------------------------------------------------------------
 
 RIGHT: dict[str, tuple[Callable[[Story], object], Changes]] = {
     "a crash": (nothing, {}),
@@ -134,13 +173,21 @@ RIGHT: dict[str, tuple[Callable[[Story], object], Changes]] = {
     "foreign records": (foreign, {}),
     "a transaction": (in_a_transaction, {}),
     "a delivery lost": (lambda s: s.fetched(TARGET, *place(TARGET), reached=False), {}),
-    "a request lost": (lambda s: lose(s, TARGET), {"semantic": Semantic.AT_MOST_ONCE, "sign": None, "lost": Permitted()}),
-    "a loss": (lambda s: lose(s, RECORDS[1]), {"semantic": Semantic.AT_MOST_ONCE, "lost": Permitted()}),
+    "a request lost": (
+        lambda s: lose(s, TARGET),
+        {"semantic": Semantic.AT_MOST_ONCE, "sign": None, "lost": Permitted()},
+    ),
+    "a loss": (
+        lambda s: lose(s, RECORDS[1]),
+        {"semantic": Semantic.AT_MOST_ONCE, "lost": Permitted()},
+    ),
 }
 
 
 @pytest.mark.parametrize(("change", "changes"), list(RIGHT.values()), ids=list(RIGHT))
-def test_a_right_history_contradicts_nothing(change: Callable[[Story], object], changes: Changes) -> None:
+def test_a_right_history_contradicts_nothing(
+    change: Callable[[Story], object], changes: Changes
+) -> None:
     """Of every kind of run: all is found where it was said to be."""
     story = run()
     change(story)
@@ -148,12 +195,14 @@ def test_a_right_history_contradicts_nothing(change: Callable[[Story], object], 
     assert (found.kind, found.green) == (Kind.KEPT, True), found.reason
 
 
-# --- contradictions -------------------------------------------------------------------------------------------------
+# --- contradictions -------------------------------------------------------------------------------
 
 
 def of(event: str, **fields: object) -> Callable[[Event], bool]:
     """Whether a line is of a kind, with these fields."""
-    return lambda row: row["event"] == event and all(row.get(name) == value for name, value in fields.items())
+    return lambda row: (
+        row["event"] == event and all(row.get(name) == value for name, value in fields.items())
+    )
 
 
 def drop(event: str, **fields: object) -> Callable[[Story], object]:
@@ -187,76 +236,221 @@ def forgotten_result(story: Story) -> None:
 AT = place(TARGET)
 WRONG: dict[str, tuple[str, str, Callable[[Story], object], str]] = {
     "a kind that nobody knows": (
-        "_stranger", "a crash", lambda s: s.tell("recordd", record=TARGET), "events of kinds .* not know: recordd"),
+        "_stranger",
+        "a crash",
+        lambda s: s.tell("recordd", record=TARGET),
+        "events of kinds .* not know: recordd",
+    ),
     "another plan": (
-        "_other_plan", "a crash", change("cell", {"seal": "0" * 64}, phase="begun"), "not the one with which the cell began"),
-    "no cursor": ("_no_source", "a crash", drop("cursor"), "does not say where the source's cursor is"),
-    "a cursor past the end": ("_no_source", "a crash", change("cursor", {"position": COUNT + 2}),
-                              "cursor at 8, but the last record at 6"),
-    "a copy told twice": ("_copied_twice", "a transaction", lambda s: s.stored(TARGET, *AT), "2 copies in t/1 at offset 1"),
-    "a copy at two places": ("_misplaced", "a crash", change("stored", {"place": "1:0:9"}, record=TARGET),
-                             r"about k1-3 \(stored\) names two places: 1:0:9 and 1:0:1"),
+        "_other_plan",
+        "a crash",
+        change("cell", {"seal": "0" * 64}, phase="begun"),
+        "not the one with which the cell began",
+    ),
+    "no cursor": (
+        "_no_source",
+        "a crash",
+        drop("cursor"),
+        "does not say where the source's cursor is",
+    ),
+    "a cursor past the end": (
+        "_no_source",
+        "a crash",
+        change("cursor", {"position": COUNT + 2}),
+        "cursor at 8, but the last record at 6",
+    ),
+    "a copy told twice": (
+        "_copied_twice",
+        "a transaction",
+        lambda s: s.stored(TARGET, *AT),
+        "2 copies in t/1 at offset 1",
+    ),
+    "a copy at two places": (
+        "_misplaced",
+        "a crash",
+        change("stored", {"place": "1:0:9"}, record=TARGET),
+        r"about k1-3 \(stored\) names two places: 1:0:9 and 1:0:1",
+    ),
     "a copy that waits, and was read": (
-        "_waits_otherwise", "a crash", change("stored", {"place": "1:0:1", "waiting": "ready"}, record=TARGET),
-        "the copy of k1-3 in t/1 at 1 waits for ready, but by its log it waits for nothing"),
+        "_waits_otherwise",
+        "a crash",
+        change("stored", {"place": "1:0:1", "waiting": "ready"}, record=TARGET),
+        "the copy of k1-3 in t/1 at 1 waits for ready, but by its log it waits for nothing",
+    ),
     "a result without its copy": (
-        "_homeless", "a transaction", drop("stored", record=TARGET), "k1-3 is recorded from partition 1 offset 1, where the log"),
-    "a result of nowhere": ("_homeless", "a crash", change("recorded", {"offset": 1000}, record=TARGET),
-                            "k1-3 is recorded from partition 1 offset 1000, where the log has no copy"),
+        "_homeless",
+        "a transaction",
+        drop("stored", record=TARGET),
+        "k1-3 is recorded from partition 1 offset 1, where the log",
+    ),
+    "a result of nowhere": (
+        "_homeless",
+        "a crash",
+        change("recorded", {"offset": 1000}, record=TARGET),
+        "k1-3 is recorded from partition 1 offset 1000, where the log has no copy",
+    ),
     "a result of another's place": (
-        "_homeless", "a crash", change("recorded", {"offset": 0}, record=TARGET), "offset 0, where the log has k1-1"),
+        "_homeless",
+        "a crash",
+        change("recorded", {"offset": 0}, record=TARGET),
+        "offset 0, where the log has k1-1",
+    ),
     "an absorbed copy of nowhere": (
-        "_homeless", "absorbed", change("absorbed", {"offset": 9}), "k1-3 is absorbed from partition 1"),
+        "_homeless",
+        "absorbed",
+        change("absorbed", {"offset": 9}),
+        "k1-3 is absorbed from partition 1",
+    ),
     "a result of nowhere after a power loss": (
-        "_homeless", "a power loss", change("recorded", {"offset": 1000}, record=TARGET), "1000, where the log has no copy"),
+        "_homeless",
+        "a power loss",
+        change("recorded", {"offset": 1000}, record=TARGET),
+        "1000, where the log has no copy",
+    ),
     "a record that was kept from the broker": (
-        "_kept_back", "a crash", drop("sent", record=TARGET), "k1-3 was kept from the broker and not sent again.*: t/1 at 1"),
+        "_kept_back",
+        "a crash",
+        drop("sent", record=TARGET),
+        "k1-3 was kept from the broker and not sent again.*: t/1 at 1",
+    ),
     "a request that was dropped and sent": (
-        "_both_ways", "a crash",
-        both(change("sent", {"request": "2:3"}, record=TARGET),
-             lambda s: s.tell("rule", "wire", rule="hold", phase="discarded", conn=2, corr=3, dir="request")),
-        "the wire reports that it dropped the request with k1-3, but also that it forwarded the request"),
+        "_both_ways",
+        "a crash",
+        both(
+            change("sent", {"request": "2:3"}, record=TARGET),
+            lambda s: s.tell(
+                "rule", "wire", rule="hold", phase="discarded", conn=2, corr=3, dir="request"
+            ),
+        ),
+        (
+            "the wire reports that it dropped the request with k1-3, but also that it forwarded "
+            "the request"
+        ),
+    ),
     "requests of which nobody knows what they carried": (
-        "_speechless", "a crash", both(drop("sent"), drop("unsent"), lambda s: frame(s, "Produce", "1:3")),
-        "the wire saw 1 Produce requests of the producer, but reports of none which records it carried"),
+        "_speechless",
+        "a crash",
+        both(drop("sent"), drop("unsent"), lambda s: frame(s, "Produce", "1:3")),
+        (
+            "the wire saw 1 Produce requests of the producer, but reports of none which records it "
+            "carried"
+        ),
+    ),
     "requests of another protocol, of which nobody knows what they carried": (
-        "_speechless", "a crash", both(drop("sent"), drop("unsent"), lambda s: frame(s, "SEND", "1:3")),
-        "the wire saw 1 SEND requests of the producer, but reports of none which records it carried"),
+        "_speechless",
+        "a crash",
+        both(drop("sent"), drop("unsent"), lambda s: frame(s, "SEND", "1:3")),
+        (
+            "the wire saw 1 SEND requests of the producer, but reports of none which records it "
+            "carried"
+        ),
+    ),
     "a result that was given to nobody": (
-        "_not_given", "a crash", change("fetched", {"reached": False}, record=TARGET), "k1-3 is recorded, but the wire"),
+        "_not_given",
+        "a crash",
+        change("fetched", {"reached": False}, record=TARGET),
+        "k1-3 is recorded, but the wire",
+    ),
     "a position that was kept from the broker": (
-        "_saved_unasked", "a crash",
-        lambda s: s.tell("committed", "wire", topic=TOPIC, partition=1, offset=3, request="2:9", reached=False),
-        "the position 3 of partition 1 is saved, but the wire reports that no request to save it"),
+        "_saved_unasked",
+        "a crash",
+        lambda s: s.tell(
+            "committed", "wire", topic=TOPIC, partition=1, offset=3, request="2:9", reached=False
+        ),
+        "the position 3 of partition 1 is saved, but the wire reports that no request to save it",
+    ),
     "a record of nowhere": (
-        "_nowhere", "a transaction", both(drop("stored", record=TARGET), change("recorded", {"partition": -1}, record=TARGET)),
-        "k1-3 was acknowledged and is recorded, but the log has no copy of it"),
+        "_nowhere",
+        "a transaction",
+        both(drop("stored", record=TARGET), change("recorded", {"partition": -1}, record=TARGET)),
+        "k1-3 was acknowledged and is recorded, but the log has no copy of it",
+    ),
     "a position behind the end": (
-        "_ahead", "a crash", change("position", {"offset": 1003}), "position of partition 0 is 1003, but its log ends at 3"),
+        "_ahead",
+        "a crash",
+        change("position", {"offset": 1003}),
+        "position of partition 0 is 1003, but its log ends at 3",
+    ),
     "a position that nobody reached": (
-        "_ahead", "a power loss", change("position", {"offset": 1003}), "0 is 1003, but its log was never read past 3"),
+        "_ahead",
+        "a power loss",
+        change("position", {"offset": 1003}),
+        "0 is 1003, but its log was never read past 3",
+    ),
     "the topic not read": ("_unread", "a crash", drop("log"), "the topic was not read"),
-    "a partition not read": ("_unread", "no fault", drop("log", partition=1), "t has 2 partitions, but t/1 was not read"),
-    "a partition too many": ("_unread", "a crash", lambda s: (s.log(2, 0), s.position(2, -1)),
-                             "t has 2 partitions, but t/2 was read"),
-    "two topics": ("_unread", "a crash", lambda s: s.log(0, 9, topic="u"), "two topics were read as the topic: t, u"),
-    "the sink not read": ("_unread", "topic to topic", drop("log", hop="sink"), "the sink was not read"),
-    "a position not asked for": ("_unread", "a crash", drop("position", partition=0),
-                                 "t has 2 partitions, but the history has no saved position of t/0"),
-    "a position of nowhere": ("_unread", "a crash", lambda s: s.position(2, -1), "but the history has a saved position of t/2"),
-    "a copy behind the end": ("_outside", "aborted", change("stored", {"offset": 93}, visible=False),
-                              "t/0 has a copy at 93, but goes from 0 to 6"),
+    "a partition not read": (
+        "_unread",
+        "no fault",
+        drop("log", partition=1),
+        "t has 2 partitions, but t/1 was not read",
+    ),
+    "a partition too many": (
+        "_unread",
+        "a crash",
+        lambda s: (s.log(2, 0), s.position(2, -1)),
+        "t has 2 partitions, but t/2 was read",
+    ),
+    "two topics": (
+        "_unread",
+        "a crash",
+        lambda s: s.log(0, 9, topic="u"),
+        "two topics were read as the topic: t, u",
+    ),
+    "the sink not read": (
+        "_unread",
+        "topic to topic",
+        drop("log", hop="sink"),
+        "the sink was not read",
+    ),
+    "a position not asked for": (
+        "_unread",
+        "a crash",
+        drop("position", partition=0),
+        "t has 2 partitions, but the history has no saved position of t/0",
+    ),
+    "a position of nowhere": (
+        "_unread",
+        "a crash",
+        lambda s: s.position(2, -1),
+        "but the history has a saved position of t/2",
+    ),
+    "a copy behind the end": (
+        "_outside",
+        "aborted",
+        change("stored", {"offset": 93}, visible=False),
+        "t/0 has a copy at 93, but goes from 0 to 6",
+    ),
     "a last copy that was not read": (
-        "_outside", "aborted", change("log", {"last_data": 3}, partition=0),
-        "the last visible copy of t/0 at 3, but the last one that was read is at 2"),
-    "an end before what is stable": ("_outside", "a transaction", change("log", {"stable": 99}, partition=0),
-                                     "the last stable offset of t/0 is 99, past its end 5"),
-    "a gap": ("_gaps", "foreign records", change("log", {"stable": 5, "end": 5}, partition=0),
-              "t/0 goes from 0 to 5, but 4 copies were read from it"),
-    "results that are not all": ("_other_results", "topic to topic", forgotten_result, "its results differ: k1-3 at 12"),
+        "_outside",
+        "aborted",
+        change("log", {"last_data": 3}, partition=0),
+        "the last visible copy of t/0 at 3, but the last one that was read is at 2",
+    ),
+    "an end before what is stable": (
+        "_outside",
+        "a transaction",
+        change("log", {"stable": 99}, partition=0),
+        "the last stable offset of t/0 is 99, past its end 5",
+    ),
+    "a gap": (
+        "_gaps",
+        "foreign records",
+        change("log", {"stable": 5, "end": 5}, partition=0),
+        "t/0 goes from 0 to 5, but 4 copies were read from it",
+    ),
+    "results that are not all": (
+        "_other_results",
+        "topic to topic",
+        forgotten_result,
+        "its results differ: k1-3 at 12",
+    ),
     "an open transaction": (
-        "_open", "a transaction", left_open, "no request has ended the transaction of tx with a record at 3 of t/0"),
-}  # fmt: skip
+        "_open",
+        "a transaction",
+        left_open,
+        "no request has ended the transaction of tx with a record at 3 of t/0",
+    ),
+}
 """The check, the right history that is spoilt, how, and what is said of it."""
 
 
@@ -269,8 +463,12 @@ def prepared(name: str, spoil: Callable[[Story], object]) -> tuple[Story, Change
     return story, changes
 
 
-@pytest.mark.parametrize(("check", "right", "spoil", "because"), list(WRONG.values()), ids=list(WRONG))
-def test_a_contradiction_is_void(check: str, right: str, spoil: Callable[[Story], object], because: str) -> None:
+@pytest.mark.parametrize(
+    ("check", "right", "spoil", "because"), list(WRONG.values()), ids=list(WRONG)
+)
+def test_a_contradiction_is_void(
+    check: str, right: str, spoil: Callable[[Story], object], because: str
+) -> None:
     """Whatever else was seen, with a reason that says what contradicts what."""
     story, changes = prepared(right, spoil)
     found = judged(story, **changes).verdict
@@ -279,9 +477,15 @@ def test_a_contradiction_is_void(check: str, right: str, spoil: Callable[[Story]
     assert "\n" not in found.reason
 
 
-@pytest.mark.parametrize(("check", "right", "spoil", "because"), list(WRONG.values()), ids=list(WRONG))
+@pytest.mark.parametrize(
+    ("check", "right", "spoil", "because"), list(WRONG.values()), ids=list(WRONG)
+)
 def test_nobody_else_says_so(
-    check: str, right: str, spoil: Callable[[Story], object], because: str, monkeypatch: pytest.MonkeyPatch
+    check: str,
+    right: str,
+    spoil: Callable[[Story], object],
+    because: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without the one check that is meant, nothing gives this reason."""
     for name in ("_CHECKS", "_SINCE_SEALED"):
@@ -300,9 +504,13 @@ def test_every_check_is_tried() -> None:
 LATER = {check.__name__ for check in crosschecks._SINCE_SEALED}
 
 
-@pytest.mark.parametrize("name", [name for name, (check, *_) in WRONG.items() if check not in LATER])
+@pytest.mark.parametrize(
+    "name", [name for name, (check, *_) in WRONG.items() if check not in LATER]
+)
 def test_a_history_of_version_1_is_held_to_what_it_can_be(name: str) -> None:
-    """It has no seal, and its observer did not write all down that the others need; the rest it holds."""
+    """It has no seal, and its observer did not write all down that the others need; the rest it
+    holds.
+    """
     _, right, spoil, because = WRONG[name]
     story, changes = prepared(right, spoil)
     found = judged(story, **changes, schema=1).verdict
@@ -311,7 +519,9 @@ def test_a_history_of_version_1_is_held_to_what_it_can_be(name: str) -> None:
 
 
 def test_a_convicted_control_is_convicted_of_what_was_seen() -> None:
-    """A blind instrument convicts nobody: a forbidden duplicate beside a partition that was not read is void."""
+    """A blind instrument convicts nobody: a forbidden duplicate beside a partition that was not
+    read is void.
+    """
     story = run()
     duplicate(story, TARGET)
     assert judged(story, semantic=EOS).verdict.kind is Kind.BROKEN
@@ -319,7 +529,7 @@ def test_a_convicted_control_is_convicted_of_what_was_seen() -> None:
     assert judged(story, semantic=EOS).verdict.kind is Kind.VOID
 
 
-# --- no false alarm -------------------------------------------------------------------------------------------------
+# --- no false alarm -------------------------------------------------------------------------------
 
 
 def unfinished(story: Story) -> None:
@@ -343,7 +553,9 @@ def timed_out(story: Story) -> None:
 def unknown_beginning(story: Story) -> None:
     """The wire was not there when it began."""
     left_open(story)
-    without(story, lambda row: row["event"] == "init_producer" or row.get("api") == "InitProducerId")
+    without(
+        story, lambda row: row["event"] == "init_producer" or row.get("api") == "InitProducerId"
+    )
 
 
 def not_stored(story: Story) -> None:
@@ -353,13 +565,18 @@ def not_stored(story: Story) -> None:
 
 
 INCONCLUSIVE: dict[str, Callable[[Story], object]] = {
-    "unfinished": unfinished, "began again": began_again, "timed out": timed_out, "unknown beginning": unknown_beginning,
+    "unfinished": unfinished,
+    "began again": began_again,
+    "timed out": timed_out,
+    "unknown beginning": unknown_beginning,
     "not stored": not_stored,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("make", list(INCONCLUSIVE.values()), ids=list(INCONCLUSIVE))
-def test_of_a_transaction_that_may_have_ended_nothing_is_said(make: Callable[[Story], object]) -> None:
+def test_of_a_transaction_that_may_have_ended_nothing_is_said(
+    make: Callable[[Story], object],
+) -> None:
     """Only where nobody can have ended it does the last stable offset say something else."""
     story, changes = prepared("a transaction", make)
     found = judged(story, **changes).verdict
@@ -373,10 +590,16 @@ def test_a_request_that_never_arrived_has_ended_nothing() -> None:
     assert "no request has ended the transaction of tx" in judged(story).verdict.reason
 
 
-@pytest.mark.parametrize("sign", [
-    marked, lambda s: s.transaction("producer-2.9", "begun"), lambda s: begins(s, "7:1"),
-    lambda s: frame(s, "InitProducerId", "7:1"), lambda s: s.sent(TARGET, None, "9/9", transactional=True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sign",
+    [
+        marked,
+        lambda s: s.transaction("producer-2.9", "begun"),
+        lambda s: begins(s, "7:1"),
+        lambda s: frame(s, "InitProducerId", "7:1"),
+        lambda s: s.sent(TARGET, None, "9/9", transactional=True),
+    ],
+)
 def test_where_there_may_be_markers_there_may_be_gaps(sign: Callable[[Story], object]) -> None:
     """Whoever may have had a transaction may have left one."""
     story = run()
@@ -419,22 +642,40 @@ def _made(make: Callable[[Story], object]) -> Story:
     return story
 
 
-# --- no mutation stays green ----------------------------------------------------------------------------------------
+# --- no mutation stays green ----------------------------------------------------------------------
 
 GOLDEN = Path(__file__).parent / "golden"
 FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "stored": (("offset",),),
-    "log": (("start",), ("stable",), ("end",), ("last_data",), ("stable", "end"), ("start", "stable", "end", "last_data")),
+    "log": (
+        ("start",),
+        ("stable",),
+        ("end",),
+        ("last_data",),
+        ("stable", "end"),
+        ("start", "stable", "end", "last_data"),
+    ),
     "position": (("offset",),),
     "recorded": (("offset",),),
     "cursor": (("position",),),
 }
 """Which numbers of a line are raised by 1000, one after the other and together."""
 EXCUSES: dict[str, str] = {
-    "a result less": "how often it holds a record the sink alone knows; a line taken out of a file is missed by its number",
-    "logs of version 1": "of those made by hand some have ends that no log has, and a sink's log was not compared; not tried",
-    "ends of a log with markers": "behind its last copy any number of markers may stand, and nobody counts them",
-    "retention in version 1": "its plan says that something was forgotten, not what, and its log is not held to have no gaps",
+    "a result less": (
+        "how often it holds a record the sink alone knows; a line taken out of a file is missed "
+        "by its number"
+    ),
+    "logs of version 1": (
+        "of those made by hand some have ends that no log has, and a sink's log was not "
+        "compared; not tried"
+    ),
+    "ends of a log with markers": (
+        "behind its last copy any number of markers may stand, and nobody counts them"
+    ),
+    "retention in version 1": (
+        "its plan says that something was forgotten, not what, and its log is not held to have "
+        "no gaps"
+    ),
 }
 
 
@@ -459,7 +700,11 @@ def excuse(asked: Plan, event: Event, what: str) -> str | None:
 
 def green_folders() -> list[Path]:
     """Return the golden histories that are green."""
-    return sorted(file.parent for file in GOLDEN.glob("*/expected.json") if json.loads(file.read_text())["green"])
+    return sorted(
+        file.parent
+        for file in GOLDEN.glob("*/expected.json")
+        if json.loads(file.read_text())["green"]
+    )
 
 
 _used: set[str] = set()
@@ -468,7 +713,9 @@ _tried: set[Path] = set()
 
 @pytest.mark.parametrize("folder", green_folders(), ids=lambda folder: folder.name)
 def test_no_mutation_of_an_authority_stays_green(folder: Path) -> None:
-    """Each line of each authority is dropped, and its offsets raised by 1000: green it stays only where there is an excuse."""
+    """Each line of each authority is dropped, and its offsets raised by 1000: green it stays only
+    where there is an excuse.
+    """
     asked = Plan.load(folder)
     events = read_history(folder / "history", asked.id).events
     tried = 0
@@ -477,7 +724,9 @@ def test_no_mutation_of_an_authority_stays_green(folder: Path) -> None:
             tried += 1
             changed = History((*events[:number], *((left,) if left else ()), *events[number + 1 :]))
             excused = excuse(asked, event, what)
-            if crosschecks.contradiction(asked, changed) or excused in _used | {"logs of version 1"}:
+            if crosschecks.contradiction(asked, changed) or excused in _used | {
+                "logs of version 1"
+            }:
                 continue  # it is void, or one of those that need not be
             if judge(asked, changed, knowledge()).verdict.green:
                 assert excused, (what, event)

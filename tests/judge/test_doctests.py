@@ -9,17 +9,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = [file for folder in ("harness", "scenarios", "tests") for file in sorted((ROOT / folder).rglob("*.py"))]
+FILES = [
+    file
+    for folder in ("harness", "scenarios", "tests")
+    for file in sorted((ROOT / folder).rglob("*.py"))
+]
 MODULES = [
     ".".join(file.relative_to(ROOT).with_suffix("").parts)
-    for file in FILES if file != Path(__file__) and "\n    >>> " in file.read_text(encoding="utf-8")
-]  # fmt: skip
+    for file in FILES
+    if file != Path(__file__) and "\n    >>> " in file.read_text(encoding="utf-8")
+]
 EXAMPLES_LEAST = 10
 
 
 def examples_of(module: str) -> list[doctest.DocTest]:
     """Return the docstrings with examples of one module."""
-    return [test for test in doctest.DocTestFinder().find(importlib.import_module(module)) if test.examples]
+    return [
+        test
+        for test in doctest.DocTestFinder().find(importlib.import_module(module))
+        if test.examples
+    ]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -34,4 +43,7 @@ def test_examples_are_true(module: str) -> None:
 
 def test_there_are_examples() -> None:
     """The test above has something to run: examples have not silently gone."""
-    assert sum(len(test.examples) for module in MODULES for test in examples_of(module)) >= EXAMPLES_LEAST
+    assert (
+        sum(len(test.examples) for module in MODULES for test in examples_of(module))
+        >= EXAMPLES_LEAST
+    )

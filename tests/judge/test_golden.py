@@ -1,4 +1,6 @@
-"""Saved histories are judged as they were when they were saved: the verdict, its reason, every count, every record."""
+"""Saved histories are judged as they were when they were saved: the verdict, its reason, every
+count, every record.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ def judged(folder: Path) -> Judgement:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_golden_history_is_judged_as_before(folder: Path) -> None:
-    """Verdict, reason, colour and every count of a saved history are what its expected.json says."""
+    """Verdict, reason, colour and every count of a saved history are what its
+    expected.json says.
+    """
     want, found = expected(folder), judged(folder)
     account = found.account
     lost = account.records[account.records["state"] == State.LOST]
-    assert (found.verdict.kind, found.verdict.green) == (want["verdict"], want["green"]), found.verdict
+    assert (found.verdict.kind, found.verdict.green) == (want["verdict"], want["green"]), (
+        found.verdict
+    )
     assert want["reason"] in found.verdict.reason
     assert found.verdict.fired == want["fired"]
     assert {column: count for column, count in account.counts.items() if count} == want["counts"]

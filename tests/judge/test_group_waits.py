@@ -1,4 +1,6 @@
-"""What a cell waits for is waited for in its history: the word of a group, what a client asks for, what a program was told."""
+"""What a cell waits for is waited for in its history: the word of a group, what a client asks for,
+what a program was told.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,11 @@ def comes(wait: Callable[..., None], *args: Any, **more: Any) -> bool:
         ({"api": "Heartbeat", "dir": "response", "client": f"{CLIENT}.1"}, False, True),
         ({"api": "JoinGroup", "dir": "response", "client": f"{CLIENT}.1"}, False, True),
         ({"api": "Heartbeat", "dir": "request", "client": f"{CLIENT}.1"}, False, False),
-        ({"api": "Heartbeat", "dir": "response", "client": f"{CELL.key}.processor-2.1"}, False, False),
+        (
+            {"api": "Heartbeat", "dir": "response", "client": f"{CELL.key}.processor-2.1"},
+            False,
+            False,
+        ),
         ({"api": "Fetch", "dir": "response", "client": f"{CLIENT}.1"}, False, False),
         ({"api": "Heartbeat", "dir": "response", "client": f"{CLIENT}.1"}, True, False),
     ],
@@ -117,7 +123,9 @@ def test_new_partitions_are_shared_out_when_the_members_have_them_all(scene: Sce
     source.add()
     before, *_ = added = [event["partition"] for event in scene.so_far.of(kinds.ADDED)]
     assert before == CELL.settings.topic.partitions
-    assert len(added) == scene.added > 1, "else the shares of two members would say no more than that of one"
+    assert len(added) == scene.added > 1, (
+        "else the shares of two members would say no more than that of one"
+    )
     assert not comes(source.await_shared_out)
     tell(scene, kinds.READY, by="consumer-1", role="consumer", partitions=[0, before])
     assert not comes(source.await_shared_out)
@@ -161,8 +169,12 @@ class Polled:
             asks(self._scene, "Fetch")
 
 
-def test_who_reads_asks_for_records(scene: Scene, members: tuple[StageNode, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that was started again once; one that was not, twice more than it has asked before."""
+def test_who_reads_asks_for_records(
+    scene: Scene, members: tuple[StageNode, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that was started again once; one that was not, twice more than it has
+    asked before.
+    """
     positions, reader = GroupPositions(scene), members[0]
     asks(scene, "Fetch", 2)
     asks(scene, "Fetch", way="response")
@@ -192,7 +204,9 @@ def test_another_asks_for_positions_after_the_sleeper_was_stopped(
     assert comes(rebalance.await_asked, Role.PROCESSOR, members[0])
 
 
-def test_who_asked_twice_for_metadata_was_answered_once(scene: Scene, members: tuple[StageNode, ...]) -> None:
+def test_who_asked_twice_for_metadata_was_answered_once(
+    scene: Scene, members: tuple[StageNode, ...]
+) -> None:
     """Since the topic grew."""
     source = SourceTopic(scene)
     for _ in range(2):
@@ -211,7 +225,14 @@ def test_a_program_is_told_that_the_targets_fate_is_not_known(scene: Scene) -> N
     other = next(record.id for record in scene.load.records if record is not scene.load.target)
     tell(scene, kinds.UNKNOWN, by="producer-1", record=other, attempt="1", error="timeout")
     assert not comes(ledger.await_told_unknown)
-    tell(scene, kinds.UNKNOWN, by="producer-1", record=scene.load.target.id, attempt="2", error="timeout")
+    tell(
+        scene,
+        kinds.UNKNOWN,
+        by="producer-1",
+        record=scene.load.target.id,
+        attempt="2",
+        error="timeout",
+    )
     assert comes(ledger.await_told_unknown)
 
 
@@ -234,12 +255,16 @@ class Wire:
 
 
 def test_each_hit_of_a_rule_is_taken_once(scene: Scene, members: tuple[StageNode, ...]) -> None:
-    """In order, and only of that trigger's rule; where there is none, the wire must still be there."""
+    """In order, and only of that trigger's rule; where there is none, the wire must
+    still be there.
+    """
     trigger, target = OnWire(Role.PROCESSOR, Api.FETCH, Direction.RESPONSE), scene.load.target.id
     wire, nodes = Wire(), CellNodes(scene, lambda: members, {})
     at_rest = Watching(lambda: 0, lambda: True, lambda: True, idle_s=0)
     spoken: Any = wire
-    controls = WireControls(CELL, scene.load, spoken, scene.directory, scene.history, scene.so_far, nodes, at_rest)
+    controls = WireControls(
+        CELL, scene.load, spoken, scene.directory, scene.history, scene.so_far, nodes, at_rest
+    )
     controls.arm(trigger, rule_at(trigger, Action.HOLD))
     [(cell, rule)] = wire.armed
     assert (cell, rule.record, rule.role) == (CELL.id, target, "processor")
@@ -259,6 +284,8 @@ def test_each_hit_of_a_rule_is_taken_once(scene: Scene, members: tuple[StageNode
         controls.await_fired(trigger)
     wire.gone = True
     tell(scene, kinds.RULE, rule="fault", phase="hit", held="h4", record=target, **of)
-    assert controls.await_fired(trigger) == Fired(target, "processor-1", "h4"), "what is written is seen, though the wire is gone"
+    assert controls.await_fired(trigger) == Fired(target, "processor-1", "h4"), (
+        "what is written is seen, though the wire is gone"
+    )
     with pytest.raises(WireError, match="the wire is gone"):
         controls.await_fired(trigger)

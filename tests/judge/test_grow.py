@@ -1,4 +1,6 @@
-"""Partitions added while records flow: the steps of the fault, and what of a history shows that it was one."""
+"""Partitions added while records flow: the steps of the fault, and what of a history shows that it
+was one.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ AT = InProgram(Role.PRODUCER, "before-send")
 NEW = place(TARGET)[0]
 """The partition of the target, which is the one that was added here."""
 GROWS: dict[str, Any] = {
-    "evidence": Evidence("rule", killed=(Role.PRODUCER,)), "proofs": {"grown": {}}, "logs": {"topic": 1},
-}  # fmt: skip
+    "evidence": Evidence("rule", killed=(Role.PRODUCER,)),
+    "proofs": {"grown": {}},
+    "logs": {"topic": 1},
+}
 STANDS: dict[str, Any] = GROWS | {"control": True, "sign": None, "left": Exactly(Select.ADDED)}
 
 
@@ -36,29 +40,51 @@ def grown(partition: int = NEW) -> Story:
 def unread(story: Story) -> None:
     """Let nobody ever read the new partition, and the drain fail of it."""
     there = {record for record in RECORDS if place(record)[0] == NEW}
-    without(story, lambda row: row["event"] in {"recorded", "delivered", "fetched"} and row.get("record") in there)
+    without(
+        story,
+        lambda row: (
+            row["event"] in {"recorded", "delivered", "fetched"} and row.get("record") in there
+        ),
+    )
     first(story, "position", partition=NEW).update(offset=-1)
-    first(story, "drain", phase="completed").update(phase="failed", stage="position", because="partition 1: position -1")
+    first(story, "drain", phase="completed").update(
+        phase="failed", stage="position", because="partition 1: position -1"
+    )
 
 
 def test_the_topic_grows_under_a_producer_that_waits_and_a_reader_that_has_read() -> None:
     """What is there is read first; the producer goes on when its client knows."""
     order = [
-        "fired", "settle", "Partitions.add", "Partitions.await_known", "applied", "resolve failpoint before-send release",
+        "fired",
+        "settle",
+        "Partitions.add",
+        "Partitions.await_known",
+        "applied",
+        "resolve failpoint before-send release",
         "healed",
-    ]  # fmt: skip
+    ]
     assert steps(PartitionsAdded(AT), AT) == order
     asleep = ["fired", "settle", "pause", *order[2:6], "await_exhausted", "resume", "healed"]
     assert steps(PartitionsAdded(AT, asleep=Role.DRIVER), AT) == asleep
-    assert steps(PartitionsAdded(AT, shared_out=True), AT) == [*order[:4], "Partitions.await_shared_out", *order[4:]]
+    assert steps(PartitionsAdded(AT, shared_out=True), AT) == [
+        *order[:4],
+        "Partitions.await_shared_out",
+        *order[4:],
+    ]
     assert steps(PartitionsAdded(AT)) == []
 
 
 @pytest.mark.parametrize(("later", "size"), [([], 6), (["k5"], 6), (["k0"], 16), (["k1"], 6)])
 def test_the_target_moves_and_something_after_it_stays(later: list[str], size: int) -> None:
-    """Of 3 partitions k1 moves with 6, k5 stays; k0 moves with it until there are 16. What has the target's key never stays."""
+    """Of 3 partitions k1 moves with 6, k5 stays; k0 moves with it until there are 16. What has the
+    target's key never stays.
+    """
     assert sized("k1", later, 3) == size
-    assert partition_of("k1", size) >= 3 > min((partition_of(key, size) for key in later if key != "k1"), default=0)
+    assert (
+        partition_of("k1", size)
+        >= 3
+        > min((partition_of(key, size) for key in later if key != "k1"), default=0)
+    )
 
 
 def test_only_a_producer_puts_the_target_somewhere() -> None:
@@ -98,17 +124,31 @@ def test_a_topic_that_grew_before_anybody_read_it_is_void() -> None:
     story = grown()
     before(story, first(story, "fetched"), first(story, "added"))
     found = judged(story, **GROWS).verdict
-    assert (found.kind, found.reason) == (Kind.VOID, "the partitions were added before anybody had read from the topic")
+    assert (found.kind, found.reason) == (
+        Kind.VOID,
+        "the partitions were added before anybody had read from the topic",
+    )
 
 
 def test_who_never_reads_the_new_ones_is_convicted_of_being_stuck() -> None:
-    """Nothing is lost, for the topic has it; it never arrives. Exactly what went to new partitions is left."""
+    """Nothing is lost, for the topic has it; it never arrives. Exactly what went to new partitions
+    is left.
+    """
     story = grown()
     unread(story)
     found = judged(story, **STANDS)
-    assert (found.verdict.kind, found.verdict.green, found.verdict.label) == (Kind.STUCK, True, "convicted")
-    assert (found.account.counts["lost"], found.account.left) == (0, {r for r in RECORDS if place(r)[0] == NEW})
-    assert not judged(story, **GROWS, sign=None).verdict.green, "who promised to read them is stuck, and red"
+    assert (found.verdict.kind, found.verdict.green, found.verdict.label) == (
+        Kind.STUCK,
+        True,
+        "convicted",
+    )
+    assert (found.account.counts["lost"], found.account.left) == (
+        0,
+        {r for r in RECORDS if place(r)[0] == NEW},
+    )
+    assert not judged(story, **GROWS, sign=None).verdict.green, (
+        "who promised to read them is stuck, and red"
+    )
 
 
 def test_a_control_that_reads_them_after_all_is_red() -> None:

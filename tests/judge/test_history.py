@@ -69,11 +69,13 @@ def reached(file: Path, size: int) -> bool:
     return file.exists() and file.stat().st_size >= size
 
 
-# --- crashes of the writer ----------------------------------------------------------------------------------------
+# --- crashes of the writer ------------------------------------------------------------------------
 
 
 def test_a_killed_writer_leaves_a_readable_history(tmp_path: Path) -> None:
-    """SIGKILL at a random moment: every line but a cut last one is there, in order, without a gap, without damage."""
+    """SIGKILL at a random moment: every line but a cut last one is there, in order, without a gap,
+    without damage.
+    """
     dice = random.Random(17)
     file = tmp_path / "victim.jsonl"
     for _ in range(KILLS):
@@ -81,7 +83,12 @@ def test_a_killed_writer_leaves_a_readable_history(tmp_path: Path) -> None:
         least = dice.randint(1, 400_000)
         victim = subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(file)])
         try:
-            wait_until(partial(reached, file, least), within_s=WITHIN_S, because="the victim to write", poll_s=0.0005)
+            wait_until(
+                partial(reached, file, least),
+                within_s=WITHIN_S,
+                because="the victim to write",
+                poll_s=0.0005,
+            )
         finally:
             victim.kill()
             status = victim.wait(WITHIN_S)
@@ -95,7 +102,9 @@ def test_a_killed_writer_leaves_a_readable_history(tmp_path: Path) -> None:
 
 @given(cut=st.integers(0, 10_000))
 def test_a_line_may_be_cut_anywhere(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
-    """Wherever the last line is cut: all before it is read, and never a wrong event, never damage."""
+    """Wherever the last line is cut: all before it is read, and never a wrong event,
+    never damage.
+    """
     folder = tmp_path_factory.mktemp("cut")
     write(folder / "a.jsonl", event(1), event(2, text="\u00e9{}\n\\", deep={"a": [1, {"b": None}]}))
     whole = (folder / "a.jsonl").read_bytes()
@@ -109,23 +118,28 @@ def test_a_line_may_be_cut_anywhere(tmp_path_factory: pytest.TempPathFactory, cu
     assert history.damage == ()
 
 
-# --- damage ---------------------------------------------------------------------------------------------------------
+# --- damage ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bad", [
-    '{"t": 5, "event": "num',
-    "nonsense",
-    "[1, 2]",
-    "7",
-    '{"t": 5}',
-    '{"event": "number"}',
-    '{"t": "5", "event": "number"}',
-    '{"t": null, "event": "number"}',
-    '{"t": 1, "event": "a"}{"t": 2, "event": "b"}',
-    "\x00\x00\x00\x00",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    [
+        '{"t": 5, "event": "num',
+        "nonsense",
+        "[1, 2]",
+        "7",
+        '{"t": 5}',
+        '{"event": "number"}',
+        '{"t": "5", "event": "number"}',
+        '{"t": null, "event": "number"}',
+        '{"t": 1, "event": "a"}{"t": 2, "event": "b"}',
+        "\x00\x00\x00\x00",
+    ],
+)
 def test_damage_in_the_middle_is_reported(tmp_path: Path, bad: str) -> None:
-    """A line that is no event, with others behind it, is named by file and line; the other lines are read."""
+    """A line that is no event, with others behind it, is named by file and line; the other lines
+    are read.
+    """
     write(tmp_path / "a.jsonl", event(1), bad, event(3))
     history = read_history(tmp_path)
     assert history.damage == ("a.jsonl:2",)
@@ -140,7 +154,9 @@ def test_bytes_that_are_no_text_are_damage(tmp_path: Path) -> None:
 
 
 def test_a_damaged_last_line_with_its_newline_is_damage(tmp_path: Path) -> None:
-    """Only a line without its newline can have been cut by a crash; one that was written whole and is wrong was not."""
+    """Only a line without its newline can have been cut by a crash; one that was written whole and
+    is wrong was not.
+    """
     write(tmp_path / "a.jsonl", event(1), '{"t": 2, "ev')
     history = read_history(tmp_path)
     assert history.damage == ("a.jsonl:2",)
@@ -148,9 +164,15 @@ def test_a_damaged_last_line_with_its_newline_is_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["runner.jsonl", "wire.jsonl"])
-@pytest.mark.parametrize("end", [b'{"t": 2, "eve', json.dumps({"t": 2, "event": "number"}).encode()])
-def test_who_is_never_killed_ends_no_file_inside_a_line(tmp_path: Path, name: str, end: bytes) -> None:
-    """Of a program a cut last line is what a crash leaves; of runner and wire it is damage, whole but for its newline or not."""
+@pytest.mark.parametrize(
+    "end", [b'{"t": 2, "eve', json.dumps({"t": 2, "event": "number"}).encode()]
+)
+def test_who_is_never_killed_ends_no_file_inside_a_line(
+    tmp_path: Path, name: str, end: bytes
+) -> None:
+    """Of a program a cut last line is what a crash leaves; of runner and wire it is damage, whole
+    but for its newline or not.
+    """
     for file in (tmp_path / name, tmp_path / "producer-1.jsonl"):
         write(file, event(1, by=file.stem), end=end)
     found = read_history(tmp_path)
@@ -159,7 +181,9 @@ def test_who_is_never_killed_ends_no_file_inside_a_line(tmp_path: Path, name: st
 
 
 def test_a_file_shared_after_a_crash_is_damage(tmp_path: Path) -> None:
-    """Going on in a file whose last line was cut is found out: the two half lines are damage, not an event."""
+    """Going on in a file whose last line was cut is found out: the two half lines are damage, not
+    an event.
+    """
     write(tmp_path / "a.jsonl", event(1), end=b'{"t": 2, "eve')
     with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="again") as history:
         history.write("number", number=3)
@@ -169,11 +193,13 @@ def test_a_file_shared_after_a_crash_is_damage(tmp_path: Path) -> None:
     assert [row.get("number") for row in found.events] == [None, 4]
 
 
-# --- several writers --------------------------------------------------------------------------------------------------
+# --- several writers ------------------------------------------------------------------------------
 
 
 def test_events_of_several_writers_merge_by_time(tmp_path: Path) -> None:
-    """Files are merged by monotonic time, wherever below the directory they lie; lines of one time keep their order."""
+    """Files are merged by monotonic time, wherever below the directory they lie; lines of one time
+    keep their order.
+    """
     (tmp_path / "deep" / "er").mkdir(parents=True)
     write(tmp_path / "b.jsonl", event(2, mark=1), event(2, mark=2), event(9))
     write(tmp_path / "deep" / "er" / "a.jsonl", event(5), event(1))
@@ -185,7 +211,9 @@ def test_events_of_several_writers_merge_by_time(tmp_path: Path) -> None:
 
 
 def test_a_line_told_twice_counts_once_and_is_damage(tmp_path: Path) -> None:
-    """A file copied within the folder, or a line copied within a file, would double every count: it is damage, and told once."""
+    """A file copied within the folder, or a line copied within a file, would double every count: it
+    is damage, and told once.
+    """
     write(tmp_path / "a.jsonl", event(1, mark=1), event(2, mark=2))
     write(tmp_path / "copy of a.jsonl", event(1, mark=1), event(3, mark=3), event(3, mark=3))
     history = read_history(tmp_path)
@@ -194,8 +222,12 @@ def test_a_line_told_twice_counts_once_and_is_damage(tmp_path: Path) -> None:
 
 
 @given(lines=st.integers(3, 30), taken=st.integers(0, 28))
-def test_a_line_taken_out_of_the_middle_is_missed(tmp_path_factory: pytest.TempPathFactory, lines: int, taken: int) -> None:
-    """Wherever a line was taken out, but at the end, where a crash may have been before it: the line behind it says so."""
+def test_a_line_taken_out_of_the_middle_is_missed(
+    tmp_path_factory: pytest.TempPathFactory, lines: int, taken: int
+) -> None:
+    """Wherever a line was taken out, but at the end, where a crash may have been before it: the
+    line behind it says so.
+    """
     folder = tmp_path_factory.mktemp("taken")
     with HistoryWriter(folder / "a.jsonl", cell="c", by="w") as history:
         for number in range(lines):
@@ -220,7 +252,9 @@ def test_a_writer_that_goes_on_in_a_file_numbers_from_one(tmp_path: Path) -> Non
 
 
 def test_a_line_of_another_cell_is_damage(tmp_path: Path) -> None:
-    """What was seen of another cell is no evidence about this one; without a cell to ask for, all is read."""
+    """What was seen of another cell is no evidence about this one; without a cell to ask for, all
+    is read.
+    """
     write(tmp_path / "a.jsonl", event(1), event(2, cell="d"), {"t": 3, "event": "number"})
     history = read_history(tmp_path, "c")
     assert [row["t"] for row in history.events] == [1]
@@ -228,17 +262,29 @@ def test_a_line_of_another_cell_is_damage(tmp_path: Path) -> None:
     assert len(read_history(tmp_path).events) == 3
 
 
-@pytest.mark.parametrize("odd", [{"t": True}, {"t": 1.5}, {"t": "1"}, {"event": None}, {"event": ["number"]}])
+@pytest.mark.parametrize(
+    "odd", [{"t": True}, {"t": 1.5}, {"t": "1"}, {"event": None}, {"event": ["number"]}]
+)
 def test_a_line_without_time_or_kind_is_damage(tmp_path: Path, odd: dict[str, object]) -> None:
-    """A time is a whole number and a kind is a word; what else a line says is for the kinds to judge."""
+    """A time is a whole number and a kind is a word; what else a line says is for the kinds to
+    judge.
+    """
     write(tmp_path / "a.jsonl", event(1) | odd, event(2))
     assert read_history(tmp_path).damage == ("a.jsonl:1",)
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
-    """Every field comes back as it was; time, cell, writer and kind are added, and times never run backwards."""
+    """Every field comes back as it was; time, cell, writer and kind are added, and times never run
+    backwards.
+    """
     text = "line\nbreak \u00e9 \u4e2d \x00"
-    fields: dict[str, object] = {"text": text, "none": None, "number": 2**53, "list": [1, "a"], "flag": True}
+    fields: dict[str, object] = {
+        "text": text,
+        "none": None,
+        "number": 2**53,
+        "list": [1, "a"],
+        "flag": True,
+    }
     with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
         history.write("first", **fields)
         history.write("second")
@@ -282,22 +328,31 @@ def test_of_selects_kinds_in_order(tmp_path: Path) -> None:
     assert not list(history.of("d"))
 
 
-# --- what cannot be written or read --------------------------------------------------------------------
+# --- what cannot be written or read ---------------------------------------------------------------
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 def test_a_full_disk_is_one_clear_line() -> None:
-    """A write that does not fit raises HistoryError with one line that names the file and the cause."""
+    """A write that does not fit raises HistoryError with one line that names the file and the
+    cause.
+    """
     with HistoryWriter(FULL, cell="c", by="w") as history, pytest.raises(HistoryError) as caught:
         history.write("number", number=1)
     assert str(caught.value) == "cannot write the history /dev/full: No space left on device"
 
 
 def test_a_line_that_fits_only_in_part_is_an_error(tmp_path: Path) -> None:
-    """Where the disk fills within a line the writer is told, and what is on the disk is a cut last line, no damage."""
+    """Where the disk fills within a line the writer is told, and what is on the disk is a cut last
+    line, no damage.
+    """
     file = tmp_path / "a.jsonl"
-    ran = subprocess.run([sys.executable, "-c", WRITE_UNTIL_FULL, str(file)], capture_output=True, text=True,
-                         timeout=WITHIN_S, check=False)  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-c", WRITE_UNTIL_FULL, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
     assert ran.returncode == 3, ran.stderr
     lines = ran.stdout.splitlines()
     assert len(lines) == 1
@@ -312,19 +367,25 @@ def test_a_line_that_fits_only_in_part_is_an_error(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
     """A history below a file raises HistoryError with one line, and no other exception."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(HistoryError, match=r"^cannot write the history .*: (Not a directory|File exists)$"):
+    with pytest.raises(
+        HistoryError, match=r"^cannot write the history .*: (Not a directory|File exists)$"
+    ):
         HistoryWriter(tmp_path / "file" / "a.jsonl", cell="c", by="w")
 
 
 def test_no_history_is_an_error(tmp_path: Path) -> None:
-    """A directory without a history is no empty history: a run that wrote nothing proves nothing."""
+    """A directory without a history is no empty history: a run that wrote nothing
+    proves nothing.
+    """
     (tmp_path / "a.txt").write_text("")
     with pytest.raises(HistoryError, match=r"^no history in "):
         read_history(tmp_path)
 
 
 def test_a_closed_writer_never_writes_into_another_file(tmp_path: Path) -> None:
-    """After ``close`` a write fails, even if the descriptor's number belongs to somebody else by then."""
+    """After ``close`` a write fails, even if the descriptor's number belongs to somebody else by
+    then.
+    """
     history = HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w")
     history.close()
     with (tmp_path / "other").open("wb", buffering=0), pytest.raises(HistoryError):
@@ -342,9 +403,16 @@ def test_closing_twice_closes_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encode", [in_plain_json, in_json])
-def test_lines_of_one_moment_are_numbered_and_whole(tmp_path: Path, encode: Callable[[object], bytes]) -> None:
-    """Written by one call: what is read is what was given, whoever makes JSON of it; nothing is written of no line."""
-    given_lines = [("sent", {"record": "a-1", "base": -1, "attempt": None}), ("frame", {"client": "\ud800 é", "records": ["b"]})]
+def test_lines_of_one_moment_are_numbered_and_whole(
+    tmp_path: Path, encode: Callable[[object], bytes]
+) -> None:
+    """Written by one call: what is read is what was given, whoever makes JSON of it; nothing is
+    written of no line.
+    """
+    given_lines = [
+        ("sent", {"record": "a-1", "base": -1, "attempt": None}),
+        ("frame", {"client": "\ud800 é", "records": ["b"]}),
+    ]
     with HistoryWriter(tmp_path / "w.jsonl", cell="c", by="w", encode=encode) as history:
         history.write("begun")
         history.write_all(given_lines)
@@ -352,7 +420,12 @@ def test_lines_of_one_moment_are_numbered_and_whole(tmp_path: Path, encode: Call
         history.write("ended", number=7)
     read = read_history(tmp_path)
     assert read.damage == ()
-    assert [(e["line"], e["event"]) for e in read.events] == [(1, "begun"), (2, "sent"), (3, "frame"), (4, "ended")]
+    assert [(e["line"], e["event"]) for e in read.events] == [
+        (1, "begun"),
+        (2, "sent"),
+        (3, "frame"),
+        (4, "ended"),
+    ]
     for (kind, fields), seen in zip(given_lines, read.of("sent", "frame"), strict=True):
         assert {**fields, "event": kind, "cell": "c", "by": "w"}.items() <= seen.items()
     lines = (tmp_path / "w.jsonl").read_bytes().splitlines(keepends=True)

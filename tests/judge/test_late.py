@@ -20,15 +20,25 @@ INTO = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.RESPONSE, offset=1)
 def test_it_arrives_while_what_it_comes_into_waits() -> None:
     """Cut off first, delivered second; only then its sender goes on."""
     assert steps(Late(AT, INTO), AT, INTO) == [
-        "fired", "resolve EndTxn release-later", "resolve EndTxn deliver", "applied", "resolve Produce release", "healed",
-    ]  # fmt: skip
+        "fired",
+        "resolve EndTxn release-later",
+        "resolve EndTxn deliver",
+        "applied",
+        "resolve Produce release",
+        "healed",
+    ]
 
 
 def test_with_kill_its_sender_never_learns_of_it() -> None:
     """It dies where it waits, and what it waited for goes with it."""
     assert steps(Late(AT, INTO, kill=True), AT, INTO)[2:] == [
-        "resolve EndTxn deliver", "applied", "kill", "resolve Produce discard", "restart", "healed",
-    ]  # fmt: skip
+        "resolve EndTxn deliver",
+        "applied",
+        "kill",
+        "resolve Produce discard",
+        "restart",
+        "healed",
+    ]
 
 
 def test_what_never_comes_into_anything_is_not_healed() -> None:

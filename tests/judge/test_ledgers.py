@@ -1,4 +1,6 @@
-"""What a stage's program says of itself is read in its ledger: that it is ready, stands still, goes on, or has ended."""
+"""What a stage's program says of itself is read in its ledger: that it is ready, stands still, goes
+on, or has ended.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,18 @@ ALIVE = SimpleNamespace(pid=7, exit=None, stands_still=lambda: False)
 
 
 def node_of(kind: type[StageNode], folder: Path, name: str) -> Any:
-    """Return the second incarnation of a node that lives, and is as long as it is not told otherwise."""
+    """Return the second incarnation of a node that lives, and is as long as it is not told
+    otherwise.
+    """
     node: Any = object.__new__(kind)
     node.stage = SimpleNamespace(writer=f"{name}-2", name=name)
-    node.so_far, node.node, node.role, node.session, node.ended = SoFar(folder), ALIVE, Role.CONSUMER, None, lambda: None
+    node.so_far, node.node, node.role, node.session, node.ended = (
+        SoFar(folder),
+        ALIVE,
+        Role.CONSUMER,
+        None,
+        lambda: None,
+    )
     return node
 
 
@@ -43,10 +53,17 @@ def test_who_is_ready_says_so_itself(tmp_path: Path) -> None:
     assert stage.is_ready()
 
 
-@pytest.mark.parametrize(("hit", "held"), [
-    ({"action": "hold", "pid": 7}, True), ({"action": "hold", "pid": 8}, False), ({"action": "pause", "pid": 7}, False),
-])  # fmt: skip
-def test_who_is_held_at_a_failpoint_says_so(tmp_path: Path, hit: dict[str, Any], held: bool) -> None:
+@pytest.mark.parametrize(
+    ("hit", "held"),
+    [
+        ({"action": "hold", "pid": 7}, True),
+        ({"action": "hold", "pid": 8}, False),
+        ({"action": "pause", "pid": 7}, False),
+    ],
+)
+def test_who_is_held_at_a_failpoint_says_so(
+    tmp_path: Path, hit: dict[str, Any], held: bool
+) -> None:
     """By its process: what is paused there, or killed, the kernel tells."""
     stage = node_of(StageNode, tmp_path, "consumer")
     assert not stage.stopped_itself()
@@ -89,8 +106,12 @@ def test_a_driver_moves_when_its_program_or_its_jvm_says_something(tmp_path: Pat
     assert moves == [0, 1, 2, 2, 2]
 
 
-@pytest.mark.parametrize(("by", "held"), [("failpoint", True), ("driver-2-jvm", True), ("driver-1-jvm", False)])
-def test_a_driver_stands_still_at_a_failpoint_of_its_own(tmp_path: Path, by: str, held: bool) -> None:
+@pytest.mark.parametrize(
+    ("by", "held"), [("failpoint", True), ("driver-2-jvm", True), ("driver-1-jvm", False)]
+)
+def test_a_driver_stands_still_at_a_failpoint_of_its_own(
+    tmp_path: Path, by: str, held: bool
+) -> None:
     """In Python or in the JVM; what its predecessor was held at is over."""
     driver = node_of(DriverNode, tmp_path, "driver")
     tell(tmp_path, {"event": kinds.BATCH}, by="driver-2-jvm")
@@ -106,6 +127,10 @@ def test_a_driver_that_has_ended_left_its_last_words(tmp_path: Path) -> None:
     tell(tmp_path, {"event": kinds.STOPPED, "because": "something else"}, by="driver-1")
     assert driver.trouble() == "its program ended with status 1: it wrote no reason"
     assert not driver._over()
-    tell(tmp_path, {"event": kinds.STOPPED, "because": "QueryError: failed\nCaused by: it was gone"}, by="driver-2")
+    tell(
+        tmp_path,
+        {"event": kinds.STOPPED, "because": "QueryError: failed\nCaused by: it was gone"},
+        by="driver-2",
+    )
     assert driver.trouble() == "its program ended with status 1: Caused by: it was gone"
     assert driver._over()

@@ -1,4 +1,6 @@
-"""Load before and after a fault: what counts for programs of ours, what for one that batches as it likes, and what for none."""
+"""Load before and after a fault: what counts for programs of ours, what for one that batches as it
+likes, and what for none.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ OTHERS = [record for record in RECORDS if record != TARGET]
 
 
 def foreign() -> Story:
-    """Tell the run of a program that writes nothing down: nobody but the wire saw its records move."""
+    """Tell the run of a program that writes nothing down: nobody but the wire saw its
+    records move.
+    """
     story = run()
     without(story, lambda row: row["event"] in OURS)
     return story
@@ -55,7 +59,14 @@ def saves(story: Story, record: str, after: int, *, reached: bool = True) -> Row
     """Let a reader save its position behind a record, so much after the fault has struck."""
     partition, offset = place(record)
     row = story.tell(
-        "committed", "wire", topic="t", partition=partition, offset=offset + 1, group="g", request="7:1", reached=reached
+        "committed",
+        "wire",
+        topic="t",
+        partition=partition,
+        offset=offset + 1,
+        group="g",
+        request="7:1",
+        reached=reached,
     )
     row["t"] = struck(story) + after
     return row
@@ -112,7 +123,9 @@ def test_a_request_that_was_only_held_back_is_no_load() -> None:
     story = foreign()
     hit = everything_at_once(story)
     hit["records"] = [TARGET]
-    wave = story.tell("rule", "wire", rule="last-wave", phase="hit", record=TARGET, records=sorted(RECORDS))
+    wave = story.tell(
+        "rule", "wire", rule="last-wave", phase="hit", record=TARGET, records=sorted(RECORDS)
+    )
     wave["t"] = hit["t"] + 1
     assert void(story, "before")
 
@@ -122,7 +135,10 @@ def test_records_beside_another_than_the_target_are_no_load() -> None:
     story = foreign()
     everything_at_once(story)["records"] = OTHERS
     found = verdict_of(story)
-    assert (found.kind, found.reason) == (Kind.VOID, f"the fault fired at another record than its target {TARGET}")
+    assert (found.kind, found.reason) == (
+        Kind.VOID,
+        f"the fault fired at another record than its target {TARGET}",
+    )
 
 
 def test_a_fault_that_did_not_fire_is_void_whatever_was_sent() -> None:
@@ -143,7 +159,9 @@ def test_positions_that_are_first_saved_after_the_fault_are_load() -> None:
 
 
 def test_positions_that_prove_no_work_are_no_load() -> None:
-    """One that was saved before, or never arrived; one behind the target alone; one of a program that has a ledger."""
+    """One that was saved before, or never arrived; one behind the target alone; one of a program
+    that has a ledger.
+    """
     story = foreign()
     everything_given_before(story)
     saves(story, OTHERS[-1], -2)
@@ -153,11 +171,17 @@ def test_positions_that_prove_no_work_are_no_load() -> None:
     story = foreign()
     everything_given_before(story)
     saves(story, OTHERS[-1], 5, reached=False)
-    assert not load_of(history_of(story), TARGET, struck(story), ()).after, "the broker never got it"
+    assert not load_of(history_of(story), TARGET, struck(story), ()).after, (
+        "the broker never got it"
+    )
 
     story = foreign()
     everything_given_before(story)
-    before = [record for record in RECORDS if place(record)[0] == place(TARGET)[0] and place(record)[1] < place(TARGET)[1]]
+    before = [
+        record
+        for record in RECORDS
+        if place(record)[0] == place(TARGET)[0] and place(record)[1] < place(TARGET)[1]
+    ]
     saves(story, before[-1], -2)
     saves(story, TARGET, 5)
     assert void(story, "after"), "nothing is saved but the target"
@@ -168,18 +192,25 @@ def test_positions_that_prove_no_work_are_no_load() -> None:
     assert void(story, "after"), "ours say themselves what they were given"
 
 
-@pytest.mark.parametrize(("record", "told", "load"), [
-    (OTHERS[-1], {"how": "ack", "outcome": None, "reached": True}, True),
-    (TARGET, {"how": "ack", "outcome": None, "reached": True}, False),
-    (OTHERS[-1], {"how": "nack", "outcome": None, "reached": True}, False),
-    (OTHERS[-1], {"how": "ack", "outcome": "taken", "reached": True}, False),
-    (OTHERS[-1], {"how": "ack", "outcome": None, "reached": False}, False),
-])  # fmt: skip
-def test_acknowledgements_of_a_queue_are_load_likewise(record: str, told: dict[str, object], load: bool) -> None:
+@pytest.mark.parametrize(
+    ("record", "told", "load"),
+    [
+        (OTHERS[-1], {"how": "ack", "outcome": None, "reached": True}, True),
+        (TARGET, {"how": "ack", "outcome": None, "reached": True}, False),
+        (OTHERS[-1], {"how": "nack", "outcome": None, "reached": True}, False),
+        (OTHERS[-1], {"how": "ack", "outcome": "taken", "reached": True}, False),
+        (OTHERS[-1], {"how": "ack", "outcome": None, "reached": False}, False),
+    ],
+)
+def test_acknowledgements_of_a_queue_are_load_likewise(
+    record: str, told: dict[str, object], load: bool
+) -> None:
     """The request, that arrived, of another record than the target."""
     story = foreign()
     everything_given_before(story)
-    story.tell("acknowledged", "wire", record=record, request="7:2", transactional_id=None, **told)["t"] = struck(story) + 5
+    story.tell("acknowledged", "wire", record=record, request="7:2", transactional_id=None, **told)[
+        "t"
+    ] = struck(story) + 5
     assert (verdict_of(story).kind is Kind.KEPT) is load
 
 
@@ -187,7 +218,10 @@ def test_a_reader_of_somebody_elses_whose_source_is_ours_is_judged_by_what_it_fi
     """That its source writes down what was taken says nothing of what its reader was given."""
     story = run()
     at = struck(story)
-    without(story, lambda row: row["event"] == "delivered" or (row["event"] in OURS | MOVES and row["t"] > at))
+    without(
+        story,
+        lambda row: row["event"] == "delivered" or (row["event"] in OURS | MOVES and row["t"] > at),
+    )
     assert void(story, "after")
     saves(story, OTHERS[-1], 5)
     assert load_of(history_of(story), TARGET, at, ()).after
@@ -198,7 +232,15 @@ def test_what_is_acknowledged_again_is_no_load() -> None:
     story = foreign()
     everything_given_before(story)
     for after in (-2, 5):
-        row = story.tell("acknowledged", "wire", record=OTHERS[-1], request="7:2", how="ack", outcome=None, reached=True)
+        row = story.tell(
+            "acknowledged",
+            "wire",
+            record=OTHERS[-1],
+            request="7:2",
+            how="ack",
+            outcome=None,
+            reached=True,
+        )
         row["t"] = struck(story) + after
     assert not load_of(history_of(story), TARGET, struck(story), ()).after
 
@@ -209,20 +251,30 @@ def test_only_a_request_that_held_the_target_has_something_beside_it() -> None:
     everything_at_once(story)
     hits = [{"records": OTHERS}, {"records": [TARGET]}, {}]
     assert not load_of(history_of(story), TARGET, struck(story), hits).before
-    assert load_of(history_of(story), TARGET, struck(story), [{"records": RECORDS}]).beside == set(OTHERS)
+    assert load_of(history_of(story), TARGET, struck(story), [{"records": RECORDS}]).beside == set(
+        OTHERS
+    )
 
 
 @pytest.mark.parametrize("kind", ["sent", "taken", "delivered"])
 def test_what_only_comes_again_is_no_load(kind: str) -> None:
-    """A program that is started again does what it did before; load is a record that makes the move for the first time."""
+    """A program that is started again does what it did before; load is a record that makes the move
+    for the first time.
+    """
     story = run()
     at = struck(story)
     without(story, lambda row: row["event"] in OURS | MOVES and row["t"] > at)
-    before = [row for row in story.events if row["event"] == kind and row["t"] < at and row["record"] != TARGET]
+    before = [
+        row
+        for row in story.events
+        if row["event"] == kind and row["t"] < at and row["record"] != TARGET
+    ]
     again = dict(before[0]) | {"t": at + 5, "seq": 10_000}
     story.events.append(again)
     assert not load_of(history_of(story), TARGET, at, ()).after
-    again["record"] = next(record for record in OTHERS if record not in {row["record"] for row in before})
+    again["record"] = next(
+        record for record in OTHERS if record not in {row["record"] for row in before}
+    )
     assert load_of(history_of(story), TARGET, at, ()).after
 
 

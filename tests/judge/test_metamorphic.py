@@ -1,4 +1,6 @@
-"""How an account changes when its history is changed in a known way: by exactly what was planted, and nothing else."""
+"""How an account changes when its history is changed in a known way: by exactly what was planted,
+and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,14 @@ FAR_NS = 10**6
 CLEAN: Counts = {"offered": 6, "acked": 6, "stored": 6, "recorded": 6}
 
 
-# --- planting -------------------------------------------------------------------------------------------------------
+# --- planting -------------------------------------------------------------------------------------
 
 
 def drop(story: Story, records: tuple[str, ...], *kinds: str) -> None:
     """Take the lines of some kinds about some records away."""
-    story.events[:] = [row for row in story.events if not (row.get("record") in records and row["event"] in kinds)]
+    story.events[:] = [
+        row for row in story.events if not (row.get("record") in records and row["event"] in kinds)
+    ]
 
 
 def rows_of(story: Story, kind: str, records: tuple[str, ...]) -> list[Row]:
@@ -42,7 +46,11 @@ def undo(story: Story, records: tuple[str, ...], outcome: str) -> None:
     """Give the transactions of some records another outcome."""
     numbers = {record.split("-")[1] for record in records}
     for row in story.events:
-        if row["event"] == "transaction" and row["transaction"].split(".")[1] in numbers and row["outcome"] != "begun":
+        if (
+            row["event"] == "transaction"
+            and row["transaction"].split(".")[1] in numbers
+            and row["outcome"] != "begun"
+        ):
             row["outcome"] = outcome
 
 
@@ -68,7 +76,9 @@ def deleted_by_retention(story: Story, records: tuple[str, ...]) -> Counts:
     """Retention took it before anybody had read it."""
     drop(story, records, "stored", "fetched", "delivered", "recorded")
     for record in records:
-        story.tell("deleted", record=record, topic="t", partition=0, epoch=0, offset=0, visible=True)
+        story.tell(
+            "deleted", record=record, topic="t", partition=0, epoch=0, offset=0, visible=True
+        )
     return {"stored": -1, "recorded": -1, "lost": 1}
 
 
@@ -133,7 +143,9 @@ def stored_twice_in_the_sink(story: Story, records: tuple[str, ...]) -> Counts:
     """A log that is the sink holds one attempt twice, made from one copy."""
     for n, row in enumerate(rows_of(story, "recorded", records)):
         row["attempt"] = f"processor-1.1.{n}"
-        story.recorded(row["record"], 100 + n, row["partition"], row["offset"], attempt=row["attempt"])
+        story.recorded(
+            row["record"], 100 + n, row["partition"], row["offset"], attempt=row["attempt"]
+        )
     return {"duplicated": 1, "stored_twice": 1}
 
 
@@ -148,7 +160,9 @@ def worked_twice_into_the_sink(story: Story, records: tuple[str, ...]) -> Counts
     """A log that is the sink holds two attempts made from one copy."""
     for n, row in enumerate(rows_of(story, "recorded", records)):
         row["attempt"] = f"processor-1.1.{n}"
-        story.recorded(row["record"], 100 + n, row["partition"], row["offset"], attempt=f"processor-2.1.{n}")
+        story.recorded(
+            row["record"], 100 + n, row["partition"], row["offset"], attempt=f"processor-2.1.{n}"
+        )
     return {"duplicated": 1, "delivered_twice": 1}
 
 
@@ -167,7 +181,9 @@ def absorbed_many(story: Story, records: tuple[str, ...]) -> Counts:
 
 
 def aborted_beside(story: Story, records: tuple[str, ...]) -> Counts:
-    """An attempt was aborted and the record sent again in a later transaction: neither duplicate nor resurrected."""
+    """An attempt was aborted and the record sent again in a later transaction: neither duplicate
+    nor resurrected.
+    """
     for n, record in enumerate(records):
         story.transaction(f"producer-0.{n}", "aborted")
         story.stored(record, 0, 1, visible=False, attempt=f"producer-0.{n}.1")
@@ -196,7 +212,9 @@ def phantom_copy(story: Story, records: tuple[str, ...]) -> Counts:
 
 
 def damaged_only_copy(story: Story, records: tuple[str, ...]) -> Counts:
-    """The only copy and the only row of a record are damaged: one phantom that went on into the sink, and the record is lost."""
+    """The only copy and the only row of a record are damaged: one phantom that went on into the
+    sink, and the record is lost.
+    """
     for kind in ("stored", "recorded"):
         for row in rows_of(story, kind, records):
             row["intact"] = False
@@ -216,13 +234,17 @@ def fenced(story: Story, records: tuple[str, ...]) -> Counts:
 
 
 def never_told(story: Story, records: tuple[str, ...]) -> Counts:
-    """A program that never learns the outcome says nothing against a visible copy: its transaction is in doubt."""
+    """A program that never learns the outcome says nothing against a visible copy: its transaction
+    is in doubt.
+    """
     undo(story, records, "unknown")
     return {"in_doubt": 1}
 
 
 def told_by_its_library(story: Story, records: tuple[str, ...]) -> Counts:
-    """A library that says of its own accord that a transaction was rolled back says nothing against a visible copy either."""
+    """A library that says of its own accord that a transaction was rolled back says nothing against
+    a visible copy either.
+    """
     undo(story, records, "aborted")
     for row in story.events:
         if row["event"] == "transaction" and row["outcome"] == "aborted":
@@ -238,7 +260,9 @@ def refused_and_visible(story: Story, records: tuple[str, ...]) -> Counts:
 
 
 def refused_after_doubt(story: Story, records: tuple[str, ...]) -> Counts:
-    """A refusal after an unknown attempt proves nothing: the earlier attempt may be what is visible."""
+    """A refusal after an unknown attempt proves nothing: the earlier attempt may be what is
+    visible.
+    """
     for row in rows_of(story, "acked", records):
         row.update(event="refused", error="OutOfOrderSequence")
         doubt = story.unknown(row["record"], row["attempt"])
@@ -316,12 +340,43 @@ def another_hop(story: Story, records: tuple[str, ...]) -> Counts:
 
 
 PLANTS: tuple[Callable[[Story, tuple[str, ...]], Counts], ...] = (
-    never_sent, sent_not_stored, acked_not_stored, deleted_by_retention, only_aborted, skipped, not_recorded, stalled,
-    left_in_topic, left_in_source, stored_twice, stored_twice_in_the_sink, delivered_twice, worked_twice_into_the_sink, absorbed,
-    absorbed_many, aborted_beside, phantom_row, damaged_row, phantom_copy, damaged_only_copy, resurrected,
-    fenced, never_told, told_by_its_library, refused_and_visible, refused_after_doubt, refused_in_doubt_at_once, torn,
-    half_stalled, acked_stranger, reordered, unknown, resent_in_doubt, refused_once, another_hop,
-)  # fmt: skip
+    never_sent,
+    sent_not_stored,
+    acked_not_stored,
+    deleted_by_retention,
+    only_aborted,
+    skipped,
+    not_recorded,
+    stalled,
+    left_in_topic,
+    left_in_source,
+    stored_twice,
+    stored_twice_in_the_sink,
+    delivered_twice,
+    worked_twice_into_the_sink,
+    absorbed,
+    absorbed_many,
+    aborted_beside,
+    phantom_row,
+    damaged_row,
+    phantom_copy,
+    damaged_only_copy,
+    resurrected,
+    fenced,
+    never_told,
+    told_by_its_library,
+    refused_and_visible,
+    refused_after_doubt,
+    refused_in_doubt_at_once,
+    torn,
+    half_stalled,
+    acked_stranger,
+    reordered,
+    unknown,
+    resent_in_doubt,
+    refused_once,
+    another_hop,
+)
 
 
 def counts_of(histories: dict[str, list[Row]]) -> dict[str, Counts]:
@@ -340,7 +395,10 @@ def planted() -> dict[str, tuple[Counts, Counts]]:
             each = plant(story, RECORDS[:k])
             name = f"{plant.__name__} x{k}"
             histories[name] = story.events
-            wanted[name] = {column: CLEAN.get(column, 0) + k * each.get(column, 0) for column in {**CLEAN, **each}}
+            wanted[name] = {
+                column: CLEAN.get(column, 0) + k * each.get(column, 0)
+                for column in {**CLEAN, **each}
+            }
     found = counts_of(histories)
     return {name: (wanted[name], found[name]) for name in histories}
 
@@ -355,17 +413,26 @@ def test_a_clean_history_counts_nothing_but_its_records() -> None:
 
 @pytest.mark.parametrize("k", range(1, MOST + 1))
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
-def test_planting_k_gives_exactly_k(plant: Callable[..., Counts], k: int, planted: dict[str, tuple[Counts, Counts]]) -> None:
+def test_planting_k_gives_exactly_k(
+    plant: Callable[..., Counts], k: int, planted: dict[str, tuple[Counts, Counts]]
+) -> None:
     """Planting an anomaly k times changes its column by exactly k, and no other column."""
     want, found = planted[f"{plant.__name__} x{k}"]
     assert {name: count for name, count in found.items() if count or name in want} == want
 
 
-@pytest.mark.parametrize(("plant", "hop"), [
-    (never_sent, LastHop.NEVER_SENT), (sent_not_stored, LastHop.SENT), (acked_not_stored, LastHop.ACKED),
-    (deleted_by_retention, LastHop.DELETED), (only_aborted, LastHop.ABORTED), (skipped, LastHop.SKIPPED),
-    (not_recorded, LastHop.DELIVERED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("plant", "hop"),
+    [
+        (never_sent, LastHop.NEVER_SENT),
+        (sent_not_stored, LastHop.SENT),
+        (acked_not_stored, LastHop.ACKED),
+        (deleted_by_retention, LastHop.DELETED),
+        (only_aborted, LastHop.ABORTED),
+        (skipped, LastHop.SKIPPED),
+        (not_recorded, LastHop.DELIVERED),
+    ],
+)
 def test_a_lost_record_names_its_last_hop(plant: Callable[..., Counts], hop: LastHop) -> None:
     """Exactly the planted records are lost, each with the hop at which it was last seen."""
     story = clean()
@@ -379,7 +446,9 @@ def test_a_lost_record_names_its_last_hop(plant: Callable[..., Counts], hop: Las
 
 @pytest.mark.parametrize(("reached", "hop"), [(True, LastHop.DELIVERED), (False, LastHop.SKIPPED)])
 def test_a_fetch_delivers_only_what_reached_the_consumer(reached: bool, hop: LastHop) -> None:
-    """Without the consumer's own line, a fetch response counts as delivery exactly if it got through."""
+    """Without the consumer's own line, a fetch response counts as delivery exactly if it got
+    through.
+    """
     story = clean()
     skipped(story, RECORDS[:1])
     story.fetched(RECORDS[0], 1, 0, reached=reached)
@@ -388,7 +457,9 @@ def test_a_fetch_delivers_only_what_reached_the_consumer(reached: bool, hop: Las
 
 
 def test_duplicated_names_the_records() -> None:
-    """The ids of duplicated records are those of the planted ones, however many copies there are."""
+    """The ids of duplicated records are those of the planted ones, however many copies
+    there are.
+    """
     story = clean()
     for _ in range(3):
         delivered_twice(story, RECORDS[1:2])
@@ -397,11 +468,13 @@ def test_duplicated_names_the_records() -> None:
     assert found.counts["duplicated"] == found.counts["delivered_twice"] == 1 + 2 + 4
 
 
-# --- changes of random histories --------------------------------------------------------------------------------------
+# --- changes of random histories ------------------------------------------------------------------
 
 
 def shift_writers(events: list[Row], dice: random.Random) -> list[Row]:
-    """LeaderMoved every writer as a whole in time: each keeps its own order, none keeps its place among the others."""
+    """LeaderMoved every writer as a whole in time: each keeps its own order, none keeps its place
+    among the others.
+    """
     writers = sorted({row["by"] for row in events})
     shift = {by: n * FAR_NS for n, by in enumerate(dice.sample(writers, len(writers)))}
     return [{**row, "t": row["t"] + shift[row["by"]]} for row in events]
@@ -416,7 +489,10 @@ def shuffle_lines(events: list[Row], dice: random.Random) -> list[Row]:
 def rename(events: list[Row], dice: random.Random) -> list[Row]:
     """Give every record, key and topic another name."""
     names = ("record", "key", "topic")
-    return [row | {name: f"~{row[name]}" for name in names if row.get(name) is not None} for row in events]
+    return [
+        row | {name: f"~{row[name]}" for name in names if row.get(name) is not None}
+        for row in events
+    ]
 
 
 def move_offsets(events: list[Row], dice: random.Random) -> list[Row]:
@@ -424,14 +500,20 @@ def move_offsets(events: list[Row], dice: random.Random) -> list[Row]:
     by = dice.randint(1, 10**9)
     moved = []
     for row in events:
-        places = [name for name in ("offset", "stable") if isinstance(row.get(name), int) and row[name] >= 0]
+        places = [
+            name
+            for name in ("offset", "stable")
+            if isinstance(row.get(name), int) and row[name] >= 0
+        ]
         fields = {name: row[name] + by for name in places}
         moved.append({**row, **fields})
     return moved
 
 
 def chatter(events: list[Row], dice: random.Random) -> list[Row]:
-    """Add what does not count: frames, nodes, rules, positions that programs say they saved, phases of the cell."""
+    """Add what does not count: frames, nodes, rules, positions that programs say they saved, phases
+    of the cell.
+    """
     story = Story(now=FAR_NS)
     for record in ("a-1", "a-2", None):
         story.tell("frame", "wire", record=record, size=10, offset=1, partition=0)
@@ -449,8 +531,12 @@ CHANGES = (shift_writers, shuffle_lines, rename, move_offsets, chatter)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_what_must_not_matter_does_not(change: Callable[[list[Row], random.Random], list[Row]]) -> None:
-    """Order between writers, line order, names, log starts and chatter leave every count as it is."""
+def test_what_must_not_matter_does_not(
+    change: Callable[[list[Row], random.Random], list[Row]],
+) -> None:
+    """Order between writers, line order, names, log starts and chatter leave every
+    count as it is.
+    """
     dice = random.Random(change.__name__)
     before = {str(seed): story_of(seed) for seed in range(HISTORIES)}
     after = {seed: change(events, dice) for seed, events in before.items()}
@@ -461,14 +547,20 @@ def test_what_must_not_matter_does_not(change: Callable[[list[Row], random.Rando
 
 
 def test_one_more_row_is_one_more_duplicate() -> None:
-    """Repeating a row of the sink adds exactly one duplicate, of one of the two kinds, and changes nothing else."""
+    """Repeating a row of the sink adds exactly one duplicate, of one of the two kinds, and changes
+    nothing else.
+    """
     before: dict[str, list[Row]] = {}
     after: dict[str, list[Row]] = {}
     named: dict[str, bool] = {}
     for seed in range(HISTORIES):
         events = story_of(seed)
         offers = {row["record"] for row in events if row["event"] == "offered"}
-        rows = [row for row in events if row["event"] == "recorded" and row["intact"] and row["record"] in offers]
+        rows = [
+            row
+            for row in events
+            if row["event"] == "recorded" and row["intact"] and row["record"] in offers
+        ]
         if rows:
             row = rows[seed % len(rows)]
             before[str(seed)], after[str(seed)] = events, [*events, {**row, "order": 1000}]
@@ -477,21 +569,35 @@ def test_one_more_row_is_one_more_duplicate() -> None:
     assert set(named.values()) == {True, False}
     for name, counts in found.items():
         kind = "stored_twice" if named[name] else "delivered_twice"
-        assert changed[name] == counts | {"duplicated": counts["duplicated"] + 1, kind: counts[kind] + 1}, name
+        assert changed[name] == counts | {
+            "duplicated": counts["duplicated"] + 1,
+            kind: counts[kind] + 1,
+        }, name
 
 
 def test_a_missing_row_is_one_record_less_recorded() -> None:
-    """Taking the only row of a record away moves that record from recorded to exactly one other state."""
+    """Taking the only row of a record away moves that record from recorded to exactly one other
+    state.
+    """
     others = ("lost", "set_aside", "stalled", "left_in_topic", "left_in_source")
     before: dict[str, list[Row]] = {}
     after: dict[str, list[Row]] = {}
     for seed in range(HISTORIES):
         events = story_of(seed)
         offers = {row["record"] for row in events if row["event"] == "offered"}
-        rows = [row for row in events if row["event"] == "recorded" and row["intact"] and row["record"] in offers]
-        single = [row for row in rows if sum(1 for other in rows if other["record"] == row["record"]) == 1]
+        rows = [
+            row
+            for row in events
+            if row["event"] == "recorded" and row["intact"] and row["record"] in offers
+        ]
+        single = [
+            row for row in rows if sum(1 for other in rows if other["record"] == row["record"]) == 1
+        ]
         if single:
-            before[str(seed)], after[str(seed)] = events, [row for row in events if row is not single[0]]
+            before[str(seed)], after[str(seed)] = (
+                events,
+                [row for row in events if row is not single[0]],
+            )
     found, changed = counts_of(before), counts_of(after)
     assert len(found) > HISTORIES // 4
     for name, counts in found.items():
@@ -501,9 +607,17 @@ def test_a_missing_row_is_one_record_less_recorded() -> None:
 
 
 def test_every_offered_record_has_exactly_one_state() -> None:
-    """Recorded, stalled, left and lost add up to what was offered, and the two kinds of duplicates to all of them."""
+    """Recorded, stalled, left and lost add up to what was offered, and the two kinds of duplicates
+    to all of them.
+    """
     for name, counts in counts_of({str(seed): story_of(seed) for seed in range(HISTORIES)}).items():
-        states = counts["recorded"] + counts["stalled"] + counts["left"] + counts["set_aside"] + counts["lost"]
+        states = (
+            counts["recorded"]
+            + counts["stalled"]
+            + counts["left"]
+            + counts["set_aside"]
+            + counts["lost"]
+        )
         assert states == counts["offered"], name
         assert counts["left"] == counts["left_in_topic"] + counts["left_in_source"], name
         assert counts["duplicated"] == counts["stored_twice"] + counts["delivered_twice"], name

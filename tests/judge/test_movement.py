@@ -1,4 +1,6 @@
-"""Beside the counts: one offset with two values, readers that go back or skip, and the time until something moved again."""
+"""Beside the counts: one offset with two values, readers that go back or skip, and the time until
+something moved again.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,28 @@ if TYPE_CHECKING:
 
 def stored(offset: int, record: str, *, visible: bool = True) -> Event:
     """A copy in the log at the end."""
-    return {"t": 10**12, "event": kinds.STORED, "hop": "topic", "topic": "in", "partition": 0, "offset": offset,
-            "record": record, "visible": visible}  # fmt: skip
+    return {
+        "t": 10**12,
+        "event": kinds.STORED,
+        "hop": "topic",
+        "topic": "in",
+        "partition": 0,
+        "offset": offset,
+        "record": record,
+        "visible": visible,
+    }
 
 
 def delivered(t: int, offset: int, record: str, by: str = "consumer-1") -> Event:
     """A reader was given a record, ``t`` seconds after the beginning."""
-    return {"t": t * 10**9, "event": kinds.DELIVERED, "by": by, "partition": 0, "offset": offset, "record": record}
+    return {
+        "t": t * 10**9,
+        "event": kinds.DELIVERED,
+        "by": by,
+        "partition": 0,
+        "offset": offset,
+        "record": record,
+    }
 
 
 def other(t: int, event: str, **fields: Any) -> Event:
@@ -33,25 +50,45 @@ LOG = (stored(0, "a"), stored(1, "b"), stored(2, "x", visible=False), stored(3, 
 
 def test_a_reader_that_goes_on_shows_nothing() -> None:
     """What is not visible is not skipped."""
-    assert movement_of(History((delivered(1, 0, "a"), delivered(2, 1, "b"), delivered(3, 3, "c"), *LOG))) == Movement()
+    assert (
+        movement_of(
+            History((delivered(1, 0, "a"), delivered(2, 1, "b"), delivered(3, 3, "c"), *LOG))
+        )
+        == Movement()
+    )
 
 
 def test_one_offset_with_two_records_is_inconsistent() -> None:
     """A reader saw one that the log does not have any more; or the files of two replicas differ."""
     seen = movement_of(History((delivered(1, 0, "a"), delivered(2, 1, "gone"), *LOG)))
     assert seen.inconsistent_offsets == 1
-    copies = [other(9, kinds.REPLICA, node=f"broker-{n}", topic="in", partition=0, offset=1, record=record)
-              for n, record in ((1, "b"), (2, "z"))]  # fmt: skip
+    copies = [
+        other(
+            9, kinds.REPLICA, node=f"broker-{n}", topic="in", partition=0, offset=1, record=record
+        )
+        for n, record in ((1, "b"), (2, "z"))
+    ]
     assert movement_of(History((*copies, *LOG))).inconsistent_offsets == 1
-    elsewhere = other(9, kinds.REPLICA, node="broker-1", topic="other", partition=0, offset=1, record="z")
-    assert movement_of(History((elsewhere, *LOG))).inconsistent_offsets == 0, "another topic has its own offsets"
+    elsewhere = other(
+        9, kinds.REPLICA, node="broker-1", topic="other", partition=0, offset=1, record="z"
+    )
+    assert movement_of(History((elsewhere, *LOG))).inconsistent_offsets == 0, (
+        "another topic has its own offsets"
+    )
 
 
 def test_going_back_and_skipping_count_within_one_assignment() -> None:
-    """A reader that is assigned anew goes on from the saved position: that is no step back of its own."""
+    """A reader that is assigned anew goes on from the saved position: that is no step back of its
+    own.
+    """
     back = History((delivered(1, 0, "a"), delivered(2, 1, "b"), delivered(3, 0, "a"), *LOG))
     assert movement_of(back).backward_polls == 1
-    anew = (delivered(1, 1, "b"), other(2, kinds.READY, by="consumer-1"), delivered(3, 0, "a"), *LOG)
+    anew = (
+        delivered(1, 1, "b"),
+        other(2, kinds.READY, by="consumer-1"),
+        delivered(3, 0, "a"),
+        *LOG,
+    )
     assert movement_of(History(anew)).backward_polls == 0
     assert movement_of(History((delivered(1, 0, "a"), delivered(2, 3, "c"), *LOG))).skipped == 1
     two = (delivered(1, 0, "a"), delivered(2, 1, "b", by="consumer-2"), *LOG)
@@ -61,16 +98,29 @@ def test_going_back_and_skipping_count_within_one_assignment() -> None:
 def test_moved_again_is_the_first_delivery_of_what_was_sent_after_the_fault() -> None:
     """What was on its way when the fault struck, or is delivered again, moves nothing."""
     fired = other(2, kinds.FAULT, phase="fired")
-    sent = [other(t, kinds.SENT, record=record) for t, record in ((0, "a"), (1, "b"), (5, "b"), (5, "c"))]
+    sent = [
+        other(t, kinds.SENT, record=record)
+        for t, record in ((0, "a"), (1, "b"), (5, "b"), (5, "c"))
+    ]
     history = History(
-        (*sent, delivered(1, 0, "a"), fired, delivered(3, 0, "a"), delivered(4, 1, "b"), delivered(6, 3, "c"), *LOG)
+        (
+            *sent,
+            delivered(1, 0, "a"),
+            fired,
+            delivered(3, 0, "a"),
+            delivered(4, 1, "b"),
+            delivered(6, 3, "c"),
+            *LOG,
+        )
     )
     assert movement_of(history).moved_again_s == 4
     assert movement_of(History((delivered(1, 0, "a"), fired, *LOG))).moved_again_s is None
 
 
 def test_what_is_held_until_the_death_moves_from_the_death_on() -> None:
-    """How long the harness let a frame wait before it killed is no recovery; nor is what it kills when all is over."""
+    """How long the harness let a frame wait before it killed is no recovery; nor is what it kills
+    when all is over.
+    """
     fired, healed = other(2, kinds.FAULT, phase="fired"), other(5, kinds.FAULT, phase="healed")
     death, end = (other(t, kinds.NODE, phase="exited", signal=9) for t in (4, 9))
     moves = (other(6, kinds.SENT, record="b"), delivered(8, 1, "b"), *LOG)

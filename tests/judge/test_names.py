@@ -26,10 +26,16 @@ class Colour(Name):
     __slots__ = ()
 
 
-@pytest.mark.parametrize("again", [
-    lambda name: Role(str(name)), copy.copy, copy.deepcopy, lambda name: pickle.loads(pickle.dumps(name)),  # noqa: S301
-    lambda name: Role(json.loads(json.dumps(name))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda name: Role(str(name)),
+        copy.copy,
+        copy.deepcopy,
+        lambda name: pickle.loads(pickle.dumps(name)),  # noqa: S301
+        lambda name: Role(json.loads(json.dumps(name))),
+    ],
+)
 @pytest.mark.parametrize("name", [Role.PRODUCER, Role("task-manager")])
 def test_an_equal_name_is_the_same_object(name: Role, again: object) -> None:
     """Faults compare roles by identity, also those that come from a saved plan."""
@@ -47,8 +53,12 @@ def test_names_of_different_kinds_are_different_objects() -> None:
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda cell: pickle.loads(pickle.dumps(cell))])  # noqa: S301
 @pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=str)
-def test_a_copied_pipeline_is_the_pipeline(pipeline: Pipeline, again: Callable[[Pipeline], Pipeline]) -> None:
-    """What is asked of it by equality is answered alike; its settings are those of the semantic still."""
+def test_a_copied_pipeline_is_the_pipeline(
+    pipeline: Pipeline, again: Callable[[Pipeline], Pipeline]
+) -> None:
+    """What is asked of it by equality is answered alike; its settings are those of the semantic
+    still.
+    """
     other = again(pipeline)
     assert other == pipeline
     for semantic, settings in other.recipes.items():

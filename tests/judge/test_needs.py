@@ -1,4 +1,6 @@
-"""A fault names the abilities that it asks for: exactly these, or a plan says of a cell that it applies when it does not."""
+"""A fault names the abilities that it asks for: exactly these, or a plan says of a cell that it
+applies when it does not.
+"""
 
 from __future__ import annotations
 
@@ -64,38 +66,84 @@ SLOW = (Latency(Stream.UPSTREAM, 1),)
 
 def network(until: Until) -> Network:
     """Return a bad network that lasts until then, twice."""
-    return Network(SENDS, SLOW, until, Effect.LATE, times=2, waits_s=1.0 if until is Until.WAITED else 0.0)
+    return Network(
+        SENDS, SLOW, until, Effect.LATE, times=2, waits_s=1.0 if until is Until.WAITED else 0.0
+    )
 
 
 def kills() -> list[Any]:
     """Return a kill of each kind, and one that is all of them at once."""
     stateful = {Forget.CHECKPOINT, Forget.RETENTION}
-    forgets = [Kill(ASKS, (Role.DRIVER if each in stateful else Role.BROKER,), forget=each, settle=True) for each in Forget]
-    ways: list[dict[str, Any]] = [{"outlasting": True}, {"shrunk": True}, {"stalled": True}, {"late": Role.LEADER}]
+    forgets = [
+        Kill(ASKS, (Role.DRIVER if each in stateful else Role.BROKER,), forget=each, settle=True)
+        for each in Forget
+    ]
+    ways: list[dict[str, Any]] = [
+        {"outlasting": True},
+        {"shrunk": True},
+        {"stalled": True},
+        {"late": Role.LEADER},
+    ]
     each = [Kill(SENDS, (Role.LEADER, Role.FOLLOWER), **way) for way in ways]
-    every = Kill(SENDS, (Role.LEADER,), forget=Forget.ALL, outlasting=True, shrunk=True, stalled=True, settle=True)
+    every = Kill(
+        SENDS,
+        (Role.LEADER,),
+        forget=Forget.ALL,
+        outlasting=True,
+        shrunk=True,
+        stalled=True,
+        settle=True,
+    )
     return [Kill(STANDS, (Role.PRODUCER,)), Kill(SENDS, (Role.BROKER,)), *forgets, *each, every]
 
 
 VARIANTS: list[Any] = [
-    Stall(SENDS, Role.DATABASE, 0.01), NoFault(),
-    NoFault(watched=True), MissedRebalance(ANSWER), CrashAtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE)),
-    Drop(SENDS), EndInput(SENDS), OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), SENDS),
-    PartitionsAdded(STANDS), PartitionsAdded(STANDS, asleep=Role.CONSUMER), PartitionsAdded(STANDS, shared_out=True),
-    *kills(), Late(SENDS, OnWire(Role.PRODUCER, Api.PRODUCE, Direction.RESPONSE)), Late(SENDS, SENDS, kill=True),
-    LeaderMoved(SENDS), LeaderMoved(SENDS, preferred=True), LeaderMoved(SENDS, stalled=True),
+    Stall(SENDS, Role.DATABASE, 0.01),
+    NoFault(),
+    NoFault(watched=True),
+    MissedRebalance(ANSWER),
+    CrashAtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE)),
+    Drop(SENDS),
+    EndInput(SENDS),
+    OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), SENDS),
+    PartitionsAdded(STANDS),
+    PartitionsAdded(STANDS, asleep=Role.CONSUMER),
+    PartitionsAdded(STANDS, shared_out=True),
+    *kills(),
+    Late(SENDS, OnWire(Role.PRODUCER, Api.PRODUCE, Direction.RESPONSE)),
+    Late(SENDS, SENDS, kill=True),
+    LeaderMoved(SENDS),
+    LeaderMoved(SENDS, preferred=True),
+    LeaderMoved(SENDS, stalled=True),
     LeaderMoved(SENDS, preferred=True, stalled=True),
-    *map(network, Until), TransactionTimeout(SENDS), StaleMember(ASKS, SENDS),
-    Pause(ASKS), Pause(STANDS), Pause(ASKS, others_finish=False), Pause(ASKS, others_ask=True), Pause(ASKS, told=True),
-    RollingRestart(SENDS), *(ContainerFault(ASKS, harm, Role.CONSUMER, besides=(Role.PRODUCER,)) for harm in Harm),
-    Terminate(SENDS), Refuse(SENDS),
-    Answer(SENDS, "NOT_ENOUGH_REPLICAS"), Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=2),
-    Hold(ASKS, ANSWER), Hold(ASKS, ANSWER, lost=True),
+    *map(network, Until),
+    TransactionTimeout(SENDS),
+    StaleMember(ASKS, SENDS),
+    Pause(ASKS),
+    Pause(STANDS),
+    Pause(ASKS, others_finish=False),
+    Pause(ASKS, others_ask=True),
+    Pause(ASKS, told=True),
+    RollingRestart(SENDS),
+    *(ContainerFault(ASKS, harm, Role.CONSUMER, besides=(Role.PRODUCER,)) for harm in Harm),
+    Terminate(SENDS),
+    Refuse(SENDS),
+    Answer(SENDS, "NOT_ENOUGH_REPLICAS"),
+    Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=2),
+    Hold(ASKS, ANSWER),
+    Hold(ASKS, ANSWER, lost=True),
     *(Hold(ASKS, until) for until in (Until.EXPELLED, Until.EXHAUSTED, Until.SETTLED)),
-    Twice(Kill(SENDS, (Role.PRODUCER,)), Drop(OnWire(Role.PRODUCER, Api.INIT_PRODUCER_ID, Direction.RESPONSE, since=SENDS))),
+    Twice(
+        Kill(SENDS, (Role.PRODUCER,)),
+        Drop(OnWire(Role.PRODUCER, Api.INIT_PRODUCER_ID, Direction.RESPONSE, since=SENDS)),
+    ),
     Twice(Drop(SENDS), Terminate(ASKS)),
-    Unanswered(ASKS, Api.OFFSET_FETCH), WorkFails(STANDS), LockExpired(STANDS), Zombie(SENDS), Zombie(STANDS),
-]  # fmt: skip
+    Unanswered(ASKS, Api.OFFSET_FETCH),
+    WorkFails(STANDS),
+    LockExpired(STANDS),
+    Zombie(SENDS),
+    Zombie(STANDS),
+]
 """Every fault, with everything that can be said of it."""
 OURS = sorted({scenario.fault for scenario in registry.scenarios()}, key=repr)
 """The faults of all scenarios."""
@@ -103,9 +151,13 @@ OURS = sorted({scenario.fault for scenario in registry.scenarios()}, key=repr)
 
 @pytest.mark.parametrize("fault", [*VARIANTS, *OURS], ids=lambda fault: fault.id)
 def test_a_fault_asks_for_the_abilities_that_it_names_and_for_no_other(fault: Any) -> None:
-    """The controls refuse what is not named; what is named and never asked for would make cells not applicable for nothing."""
+    """The controls refuse what is not named; what is named and never asked for would make cells not
+    applicable for nothing.
+    """
     controls = played(fault)
-    assert controls.done[-1:] == ["healed"] or isinstance(fault, NoFault), "it has gone through all of its steps"
+    assert controls.done[-1:] == ["healed"] or isinstance(fault, NoFault), (
+        "it has gone through all of its steps"
+    )
     assert controls.asked == set(needs_of(fault))
     assert all(each in ABILITIES or of_an_engine(each) for each in controls.asked)
     assert len(needs_of(fault)) == len(controls.asked), "each is named once"
@@ -124,8 +176,13 @@ def of_an_engine(ability: type) -> bool:
 
 
 def test_what_lasts_until_something_is_waited_for_each_time() -> None:
-    """Each of two times that a network is bad, and before it is mended: else the ability would be named for nothing."""
-    for until, waits in ((Until.TOLD, "Ledger.await_told_unknown"), (Until.EXPELLED, "Membership.await_expired producer")):
+    """Each of two times that a network is bad, and before it is mended: else the ability would be
+    named for nothing.
+    """
+    for until, waits in (
+        (Until.TOLD, "Ledger.await_told_unknown"),
+        (Until.EXPELLED, "Membership.await_expired producer"),
+    ):
         found = [step for step in played(network(until)).done if "." in step]
         assert found == ["BadNetwork.worsen", waits, "BadNetwork.mend"] * 2
     assert "Membership.await_expired producer" not in played(network(Until.TOLD)).done

@@ -12,10 +12,30 @@ Row = dict[str, Any]
 
 ENOUGH: dict[Effect, tuple[float, Row, Row, str]] = {
     Effect.LATE: (0.8, {"longest_s": 0.8}, {"longest_s": 0.79}, "no request waited 0.8 s"),
-    Effect.SILENT: (0, {"sent": 9, "answers": 0}, {"sent": 9, "answers": 1}, "1 requests were answered"),
-    Effect.CUT: (3, {"lost": 3}, {"lost": 2, "left": 9}, "2 connections were ended from the broker's side, not 3"),
-    Effect.SLOW: (1000, {"answers": 2, "rate": 999.0}, {"answers": 2, "rate": 1001.0}, "answered at 1001 bytes a second"),
-    Effect.SLICED: (2, {"answers": 4, "reads": 8}, {"answers": 4, "reads": 7}, "4 answers came in 7 pieces"),
+    Effect.SILENT: (
+        0,
+        {"sent": 9, "answers": 0},
+        {"sent": 9, "answers": 1},
+        "1 requests were answered",
+    ),
+    Effect.CUT: (
+        3,
+        {"lost": 3},
+        {"lost": 2, "left": 9},
+        "2 connections were ended from the broker's side, not 3",
+    ),
+    Effect.SLOW: (
+        1000,
+        {"answers": 2, "rate": 999.0},
+        {"answers": 2, "rate": 1001.0},
+        "answered at 1001 bytes a second",
+    ),
+    Effect.SLICED: (
+        2,
+        {"answers": 4, "reads": 8},
+        {"answers": 4, "reads": 7},
+        "4 answers came in 7 pieces",
+    ),
 }
 NOTHING: dict[Effect, str] = {
     Effect.SILENT: "nothing was sent",
@@ -26,7 +46,10 @@ NOTHING: dict[Effect, str] = {
 
 def window(role: str = "producer", **counts: object) -> list[Row]:
     """The network is made bad and mended."""
-    return [{"phase": "on", "role": role}, {"phase": "off", "role": role, "sent": 0, "answers": 0, **counts}]
+    return [
+        {"phase": "on", "role": role},
+        {"phase": "off", "role": role, "sent": 0, "answers": 0, **counts},
+    ]
 
 
 @pytest.mark.parametrize("effect", Effect)
@@ -54,7 +77,10 @@ def test_it_must_have_been_put_on_and_taken_off_as_often_as_declared() -> None:
     assert trouble(need, once) == "the network was made cut for the producer 1 times, not 2"
     assert trouble(need, [*once, *window(lost=1)]) is None
     assert "without effect" in str(trouble(need, [*once, *window(lost=0)]))
-    assert trouble(need, [*once, *window(lost=1)[:1]]) == "the network was never mended for the producer"
+    assert (
+        trouble(need, [*once, *window(lost=1)[:1]])
+        == "the network was never mended for the producer"
+    )
 
 
 def test_every_role_must_have_felt_it() -> None:

@@ -1,4 +1,6 @@
-"""When a fault that has not fired counts as one that will not: nothing moves, and nobody has anything still to do."""
+"""When a fault that has not fired counts as one that will not: nothing moves, and nobody has
+anything still to do.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ def wait(
     monkeypatch.setattr(controls, "wait_until", clock.wait_until)
     fired = Fired("k1-1", "consumer-1", None)
     watching = Watching(
-        lambda: clock.now if moves(clock.now) else 0, lambda: settled(clock.now), lambda: exhausted(clock.now), UNANSWERED
+        lambda: clock.now if moves(clock.now) else 0,
+        lambda: settled(clock.now),
+        lambda: exhausted(clock.now),
+        UNANSWERED,
     )
     nodes: Any = SimpleNamespace(standing=lambda _: fired if clock.now >= fires else None)
     nothing: Any = None
@@ -84,7 +89,9 @@ def test_a_starved_program_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
     assert waited == 10
 
 
-def test_one_that_never_goes_on_is_waited_for_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_never_goes_on_is_waited_for_so_long_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Also where nobody can tell, because no broker answers."""
 
     def nobody_knows(_: float) -> bool:

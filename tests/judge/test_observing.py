@@ -1,4 +1,6 @@
-"""What observers write down, on logs that stand still only in part: nothing of it contradicts itself."""
+"""What observers write down, on logs that stand still only in part: nothing of it contradicts
+itself.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def copy(offset: int, value: bytes | None = None, *, partition: int = 0, visible: bool = True) -> LogCopy:
+def copy(
+    offset: int, value: bytes | None = None, *, partition: int = 0, visible: bool = True
+) -> LogCopy:
     """One copy."""
     return LogCopy(partition, 0, offset, b"k", value, None, None, visible)
 
@@ -47,7 +51,9 @@ class Growing(Observer):
 
 
 def test_a_log_is_read_up_to_where_it_ended_when_it_was_asked() -> None:
-    """What is appended while it is read was not there: the ends bound the copies, and no copy is missing below them."""
+    """What is appended while it is read was not there: the ends bound the copies, and no copy is
+    missing below them.
+    """
     observer = Growing()
     log = observer.log("t")
     assert observer.asked == ["ends", "copies"]
@@ -56,9 +62,13 @@ def test_a_log_is_read_up_to_where_it_ended_when_it_was_asked() -> None:
 
 
 def test_a_cell_on_kafka_is_asked_for_its_log_last(tmp_path: Path) -> None:
-    """Whatever moves meanwhile: what is past a cursor or a position is found behind it, and what is in the sink in the log."""
+    """Whatever moves meanwhile: what is past a cursor or a position is found behind it, and what is
+    in the sink in the log.
+    """
     asked: list[str] = []
-    logs = {"cursor": WholeLog({0: LogEnds(0, 3, 3)}, (copy(0, b"2"), copy(1, b"3", visible=False)))}
+    logs = {
+        "cursor": WholeLog({0: LogEnds(0, 3, 3)}, (copy(0, b"2"), copy(1, b"3", visible=False)))
+    }
 
     def log(topic: str) -> WholeLog:
         asked.append(name := topic.partition(".")[2])
@@ -69,9 +79,13 @@ def test_a_cell_on_kafka_is_asked_for_its_log_last(tmp_path: Path) -> None:
         return {0: 1}
 
     history = Kept()
-    scene = scene_of(tmp_path, cell=replace(CELL, semantic=Semantic.EXACTLY_ONCE), history=history, log=log)
+    scene = scene_of(
+        tmp_path, cell=replace(CELL, semantic=Semantic.EXACTLY_ONCE), history=history, log=log
+    )
     assert scene.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION
-    logs["in"] = WholeLog({0: LogEnds(0, 1, 2)}, (copy(0, ours("k-1", scene.cell.key)), copy(1, b"?", visible=False)))
+    logs["in"] = WholeLog(
+        {0: LogEnds(0, 1, 2)}, (copy(0, ours("k-1", scene.cell.key)), copy(1, b"?", visible=False))
+    )
     observe_source(scene)
     observe_reading(scene, saved, lambda: asked.append("sink"))
     assert asked == ["cursor", "positions", "sink", "in"]
@@ -87,7 +101,9 @@ def test_a_cell_on_kafka_is_asked_for_its_log_last(tmp_path: Path) -> None:
 
 
 class Reader:
-    """Stands in for a client: three partitions, of which the second has a copy that is no longer open, and one that still is."""
+    """Stands in for a client: three partitions, of which the second has a copy that is no longer
+    open, and one that still is.
+    """
 
     logs: ClassVar = {0: [0, 1], 1: [0, 1, 2], 2: []}
     committed: ClassVar = {0: {0, 1}, 1: {0}, 2: set()}
@@ -107,7 +123,10 @@ class Reader:
 
     def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Say where they end for this reader."""
-        return {p: len(self.logs[p.partition]) if self._all else self.stable[p.partition] for p in partitions}
+        return {
+            p: len(self.logs[p.partition]) if self._all else self.stable[p.partition]
+            for p in partitions
+        }
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         """Begin anew."""
@@ -124,11 +143,19 @@ class Reader:
         """Give all there is at once."""
         del timeout_ms
         self._given = True
-        return {p: [self._record(p.partition, offset) for offset in self.logs[p.partition]
-                    if self._all or offset in self.committed[p.partition]] for p in self._assigned}  # fmt: skip
+        return {
+            p: [
+                self._record(p.partition, offset)
+                for offset in self.logs[p.partition]
+                if self._all or offset in self.committed[p.partition]
+            ]
+            for p in self._assigned
+        }
 
     def _record(self, partition: int, offset: int) -> Any:
-        return SimpleNamespace(partition=partition, leader_epoch=0, offset=offset, key=b"k", value=b"v", headers=[])
+        return SimpleNamespace(
+            partition=partition, leader_epoch=0, offset=offset, key=b"k", value=b"v", headers=[]
+        )
 
 
 class Reading(Observer):
@@ -144,11 +171,17 @@ class Reading(Observer):
 
 
 def test_an_observer_says_what_there_is() -> None:
-    """Every partition, an empty one too; every copy, and whether a read-committed reader sees it; what is stable; positions."""
+    """Every partition, an empty one too; every copy, and whether a read-committed reader sees it;
+    what is stable; positions.
+    """
     observer = Reading("nowhere", lambda: None)
     log = observer.log("t")
     assert log.ends == {0: LogEnds(0, 2, 2), 1: LogEnds(0, 2, 3), 2: LogEnds(0, 0, 0)}
     assert [(found.partition, found.offset, found.visible) for found in log.copies] == [
-        (0, 0, True), (0, 1, True), (1, 0, True), (1, 1, False), (1, 2, False),
-    ]  # fmt: skip
+        (0, 0, True),
+        (0, 1, True),
+        (1, 0, True),
+        (1, 1, False),
+        (1, 2, False),
+    ]
     assert observer.positions("g", "t") == {0: 2}

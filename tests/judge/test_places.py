@@ -1,4 +1,6 @@
-"""Places: histories of before, which name none, are given those of their logs; those of today are left as they are."""
+"""Places: histories of before, which name none, are given those of their logs; those of today are
+left as they are.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +51,20 @@ def test_a_queue_of_classic_has_the_name_that_its_broker_counts_by() -> None:
     assert [row.get("topic") for row in placed(lines)] == ["q", "q", None]
 
 
-@pytest.mark.parametrize(("change", "waiting"), [
-    ({}, None), ({"event": "position", "offset": 0}, "ready"), ({"event": "log", "stable": 0}, None),
-])  # fmt: skip
-def test_what_a_copy_of_before_waits_for_follows_from_its_log(change: dict[str, Any], waiting: str | None) -> None:
-    """A visible copy at or above the saved position is ready; the last stable offset says nothing of what is visible."""
+@pytest.mark.parametrize(
+    ("change", "waiting"),
+    [
+        ({}, None),
+        ({"event": "position", "offset": 0}, "ready"),
+        ({"event": "log", "stable": 0}, None),
+    ],
+)
+def test_what_a_copy_of_before_waits_for_follows_from_its_log(
+    change: dict[str, Any], waiting: str | None
+) -> None:
+    """A visible copy at or above the saved position is ready; the last stable offset says nothing
+    of what is visible.
+    """
     story = run()
     for row in story.events:
         if row["event"] == change.get("event"):

@@ -1,4 +1,6 @@
-"""Predictions agree with exactly the counts they should, and selections name the records they say."""
+"""Predictions agree with exactly the counts they should, and selections name the
+records they say.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.cell import Load
-from harness.model.prediction import AtLeast, AtMost, Exactly, Permitted, Prediction, Select, Some, Zero, examples
+from harness.model.prediction import (
+    AtLeast,
+    AtMost,
+    Exactly,
+    Permitted,
+    Prediction,
+    Select,
+    Some,
+    Zero,
+    examples,
+)
 from harness.model.record import Record
 
 RESOLVE = {Select.TARGET: frozenset({"b"}), Select.UNIT: frozenset({"b", "c"})}
@@ -29,9 +41,15 @@ AGREES: list[tuple[Prediction, list[set[str]], list[set[str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("prediction", "agree", "contradict"), AGREES, ids=lambda value: getattr(value, "text", str)())
-def test_a_prediction_agrees_with_what_it_says(prediction: Prediction, agree: list[set[str]], contradict: list[set[str]]) -> None:
-    """A prediction is contradicted by exactly the sets it excludes, in one line that says what was seen."""
+@pytest.mark.parametrize(
+    ("prediction", "agree", "contradict"), AGREES, ids=lambda value: getattr(value, "text", str)()
+)
+def test_a_prediction_agrees_with_what_it_says(
+    prediction: Prediction, agree: list[set[str]], contradict: list[set[str]]
+) -> None:
+    """A prediction is contradicted by exactly the sets it excludes, in one line that says what was
+    seen.
+    """
     for seen in agree:
         assert prediction.contradiction(seen, RESOLVE) is None
     for seen in contradict:
@@ -41,10 +59,19 @@ def test_a_prediction_agrees_with_what_it_says(prediction: Prediction, agree: li
         assert "\n" not in said
 
 
-@pytest.mark.parametrize(("prediction", "shows"), [
-    (Zero(), False), (Permitted(), False), (AtMost(Select.TARGET), False), (Exactly(), True), (AtLeast(), True), (Some(), True),
-    (AtLeast(most=Select.UNIT), True), (Some(most=Select.UNIT), True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("prediction", "shows"),
+    [
+        (Zero(), False),
+        (Permitted(), False),
+        (AtMost(Select.TARGET), False),
+        (Exactly(), True),
+        (AtLeast(), True),
+        (Some(), True),
+        (AtLeast(most=Select.UNIT), True),
+        (Some(most=Select.UNIT), True),
+    ],
+)
 def test_only_an_effect_must_show(prediction: Prediction, shows: bool) -> None:
     """A count of zero voids a run exactly where theory says that the fault must bite."""
     assert prediction.must_show() is shows
@@ -75,7 +102,9 @@ def test_examples_are_examples(records: set[str], most: int) -> None:
 @pytest.mark.parametrize("unit", [1, 2, 3, 5, 12])
 @pytest.mark.parametrize("at", [1, 4, 5, 6, 12])
 def test_selections_name_the_records_they_say(unit: int, at: int) -> None:
-    """Target, unit, through-target and before-target are right for every unit size and place of the target."""
+    """Target, unit, through-target and before-target are right for every unit size and place of the
+    target.
+    """
     records = tuple(Record(f"r-{n}", "r", n) for n in range(1, 13))
     selected = Load(records, records[at - 1], unit, (0, 0)).select()
     units = [records[n : n + unit] for n in range(0, 12, unit)]
@@ -84,4 +113,10 @@ def test_selections_name_the_records_they_say(unit: int, at: int) -> None:
     assert selected[Select.UNIT] == {record.id for record in mine}
     assert selected[Select.THROUGH_TARGET] == {f"r-{n}" for n in range(1, at + 1)}
     assert selected[Select.BEFORE_TARGET] == {f"r-{n}" for n in range(1, at)}
-    assert set(selected) == {Select.TARGET, Select.NEXT, Select.UNIT, Select.THROUGH_TARGET, Select.BEFORE_TARGET}
+    assert set(selected) == {
+        Select.TARGET,
+        Select.NEXT,
+        Select.UNIT,
+        Select.THROUGH_TARGET,
+        Select.BEFORE_TARGET,
+    }

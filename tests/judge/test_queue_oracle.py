@@ -1,4 +1,6 @@
-"""The account and the brute-force oracle of queues agree on every column and every record of hundreds of histories."""
+"""The account and the brute-force oracle of queues agree on every column and every record of
+hundreds of histories.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,20 @@ def test_one_cell_agrees_with_the_oracle(events: list[Row]) -> None:
 
 @pytest.mark.parametrize("make", [soup, plausible])
 def test_the_random_histories_hold_everything(make: Any) -> None:
-    """The comparison is no empty one: in either sort every column is non-zero, every state and last hop occurs, many times."""
-    found = [figures_of_oracle(queue_oracle(story_of(seed))) for seed in SEEDS if seed % 2 == (make is plausible)]
+    """The comparison is no empty one: in either sort every column is non-zero, every state and last
+    hop occurs, many times.
+    """
+    found = [
+        figures_of_oracle(queue_oracle(story_of(seed)))
+        for seed in SEEDS
+        if seed % 2 == (make is plausible)
+    ]
     columns = pd.DataFrame([row["counts"] for row in found])
-    rare = {name: int((columns[name] > 0).sum()) for name in columns if (columns[name] > 0).sum() < OFTEN}
+    rare = {
+        name: int((columns[name] > 0).sum())
+        for name in columns
+        if (columns[name] > 0).sum() < OFTEN
+    }
     assert not rare
     seen = [pair for row in found for pair in row["records"].values()]
     states = {state: sum(1 for pair in seen if pair[0] == state) for state in State}
@@ -64,14 +76,24 @@ def _of(events: list[Row], kind: str) -> list[Row]:
 def _hole(events: list[Row]) -> bool:
     """A message waits, and one behind it in its queue was acknowledged."""
     number = lambda row: int(row["place"].split(":")[1])  # noqa: E731
-    waits = [number(row) for row in _of(events, "stored") if row["waiting"] == "ready" and str(row["place"]).startswith("q:")]
-    acked = [number(row) for row in _of(events, "removed") if row["why"] == "ack" and str(row["place"]).startswith("q:")]
+    waits = [
+        number(row)
+        for row in _of(events, "stored")
+        if row["waiting"] == "ready" and str(row["place"]).startswith("q:")
+    ]
+    acked = [
+        number(row)
+        for row in _of(events, "removed")
+        if row["why"] == "ack" and str(row["place"]).startswith("q:")
+    ]
     return bool(waits and acked) and min(waits) < max(acked)
 
 
 def _moved_on(events: list[Row]) -> bool:
     """A copy was moved to where it was moved on from."""
-    return bool({row["to"] for row in _of(events, "moved")} & {row["place"] for row in _of(events, "moved")})
+    return bool(
+        {row["to"] for row in _of(events, "moved")} & {row["place"] for row in _of(events, "moved")}
+    )
 
 
 def _recorded(events: list[Row], *, places: int, rows: int) -> bool:
@@ -89,15 +111,29 @@ ACCIDENTS: dict[str, Callable[[list[Row]], bool]] = {
     "one copy recorded twice": lambda events: _recorded(events, places=1, rows=2),
     "redelivered": lambda events: any(row["redelivered"] for row in _of(events, "delivered")),
     "dead letters": lambda events: any(row["hop"] == "aside" for row in _of(events, "stored")),
-    "the library's word": lambda events: any(row["told_by"] == "library" for row in _of(events, "transaction")),
+    "the library's word": lambda events: any(
+        row["told_by"] == "library" for row in _of(events, "transaction")
+    ),
     "several versions": lambda events: len({row["version"] for row in _of(events, "folded")}) > 1,
-    **{f"removed by {why}": lambda events, why=why: any(row["why"] == why for row in _of(events, "removed"))
-       for why in Removal},
-    **{f"{waiting}": lambda events, waiting=waiting: any(row["waiting"] == waiting for row in _of(events, "stored"))
-       for waiting in Waiting},
-    **{f"folded {times} times": lambda events, times=times: any(row["times"] == times for row in _of(events, "folded"))
-       for times in (1, 2, 3)},
-}  # fmt: skip
+    **{
+        f"removed by {why}": lambda events, why=why: any(
+            row["why"] == why for row in _of(events, "removed")
+        )
+        for why in Removal
+    },
+    **{
+        f"{waiting}": lambda events, waiting=waiting: any(
+            row["waiting"] == waiting for row in _of(events, "stored")
+        )
+        for waiting in Waiting
+    },
+    **{
+        f"folded {times} times": lambda events, times=times: any(
+            row["times"] == times for row in _of(events, "folded")
+        )
+        for times in (1, 2, 3)
+    },
+}
 STORIES = [story_of(seed) for seed in SEEDS if seed % 2]
 
 

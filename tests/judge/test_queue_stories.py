@@ -1,4 +1,6 @@
-"""Stories of queues with the answer that a person gives: what the accounting, and the oracle beside it, must say of each."""
+"""Stories of queues with the answer that a person gives: what the accounting, and the oracle beside
+it, must say of each.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def sent() -> QueueStory:
 
 @dataclass
 class Case:
-    """What happened to a record, and what must be said of it. Counts not named here must be 0, but for offered and stored."""
+    """What happened to a record, and what must be said of it. Counts not named here must be 0, but
+    for offered and stored.
+    """
 
     happens: Callable[[QueueStory], object]
     state: State
@@ -57,13 +61,17 @@ def limit(story: QueueStory) -> None:
 
 
 def lost_by_its_consumer(story: QueueStory) -> None:
-    """Delivered, acknowledged, forgotten by the broker, and nowhere: the broker has done nothing wrong."""
+    """Delivered, acknowledged, forgotten by the broker, and nowhere: the broker has done nothing
+    wrong.
+    """
     story.given(IT)
     story.removed(IT, "q:1", "ack")
 
 
 def limit_aside(story: QueueStory) -> None:
-    """Delivered too often: taken away here, put aside there, and the broker says that it is the same."""
+    """Delivered too often: taken away here, put aside there, and the broker says that it is the
+    same.
+    """
     limit(story)
     story.copy(IT, "dlq:1", "ready", hop="aside")
     story.moved(IT, "q:1", "dlq:1")
@@ -123,7 +131,9 @@ def rejected(story: QueueStory) -> None:
 
 
 def retried(story: QueueStory) -> None:
-    """Tried, put into a topic for later attempts, tried again, and recorded: two places, one copy."""
+    """Tried, put into a topic for later attempts, tried again, and recorded: two
+    places, one copy.
+    """
     story.given(IT)
     story.moved(IT, "q:1", "later:1")
     story.given(IT)
@@ -134,7 +144,9 @@ def retried(story: QueueStory) -> None:
 
 
 def handed_on(story: QueueStory) -> None:
-    """From server to server; its result is told at the first place and at the last: one copy all the same."""
+    """From server to server; its result is told at the first place and at the last: one copy all
+    the same.
+    """
     for place, to in (("q:1", "other:1"), ("other:1", "third:1")):
         story.moved(IT, place, to)
     story.copy(IT, "q:1", attempt=ATTEMPT)
@@ -159,7 +171,9 @@ def recorded_and_aside(story: QueueStory) -> None:
 
 
 def rolled_back_by_the_library(story: QueueStory) -> None:
-    """The answer to the commit was lost, and the client's library says of its own accord that it is rolled back."""
+    """The answer to the commit was lost, and the client's library says of its own accord that it is
+    rolled back.
+    """
     story.told("p-1.1", "aborted", "library")
     recorded(story)
 
@@ -179,14 +193,18 @@ def recorded(story: QueueStory) -> None:
 
 
 def folded_twice(story: QueueStory) -> None:
-    """The last version of a value holds it twice, which is written twice; those before it held it once."""
+    """The last version of a value holds it twice, which is written twice; those before it held it
+    once.
+    """
     story.folded("a", 1, IT, 1)
     for _ in range(2):
         story.folded("a", 2, IT, 2)
 
 
 def grouped(story: QueueStory) -> None:
-    """Recorded; the acknowledgement that was to take it and others never left, so it came again and is recorded twice."""
+    """Recorded; the acknowledgement that was to take it and others never left, so it came again and
+    is recorded twice.
+    """
     for order, again in enumerate((False, True)):
         story.given(IT, redelivered=again)
         story.result(IT, order, "q:1")
@@ -235,7 +253,9 @@ def compacted(story: QueueStory) -> None:
 
 
 def taken_for_a_duplicate(story: QueueStory) -> None:
-    """The broker takes it for one that it has, and has none: of the second attempt nothing is left either."""
+    """The broker takes it for one that it has, and has none: of the second attempt nothing is left
+    either.
+    """
     story.removed(IT, "q:1", "duplicate")
     story.removed(IT, "q:2", "duplicate")
 
@@ -258,7 +278,9 @@ def skipped(story: QueueStory) -> None:
 
 
 def half_known(story: QueueStory) -> None:
-    """Two records of a transaction, and a broker without a journal: what it has forgotten was no less visible."""
+    """Two records of a transaction, and a broker without a journal: what it has forgotten was no
+    less visible.
+    """
     story.offered("a-2", "a", 0)
     story.told("p-1.1", "committed")
     story.acked("a-2", "p-1.1.2")
@@ -269,23 +291,40 @@ def half_known(story: QueueStory) -> None:
 
 DUPLICATED = (("duplicated", 1), ("delivered_twice", 1))
 CASES = (
-    Case(hole, State.LEFT_IN_TOPIC), Case(limit, State.LOST, LastHop.LIMIT), Case(expired, State.LOST, LastHop.EXPIRED),
-    Case(lost_by_its_consumer, State.LOST, LastHop.DELIVERED), Case(expired_aside, State.SET_ASIDE),
-    Case(never_arrived, State.LOST, LastHop.GIVEN_UP), Case(arrived, State.LOST, LastHop.DELIVERED),
-    Case(one_aside_one_waits, State.LEFT_IN_TOPIC), Case(in_flight, State.LEFT_IN_TOPIC), Case(scheduled, State.LEFT_IN_TOPIC),
-    Case(prepared, State.STALLED), Case(rejected, State.LOST, LastHop.REJECTED), Case(retried, State.RECORDED, None, DUPLICATED),
-    Case(recorded_and_aside, State.RECORDED), Case(rolled_back_by_the_library, State.RECORDED, None, (("in_doubt", 1),)),
-    Case(rolled_back_by_the_broker, State.RECORDED, None, (("resurrected", 1),)), Case(recorded, State.RECORDED),
-    Case(folded_twice, State.RECORDED, None, DUPLICATED), Case(grouped, State.RECORDED, None, DUPLICATED),
-    Case(refused_by_its_consumer, State.LOST, LastHop.DELIVERED), Case(gone_from_aside, State.LOST, LastHop.DEAD_LETTER),
-    Case(lost_on_its_way, State.LOST, LastHop.MOVED), Case(skipped, State.LOST, LastHop.SKIPPED),
-    Case(half_known, State.LEFT_IN_TOPIC), Case(purged, State.LOST, LastHop.PURGED),
-    Case(compacted, State.LOST, LastHop.COMPACTED), Case(taken_for_a_duplicate, State.LOST, LastHop.DUPLICATE),
+    Case(hole, State.LEFT_IN_TOPIC),
+    Case(limit, State.LOST, LastHop.LIMIT),
+    Case(expired, State.LOST, LastHop.EXPIRED),
+    Case(lost_by_its_consumer, State.LOST, LastHop.DELIVERED),
+    Case(expired_aside, State.SET_ASIDE),
+    Case(never_arrived, State.LOST, LastHop.GIVEN_UP),
+    Case(arrived, State.LOST, LastHop.DELIVERED),
+    Case(one_aside_one_waits, State.LEFT_IN_TOPIC),
+    Case(in_flight, State.LEFT_IN_TOPIC),
+    Case(scheduled, State.LEFT_IN_TOPIC),
+    Case(prepared, State.STALLED),
+    Case(rejected, State.LOST, LastHop.REJECTED),
+    Case(retried, State.RECORDED, None, DUPLICATED),
+    Case(recorded_and_aside, State.RECORDED),
+    Case(rolled_back_by_the_library, State.RECORDED, None, (("in_doubt", 1),)),
+    Case(rolled_back_by_the_broker, State.RECORDED, None, (("resurrected", 1),)),
+    Case(recorded, State.RECORDED),
+    Case(folded_twice, State.RECORDED, None, DUPLICATED),
+    Case(grouped, State.RECORDED, None, DUPLICATED),
+    Case(refused_by_its_consumer, State.LOST, LastHop.DELIVERED),
+    Case(gone_from_aside, State.LOST, LastHop.DEAD_LETTER),
+    Case(lost_on_its_way, State.LOST, LastHop.MOVED),
+    Case(skipped, State.LOST, LastHop.SKIPPED),
+    Case(half_known, State.LEFT_IN_TOPIC),
+    Case(purged, State.LOST, LastHop.PURGED),
+    Case(compacted, State.LOST, LastHop.COMPACTED),
+    Case(taken_for_a_duplicate, State.LOST, LastHop.DUPLICATE),
     Case(duplicate_of_what_was_purged, State.LOST, LastHop.PURGED),
-    Case(duplicate_of_what_was_given, State.LOST, LastHop.DELIVERED), Case(limit_aside, State.SET_ASIDE),
-    Case(refused_into_the_dead_letters, State.SET_ASIDE), Case(handed_on, State.RECORDED, None, DUPLICATED),
+    Case(duplicate_of_what_was_given, State.LOST, LastHop.DELIVERED),
+    Case(limit_aside, State.SET_ASIDE),
+    Case(refused_into_the_dead_letters, State.SET_ASIDE),
+    Case(handed_on, State.RECORDED, None, DUPLICATED),
     Case(sent_twice, State.RECORDED, None, (("duplicated", 1), ("stored_twice", 1))),
-)  # fmt: skip
+)
 ANOMALIES = (
     "duplicated",
     "stored_twice",
@@ -307,7 +346,9 @@ def test_a_queue_is_counted_as_a_person_counts_it(case: Case) -> None:
     found = account(story.events)
     [row] = found.records[found.records["record"] == IT].to_dict("records")
     assert (row["state"], row["last_hop"]) == (case.state, case.last_hop)
-    assert {name: found.counts[name] for name in ANOMALIES} == {name: dict(case.counts).get(name, 0) for name in ANOMALIES}
+    assert {name: found.counts[name] for name in ANOMALIES} == {
+        name: dict(case.counts).get(name, 0) for name in ANOMALIES
+    }
     assert not differences(story.events, queue_oracle)
 
 
@@ -320,7 +361,9 @@ def test_a_record_that_is_recorded_tells_of_its_dead_letter() -> None:
 
 @pytest.mark.parametrize(("topic", "state"), [("other", State.SET_ASIDE), ("t", State.LOST)])
 def test_dead_letters_in_a_log_are_gone_only_with_their_own_log(topic: str, state: State) -> None:
-    """The logs of two topics have the same places: what retention took from the one is still in the other."""
+    """The logs of two topics have the same places: what retention took from the one is still in the
+    other.
+    """
     story = Story()
     story.offered(IT, "a", 1)
     story.cursor(2)

@@ -1,4 +1,6 @@
-"""Verdicts about queues: what still waits there, what was absorbed there, and nothing of logs where there are none."""
+"""Verdicts about queues: what still waits there, what was absorbed there, and nothing of logs where
+there are none.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def test_a_broker_that_was_asked_too_early_has_said_nothing() -> None:
     """What waits then may be gone when all is at rest, and the reverse."""
     story = queue_run()
     first(story, "counted")["t"] = first(story, "drain")["t"] - 5
-    assert judged(story).verdict.reason == "an authority was asked before the drain had ended (counted)"
+    assert (
+        judged(story).verdict.reason
+        == "an authority was asked before the drain had ended (counted)"
+    )
 
 
 def lose(story: QueueStory) -> None:
@@ -40,7 +45,10 @@ def lose(story: QueueStory) -> None:
 def test_a_right_run_of_a_queue_is_kept() -> None:
     """It has no ends, no positions and no partitions, and nobody misses them."""
     found = judged(queue_run())
-    assert (found.verdict.kind, found.verdict.reason) == (Kind.KEPT, f"6 of 6 recorded; {TARGET} was protected (taken-again)")
+    assert (found.verdict.kind, found.verdict.reason) == (
+        Kind.KEPT,
+        f"6 of 6 recorded; {TARGET} was protected (taken-again)",
+    )
     assert found.account.counts["stored"] == len(RECORDS)
 
 
@@ -66,7 +74,9 @@ def test_dead_letters_may_stay() -> None:
 
 
 @pytest.mark.parametrize("semantic", Semantic)
-def test_what_is_only_set_aside_is_lost_unless_it_is_part_of_the_pipeline(semantic: Semantic) -> None:
+def test_what_is_only_set_aside_is_lost_unless_it_is_part_of_the_pipeline(
+    semantic: Semantic,
+) -> None:
     """By the plan, and where loss is forbidden; it is told in any case."""
     story = queue_run()
     lose(story)
@@ -75,7 +85,9 @@ def test_what_is_only_set_aside_is_lost_unless_it_is_part_of_the_pipeline(semant
     part = judged(story, semantic=semantic, dead_letters=True, **ANYTHING).verdict
     forbidden = semantic is not Semantic.AT_MOST_ONCE
     assert (found.kind, part.kind) == (Kind.BROKEN if forbidden else Kind.KEPT, Kind.KEPT)
-    assert all(f"1 set aside ({LAST}: only dead letters are left)" in each.reason for each in (found, part))
+    assert all(
+        f"1 set aside ({LAST}: only dead letters are left)" in each.reason for each in (found, part)
+    )
 
 
 def test_a_queue_has_no_log_that_goes_on() -> None:
@@ -108,19 +120,28 @@ def recorded_once(story: QueueStory) -> None:
     story.removed(TARGET, "q:9", "ack")
 
 
-@pytest.mark.parametrize(("happens", "said"), [
-    (moved, None),
-    (taken_for_a_duplicate, "absorbed by the broker, which took the second for a duplicate"),
-    (recorded_once, "stored twice and recorded once"),
-])  # fmt: skip
-def test_who_has_absorbed_what_was_doubled_is_said_of_queues(happens: Callable[[QueueStory], None], said: str | None) -> None:
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        (moved, None),
+        (taken_for_a_duplicate, "absorbed by the broker, which took the second for a duplicate"),
+        (recorded_once, "stored twice and recorded once"),
+    ],
+)
+def test_who_has_absorbed_what_was_doubled_is_said_of_queues(
+    happens: Callable[[QueueStory], None], said: str | None
+) -> None:
     """Of a pipeline that was declared. What was moved is not doubled."""
     story = queue_run()
     happens(story)
     found = judged(story, **ANYTHING).verdict
     assert found.kind is Kind.KEPT, found.reason
-    assert [word for word in ("absorbed by the broker", "stored twice") if word in found.reason] == (
-        [] if said is None else [word for word in ("absorbed by the broker", "stored twice") if word in said]
+    assert [
+        word for word in ("absorbed by the broker", "stored twice") if word in found.reason
+    ] == (
+        []
+        if said is None
+        else [word for word in ("absorbed by the broker", "stored twice") if word in said]
     )
     assert said is None or said in found.reason
 
@@ -129,7 +150,9 @@ def test_a_power_loss_of_a_queue_is_judged() -> None:
     """What a reader of it was given names no offset."""
     story = queue_run()
     lost = Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)
-    story.tell("fault", "runner", phase="forgot", fault="kill")["t"] = first(story, "fault", phase="healed")["t"] - 1
+    story.tell("fault", "runner", phase="forgot", fault="kill")["t"] = (
+        first(story, "fault", phase="healed")["t"] - 1
+    )
     assert judged(story, evidence=lost).verdict.kind is Kind.KEPT
 
 

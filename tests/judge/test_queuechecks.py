@@ -1,4 +1,6 @@
-"""Cross-checks of queues: authorities that contradict each other void a run, each check for itself; right histories pass."""
+"""Cross-checks of queues: authorities that contradict each other void a run, each check for itself;
+right histories pass.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def absorbed(story: QueueStory) -> None:
 
 
 def set_aside(story: QueueStory) -> None:
-    """The target is recorded, and a copy of it went to the dead letters, where somebody has it in hand."""
+    """The target is recorded, and a copy of it went to the dead letters, where somebody has it in
+    hand.
+    """
     stays(story, TARGET, "in-flight", "dlq", hop="aside")
 
 
@@ -44,9 +48,13 @@ def retried(story: QueueStory) -> None:
 
 
 def powerless(story: QueueStory) -> None:
-    """The power was lost, the fault has made the broker forget the target, which had been given to the consumer."""
+    """The power was lost, the fault has made the broker forget the target, which had been given to
+    the consumer.
+    """
     drop("stored", record=TARGET)(story)
-    story.tell("fault", "runner", phase="forgot", fault="kill")["t"] = first(story, "fault", phase="healed")["t"] - 1
+    story.tell("fault", "runner", phase="forgot", fault="kill")["t"] = (
+        first(story, "fault", phase="healed")["t"] - 1
+    )
     drop("removed", record=TARGET)(story)
 
 
@@ -62,73 +70,180 @@ RIGHT: dict[str, tuple[Callable[[QueueStory], object], Changes]] = {
     "absorbed": (absorbed, {"semantic": Semantic.EXACTLY_ONCE, "sign": ABSORBED}),
     "set aside": (set_aside, {}),
     "retried": (retried, {}),
-    "a power loss": (powerless, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)}),
+    "a power loss": (
+        powerless,
+        {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)},
+    ),
     "without a journal": (drop("stored"), {}),
     "a delivery lost": (
-        lambda s: s.tell("fetched", "wire", record=TARGET, topic=QUEUE, conn=2, reached=False), {}),
-}  # fmt: skip
+        lambda s: s.tell("fetched", "wire", record=TARGET, topic=QUEUE, conn=2, reached=False),
+        {},
+    ),
+}
 WRONG: dict[str, tuple[str, str, Callable[[QueueStory], object], str]] = {
     "the broker not asked": (
-        "_uncounted", "a crash", drop("counted"), "the history lacks the broker's own count of the messages in its queue"),
+        "_uncounted",
+        "a crash",
+        drop("counted"),
+        "the history lacks the broker's own count of the messages in its queue",
+    ),
     "only the dead letters counted": (
-        "_uncounted", "set aside", drop("counted", hop="topic"), "the broker's own count of the messages in its queue"),
-    "a queue not asked for": ("_uncounted", "set aside", drop("counted", hop="aside"), "wait in dlq, but the history lacks"),
+        "_uncounted",
+        "set aside",
+        drop("counted", hop="topic"),
+        "the broker's own count of the messages in its queue",
+    ),
+    "a queue not asked for": (
+        "_uncounted",
+        "set aside",
+        drop("counted", hop="aside"),
+        "wait in dlq, but the history lacks",
+    ),
     "deliveries of another queue": (
-        "_elsewhere", "a crash", named_otherwise,
-        "the wire saw deliveries from other/q, but the broker counted the messages of q"),
-    "a message that was not seen": ("_miscounted", "a crash", change("counted", {"ready": 2}),
-                                    "the broker counts 2 messages ready in q, but the observer saw 0 there"),
+        "_elsewhere",
+        "a crash",
+        named_otherwise,
+        "the wire saw deliveries from other/q, but the broker counted the messages of q",
+    ),
+    "a message that was not seen": (
+        "_miscounted",
+        "a crash",
+        change("counted", {"ready": 2}),
+        "the broker counts 2 messages ready in q, but the observer saw 0 there",
+    ),
     "a message in flight that was not seen": (
-        "_miscounted", "a crash", change("counted", {"in_flight": 1}), "1 messages in-flight in q, but the observer saw 0"),
+        "_miscounted",
+        "a crash",
+        change("counted", {"in_flight": 1}),
+        "1 messages in-flight in q, but the observer saw 0",
+    ),
     "a message in flight at a living consumer that the broker counts as ready": (
-        "_miscounted", "a crash",
-        lambda s: (stays(s, TARGET, "in-flight"), first(s, "counted", queue=QUEUE).update(ready=1, in_flight=0)),
-        "the broker counts 1 messages ready in q, but the observer saw 0 there"),
+        "_miscounted",
+        "a crash",
+        lambda s: (
+            stays(s, TARGET, "in-flight"),
+            first(s, "counted", queue=QUEUE).update(ready=1, in_flight=0),
+        ),
+        "the broker counts 1 messages ready in q, but the observer saw 0 there",
+    ),
     "more in flight than wait at all": (
-        "_miscounted", "a crash",
-        lambda s: (stays(s, TARGET, "ready"), first(s, "counted", queue=QUEUE).update(ready=0, in_flight=2)),
-        "the broker counts 0 messages ready in q, but the observer saw 1 there"),
+        "_miscounted",
+        "a crash",
+        lambda s: (
+            stays(s, TARGET, "ready"),
+            first(s, "counted", queue=QUEUE).update(ready=0, in_flight=2),
+        ),
+        "the broker counts 0 messages ready in q, but the observer saw 1 there",
+    ),
     "a scheduled message that was not seen": (
-        "_miscounted", "a crash", change("counted", {"scheduled": 1}), "1 messages scheduled in q, but the observer saw 0"),
-    "a message that is not counted": ("_miscounted", "set aside", change("counted", {"in_flight": 0}, queue="dlq"),
-                                      "the broker counts 0 messages in-flight in dlq, but the observer saw 1 there"),
+        "_miscounted",
+        "a crash",
+        change("counted", {"scheduled": 1}),
+        "1 messages scheduled in q, but the observer saw 0",
+    ),
+    "a message that is not counted": (
+        "_miscounted",
+        "set aside",
+        change("counted", {"in_flight": 0}, queue="dlq"),
+        "the broker counts 0 messages in-flight in dlq, but the observer saw 1 there",
+    ),
     "two copies at one place": (
-        "_copied_twice", "a crash", lambda s: s.copy(TARGET, place(TARGET), queue=QUEUE), "2 copies at q:3"),
+        "_copied_twice",
+        "a crash",
+        lambda s: s.copy(TARGET, place(TARGET), queue=QUEUE),
+        "2 copies at q:3",
+    ),
     "a copy moved to two places": (
-        "_parted", "retried", lambda s: s.moved(TARGET, place(TARGET), "later:2"), "2 moves from q:3"),
+        "_parted",
+        "retried",
+        lambda s: s.moved(TARGET, place(TARGET), "later:2"),
+        "2 moves from q:3",
+    ),
     "two copies moved to one place": (
-        "_parted", "retried", lambda s: s.moved(TARGET, "q:9", "later:1"), "2 moves to later:1"),
+        "_parted",
+        "retried",
+        lambda s: s.moved(TARGET, "q:9", "later:1"),
+        "2 moves to later:1",
+    ),
     "a copy that waits and is gone": (
-        "_waits_and_does_not", "a crash",
-        both(change("stored", {"waiting": "ready"}, record=TARGET), change("counted", {"ready": 1})),
-        r"the copy of k1-3 at q:3 waits \(ready\), but also that it was removed"),
+        "_waits_and_does_not",
+        "a crash",
+        both(
+            change("stored", {"waiting": "ready"}, record=TARGET), change("counted", {"ready": 1})
+        ),
+        r"the copy of k1-3 at q:3 waits \(ready\), but also that it was removed",
+    ),
     "a copy that waits and was moved": (
-        "_waits_and_does_not", "retried",
-        both(change("stored", {"waiting": "ready"}, record=TARGET), change("counted", {"ready": 1})),
-        r"the copy of k1-3 at q:3 waits \(ready\), but also that it was moved"),
+        "_waits_and_does_not",
+        "retried",
+        both(
+            change("stored", {"waiting": "ready"}, record=TARGET), change("counted", {"ready": 1})
+        ),
+        r"the copy of k1-3 at q:3 waits \(ready\), but also that it was moved",
+    ),
     "a copy that is committed and waits for that": (
-        "_waits_and_does_not", "a crash", lambda s: stays(s, TARGET, "prepared", visible=True), "but also that it is committed"),
+        "_waits_and_does_not",
+        "a crash",
+        lambda s: stays(s, TARGET, "prepared", visible=True),
+        "but also that it is committed",
+    ),
     "a copy that is ready and is not committed": (
-        "_waits_and_does_not", "a crash", lambda s: stays(s, TARGET, "ready", visible=False), "also that it is not committed"),
+        "_waits_and_does_not",
+        "a crash",
+        lambda s: stays(s, TARGET, "ready", visible=False),
+        "also that it is not committed",
+    ),
     "a result of nowhere": (
-        "_homeless", "a crash", change("recorded", {"place": "q:90"}, record=TARGET), "k1-3 is recorded from q:90, where no"),
+        "_homeless",
+        "a crash",
+        change("recorded", {"place": "q:90"}, record=TARGET),
+        "k1-3 is recorded from q:90, where no",
+    ),
     "an absorbed copy of nowhere": (
-        "_homeless", "absorbed", change("absorbed", {"place": "q:90"}), "k1-3 is absorbed from q:90, where no queue has a copy"),
+        "_homeless",
+        "absorbed",
+        change("absorbed", {"place": "q:90"}),
+        "k1-3 is absorbed from q:90, where no queue has a copy",
+    ),
     "a result of another's place": (
-        "_homeless", "a crash", change("recorded", {"place": place(OTHER)}, record=TARGET), "from q:1, where the queue has k1-1"),
+        "_homeless",
+        "a crash",
+        change("recorded", {"place": place(OTHER)}, record=TARGET),
+        "from q:1, where the queue has k1-1",
+    ),
     "a result of nowhere after a power loss": (
-        "_homeless", "a power loss",
-        both(change("recorded", {"place": "q:90"}, record=OTHER), drop("delivered", record=OTHER), drop("fetched", record=OTHER)),
-        "k1-1 is recorded from q:90"),
+        "_homeless",
+        "a power loss",
+        both(
+            change("recorded", {"place": "q:90"}, record=OTHER),
+            drop("delivered", record=OTHER),
+            drop("fetched", record=OTHER),
+        ),
+        "k1-1 is recorded from q:90",
+    ),
     "a record that was kept from the broker": (
-        "_kept_back", "a crash", drop("sent", record=TARGET), "k1-3 was kept from the broker .*, but the queue has it: q:3"),
+        "_kept_back",
+        "a crash",
+        drop("sent", record=TARGET),
+        "k1-3 was kept from the broker .*, but the queue has it: q:3",
+    ),
     "a result that was given to nobody": (
-        "_not_given", "a crash", change("fetched", {"reached": False}, record=TARGET), "k1-3 is recorded, but the wire"),
+        "_not_given",
+        "a crash",
+        change("fetched", {"reached": False}, record=TARGET),
+        "k1-3 is recorded, but the wire",
+    ),
     "a record of nowhere": (
-        "_nowhere", "a crash",
-        both(drop("stored", record=TARGET), drop("removed", record=TARGET), change("recorded", {"place": None}, record=TARGET)),
-        "k1-3 was acknowledged and is recorded, but the queue has no copy of it"),
-}  # fmt: skip
+        "_nowhere",
+        "a crash",
+        both(
+            drop("stored", record=TARGET),
+            drop("removed", record=TARGET),
+            change("recorded", {"place": None}, record=TARGET),
+        ),
+        "k1-3 was acknowledged and is recorded, but the queue has no copy of it",
+    ),
+}
 """The check, the right history that is spoilt, how, and what is said of it."""
 
 
@@ -164,36 +279,58 @@ def test_a_contradiction_is_void(name: str) -> None:
 def test_nobody_else_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the one check that is meant, nothing gives this reason."""
     check, right, spoil, because = WRONG[name]
-    for module, names in ((crosschecks, "_CHECKS"), (crosschecks, "_SINCE_SEALED"), (queuechecks, "_CHECKS")):
-        monkeypatch.setattr(module, names, tuple(one for one in getattr(module, names) if one.__name__ != check))
+    for module, names in (
+        (crosschecks, "_CHECKS"),
+        (crosschecks, "_SINCE_SEALED"),
+        (queuechecks, "_CHECKS"),
+    ):
+        monkeypatch.setattr(
+            module, names, tuple(one for one in getattr(module, names) if one.__name__ != check)
+        )
     story, changes = prepared(right, spoil)
     assert not re.search(because, judged(story, **changes).verdict.reason)
 
 
 def test_every_check_is_tried() -> None:
     """There is a contradiction for each of them."""
-    assert {check.__name__ for check in queuechecks._CHECKS} <= {check for check, *_ in WRONG.values()}
+    assert {check.__name__ for check in queuechecks._CHECKS} <= {
+        check for check, *_ in WRONG.values()
+    }
 
 
 def test_a_message_that_the_broker_keeps_for_the_dead_is_left() -> None:
-    """No journal says what is in flight: what nobody has on an open connection may be so, and then all waits for it."""
+    """No journal says what is in flight: what nobody has on an open connection may be so, and then
+    all waits for it.
+    """
     story = queue_run()
     stays(story, TARGET, "ready")
     first(story, "counted", queue=QUEUE).update(ready=0, in_flight=1)
-    first(story, "drain", phase="completed").update(phase="failed", stage="queue", because="1 in flight")
+    first(story, "drain", phase="completed").update(
+        phase="failed", stage="queue", because="1 in flight"
+    )
     found = judged(story).verdict
-    assert (found.kind, found.reason) == (Kind.STUCK, "no progress until the deadline: queue: 1 in flight")
+    assert (found.kind, found.reason) == (
+        Kind.STUCK,
+        "no progress until the deadline: queue: 1 in flight",
+    )
 
 
 def test_a_broker_that_counts_parts_is_believed() -> None:
-    """A message in three parts waits, and a part of another one, which nothing completes: the broker counts four."""
+    """A message in three parts waits, and a part of another one, which nothing completes: the
+    broker counts four.
+    """
     story = queue_run()
     stays(story, TARGET, "ready", counts=3)
     stays(story, None, "ready", foreign=True)
     first(story, "counted", queue=QUEUE).update(ready=4)
-    first(story, "drain", phase="completed").update(phase="failed", stage="queue", because="4 ready")
+    first(story, "drain", phase="completed").update(
+        phase="failed", stage="queue", because="4 ready"
+    )
     found = judged(story).verdict
-    assert (found.kind, found.reason) == (Kind.STUCK, "no progress until the deadline: queue: 4 ready")
+    assert (found.kind, found.reason) == (
+        Kind.STUCK,
+        "no progress until the deadline: queue: 4 ready",
+    )
 
 
 @pytest.mark.parametrize("counted", [2, 3, 5])
@@ -205,8 +342,9 @@ def test_a_broker_that_counts_other_parts_is_not(counted: int) -> None:
     first(story, "counted", queue=QUEUE).update(ready=counted)
     found = judged(story).verdict
     assert (found.kind, found.reason) == (
-        Kind.VOID, f"the broker counts {counted} messages ready in {QUEUE}, but the observer saw 4 there",
-    )  # fmt: skip
+        Kind.VOID,
+        f"the broker counts {counted} messages ready in {QUEUE}, but the observer saw 4 there",
+    )
 
 
 def test_a_plan_of_version_1_promises_no_count() -> None:
@@ -216,7 +354,9 @@ def test_a_plan_of_version_1_promises_no_count() -> None:
 
 
 def test_a_log_needs_no_count() -> None:
-    """Its plan has one, and what its broker counts in queues besides is held against what was seen there."""
+    """Its plan has one, and what its broker counts in queues besides is held against what was seen
+    there.
+    """
     story = queue_run()
     without(story, lambda row: row["event"] == "counted")
     story.tell("log", hop="topic", topic="t", partition=0, start=0, stable=0, end=0, last_data=-1)
@@ -225,13 +365,19 @@ def test_a_log_needs_no_count() -> None:
 
 
 MUTATIONS: dict[str, Callable[[QueueStory], object]] = {
-    **{f"one more {field}": lambda s, field=field: first(s, "counted").update({field: 1})
-       for field in ("ready", "in_flight", "scheduled")},
+    **{
+        f"one more {field}": lambda s, field=field: first(s, "counted").update({field: 1})
+        for field in ("ready", "in_flight", "scheduled")
+    },
     "a count less": drop("counted"),
     "recorded elsewhere": lambda s: first(s, "recorded", record=TARGET).update(place="q:1000"),
-    **{f"waits, {waiting}": lambda s, waiting=waiting: first(s, "stored", record=TARGET).update(waiting=waiting)
-       for waiting in ("ready", "in-flight", "scheduled", "open", "prepared")},
-}  # fmt: skip
+    **{
+        f"waits, {waiting}": lambda s, waiting=waiting: first(s, "stored", record=TARGET).update(
+            waiting=waiting
+        )
+        for waiting in ("ready", "in-flight", "scheduled", "open", "prepared")
+    },
+}
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)

@@ -42,14 +42,22 @@ def answer(record: str = "k-1", error: Any = 0, *, reached: bool = True) -> Even
     return {"event": kinds.PRODUCE_ANSWER, "record": record, "error": error, "reached": reached}
 
 
-@pytest.mark.parametrize(("answers", "said"), [
-    ([answer(), answer(error="rejected"), answer()], None),
-    ([answer()], "the broker refused k-1 0 times, not once"),
-    ([answer("k-2", "rejected")], "the broker refused k-1 0 times, not once"),
-    ([answer(error="rejected", reached=False)], "the broker refused k-1 0 times, not once"),
-    ([answer(error="rejected"), answer(error="rejected")], "the broker refused k-1 2 times, not once"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([answer(), answer(error="rejected"), answer()], None),
+        ([answer()], "the broker refused k-1 0 times, not once"),
+        ([answer("k-2", "rejected")], "the broker refused k-1 0 times, not once"),
+        ([answer(error="rejected", reached=False)], "the broker refused k-1 0 times, not once"),
+        (
+            [answer(error="rejected"), answer(error="rejected")],
+            "the broker refused k-1 2 times, not once",
+        ),
+    ],
+)
 def test_the_answer_proves_the_refusal(answers: list[Event], said: str | None) -> None:
     """Of the target, once, and it arrived."""
-    course: Any = SimpleNamespace(history=History(tuple(answers)), plan=SimpleNamespace(target="k-1"))
+    course: Any = SimpleNamespace(
+        history=History(tuple(answers)), plan=SimpleNamespace(target="k-1")
+    )
     assert Refused().trouble(course) == said

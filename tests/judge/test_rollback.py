@@ -1,4 +1,6 @@
-"""The state of a query before a crash, after the rollback and at the end: told from the batches of its drivers."""
+"""The state of a query before a crash, after the rollback and at the end: told from the batches of
+its drivers.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,37 @@ def found_in(events: list[Event]) -> Rollback:
 
 
 def test_state_and_offsets_go_back_together(events: list[Event]) -> None:
-    """What the batch in hand had added is in the state before the crash, and not after the rollback."""
+    """What the batch in hand had added is in the state before the crash, and not after the
+    rollback.
+    """
     before, after, end = found_in(events).snapshots
     assert [before.moment, after.moment, end.moment] == list(Moment)
-    undone = {record for key, held in before.state.items() for record in held if record not in after.state[key]}
+    undone = {
+        record
+        for key, held in before.state.items()
+        for record in held
+        if record not in after.state[key]
+    }
     assert undone == {"k1-14", "k2-16"}
-    assert sum(before.offsets.values()) - sum(after.offsets.values()) == 4  # two records, and the marker behind each
-    assert sorted(record for held in end.state.values() for record in held) == sorted({r for h in end.state.values() for r in h})
+    assert (
+        sum(before.offsets.values()) - sum(after.offsets.values()) == 4
+    )  # two records, and the marker behind each
+    assert sorted(record for held in end.state.values() for record in held) == sorted(
+        {r for h in end.state.values() for r in h}
+    )
 
 
 def test_a_state_that_did_not_go_back_is_torn(events: list[Event]) -> None:
-    """The new driver was given the batch's records back with the state, and takes them in a second time."""
-    spoilt = [event | {"records": [*event["records"], "k1-14"]}
-              if (event["event"], event["by"], event.get("batch"), event.get("key")) == ("state", "driver-2", 7, "k1") else event
-              for event in events]  # fmt: skip
+    """The new driver was given the batch's records back with the state, and takes them in a second
+    time.
+    """
+    spoilt = [
+        event | {"records": [*event["records"], "k1-14"]}
+        if (event["event"], event["by"], event.get("batch"), event.get("key"))
+        == ("state", "driver-2", 7, "k1")
+        else event
+        for event in events
+    ]
     found = found_in(spoilt)
     assert found.torn == ("k1",)
     assert found.snapshots[1].state["k1"] == ("k1-5", "k1-10", "k1-14")
@@ -53,11 +72,18 @@ def test_a_state_that_did_not_go_back_is_torn(events: list[Event]) -> None:
 
 def test_without_a_checkpoint_nothing_is_left(events: list[Event]) -> None:
     """A driver that begins with batch 0 was given nothing back, whatever the one before it had."""
-    again = [event | {"batch": event["batch"] - 7}
-             if event["event"] in {"state", "batch"} and event["by"].startswith("driver-2") else event
-             for event in events]  # fmt: skip
-    again = [event | {"records": event["news"]} if event["event"] == "state" and event["by"] == "driver-2" else event
-             for event in again]  # fmt: skip
+    again = [
+        event | {"batch": event["batch"] - 7}
+        if event["event"] in {"state", "batch"} and event["by"].startswith("driver-2")
+        else event
+        for event in events
+    ]
+    again = [
+        event | {"records": event["news"]}
+        if event["event"] == "state" and event["by"] == "driver-2"
+        else event
+        for event in again
+    ]
     found = found_in(again)
     assert (found.snapshots[1].batch, found.snapshots[1].state) == (-1, {})
     assert found.torn == ()

@@ -34,7 +34,9 @@ def test_an_answer_is_one_that_grants(direction: Direction) -> None:
     ],
     ids=["the target's leader", "the next record may go elsewhere", "no broker"],
 )
-def test_only_the_victims_connections_stand_still(offset: int, victims: tuple[Role, ...], scope: FreezeScope) -> None:
+def test_only_the_victims_connections_stand_still(
+    offset: int, victims: tuple[Role, ...], scope: FreezeScope
+) -> None:
     """The next record's request may go to another broker than the one that is to die."""
     kill = Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=offset), victims)
     assert [rule.freeze for rule in armed_by(kill)] == [scope]
@@ -48,15 +50,23 @@ def armed_by(fault: Any) -> list[Any]:
 END = OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)
 
 
-@pytest.mark.parametrize("fault", [Pause(END), Zombie(END), TransactionTimeout(END)], ids=lambda fault: fault.id)
+@pytest.mark.parametrize(
+    "fault", [Pause(END), Zombie(END), TransactionTimeout(END)], ids=lambda fault: fault.id
+)
 def test_who_is_to_be_stopped_stands_still_with_all_it_has_open(fault: Any) -> None:
-    """Until the stop has reached it, nothing else of it may get through: no heartbeat, no other request."""
-    assert [(rule.action, rule.freeze) for rule in armed_by(fault)] == [(Action.HOLD, FreezeScope.CLIENT)]
+    """Until the stop has reached it, nothing else of it may get through: no heartbeat, no other
+    request.
+    """
+    assert [(rule.action, rule.freeze) for rule in armed_by(fault)] == [
+        (Action.HOLD, FreezeScope.CLIENT)
+    ]
 
 
 def test_one_that_is_to_hear_of_its_group_has_only_one_request_held() -> None:
     """It learns that it was put out while it waits for the answer."""
-    assert [(rule.action, rule.freeze) for rule in armed_by(StaleMember(END, END))] == [(Action.HOLD, None)] * 2
+    assert [(rule.action, rule.freeze) for rule in armed_by(StaleMember(END, END))] == [
+        (Action.HOLD, None)
+    ] * 2
 
 
 @pytest.mark.parametrize("fault", [Pause, Zombie], ids=lambda fault: fault.id)

@@ -1,4 +1,6 @@
-"""Signs and the brute-force look at them agree on every record of hundreds of histories, of logs and of queues."""
+"""Signs and the brute-force look at them agree on every record of hundreds of histories, of logs
+and of queues.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,16 @@ OF_LOGS = {"flushed", "replayed", "found"}
 
 
 def story_of(seed: int) -> list[Row]:
-    """Return random history number ``seed``: even ones are of logs, odd ones of queues; with lines about protections."""
+    """Return random history number ``seed``: even ones are of logs, odd ones of queues; with lines
+    about protections.
+    """
     dice = random.Random(seed)
     of_queue = bool(seed % 2)
     story = queues.QueueStory() if of_queue else histories.Story()
     told = (queues if of_queue else histories).story_of(seed // 2)
-    story.events += [row for row in told if row["event"] not in ("sent", "unsent", "log")]  # of requests and ends told below
+    story.events += [
+        row for row in told if row["event"] not in ("sent", "unsent", "log")
+    ]  # of requests and ends told below
     story.now = max((row["t"] for row in told), default=0)
     records = [row["record"] for row in told if row["event"] == "offered"]
     protect(story, dice, records, logs=not of_queue)
@@ -44,8 +50,15 @@ def story_of(seed: int) -> list[Row]:
 def differences(events: list[Row]) -> list[str]:
     """Say where the two disagree."""
     signs = signs_of(Rows(events), History(tuple(events)), knowledge())
-    told = {record: (seen, set(map(str, signs.of(record)))) for record, seen in sign_oracle(events).items()}
-    return [f"{record}: {sorted(have ^ want)}, oracle {sorted(want)}" for record, (want, have) in told.items() if have != want]
+    told = {
+        record: (seen, set(map(str, signs.of(record))))
+        for record, seen in sign_oracle(events).items()
+    }
+    return [
+        f"{record}: {sorted(have ^ want)}, oracle {sorted(want)}"
+        for record, (want, have) in told.items()
+        if have != want
+    ]
 
 
 @pytest.mark.parametrize("seed", range(0, SEEDS, SEEDS // 10))
@@ -70,7 +83,9 @@ def test_the_oracle_knows_every_sign_there_is() -> None:
 
 @pytest.mark.parametrize("of_queue", [False, True])
 def test_the_random_histories_show_everything(*, of_queue: bool) -> None:
-    """The comparison is no empty one: every sign is seen, many times, and is missing, many times; of queues none of logs."""
+    """The comparison is no empty one: every sign is seen, many times, and is missing, many times;
+    of queues none of logs.
+    """
     shown: Counter[str] = Counter()
     records = 0
     for seed in range(int(of_queue), SEEDS, 2):
@@ -78,12 +93,16 @@ def test_the_random_histories_show_everything(*, of_queue: bool) -> None:
             shown.update(signs)
             records += 1
     possible = SHOWS.keys() - (OF_LOGS if of_queue else set())
-    assert {sign: count for sign in possible if not OFTEN <= (count := shown[sign]) <= records - OFTEN} == {}
+    assert {
+        sign: count for sign in possible if not OFTEN <= (count := shown[sign]) <= records - OFTEN
+    } == {}
     assert not of_queue or not OF_LOGS & shown.keys()
 
 
 def test_what_a_log_says_is_nothing_to_a_queue() -> None:
-    """The numbers of logs that lie beside a queue show nothing of its messages, whatever they are."""
+    """The numbers of logs that lie beside a queue show nothing of its messages,
+    whatever they are.
+    """
     queue = queues.QueueStory()
     queue.offered("a-1", "a", 1)
     queue.copy("a-1", "q:1", "ready")
@@ -93,4 +112,7 @@ def test_what_a_log_says_is_nothing_to_a_queue() -> None:
     for driver in ("driver-1", "driver-2"):
         queue.tell("batch", driver, batch=0, partition=0, offset=0, position=9)
         queue.tell("resumed", driver, where="query", partition=0, position=9)
-    assert signs_of(Rows(queue.events), History(tuple(queue.events)), knowledge()).of("a-1") == frozenset()
+    assert (
+        signs_of(Rows(queue.events), History(tuple(queue.events)), knowledge()).of("a-1")
+        == frozenset()
+    )

@@ -59,7 +59,9 @@ def resent(story: Story) -> None:
 
 
 def offered_again(story: Story) -> None:
-    """Tell the one request twice, and send the target in another attempt: the program's doing, not the client's."""
+    """Tell the one request twice, and send the target in another attempt: the program's doing, not
+    the client's.
+    """
     story.sent(TARGET, "producer-2.3.1", "2/3")
     story.sent(TARGET, "producer-2.9.1", "9/9")
 
@@ -73,60 +75,143 @@ def resent_in_doubt(story: Story) -> None:
 def batch(story: Story, by: str, behind: int) -> object:
     """Tell of a batch that begins at the target, or so many offsets behind it."""
     partition, offset = place(TARGET)
-    return story.tell("batch", by, phase="after-offset-log", batch=0, partition=partition, offset=offset + behind,
-                      position=offset + behind + 1)  # fmt: skip
+    return story.tell(
+        "batch",
+        by,
+        phase="after-offset-log",
+        batch=0,
+        partition=partition,
+        offset=offset + behind,
+        position=offset + behind + 1,
+    )
 
 
 def ending(story: Story, record: str, request: str, outcome: str | None = None) -> object:
     """Tell that the end of a record's transaction was asked for, or answered."""
-    return story.tell("ending", "wire", record=record, request=request, outcome=outcome, reached=True)
+    return story.tell(
+        "ending", "wire", record=record, request=request, outcome=outcome, reached=True
+    )
 
 
-def commit(story: Story, record: str, request: str, outcome: str | None = None, *, reached: bool = True) -> object:
+def commit(
+    story: Story, record: str, request: str, outcome: str | None = None, *, reached: bool = True
+) -> object:
     """Tell that a database was asked to commit what holds a record, or that it answered."""
-    return story.tell("database_commit", "wire", record=record, request=request, outcome=outcome, reached=reached)
+    return story.tell(
+        "database_commit", "wire", record=record, request=request, outcome=outcome, reached=reached
+    )
 
 
 def copied(story: Story) -> object:
     """Let a follower fetch the target."""
     partition, offset = place(TARGET)
-    return story.tell("replicated", "wire", record=TARGET, topic="t", partition=partition, offset=offset, epoch=0, conn=1,
-                      follower=2, reached=True)  # fmt: skip
+    return story.tell(
+        "replicated",
+        "wire",
+        record=TARGET,
+        topic="t",
+        partition=partition,
+        offset=offset,
+        epoch=0,
+        conn=1,
+        follower=2,
+        reached=True,
+    )
 
 
 def acknowledged(story: Story, *, reached: bool, again: bool = False) -> None:
-    """Let the broker take the target's acknowledgement, and for good; ``again``: it was given to somebody since."""
-    story.tell("acknowledged", "wire", record=TARGET, request="1:5", how="ack", outcome="taken", reached=reached)
+    """Let the broker take the target's acknowledgement, and for good; ``again``: it was given to
+    somebody since.
+    """
+    story.tell(
+        "acknowledged",
+        "wire",
+        record=TARGET,
+        request="1:5",
+        how="ack",
+        outcome="taken",
+        reached=reached,
+    )
     if again:
-        story.tell("fetched", "wire", record=TARGET, topic="t", partition=0, offset=0, epoch=0, conn=1, reached=True)
+        story.tell(
+            "fetched",
+            "wire",
+            record=TARGET,
+            topic="t",
+            partition=0,
+            offset=0,
+            epoch=0,
+            conn=1,
+            reached=True,
+        )
     story.tell("removed", place="t:1", record=TARGET, why="ack")
 
 
 def written_down(story: Story, *, again: bool = False) -> None:
-    """Let its acknowledgement be written down, and the answer be lost; ``again``: it was given to somebody since."""
-    story.tell("share_state", "wire", record=TARGET, request="1:5", state="acknowledged", outcome="taken", reached=False)
+    """Let its acknowledgement be written down, and the answer be lost; ``again``: it was given to
+    somebody since.
+    """
+    story.tell(
+        "share_state",
+        "wire",
+        record=TARGET,
+        request="1:5",
+        state="acknowledged",
+        outcome="taken",
+        reached=False,
+    )
     if again:
-        story.tell("fetched", "wire", record=TARGET, topic="t", partition=0, offset=0, epoch=0, conn=1, reached=True)
+        story.tell(
+            "fetched",
+            "wire",
+            record=TARGET,
+            topic="t",
+            partition=0,
+            offset=0,
+            epoch=0,
+            conn=1,
+            reached=True,
+        )
     story.tell("removed", place="t:1", record=TARGET, why="ack")
 
 
 def acknowledged_before(story: Story, *, fired: bool) -> None:
     """Let it be taken, and answered; ``fired``: and then the fault fires, else before."""
     if fired:
-        next(row for row in story.events if row["event"] == "fault" and row["phase"] == "fired")["t"] = story.now + 11
+        next(row for row in story.events if row["event"] == "fault" and row["phase"] == "fired")[
+            "t"
+        ] = story.now + 11
     acknowledged(story, reached=True)
 
 
 def written(story: Story, *requests: str, state: str = "acknowledged") -> None:
     """Let the broker have the target's state written down by these requests."""
     for request in requests:
-        story.tell("share_state", "wire", record=TARGET, request=request, state=state, outcome=None, reached=True)
+        story.tell(
+            "share_state",
+            "wire",
+            record=TARGET,
+            request=request,
+            state=state,
+            outcome=None,
+            reached=True,
+        )
 
 
 def refused(story: Story, client: str, other: str) -> None:
     """Let the wire refuse a client the target's request, and one of them ask again."""
     asked = {"api": "Produce", "role": "producer", "conn": 1}
-    story.tell("rule", "wire", rule="fault", phase="answered", reached=True, records=[TARGET], client=client, corr=5, **asked)
+    story.tell(
+        "rule",
+        "wire",
+        rule="fault",
+        phase="answered",
+        reached=True,
+        records=[TARGET],
+        client=client,
+        corr=5,
+        **asked,
+    )
     story.tell("frame", "wire", dir="request", client=other, corr=6, **asked)
 
 
@@ -142,7 +227,10 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "2:1")),
     END_REFUSED: lambda s: ending(s, TARGET, "1:5", "refused"),
     COMMITTED_AGAIN: lambda s: (commit(s, TARGET, "1:1", reached=False), commit(s, TARGET, "2:1")),
-    NOT_REPEATED: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "committed", reached=False)),
+    NOT_REPEATED: lambda s: (
+        commit(s, TARGET, "1:1"),
+        commit(s, TARGET, "1:1", "committed", reached=False),
+    ),
     DURABLE: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "committed")),
     ALONE: lambda s: s.tell("alone", "runner", record=TARGET),
     UNGOVERNED: lambda s: s.tell("ungoverned", "runner", record=TARGET),
@@ -150,7 +238,9 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
         copied(s),
         s.tell("node", "runner", node="broker-1", role="leader", phase="exited"),
     ),
-    FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
+    FLUSHED: lambda s: s.tell(
+        "flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1
+    ),
     REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
     ASKED_AGAIN: lambda s: (
         s.tell("rule", "wire", rule="fault", phase="hit", api="AddOffsetsToTxn"),
@@ -174,19 +264,36 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     ABSORBED: lambda s: s.absorbed(RECORDS[0], 1, 2),
     NOT_RESENT: resent_in_doubt,
     RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1]),
-    ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "2:1")),
-    COMMITTED_AGAIN: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1"), commit(s, RECORDS[0], "2:1")),
+    ENDED_AGAIN: lambda s: (
+        ending(s, TARGET, "1:5"),
+        ending(s, TARGET, "1:5", "taken"),
+        ending(s, RECORDS[0], "2:1"),
+    ),
+    COMMITTED_AGAIN: lambda s: (
+        commit(s, TARGET, "1:1"),
+        commit(s, TARGET, "1:1"),
+        commit(s, RECORDS[0], "2:1"),
+    ),
     NOT_REPEATED: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "rolled back")),
     DURABLE: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "refused")),
-    END_REFUSED: lambda s: (ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "1:6", "refused")),
+    END_REFUSED: lambda s: (
+        ending(s, TARGET, "1:5", "taken"),
+        ending(s, RECORDS[0], "1:6", "refused"),
+    ),
     ALONE: lambda s: s.tell("alone", "runner", record=RECORDS[0]),
     UNGOVERNED: lambda s: s.tell("ungoverned", "runner", record=RECORDS[0]),
     REPLICATED: lambda s: (
         s.tell("node", "runner", node="broker-1", role="leader", phase="exited"),
         copied(s),
     ),
-    FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
-    REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
+    FLUSHED: lambda s: s.tell(
+        "flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]
+    ),
+    REPLAYED: lambda s: (
+        batch(s, "driver-1-jvm", 0),
+        batch(s, "driver-1-jvm", 0),
+        batch(s, "driver-2-jvm", 1),
+    ),
     ASKED_AGAIN: lambda s: (
         s.tell("rule", "wire", rule="fault", phase="hit", api="AddOffsetsToTxn"),
         s.tell("asked_again", "wire", record=TARGET, api="AddPartitionsToTxn"),
@@ -216,7 +323,9 @@ def shown(story: Story, record: str = TARGET) -> frozenset[Sign]:
 
 
 def test_every_sign_is_tried() -> None:
-    """Whoever knows a sign says so, also where nothing shows it; each is seen below, and nearly seen."""
+    """Whoever knows a sign says so, also where nothing shows it; each is seen below, and nearly
+    seen.
+    """
     assert (
         {str(sign) for sign in judged(quiet()).signs.seen} - signs_of_engines()
         == set(map(str, SIGNS))
@@ -228,7 +337,9 @@ def test_every_sign_of_an_engine_is_tried_with_it() -> None:
     """By whom it is known, in the folder of its tests."""
     assert signs_of_engines()
     for name, known in knowers().items():
-        tests = "".join(file.read_text(encoding="utf-8") for file in (SYSTEMS / name).glob("test_*.py"))
+        tests = "".join(
+            file.read_text(encoding="utf-8") for file in (SYSTEMS / name).glob("test_*.py")
+        )
         for each in known:
             assert each.__name__ in tests, f"nothing in tests/systems/{name} tries {each.__name__}"
 
@@ -250,14 +361,18 @@ def test_a_sign_is_seen_where_it_is(sign: Sign) -> None:
 
 @pytest.mark.parametrize("sign", SIGNS)
 def test_a_near_miss_is_no_sign(sign: Sign) -> None:
-    """The same thing at another record, seen once, or one short of the target, is no sign for the target."""
+    """The same thing at another record, seen once, or one short of the target, is no sign for the
+    target.
+    """
     story = quiet()
     NEAR_MISSES[sign](story)
     assert sign not in shown(story)
 
 
 def test_a_fetch_that_did_not_arrive_and_one_that_did_are_two_deliveries() -> None:
-    """A response that was lost on its way and fetched again shows that the record was delivered again."""
+    """A response that was lost on its way and fetched again shows that the record was delivered
+    again.
+    """
     story = quiet()
     story.fetched(TARGET, *place(TARGET), reached=False)
     assert shown(story) == {DELIVERED_AGAIN}
@@ -282,7 +397,9 @@ def test_an_aborted_transaction_of_the_target_is_a_sign(outcome: str) -> None:
 
 
 def test_a_restarted_producer_that_goes_on_past_the_target_is_a_sign() -> None:
-    """The source's cursor counts like a position in a log; the first start of a program is no restart."""
+    """The source's cursor counts like a position in a log; the first start of a program is no
+    restart.
+    """
     story = quiet()
     resumed(story, "source", None, 4)
     assert shown(story) == frozenset()
@@ -292,10 +409,14 @@ def test_a_restarted_producer_that_goes_on_past_the_target_is_a_sign() -> None:
 
 @pytest.mark.parametrize("hop", ["sink", "aside", "cursor"])
 def test_a_copy_in_another_log_is_not_what_a_reader_has_passed(hop: str) -> None:
-    """A position is one in the log that is read: a result that stands below it in the sink was passed by nobody."""
+    """A position is one in the log that is read: a result that stands below it in the sink was
+    passed by nobody.
+    """
     story = quiet()
     partition, offset = place(TARGET)
-    for moved in (row for row in story.events if row["event"] == "stored" and row["record"] == TARGET):
+    for moved in (
+        row for row in story.events if row["event"] == "stored" and row["record"] == TARGET
+    ):
         moved["offset"] = offset + 100
     story.stored(TARGET, partition, 0, hop=hop, topic=RESULTS)
     resumed(story, "group", partition, 0, 50)

@@ -1,4 +1,6 @@
-"""A history that is being written is read on: each event once, each byte once, and what is no more is said to be so."""
+"""A history that is being written is read on: each event once, each byte once, and what is no more
+is said to be so.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,15 @@ NAMES = ("runner", "wire", "producer-1")
 
 def line(number: int, *, t: int | None = None, by: str = "w", **fields: object) -> bytes:
     """Return a line, the ``number``-th of its writer."""
-    told = {"line": number, "t": number if t is None else t, "w": 0, "cell": "c", "by": by, "event": "number", "number": number}
+    told = {
+        "line": number,
+        "t": number if t is None else t,
+        "w": 0,
+        "cell": "c",
+        "by": by,
+        "event": "number",
+        "number": number,
+    }
     return json.dumps({**told, **fields}, ensure_ascii=False).encode() + b"\n"
 
 
@@ -47,9 +57,15 @@ def numbers(events: list[Event]) -> list[int]:
 
 
 def content_of(name: str) -> st.SearchStrategy[bytes]:
-    """Some lines of one writer: whole ones, with times that may go back; missing, damaged, empty and repeated ones."""
-    whole = st.integers(1, 9).flatmap(lambda n: st.integers(0, 5).map(lambda t: line(n, t=t, by=name, text="é\n{")))
-    odd = st.sampled_from([b"\n", b"nonsense\n", b'{"t": 1\n', b"\xff\xfe\n", b'{"t": 1, "event": null}\n'])
+    """Some lines of one writer: whole ones, with times that may go back; missing, damaged, empty
+    and repeated ones.
+    """
+    whole = st.integers(1, 9).flatmap(
+        lambda n: st.integers(0, 5).map(lambda t: line(n, t=t, by=name, text="é\n{"))
+    )
+    odd = st.sampled_from(
+        [b"\n", b"nonsense\n", b'{"t": 1\n', b"\xff\xfe\n", b'{"t": 1, "event": null}\n']
+    )
     return st.lists(st.one_of(whole, whole, odd), max_size=12).map(b"".join)
 
 
@@ -57,7 +73,9 @@ def content_of(name: str) -> st.SearchStrategy[bytes]:
 def test_however_it_is_written_each_event_is_told_once(
     tmp_path_factory: pytest.TempPathFactory, contents: tuple[bytes, ...], cuts: random.Random
 ) -> None:
-    """Chunks of several files, cut at any byte, in any order, read between any two: in the end as if it were read at once."""
+    """Chunks of several files, cut at any byte, in any order, read between any two: in the end as
+    if it were read at once.
+    """
     folder = tmp_path_factory.mktemp("tail")
     got: list[Event] = []
     left, tail = dict(zip(NAMES, contents, strict=True)), Tail(folder)
@@ -111,7 +129,9 @@ def test_what_follows_half_a_line_is_damage(tmp_path: Path) -> None:
 
 
 def test_files_and_folders_may_appear_late(tmp_path: Path) -> None:
-    """The folder of the history itself, a new writer, one in a folder of its own; what is no history is not read."""
+    """The folder of the history itself, a new writer, one in a folder of its own; what is no
+    history is not read.
+    """
     folder = tmp_path / "history"
     tail = Tail(folder)
     assert tail.read() == []
@@ -126,7 +146,9 @@ def test_files_and_folders_may_appear_late(tmp_path: Path) -> None:
 
 
 def test_what_is_read_together_is_told_in_order_of_time(tmp_path: Path) -> None:
-    """Of all files; of one time in the order of paths, as read_history has it. What is told is not told again for its order."""
+    """Of all files; of one time in the order of paths, as read_history has it. What is told is not
+    told again for its order.
+    """
     tail = Tail(tmp_path)
     append(tmp_path / "b.jsonl", line(1, t=5, by="b") + line(2, t=9, by="b"))
     append(tmp_path / "a.jsonl", line(3, t=7, by="a") + line(4, t=9, by="a"))
@@ -152,14 +174,21 @@ def replaced(file: Path) -> None:
     copy.rename(file)
 
 
-@pytest.mark.parametrize(("what", "said"), [
-    (lambda file: os.truncate(file, file.stat().st_size - 1), "was cut short: it has"),
-    (lambda file: file.write_bytes(b""), "was cut short: it has 0 bytes"),
-    (replaced, "is another file than the one that was read"),
-    (lambda file: file.unlink(), "is gone, after it was read"),
-])  # fmt: skip
-def test_a_file_that_is_not_what_it_was_is_an_error(tmp_path: Path, what: Callable[[Path], object], said: str) -> None:
-    """What was told is no more in the history: it is said each time, though the file may grow again."""
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (lambda file: os.truncate(file, file.stat().st_size - 1), "was cut short: it has"),
+        (lambda file: file.write_bytes(b""), "was cut short: it has 0 bytes"),
+        (replaced, "is another file than the one that was read"),
+        (lambda file: file.unlink(), "is gone, after it was read"),
+    ],
+)
+def test_a_file_that_is_not_what_it_was_is_an_error(
+    tmp_path: Path, what: Callable[[Path], object], said: str
+) -> None:
+    """What was told is no more in the history: it is said each time, though the file may grow
+    again.
+    """
     tail, file = Tail(tmp_path), tmp_path / "a.jsonl"
     append(file, line(1) + line(2))
     tail.read()
@@ -203,7 +232,9 @@ class Counted:
 
 
 def test_nothing_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many bytes are read as were written, with all halves of lines; and where nothing is new, no file is opened."""
+    """As many bytes are read as were written, with all halves of lines; and where nothing is new,
+    no file is opened.
+    """
     files = [tmp_path / f"{name}.jsonl" for name in NAMES]
     counted, tail, dice, told = Counted(monkeypatch), Tail(tmp_path), random.Random(5), 0
     for file in files:
@@ -235,11 +266,18 @@ def test_readers_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 
 def test_a_killed_writer_is_read_along(tmp_path: Path) -> None:
-    """While another process writes as fast as it can, and is killed: no line is missed, doubled or damaged."""
+    """While another process writes as fast as it can, and is killed: no line is missed, doubled or
+    damaged.
+    """
     file, tail, got = tmp_path / "victim.jsonl", Tail(tmp_path), list[int]()
     victim = subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(file)])
     try:
-        wait_until(lambda: got.extend(numbers(tail.read())) or len(got) > 2000, within_s=WITHIN_S, because="lines", poll_s=0.0002)
+        wait_until(
+            lambda: got.extend(numbers(tail.read())) or len(got) > 2000,
+            within_s=WITHIN_S,
+            because="lines",
+            poll_s=0.0002,
+        )
     finally:
         victim.kill()
         victim.wait(WITHIN_S)
@@ -250,7 +288,7 @@ def test_a_killed_writer_is_read_along(tmp_path: Path) -> None:
     assert tail.damage == last.damage == ()
 
 
-# --- all that was told so far ----------------------------------------------------------------------------------------
+# --- all that was told so far ---------------------------------------------------------------------
 
 
 def test_what_was_told_so_far_is_asked_by_kind_by_place_and_by_writer(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""What the fault that loses an answer at a restart does, step by step, and what comes of it where it does not get there."""
+"""What the fault that loses an answer at a restart does, step by step, and what comes of it where
+it does not get there.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ FAULT = Unanswered(AT, Api.OFFSET_FETCH)
 
 def test_the_answer_is_waited_for_before_the_fault_has_healed() -> None:
     """The loss is armed while the process is dead: its first answer cannot slip through."""
-    assert steps(FAULT, AT, LOST) == ["fired", "kill", "applied", "resolve Fetch discard", "arm answer", "restart", "healed"]
+    assert steps(FAULT, AT, LOST) == [
+        "fired",
+        "kill",
+        "applied",
+        "resolve Fetch discard",
+        "arm answer",
+        "restart",
+        "healed",
+    ]
 
 
 def test_one_that_never_asks_is_never_healed() -> None:
@@ -28,4 +38,9 @@ def test_one_that_never_asks_is_never_healed() -> None:
 def test_the_judge_is_told_who_dies_and_that_there_are_two_rules() -> None:
     """The first is about the target, the second about no record."""
     evidence = FAULT.evidence()
-    assert (evidence.trigger, evidence.killed, evidence.at_target, evidence.approached) == ("rule", (Role.CONSUMER,), True, True)
+    assert (evidence.trigger, evidence.killed, evidence.at_target, evidence.approached) == (
+        "rule",
+        (Role.CONSUMER,),
+        True,
+        True,
+    )

@@ -64,11 +64,13 @@ def nothing(story: Story) -> None:
     """Nothing else happened."""
 
 
-# --- kept ---------------------------------------------------------------------------------------------------
+# --- kept -----------------------------------------------------------------------------------------
 
 
 def test_the_run_by_hand_is_kept() -> None:
-    """The run all other cases change is kept and green, and its reason says how many records arrived, and why."""
+    """The run all other cases change is kept and green, and its reason says how many records
+    arrived, and why.
+    """
     found = judged(run()).verdict
     check(Kind.KEPT, "6 of 6 recorded; k1-3 was protected", found)
     assert (found.green, found.as_predicted, found.fired, found.label) == (True, True, 1, "kept")
@@ -123,7 +125,7 @@ def refused() -> Story:
     return story
 
 
-# --- broken -------------------------------------------------------------------------------------------------
+# --- broken ---------------------------------------------------------------------------------------
 
 
 def plant(story: Story, anomaly: Anomaly) -> None:
@@ -149,7 +151,9 @@ ANYTHING: Changes = {"lost": Permitted(), "duplicated": Permitted()}
 @pytest.mark.parametrize("semantic", Semantic)
 @pytest.mark.parametrize("anomaly", Anomaly)
 def test_broken_is_what_the_promise_table_forbids(semantic: Semantic, anomaly: Anomaly) -> None:
-    """One of an anomaly is broken where the semantic forbids it, and kept where it does not, whatever is predicted."""
+    """One of an anomaly is broken where the semantic forbids it, and kept where it does not,
+    whatever is predicted.
+    """
     story = run()
     plant(story, anomaly)
     found = judged(story, semantic=semantic, **ANYTHING)
@@ -159,7 +163,9 @@ def test_broken_is_what_the_promise_table_forbids(semantic: Semantic, anomaly: A
 
 
 def test_a_phantom_is_shown() -> None:
-    """What was never offered, as it stands in the output, where that was written down; else in the topic."""
+    """What was never offered, as it stands in the output, where that was written down; else in the
+    topic.
+    """
     story = run()
     row = story.recorded("k9-99", 99, -1, -1)
     check(Kind.BROKEN, "1 phantom, which", judged(story, **ANYTHING).verdict)
@@ -168,13 +174,31 @@ def test_a_phantom_is_shown() -> None:
 
 
 def test_who_has_absorbed_a_duplicate_is_told() -> None:
-    """The broker, which took a batch twice and holds it once; or somebody behind the log, of two copies. Only of a foreigner."""
+    """The broker, which took a batch twice and holds it once; or somebody behind the log, of two
+    copies. Only of a foreigner.
+    """
     sent = {"record": TARGET, "topic": first(run(), "stored")["topic"], "partition": 0}
     free: Changes = {"sign": None, **ANYTHING}
     story = run()
     for request, reached in (("8:1", False), ("8:2", True)):
-        story.tell("sent", "wire", **sent, request=request, transactional=False, transactional_id=None, attempt=None)
-        story.tell("produce_answer", "wire", record=TARGET, request=request, error=0, offset=-1, reached=reached)
+        story.tell(
+            "sent",
+            "wire",
+            **sent,
+            request=request,
+            transactional=False,
+            transactional_id=None,
+            attempt=None,
+        )
+        story.tell(
+            "produce_answer",
+            "wire",
+            record=TARGET,
+            request=request,
+            error=0,
+            offset=-1,
+            reached=reached,
+        )
     broker = f"{TARGET} sent twice and stored once: absorbed by the broker"
     assert broker in judged(story, **free).verdict.reason
     assert broker not in judged(story).verdict.reason
@@ -184,7 +208,10 @@ def test_who_has_absorbed_a_duplicate_is_told() -> None:
     append(story, RECORDS[4], place(RECORDS[4])[0], attempt="producer-2.90.1")
     found = judged(story, **free)
     assert found.account.counts["duplicated"] == 0
-    assert f"{RECORDS[4]} stored twice and recorded once: absorbed by the reader or a key" in found.verdict.reason
+    assert (
+        f"{RECORDS[4]} stored twice and recorded once: absorbed by the reader or a key"
+        in found.verdict.reason
+    )
 
 
 def test_readers_that_were_held_back_are_told() -> None:
@@ -194,22 +221,33 @@ def test_readers_that_were_held_back_are_told() -> None:
     before(story, first(story, "drain", phase="completed"), held)
     check(
         Kind.KEPT,
-        "; for at least 61 s, readers of in/0 with isolation.level=read_committed were given nothing",
+        (
+            "; for at least 61 s, readers of in/0 with isolation.level=read_committed were given "
+            "nothing"
+        ),
         judged(story).verdict,
     )
 
 
 def test_rows_without_an_id_are_told() -> None:
-    """They are no results, which changes no verdict; beside a loss they may be what is left of it."""
+    """They are no results, which changes no verdict; beside a loss they may be what is
+    left of it.
+    """
     story = run()
     story.tell("unnamed", "runner", count=1, text="TOTAL 48")
     check(Kind.KEPT, "; 1 row of the output has no id, as 'TOTAL 48'", judged(story).verdict)
     lose(story, RECORDS[4], "recorded")
-    check(Kind.BROKEN, "forbids loss: .*; 1 row of the output has no id, as 'TOTAL 48'", judged(story).verdict)
+    check(
+        Kind.BROKEN,
+        "forbids loss: .*; 1 row of the output has no id, as 'TOTAL 48'",
+        judged(story).verdict,
+    )
 
 
 def test_where_nothing_is_predicted_the_protection_is_told() -> None:
-    """What was seen of it, or that nothing was; not without a fault, nor where the target itself shows what came of it."""
+    """What was seen of it, or that nothing was; not without a fault, nor where the target itself
+    shows what came of it.
+    """
     story = run()
     seen = judged(story, sign=None, **ANYTHING).verdict
     assert seen.reason.endswith(f"; {TARGET}: sent-again, taken-again")
@@ -232,7 +270,9 @@ def test_where_nothing_is_predicted_the_protection_is_told() -> None:
 
 @pytest.mark.parametrize(("owner", "kind"), [(101, Kind.KEPT), (102, Kind.VOID)])
 def test_of_several_processes_the_one_that_was_hit_dies(owner: int, kind: Kind) -> None:
-    """The kernel says whose connection it was; where another process of the same stage was killed, nothing is proved."""
+    """The kernel says whose connection it was; where another process of the same stage was killed,
+    nothing is proved.
+    """
     story = run()
     first(story, "rule", phase="hit").update(conn=7)
     first(story, "fault", phase="fired").update(node="producer")
@@ -251,7 +291,9 @@ def cut_short(story: Story, *phases: str) -> None:
 
 def stuck(story: Story) -> None:
     """Let the drain fail at the consumer."""
-    first(story, "drain", phase="completed").update(phase="failed", stage="consumer", because="position 2 of 3")
+    first(story, "drain", phase="completed").update(
+        phase="failed", stage="consumer", because="position 2 of 3"
+    )
 
 
 SPOILT: dict[str, Callable[[Story], object]] = {
@@ -260,13 +302,22 @@ SPOILT: dict[str, Callable[[Story], object]] = {
     "cut short": cut_short,
     "stuck": stuck,
 }
-LOST_IN = {"failed": Kind.BROKEN, "did not fire": Kind.BROKEN, "cut short": Kind.VOID, "stuck": Kind.STUCK}
+LOST_IN = {
+    "failed": Kind.BROKEN,
+    "did not fire": Kind.BROKEN,
+    "cut short": Kind.VOID,
+    "stuck": Kind.STUCK,
+}
 
 
 @pytest.mark.parametrize("spoil", SPOILT)
-@pytest.mark.parametrize("anomaly", [Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN])
+@pytest.mark.parametrize(
+    "anomaly", [Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN]
+)
 def test_what_was_seen_is_broken_even_in_a_spoilt_run(anomaly: Anomaly, spoil: str) -> None:
-    """A forbidden duplicate, phantom, resurrection or tear stands, however badly the rest went; if it was seen by a sound eye."""
+    """A forbidden duplicate, phantom, resurrection or tear stands, however badly the rest went; if
+    it was seen by a sound eye.
+    """
     story = run()
     plant(story, anomaly)
     SPOILT[spoil](story)
@@ -280,7 +331,9 @@ def test_what_was_seen_is_broken_even_in_a_spoilt_run(anomaly: Anomaly, spoil: s
 
 @pytest.mark.parametrize("spoil", SPOILT)
 def test_what_was_not_seen_is_lost_after_a_completed_drain_alone(spoil: str) -> None:
-    """A loss counts only after a completed drain, for what is late is not lost; then whatever became of the fault."""
+    """A loss counts only after a completed drain, for what is late is not lost; then whatever
+    became of the fault.
+    """
     story = run()
     plant(story, Anomaly.LOST)
     SPOILT[spoil](story)
@@ -290,7 +343,9 @@ def test_what_was_not_seen_is_lost_after_a_completed_drain_alone(spoil: str) -> 
 
 
 def test_a_void_run_says_that_its_broker_was_starved() -> None:
-    """One epoch more in a partition, and nobody had harmed the broker: it was fenced. Where somebody had, that says nothing."""
+    """One epoch more in a partition, and nobody had harmed the broker: it was fenced. Where
+    somebody had, that says nothing.
+    """
     story = run()
     again = duplicate(story, RECORDS[1])
     assert "lapsed" not in judged(story, sign=None).verdict.reason
@@ -309,29 +364,40 @@ def test_a_lone_broker_that_led_no_more_was_starved() -> None:
     story = run()
     duplicate(story, RECORDS[1])
     story.tell("produce_answer", "wire", record=RECORDS[-1], error=6)
-    assert "the broker's registration lapsed (busy machine?): it led no more" in judged(story, sign=None).verdict.reason
+    assert (
+        "the broker's registration lapsed (busy machine?): it led no more"
+        in judged(story, sign=None).verdict.reason
+    )
 
 
 def test_a_loss_names_records_and_hops() -> None:
-    """The reason of a forbidden loss says how many, which, and where each was last seen; the prediction comes after."""
+    """The reason of a forbidden loss says how many, which, and where each was last seen; the
+    prediction comes after.
+    """
     story = run()
     lose(story, RECORDS[1])
     lose(story, RECORDS[3], "recorded")
     found = judged(story).verdict
-    check(Kind.BROKEN, r"at-least-once forbids loss: 2 lost \(k0-4 delivered, not recorded; k0-2 never sent\)", found)
+    check(
+        Kind.BROKEN,
+        r"at-least-once forbids loss: 2 lost \(k0-4 delivered, not recorded; k0-2 never sent\)",
+        found,
+    )
     check(Kind.BROKEN, "the prediction is contradicted: lost: predicted 0, saw 2", found)
     assert not found.as_predicted
 
 
 def test_a_loss_is_broken_without_a_sign() -> None:
-    """A client that did not repeat its request shows no sign *and* loses: that is broken, not void."""
+    """A client that did not repeat its request shows no sign *and* loses: that is
+    broken, not void.
+    """
     story = run()
     lose(story, TARGET)
     without(story, lambda row: about(row, TARGET, "taken"))
     check(Kind.BROKEN, "forbids loss", judged(story).verdict)
 
 
-# --- void ---------------------------------------------------------------------------------------------------
+# --- void -----------------------------------------------------------------------------------------
 
 
 def target_elsewhere(story: Story) -> None:
@@ -353,7 +419,10 @@ def only_after(story: Story) -> None:
 def only_before(story: Story) -> None:
     """Leave no load after the fault."""
     at = first(story, "rule")["t"]
-    without(story, lambda row: row["event"] in {"taken", "delivered", "sent", "unsent"} and row["t"] >= at)
+    without(
+        story,
+        lambda row: row["event"] in {"taken", "delivered", "sent", "unsent"} and row["t"] >= at,
+    )
 
 
 def other_victim(story: Story) -> None:
@@ -369,11 +438,15 @@ def second_death(story: Story) -> None:
 def second_hit(story: Story, **more: object) -> None:
     """Let the rule be hit once more."""
     hit = first(story, "rule")
-    story.tell("rule", "wire", rule="hold", phase="hit", record=TARGET, records=[TARGET], **more)["t"] = hit["t"] + 5
+    story.tell("rule", "wire", rule="hold", phase="hit", record=TARGET, records=[TARGET], **more)[
+        "t"
+    ] = hit["t"] + 5
 
 
 def hit_in(story: Story, node: str) -> None:
-    """Let the runner say in which process the trigger was hit; there are two consumers and one producer."""
+    """Let the runner say in which process the trigger was hit; there are two consumers and one
+    producer.
+    """
     first(story, "fault", phase="fired").update(node=node)
     start(story, "producer", 9)
     story.events[-1]["node"] = story.events[-3]["node"] = "producer-2"
@@ -381,7 +454,9 @@ def hit_in(story: Story, node: str) -> None:
 
 def by_failpoint(story: Story, pid: int) -> None:
     """Let a failpoint of a process be the trigger."""
-    first(story, "rule").update(event="failpoint", name="before-send", hit=1, action="kill", pid=pid)
+    first(story, "rule").update(
+        event="failpoint", name="before-send", hit=1, action="kill", pid=pid
+    )
     first(story, "fault", phase="fired").update(node="producer")
 
 
@@ -389,7 +464,9 @@ def sleeping(story: Story, *phases: str, node: str = "consumer", early: bool = F
     """Let a process be paused (and woken)."""
     at = first(story, "rule")["t"] + (-7 if early else 5)
     for phase in phases:
-        story.tell("node", "runner", node=node, role=node, incarnation=1, phase=phase, pid=101)["t"] = at
+        story.tell("node", "runner", node=node, role=node, incarnation=1, phase=phase, pid=101)[
+            "t"
+        ] = at
 
 
 def told(story: Story, node: str = "consumer", *, early: bool = False, **end: int | None) -> None:
@@ -402,7 +479,9 @@ def told(story: Story, node: str = "consumer", *, early: bool = False, **end: in
 
 def killed_as_if_told(story: Story) -> None:
     """Let a process die as if its grace were over, and nobody told it to end."""
-    exit_of(story, "consumer", 1, signal=9).update(asked=True, t=first(story, "fault", phase="healed")["t"])
+    exit_of(story, "consumer", 1, signal=9).update(
+        asked=True, t=first(story, "fault", phase="healed")["t"]
+    )
 
 
 def input_ends(story: Story, *, given: int = COUNT, at: str = "healed", after: int = -1) -> None:
@@ -414,10 +493,33 @@ def input_ends(story: Story, *, given: int = COUNT, at: str = "healed", after: i
 def powerless(story: Story, forgets: tuple[str, ...]) -> None:
     """Let two brokers die with the producer, and some of them forget what they had not flushed."""
     death = first(story, "node", phase="exited", signal=9)
-    told = [story.tell("node", "runner", node=f"broker-{n}", role="broker", incarnation=0, phase="exited", pid=200 + n,
-                       status=None, signal=9) for n in (1, 2)]  # fmt: skip
-    told += [story.tell("fault", "runner", phase="forgot", fault="kill", node=node, file="t-0", bytes_before=1, bytes_after=0)
-             for node in forgets]  # fmt: skip
+    told = [
+        story.tell(
+            "node",
+            "runner",
+            node=f"broker-{n}",
+            role="broker",
+            incarnation=0,
+            phase="exited",
+            pid=200 + n,
+            status=None,
+            signal=9,
+        )
+        for n in (1, 2)
+    ]
+    told += [
+        story.tell(
+            "fault",
+            "runner",
+            phase="forgot",
+            fault="kill",
+            node=node,
+            file="t-0",
+            bytes_before=1,
+            bytes_after=0,
+        )
+        for node in forgets
+    ]
     for row in told:
         row["t"] = death["t"]
 
@@ -426,8 +528,11 @@ def test_of_two_brokers_without_power_each_must_have_forgotten() -> None:
     """What both have reverted is no reason for a void run."""
     story = run()
     powerless(story, forgets=("broker-1", "broker-2"))
-    found = judged(story, evidence=Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True),
-                   proofs={"forgot": {}})  # fmt: skip
+    found = judged(
+        story,
+        evidence=Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True),
+        proofs={"forgot": {}},
+    )
     assert "reverted" not in found.verdict.reason
 
 
@@ -442,23 +547,44 @@ PAUSED = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CON
 BY_FAILPOINT = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
 TOLD: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), told=(Role.CONSUMER,))}
 FORGOT: Changes = {"proofs": {"forgot": {}}}
-INPUT_ENDS: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,)), "proofs": {"input-ended": {}}}
+INPUT_ENDS: Changes = {
+    "evidence": Evidence("rule", killed=(Role.PRODUCER,)),
+    "proofs": {"input-ended": {}},
+}
 BY_RULE = {"evidence": Evidence("rule", killed=(Role.PRODUCER,))}
-AT_WRITE: Changes = {"evidence": Evidence("durable", killed=(Role.PRODUCER,), approached=True, write="after unlink 2")}
+AT_WRITE: Changes = {
+    "evidence": Evidence(
+        "durable", killed=(Role.PRODUCER,), approached=True, write="after unlink 2"
+    )
+}
 STRUCK: Changes = {
-    "evidence": Evidence("rule", killed=(Role.PRODUCER,)), "proofs": {"engine-said": {"words": ["new-container"]}},
-}  # fmt: skip
-FILLED: Changes = {"evidence": Evidence("rule", ended=(Role.PRODUCER,)), "proofs": {"engine-said": {"words": ["disk-full"]}}}
+    "evidence": Evidence("rule", killed=(Role.PRODUCER,)),
+    "proofs": {"engine-said": {"words": ["new-container"]}},
+}
+FILLED: Changes = {
+    "evidence": Evidence("rule", ended=(Role.PRODUCER,)),
+    "proofs": {"engine-said": {"words": ["disk-full"]}},
+}
 
 
 def at_write(story: Story, **other: object) -> Row:
-    """Let a thread be held at a durable write behind the record, which a rule had held until it was traced."""
+    """Let a thread be held at a durable write behind the record, which a rule had held until it was
+    traced.
+    """
     given = first(story, "rule")
     if given.get("rule") != "given":
         given.update(rule="given")
         story.tell("rule", "wire", rule="given", phase="armed", limit=1)["t"] = given["t"] - 20
     first(story, "fault", phase="fired").update(node="producer", record=None)
-    held = {"role": "producer", "side": "after", "call": "unlink", "occurrence": 2, "number": 9, "pid": 101, "thread": 102}
+    held = {
+        "role": "producer",
+        "side": "after",
+        "call": "unlink",
+        "occurrence": 2,
+        "number": 9,
+        "pid": 101,
+        "thread": 102,
+    }
     row = story.tell("durable", "runner", **{**held, **other})
     row["t"] = first(story, "fault", phase="fired")["t"] - 1
     return row
@@ -485,8 +611,17 @@ def twice_by_itself(story: Story) -> None:
 
 
 def same_container(story: Story, *, early: bool = False) -> None:
-    """The engine speaks of a container that took the place of itself; or of another one, before the fault."""
-    row = story.tell("engine", said="new-container", node="broker-1", before="a", after="b" if early else "a", volume="data")
+    """The engine speaks of a container that took the place of itself; or of another one, before the
+    fault.
+    """
+    row = story.tell(
+        "engine",
+        said="new-container",
+        node="broker-1",
+        before="a",
+        after="b" if early else "a",
+        volume="data",
+    )
     if early:
         row["t"] = 1
 
@@ -494,124 +629,361 @@ def same_container(story: Story, *, early: bool = False) -> None:
 VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "failed": (SPOILT["failed"], {}, "the run failed: KeyError"),
     "undecodable": (
-        lambda s: s.tell("undecodable", "wire", api="Produce", version=99, because="no schema"), {},
+        lambda s: s.tell("undecodable", "wire", api="Produce", version=99, because="no schema"),
+        {},
         "the wire could not read Produce v99: no schema",
     ),
-    "too few offered": (lambda s: without(s, lambda r: about(r, RECORDS[5], "offered", "recorded", "stored")), {},
-                        "5 of 6 records were offered"),
-    "not refused": (nothing, {"refused_by_client": True}, "expected to refuse these settings and did not"),
-    "refused and sent": (lambda s: s.tell("stopped", "producer-1", kind="settings", because="x"),
-                         {"refused_by_client": True}, "refused the settings, but something was sent all the same"),
+    "too few offered": (
+        lambda s: without(s, lambda r: about(r, RECORDS[5], "offered", "recorded", "stored")),
+        {},
+        "5 of 6 records were offered",
+    ),
+    "not refused": (
+        nothing,
+        {"refused_by_client": True},
+        "expected to refuse these settings and did not",
+    ),
+    "refused and sent": (
+        lambda s: s.tell("stopped", "producer-1", kind="settings", because="x"),
+        {"refused_by_client": True},
+        "refused the settings, but something was sent all the same",
+    ),
     "not fired": (SPOILT["did not fire"], {}, "the fault did not fire"),
-    "armed only": (lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] != "armed"), {},
-                   "the fault did not fire"),
+    "armed only": (
+        lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] != "armed"),
+        {},
+        "the fault did not fire",
+    ),
     "no rule hit": (lambda s: without(s, lambda r: r["event"] == "rule"), {}, "no rule was hit"),
     "rule armed only": (lambda s: first(s, "rule").update(phase="armed"), {}, "no rule was hit"),
-    "no failpoint hit": (nothing, {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))},
-                         "no failpoint was hit"),
+    "no failpoint hit": (
+        nothing,
+        {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))},
+        "no failpoint was hit",
+    ),
     "another record": (target_elsewhere, {}, "at another record than its target k1-3"),
-    "victim alive": (lambda s: without(s, lambda r: r.get("signal") == 9), {}, "the producer was not killed"),
-    "victim ended by itself": (lambda s: first(s, "node", phase="exited").update(signal=None, status=1), {},
-                               "the producer was not killed"),
-    "second victim alive": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER))},
-                            "the broker was not killed"),
+    "victim alive": (
+        lambda s: without(s, lambda r: r.get("signal") == 9),
+        {},
+        "the producer was not killed",
+    ),
+    "victim ended by itself": (
+        lambda s: first(s, "node", phase="exited").update(signal=None, status=1),
+        {},
+        "the producer was not killed",
+    ),
+    "second victim alive": (
+        nothing,
+        {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER))},
+        "the broker was not killed",
+    ),
     "another victim": (other_victim, {}, "the wrong process was killed: the consumer"),
-    "nobody was to die": (nothing, {"evidence": Evidence("rule")}, "the wrong process was killed: the producer"),
+    "nobody was to die": (
+        nothing,
+        {"evidence": Evidence("rule")},
+        "the wrong process was killed: the producer",
+    ),
     "what the rule looked for is not what the frame held": (
-        lambda s: first(s, "rule").update(records=[RECORDS[0]]), {}, "at another record than its target k1-3"),
+        lambda s: first(s, "rule").update(records=[RECORDS[0]]),
+        {},
+        "at another record than its target k1-3",
+    ),
     "two hits": (second_hit, {}, "the rule may be hit at most 1 times, but was hit 2 times"),
-    "a rule and a failpoint": (lambda s: s.tell("failpoint", "failpoint", name="x", record=TARGET, hit=1, pid=101), {},
-                               "the failpoint may be hit at most 0 times"),
+    "a rule and a failpoint": (
+        lambda s: s.tell("failpoint", "failpoint", name="x", record=TARGET, hit=1, pid=101),
+        {},
+        "the failpoint may be hit at most 0 times",
+    ),
     "killed twice": (second_death, {}, "the producer was killed 2 times"),
-    "another of its role": (lambda s: hit_in(s, "producer-2"), {}, "hit in producer-2, but another producer was killed"),
-    "another process at the failpoint": (lambda s: by_failpoint(s, 999), BY_FAILPOINT, "another producer was killed"),
-    "no write": (lambda s: first(s, "rule").update(rule="given"), AT_WRITE, "no durable write was hit"),
-    "at a write that does not fire": (lambda s: (at_write(s), SPOILT["did not fire"](s)), AT_WRITE, "the fault did not fire"),
-    "another call": (lambda s: at_write(s, call="rename"), AT_WRITE,
-                     "the producer was held after rename 2, instead of the producer after unlink 2"),
-    "another number": (lambda s: at_write(s, occurrence=1), AT_WRITE, "was held after unlink 1, instead of"),
-    "the other side": (lambda s: at_write(s, side="before"), AT_WRITE, "was held before unlink 2, instead of"),
-    "a write of another stage": (lambda s: at_write(s, role="consumer"), AT_WRITE, "consumer was held after unlink 2, instead"),
-    "two writes": (lambda s: (at_write(s), at_write(s)), AT_WRITE, "durable write may be hit at most 1 times, but was hit 2"),
+    "another of its role": (
+        lambda s: hit_in(s, "producer-2"),
+        {},
+        "hit in producer-2, but another producer was killed",
+    ),
+    "another process at the failpoint": (
+        lambda s: by_failpoint(s, 999),
+        BY_FAILPOINT,
+        "another producer was killed",
+    ),
+    "no write": (
+        lambda s: first(s, "rule").update(rule="given"),
+        AT_WRITE,
+        "no durable write was hit",
+    ),
+    "at a write that does not fire": (
+        lambda s: (at_write(s), SPOILT["did not fire"](s)),
+        AT_WRITE,
+        "the fault did not fire",
+    ),
+    "another call": (
+        lambda s: at_write(s, call="rename"),
+        AT_WRITE,
+        "the producer was held after rename 2, instead of the producer after unlink 2",
+    ),
+    "another number": (
+        lambda s: at_write(s, occurrence=1),
+        AT_WRITE,
+        "was held after unlink 1, instead of",
+    ),
+    "the other side": (
+        lambda s: at_write(s, side="before"),
+        AT_WRITE,
+        "was held before unlink 2, instead of",
+    ),
+    "a write of another stage": (
+        lambda s: at_write(s, role="consumer"),
+        AT_WRITE,
+        "consumer was held after unlink 2, instead",
+    ),
+    "two writes": (
+        lambda s: (at_write(s), at_write(s)),
+        AT_WRITE,
+        "durable write may be hit at most 1 times, but was hit 2",
+    ),
     "a write and a rule": (at_write, BY_RULE, "the durable write may be hit at most 0 times"),
-    "a write behind another record": (lambda s: (at_write(s), target_elsewhere(s)), AT_WRITE, "another record than its target"),
-    "a write that counts from nowhere": (lambda s: (at_write(s), without(s, lambda r: r["event"] == "rule")), AT_WRITE,
-                                         "another record than its target k1-3"),
-    "another process at the write": (lambda s: at_write(s, pid=999), AT_WRITE, "another producer was killed"),
-    "nobody killed at the write": (lambda s: (at_write(s), without(s, lambda r: r.get("signal") == 9)), AT_WRITE,
-                                   "the producer was not killed"),
-    "another stage killed at the write": (lambda s: (at_write(s), other_victim(s)), AT_WRITE, "the wrong process was killed"),
-    "never healed": (lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] == "healed"), {}, "never healed"),
-    "paused before the fault": (lambda s: sleeping(s, "paused", "resumed", early=True), PAUSED, "the consumer was not paused"),
-    "never woken": (lambda s: sleeping(s, "paused"), PAUSED, "consumer was paused and never woke up"),
-    "nobody was to be paused": (lambda s: sleeping(s, "paused", "resumed"), {}, "the wrong process was paused: the consumer"),
+    "a write behind another record": (
+        lambda s: (at_write(s), target_elsewhere(s)),
+        AT_WRITE,
+        "another record than its target",
+    ),
+    "a write that counts from nowhere": (
+        lambda s: (at_write(s), without(s, lambda r: r["event"] == "rule")),
+        AT_WRITE,
+        "another record than its target k1-3",
+    ),
+    "another process at the write": (
+        lambda s: at_write(s, pid=999),
+        AT_WRITE,
+        "another producer was killed",
+    ),
+    "nobody killed at the write": (
+        lambda s: (at_write(s), without(s, lambda r: r.get("signal") == 9)),
+        AT_WRITE,
+        "the producer was not killed",
+    ),
+    "another stage killed at the write": (
+        lambda s: (at_write(s), other_victim(s)),
+        AT_WRITE,
+        "the wrong process was killed",
+    ),
+    "never healed": (
+        lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] == "healed"),
+        {},
+        "never healed",
+    ),
+    "paused before the fault": (
+        lambda s: sleeping(s, "paused", "resumed", early=True),
+        PAUSED,
+        "the consumer was not paused",
+    ),
+    "never woken": (
+        lambda s: sleeping(s, "paused"),
+        PAUSED,
+        "consumer was paused and never woke up",
+    ),
+    "nobody was to be paused": (
+        lambda s: sleeping(s, "paused", "resumed"),
+        {},
+        "the wrong process was paused: the consumer",
+    ),
     "no load after but the target": (only_the_target_after, {}, "no load after the fault"),
-    "observed by nobody": (lambda s: without(s, lambda r: r["event"] == "cell"), {}, "before all authorities had been asked"),
-    "not paused": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))},
-                   "the consumer was not paused"),
+    "observed by nobody": (
+        lambda s: without(s, lambda r: r["event"] == "cell"),
+        {},
+        "before all authorities had been asked",
+    ),
+    "not paused": (
+        nothing,
+        {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))},
+        "the consumer was not paused",
+    ),
     "one of two brokers forgot": (
         lambda s: powerless(s, forgets=("broker-1",)),
-        {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True), **FORGOT},
+        {
+            "evidence": Evidence(
+                "rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True
+            ),
+            **FORGOT,
+        },
         "no file of broker-2 was reverted",
     ),
     "nobody told": (nothing, TOLD, "the fault fired, but the consumer was not told to end"),
-    "another told": (lambda s: told(s, "producer"), TOLD, "the fault fired, but the consumer was not told to end"),
-    "another told, too": (lambda s: (told(s), told(s, "broker")), TOLD, "the wrong process was told to end: the broker"),
-    "told too early": (lambda s: told(s, early=True), TOLD, "the fault fired, but the consumer was not told to end"),
+    "another told": (
+        lambda s: told(s, "producer"),
+        TOLD,
+        "the fault fired, but the consumer was not told to end",
+    ),
+    "another told, too": (
+        lambda s: (told(s), told(s, "broker")),
+        TOLD,
+        "the wrong process was told to end: the broker",
+    ),
+    "told too early": (
+        lambda s: told(s, early=True),
+        TOLD,
+        "the fault fired, but the consumer was not told to end",
+    ),
     "told twice": (lambda s: (told(s), told(s)), TOLD, "the consumer was told to end 2 times"),
     "nobody was to be told": (told, {}, "the wrong process was told to end: the consumer"),
-    "only said to be told": (killed_as_if_told, TOLD, "the fault fired, but the consumer was not told to end"),
+    "only said to be told": (
+        killed_as_if_told,
+        TOLD,
+        "the fault fired, but the consumer was not told to end",
+    ),
     "killed, not told": (other_victim, TOLD, "the wrong process was killed: the consumer"),
-    "told, and killed by somebody": (lambda s: (told(s), other_victim(s)), TOLD, "the wrong process was killed: the consumer"),
-    "told, and ended by something else": (lambda s: (told(s), died_later(s)), TOLD, "consumer was not healthy after the fault"),
-    "the input did not end": (nothing, INPUT_ENDS, "the fault fired, but the input did not end while it lasted$"),
-    "the input ended before": (lambda s: input_ends(s, at="armed", after=1), INPUT_ENDS, "while it lasted: it ended before$"),
-    "the input ended afterwards": (lambda s: input_ends(s, after=1), INPUT_ENDS, "while it lasted: it ended later$"),
-    "the input ended too soon": (lambda s: input_ends(s, given=4), INPUT_ENDS, "the input ended after 4 of 6 records"),
+    "told, and killed by somebody": (
+        lambda s: (told(s), other_victim(s)),
+        TOLD,
+        "the wrong process was killed: the consumer",
+    ),
+    "told, and ended by something else": (
+        lambda s: (told(s), died_later(s)),
+        TOLD,
+        "consumer was not healthy after the fault",
+    ),
+    "the input did not end": (
+        nothing,
+        INPUT_ENDS,
+        "the fault fired, but the input did not end while it lasted$",
+    ),
+    "the input ended before": (
+        lambda s: input_ends(s, at="armed", after=1),
+        INPUT_ENDS,
+        "while it lasted: it ended before$",
+    ),
+    "the input ended afterwards": (
+        lambda s: input_ends(s, after=1),
+        INPUT_ENDS,
+        "while it lasted: it ended later$",
+    ),
+    "the input ended too soon": (
+        lambda s: input_ends(s, given=4),
+        INPUT_ENDS,
+        "the input ended after 4 of 6 records",
+    ),
     "the engine is silent": (nothing, STRUCK, "the container engine did not report: new-container"),
-    "the same container": (same_container, STRUCK, "no new container was started: the same one came back, a"),
-    "killed, and was to end by itself": (nothing, FILLED, "the wrong process was killed|the producer did not end by itself"),
-    "a disk with room": (lambda s: by_itself(s, free=512), FILLED, "the disk data was not full: 512 of 4096 bytes were free"),
-    "no word of a full disk": (lambda s: by_itself(s, said="disk-emptied"), FILLED, "engine did not report: disk-full"),
+    "the same container": (
+        same_container,
+        STRUCK,
+        "no new container was started: the same one came back, a",
+    ),
+    "killed, and was to end by itself": (
+        nothing,
+        FILLED,
+        "the wrong process was killed|the producer did not end by itself",
+    ),
+    "a disk with room": (
+        lambda s: by_itself(s, free=512),
+        FILLED,
+        "the disk data was not full: 512 of 4096 bytes were free",
+    ),
+    "no word of a full disk": (
+        lambda s: by_itself(s, said="disk-emptied"),
+        FILLED,
+        "engine did not report: disk-full",
+    ),
     "ended again by itself": (twice_by_itself, FILLED, "producer was not healthy after the fault"),
-    "the engine spoke before the fault": (lambda s: same_container(s, early=True), STRUCK, "the container engine did not report"),
-    "nothing forgotten": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True), **FORGOT},
-                          "no file was reverted"),
-    "unhealthy before, status": (lambda s: early_exit(s, status=1), {},
-                                 "consumer was not healthy before the fault: exit status 1"),
-    "unhealthy before, signal": (lambda s: early_exit(s, signal=6), {},
-                                 "consumer was not healthy before the fault: ended by signal 6"),
+    "the engine spoke before the fault": (
+        lambda s: same_container(s, early=True),
+        STRUCK,
+        "the container engine did not report",
+    ),
+    "nothing forgotten": (
+        nothing,
+        {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True), **FORGOT},
+        "no file was reverted",
+    ),
+    "unhealthy before, status": (
+        lambda s: early_exit(s, status=1),
+        {},
+        "consumer was not healthy before the fault: exit status 1",
+    ),
+    "unhealthy before, signal": (
+        lambda s: early_exit(s, signal=6),
+        {},
+        "consumer was not healthy before the fault: ended by signal 6",
+    ),
     "no load before": (only_after, {}, "no load before the fault"),
     "no load after": (only_before, {}, "no load after the fault"),
     "no drain": (SPOILT["cut short"], {}, "cut short before the drain had ended"),
     "drain begun": (lambda s: cut_short(s, "begun"), {}, "cut short"),
-    "a stranger": (lambda s: s.tell("stranger", "runner", conn=7, role="consumer", pid=99, command="old.py"), {},
-                   r"process 99 \(old.py\) is connected through the consumer's route, but does not belong to the consumer"),
+    "a stranger": (
+        lambda s: s.tell("stranger", "runner", conn=7, role="consumer", pid=99, command="old.py"),
+        {},
+        (
+            r"process 99 \(old.py\) is connected through the consumer's route, but does not belong "
+            r"to the consumer"
+        ),
+    ),
     "a stranger that is not to be seen": (
-        lambda s: s.tell("stranger", "runner", conn=7, role="consumer", pid=0, command=""), {},
-        "a process that lostack cannot identify is connected through the consumer's route"),
-    "a survivor": (lambda s: first(s, "node", phase="exited").update(left=[[99, "token", "worker.py"]]), {},
-                   r"process 99 \(worker.py\) was still alive after producer had ended, although it belongs to that node"),
-    "a stray": (lambda s: first(s, "node", phase="exited").update(left=[[99, "stray", "worker.py"]]), {},
-                r"process 99 \(worker.py\) was still alive after producer had ended, and it is unknown whether it belongs to"),
-    "no loss": (nothing, {"semantic": AMO, "lost": Exactly()},
-                "without effect: lost predicted exactly target, saw none"),
-    "no batch": (nothing, {"duplicated": Exactly(Select.BATCH)}, "without effect: duplicated predicted exactly batch, saw none"),
-    "no duplicate": (nothing, {"duplicated": Some()},
-                     "without effect: duplicated predicted at least 1, saw none"),
-    "no duplicate of the target": (nothing, {"duplicated": AtLeast()}, "without effect: duplicated predicted"),
-    "no sign": (lambda s: without(s, lambda r: r["event"] == "taken" and r["by"] == "producer-2"), {},
-                "nothing shows that the protection worked: no taken-again for k1-3"),
+        lambda s: s.tell("stranger", "runner", conn=7, role="consumer", pid=0, command=""),
+        {},
+        "a process that lostack cannot identify is connected through the consumer's route",
+    ),
+    "a survivor": (
+        lambda s: first(s, "node", phase="exited").update(left=[[99, "token", "worker.py"]]),
+        {},
+        (
+            r"process 99 \(worker.py\) was still alive after producer had ended, although it "
+            r"belongs to that node"
+        ),
+    ),
+    "a stray": (
+        lambda s: first(s, "node", phase="exited").update(left=[[99, "stray", "worker.py"]]),
+        {},
+        (
+            r"process 99 \(worker.py\) was still alive after producer had ended, and it is unknown "
+            r"whether it belongs to"
+        ),
+    ),
+    "no loss": (
+        nothing,
+        {"semantic": AMO, "lost": Exactly()},
+        "without effect: lost predicted exactly target, saw none",
+    ),
+    "no batch": (
+        nothing,
+        {"duplicated": Exactly(Select.BATCH)},
+        "without effect: duplicated predicted exactly batch, saw none",
+    ),
+    "no duplicate": (
+        nothing,
+        {"duplicated": Some()},
+        "without effect: duplicated predicted at least 1, saw none",
+    ),
+    "no duplicate of the target": (
+        nothing,
+        {"duplicated": AtLeast()},
+        "without effect: duplicated predicted",
+    ),
+    "no sign": (
+        lambda s: without(s, lambda r: r["event"] == "taken" and r["by"] == "producer-2"),
+        {},
+        "nothing shows that the protection worked: no taken-again for k1-3",
+    ),
     "another sign": (nothing, {"sign": ABSORBED}, r"no absorbed for k1-3 \(seen: .*taken-again"),
-    "another loss": (lambda s: lose(s, RECORDS[1]), {"semantic": AMO, "sign": None, "lost": Exactly()},
-                     "contradicted: lost: predicted exactly k1-3, saw k0-2"),
-    "an unpredicted loss": (lambda s: lose(s, RECORDS[1]), {"semantic": AMO, "sign": None}, "lost: predicted 0, saw 1"),
-    "an unpredicted duplicate": (lambda s: duplicate(s, RECORDS[1]), {"sign": None}, "duplicated: predicted 0, saw 1"),
-}  # fmt: skip
+    "another loss": (
+        lambda s: lose(s, RECORDS[1]),
+        {"semantic": AMO, "sign": None, "lost": Exactly()},
+        "contradicted: lost: predicted exactly k1-3, saw k0-2",
+    ),
+    "an unpredicted loss": (
+        lambda s: lose(s, RECORDS[1]),
+        {"semantic": AMO, "sign": None},
+        "lost: predicted 0, saw 1",
+    ),
+    "an unpredicted duplicate": (
+        lambda s: duplicate(s, RECORDS[1]),
+        {"sign": None},
+        "duplicated: predicted 0, saw 1",
+    ),
+}
 
 
 @pytest.mark.parametrize(("change", "changes", "reason"), list(VOID.values()), ids=list(VOID))
-def test_a_run_that_proves_nothing_is_void(change: Callable[[Story], object], changes: Changes, reason: str) -> None:
+def test_a_run_that_proves_nothing_is_void(
+    change: Callable[[Story], object], changes: Changes, reason: str
+) -> None:
     """Each way in which a run proves nothing makes it void for that reason, and never green."""
     story = run()
     change(story)
@@ -653,7 +1025,9 @@ def test_a_rule_may_be_armed_for_several_hits() -> None:
     """As often as its rule was armed for, a fault may be hit; not once more."""
     for limit, kind in ((2, Kind.KEPT), (None, Kind.KEPT), (1, Kind.VOID)):
         story = run()
-        story.tell("rule", "wire", rule="hold", phase="armed", limit=limit)["t"] = first(story, "rule")["t"] - 20
+        story.tell("rule", "wire", rule="hold", phase="armed", limit=limit)["t"] = (
+            first(story, "rule")["t"] - 20
+        )
         second_hit(story)
         check(kind, "", judged(story).verdict)
 
@@ -663,47 +1037,78 @@ def test_what_holds_back_the_load_is_no_hit_of_the_fault() -> None:
     for wave in WAVES:
         story = run()
         at = first(story, "rule")["t"]
-        told: tuple[Changes, ...] = ({"rule": "fault", "phase": "armed"}, {"rule": wave, "phase": "armed"}, {
-            "rule": wave, "phase": "hit", "conn": 9, "record": TARGET, "records": [TARGET],
-        })  # fmt: skip
+        told: tuple[Changes, ...] = (
+            {"rule": "fault", "phase": "armed"},
+            {"rule": wave, "phase": "armed"},
+            {
+                "rule": wave,
+                "phase": "hit",
+                "conn": 9,
+                "record": TARGET,
+                "records": [TARGET],
+            },
+        )
         for number, line in enumerate(told):
             story.tell("rule", "wire", limit=1, **line)["t"] = at - 8 + number
         found = judged(story).verdict
         check(Kind.KEPT, "", found)
         assert found.fired == 1
         second_hit(story)
-        check(Kind.VOID, "the rule may be hit at most 1 times, but was hit 2 times", judged(story).verdict)
+        check(
+            Kind.VOID,
+            "the rule may be hit at most 1 times, but was hit 2 times",
+            judged(story).verdict,
+        )
         without(story, lambda row: row["event"] == "rule" and row.get("rule") != wave)  # noqa: B023 - used at once
-        check(Kind.VOID, "the history says that the fault fired, but no rule was hit", judged(story).verdict)
+        check(
+            Kind.VOID,
+            "the history says that the fault fired, but no rule was hit",
+            judged(story).verdict,
+        )
         story = run()
         target_elsewhere(story)
-        story.tell("rule", "wire", rule=wave, phase="hit", record=TARGET, records=[TARGET])["t"] = at
+        story.tell("rule", "wire", rule=wave, phase="hit", record=TARGET, records=[TARGET])["t"] = (
+            at
+        )
         check(Kind.VOID, "at another record than its target k1-3", judged(story).verdict)
 
 
 def test_hits_of_one_kind_do_not_make_room_for_another() -> None:
-    """A rule that was armed and not hit excuses no second hit of a failpoint; a failpoint that is not asked for excuses none."""
+    """A rule that was armed and not hit excuses no second hit of a failpoint; a failpoint that is
+    not asked for excuses none.
+    """
     for times, kind in ((1, Kind.KEPT), (2, Kind.VOID)):
         story = run()
         by_failpoint(story, 101)
         hit = first(story, "failpoint")
         story.tell("rule", "wire", rule="hold", phase="armed", limit=1)["t"] = hit["t"] - 20
         for again in range(1, times):
-            story.tell("failpoint", "failpoint", name="before-send", record=TARGET, hit=1 + again, pid=101)["t"] = (
-                hit["t"] + again
-            )
-        reason = "" if times == 1 else "the failpoint may be hit at most 1 times, but was hit 2 times"
+            story.tell(
+                "failpoint", "failpoint", name="before-send", record=TARGET, hit=1 + again, pid=101
+            )["t"] = hit["t"] + again
+        reason = (
+            "" if times == 1 else "the failpoint may be hit at most 1 times, but was hit 2 times"
+        )
         check(kind, reason, judged(story, **BY_FAILPOINT).verdict)
 
 
 def test_a_rule_that_names_no_record_is_placed_by_a_failpoint() -> None:
-    """The frame says nothing of the target; the program that had it in hand when the rule was armed does. Once, and no more."""
-    for approached, times, kind in ((True, 1, Kind.KEPT), (False, 1, Kind.VOID), (True, 2, Kind.VOID), (True, 0, Kind.VOID)):
+    """The frame says nothing of the target; the program that had it in hand when the rule was armed
+    does. Once, and no more.
+    """
+    for approached, times, kind in (
+        (True, 1, Kind.KEPT),
+        (False, 1, Kind.VOID),
+        (True, 2, Kind.VOID),
+        (True, 0, Kind.VOID),
+    ):
         story = run()
         hit = first(story, "rule")
         hit.update(record=None, records=[])
         for _ in range(times):
-            story.tell("failpoint", "failpoint", name="before-send", record=TARGET, hit=1, pid=101)["t"] = hit["t"] - 3
+            story.tell("failpoint", "failpoint", name="before-send", record=TARGET, hit=1, pid=101)[
+                "t"
+            ] = hit["t"] - 3
         evidence = Evidence("rule", killed=(Role.PRODUCER,), approached=approached)
         check(kind, "", judged(story, evidence=evidence).verdict)
 
@@ -717,7 +1122,11 @@ def test_who_was_replaced_may_end_by_an_error() -> None:
             node = {"node": "consumer", "role": "consumer", "incarnation": 1}
             story.tell("node", "runner", **node, phase="replaced")["t"] = healed + 3
         exit_of(story, "consumer", 1, signal=None, status=1)["t"] = healed + 5
-        check(kind, "" if replaced else "consumer was not healthy after the fault", judged(story).verdict)
+        check(
+            kind,
+            "" if replaced else "consumer was not healthy after the fault",
+            judged(story).verdict,
+        )
 
 
 def test_the_process_that_hit_the_failpoint_is_the_one_that_died() -> None:
@@ -728,11 +1137,22 @@ def test_the_process_that_hit_the_failpoint_is_the_one_that_died() -> None:
 
 
 def test_a_process_that_belongs_to_the_one_that_died_is_its_own() -> None:
-    """The front of a driver hits the failpoint and its JVM is killed; of another JVM it would prove nothing."""
+    """The front of a driver hits the failpoint and its JVM is killed; of another JVM it would prove
+    nothing.
+    """
     for of, kind, reason in ((101, Kind.KEPT, ""), (102, Kind.VOID, "another producer was killed")):
         story = run()
         by_failpoint(story, 999)
-        story.tell("node", "runner", node="producer", role="producer", incarnation=1, phase="joined", pid=999, of=of)["t"] = 1
+        story.tell(
+            "node",
+            "runner",
+            node="producer",
+            role="producer",
+            incarnation=1,
+            phase="joined",
+            pid=999,
+            of=of,
+        )["t"] = 1
         check(kind, reason, judged(story, **BY_FAILPOINT).verdict)
 
 
@@ -743,9 +1163,13 @@ def test_who_was_paused_after_the_hit_and_woke_up_was_paused() -> None:
     check(Kind.KEPT, "", judged(story, **PAUSED).verdict)
 
 
-@pytest.mark.parametrize("end", [{"status": 0}, {"status": 1}, {"status": 143}, {"signal": 15}, {"signal": 9}])
+@pytest.mark.parametrize(
+    "end", [{"status": 0}, {"status": 1}, {"status": 143}, {"signal": 15}, {"signal": 9}]
+)
 def test_who_was_told_to_end_may_end_as_it_likes(end: dict[str, int]) -> None:
-    """In order, by an error, by the signal itself, or killed when its grace is over: it was told, and that is the fault."""
+    """In order, by an error, by the signal itself, or killed when its grace is over: it was told,
+    and that is the fault.
+    """
     story = run()
     told(story, **end)
     check(Kind.KEPT, "", judged(story, **TOLD).verdict)
@@ -768,7 +1192,9 @@ def test_a_run_cut_short_is_not_blamed_on_its_victims() -> None:
 
 
 def test_only_what_fired_as_declared_counts_as_fired() -> None:
-    """The n of the statistics: a fault that is said to have fired and was hit elsewhere or not at all is none of them."""
+    """The n of the statistics: a fault that is said to have fired and was hit elsewhere or not at
+    all is none of them.
+    """
     for spoil in (target_elsewhere, lambda s: without(s, lambda r: r["event"] == "rule")):
         story = run()
         duplicate(story, TARGET)
@@ -790,11 +1216,17 @@ def test_a_failpoint_is_a_trigger() -> None:
     story = run()
     hit = first(story, "rule")
     hit.update(event="failpoint", name="before-send", hit=1, action="kill", pid=101)
-    check(Kind.KEPT, "", judged(story, evidence=Evidence("failpoint", killed=(Role.PRODUCER,))).verdict)
+    check(
+        Kind.KEPT,
+        "",
+        judged(story, evidence=Evidence("failpoint", killed=(Role.PRODUCER,))).verdict,
+    )
 
 
 def test_a_durable_write_is_a_trigger() -> None:
-    """Held at the write that was armed, behind the record, in the process that died: as proved as a rule's frame."""
+    """Held at the write that was armed, behind the record, in the process that died: as proved as a
+    rule's frame.
+    """
     story = run()
     at_write(story)
     found = judged(story, **AT_WRITE).verdict
@@ -807,24 +1239,43 @@ def test_a_process_of_the_stage_may_be_held_at_the_write() -> None:
     for of, kind in ((101, Kind.KEPT), (102, Kind.VOID)):
         story = run()
         at_write(story, pid=999)
-        story.tell("node", "runner", node="producer", role="producer", incarnation=1, phase="joined", pid=999, of=of)["t"] = 1
+        story.tell(
+            "node",
+            "runner",
+            node="producer",
+            role="producer",
+            incarnation=1,
+            phase="joined",
+            pid=999,
+            of=of,
+        )["t"] = 1
         check(kind, "", judged(story, **AT_WRITE).verdict)
 
 
-# --- broken, though not by this fault ----------------------------------------------------------------------
+# --- broken, though not by this fault -------------------------------------------------------------
 
 ASTRAY: dict[str, tuple[Callable[[Story], object], str]] = {
     "failed": (SPOILT["failed"], "the run failed: KeyError: 'x'"),
     "not fired": (SPOILT["did not fire"], "the fault did not fire"),
     "no hit": (
-        lambda s: without(s, lambda r: r["event"] == "rule"), "the history says that the fault fired, but no rule was hit"),
+        lambda s: without(s, lambda r: r["event"] == "rule"),
+        "the history says that the fault fired, but no rule was hit",
+    ),
     "another victim": (other_victim, "the wrong process was killed: the consumer"),
-    "victim alive": (lambda s: without(s, lambda r: r.get("signal") == 9), "the fault fired, but the producer was not killed"),
-    "never healed": (lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] == "healed"),
-                     "the fault was never healed"),
-    "ill before": (lambda s: early_exit(s, status=1), "consumer was not healthy before the fault: exit status 1"),
+    "victim alive": (
+        lambda s: without(s, lambda r: r.get("signal") == 9),
+        "the fault fired, but the producer was not killed",
+    ),
+    "never healed": (
+        lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] == "healed"),
+        "the fault was never healed",
+    ),
+    "ill before": (
+        lambda s: early_exit(s, status=1),
+        "consumer was not healthy before the fault: exit status 1",
+    ),
     "no load": (only_after, "there was no load before the fault"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("spoil", "because"), list(ASTRAY.values()), ids=list(ASTRAY))
@@ -832,19 +1283,35 @@ ASTRAY: dict[str, tuple[Callable[[Story], object], str]] = {
 def test_a_break_that_the_fault_has_not_made_says_so(
     plan_: Semantic, anomaly: Anomaly, spoil: Callable[[Story], object], because: str
 ) -> None:
-    """Broken, though not by this fault: six such runs were void, with 2 to 14 records lost in them, and nobody told."""
+    """Broken, though not by this fault: six such runs were void, with 2 to 14 records lost in them,
+    and nobody told.
+    """
     story = run()
     plant(story, anomaly)
     spoil(story)
     found = judged(story, semantic=plan_).verdict
-    check(Kind.BROKEN, rf"^though not by this fault \({re.escape(because)}\): {plan_} forbids", found)
-    assert (found.green, found.label, found.by_fault, outcome(found)) == (False, "broken", False, "broken")
+    check(
+        Kind.BROKEN, rf"^though not by this fault \({re.escape(because)}\): {plan_} forbids", found
+    )
+    assert (found.green, found.label, found.by_fault, outcome(found)) == (
+        False,
+        "broken",
+        False,
+        "broken",
+    )
 
 
 @pytest.mark.parametrize(("spoil", "because"), list(ASTRAY.values()), ids=list(ASTRAY))
-def test_a_control_that_breaks_without_its_fault_convicts_nobody(spoil: Callable[[Story], object], because: str) -> None:
-    """What was predicted is there, and its fault has not made it: neither convicted nor acquitted, and red."""
-    for anomaly, changes in ((Anomaly.DUPLICATED, CONTROL), (Anomaly.LOST, {"control": True, "sign": None, "lost": Exactly()})):
+def test_a_control_that_breaks_without_its_fault_convicts_nobody(
+    spoil: Callable[[Story], object], because: str
+) -> None:
+    """What was predicted is there, and its fault has not made it: neither convicted nor acquitted,
+    and red.
+    """
+    for anomaly, changes in (
+        (Anomaly.DUPLICATED, CONTROL),
+        (Anomaly.LOST, {"control": True, "sign": None, "lost": Exactly()}),
+    ):
         story = run()
         if anomaly is Anomaly.LOST:
             lose(story, TARGET, "recorded")
@@ -854,42 +1321,73 @@ def test_a_control_that_breaks_without_its_fault_convicts_nobody(spoil: Callable
         spoil(story)
         found = judged(story, **changes).verdict
         check(Kind.BROKEN, re.escape(because), found)
-        assert (found.green, found.as_predicted, found.label, outcome(found)) == (False, False, "broken", "broken")
+        assert (found.green, found.as_predicted, found.label, outcome(found)) == (
+            False,
+            False,
+            "broken",
+            "broken",
+        )
 
 
 def test_a_fault_that_had_another_effect_had_one() -> None:
-    """Duplicates were predicted, and a record is lost: nobody says that this was not the fault's."""
+    """Duplicates were predicted, and a record is lost: nobody says that this was not
+    the fault's.
+    """
     story = run()
     lose(story, TARGET)
     found = judged(story, duplicated=AtLeast()).verdict
-    check(Kind.BROKEN, "^at-least-once forbids loss.*contradicted: .*duplicated: predicted at least k1-3, saw none", found)
+    check(
+        Kind.BROKEN,
+        (
+            "^at-least-once forbids loss.*contradicted: .*duplicated: predicted at least k1-3, saw "
+            "none"
+        ),
+        found,
+    )
     assert found.by_fault
 
 
 def test_a_loss_beside_a_node_that_ended_by_itself_is_told_with_it() -> None:
-    """It is no reason to say nothing of the loss, and no proof that it was another fault's: it is said."""
+    """It is no reason to say nothing of the loss, and no proof that it was another fault's: it is
+    said.
+    """
     story = run()
     plant(story, Anomaly.LOST)
     died_later(story)
     found = judged(story).verdict
-    check(Kind.BROKEN, "^at-least-once forbids loss.*; consumer was not healthy after the fault: ended by signal 11", found)
-    assert not judged(story, control=True, sign=None, lost=Exactly(Select.THROUGH_TARGET)).verdict.green
+    check(
+        Kind.BROKEN,
+        (
+            "^at-least-once forbids loss.*; consumer was not healthy after the fault: ended by "
+            "signal 11"
+        ),
+        found,
+    )
+    assert not judged(
+        story, control=True, sign=None, lost=Exactly(Select.THROUGH_TARGET)
+    ).verdict.green
 
 
-@pytest.mark.parametrize("disturb", ["stalled copy", "unread copy", "not shown yet", "source", "left behind"])
+@pytest.mark.parametrize(
+    "disturb", ["stalled copy", "unread copy", "not shown yet", "source", "left behind"]
+)
 def test_nothing_is_lost_while_a_drain_is_not_believed(disturb: str) -> None:
-    """It is said to have completed, and something still waits: a record that is not there may be late."""
+    """It is said to have completed, and something still waits: a record that is not there may be
+    late.
+    """
     story = run()
     plant(story, Anomaly.LOST)
     (leave_in_topic if disturb == "left behind" else UNREST[disturb][0])(story)
     check(Kind.VOID, "the drain completed, but", judged(story).verdict)
 
 
-# --- stuck --------------------------------------------------------------------------------------------------
+# --- stuck ----------------------------------------------------------------------------------------
 
 
 def test_no_progress_is_stuck_and_names_the_stage() -> None:
-    """A failed drain is stuck, a finding, not void and not kept; its reason names the stage that stopped."""
+    """A failed drain is stuck, a finding, not void and not kept; its reason names the stage that
+    stopped.
+    """
     story = run()
     stuck(story)
     found = judged(story).verdict
@@ -898,7 +1396,9 @@ def test_no_progress_is_stuck_and_names_the_stage() -> None:
 
 
 def hung(story: Story, *, waiting: bool = True) -> None:
-    """Let nothing move any more once the fault has fired; records that were sent before it wait in the topic, or none does."""
+    """Let nothing move any more once the fault has fired; records that were sent before it wait in
+    the topic, or none does.
+    """
     only_before(story)
     stuck(story)
     if waiting:
@@ -910,26 +1410,45 @@ def hung(story: Story, *, waiting: bool = True) -> None:
 
 
 def test_who_hangs_while_records_wait_is_stuck() -> None:
-    """Nothing moved after the fault: because nobody moves what waits, all being alive, and not because nothing was there."""
+    """Nothing moved after the fault: because nobody moves what waits, all being alive, and not
+    because nothing was there.
+    """
     story = run()
     hung(story)
     check(Kind.STUCK, "no progress until the deadline: consumer", judged(story).verdict)
 
 
 def test_who_does_not_come_back_is_stuck() -> None:
-    """It is the fault that it died of, and that nothing moves after that is what was found, not a lack of load."""
+    """It is the fault that it died of, and that nothing moves after that is what was found, not a
+    lack of load.
+    """
     story = run()
     hung(story, waiting=False)
     before(story, first(story, "drain"), exit_of(story, "consumer", 2, status=1))
-    first(story, "drain", phase="failed").update(because="the consumer ended; it last said: locked", at_once=True)
-    check(Kind.STUCK, "^the pipeline cannot go on: consumer: the consumer ended; it last said: locked$", judged(story).verdict)
+    first(story, "drain", phase="failed").update(
+        because="the consumer ended; it last said: locked", at_once=True
+    )
+    check(
+        Kind.STUCK,
+        "^the pipeline cannot go on: consumer: the consumer ended; it last said: locked$",
+        judged(story).verdict,
+    )
 
 
 def test_a_stuck_pipeline_names_the_process_that_was_gone() -> None:
     """One of several: what it was to move nobody moves, and its stage lives."""
     story = run()
     stuck(story)
-    gone = story.tell("node", "runner", node="consumer", role="consumer", incarnation=1, phase="gone", pid=7, command="worker 2")
+    gone = story.tell(
+        "node",
+        "runner",
+        node="consumer",
+        role="consumer",
+        incarnation=1,
+        phase="gone",
+        pid=7,
+        command="worker 2",
+    )
     before(story, first(story, "drain"), gone)
     check(
         Kind.STUCK,
@@ -939,7 +1458,9 @@ def test_a_stuck_pipeline_names_the_process_that_was_gone() -> None:
 
 
 def test_where_nothing_waits_nobody_hangs() -> None:
-    """No load after the fault, and none that could have been: void. So is it where somebody has gone, or all was drained."""
+    """No load after the fault, and none that could have been: void. So is it where somebody has
+    gone, or all was drained.
+    """
     story = run()
     hung(story, waiting=False)
     check(Kind.VOID, "no load after the fault", judged(story).verdict)
@@ -967,22 +1488,28 @@ def test_a_rule_that_only_holds_others_does_not_date_the_fault() -> None:
     story = run()
     hit = first(story, "rule")
     hit["rule"] = "fault"
-    armed = [story.tell("rule", "wire", rule=rule, phase="armed", limit=1) for rule in ("fault", "until")]
-    gate = story.tell("rule", "wire", rule="until", phase="hit", record=RECORDS[-1], records=[RECORDS[-1]])
+    armed = [
+        story.tell("rule", "wire", rule=rule, phase="armed", limit=1) for rule in ("fault", "until")
+    ]
+    gate = story.tell(
+        "rule", "wire", rule="until", phase="hit", record=RECORDS[-1], records=[RECORDS[-1]]
+    )
     before(story, hit, *armed, gate, exit_of(story, "consumer", 1, status=1))
     gate["t"] -= 1
     check(Kind.VOID, "consumer was not healthy before the fault", judged(story).verdict)
 
 
 def test_void_comes_before_stuck() -> None:
-    """A run that proves nothing is not even stuck: a node that was ill before the fault explains it."""
+    """A run that proves nothing is not even stuck: a node that was ill before the fault explains
+    it.
+    """
     story = run()
     early_exit(story, status=1)
     stuck(story)
     check(Kind.VOID, "not healthy", judged(story).verdict)
 
 
-# --- controls -----------------------------------------------------------------------------------------------
+# --- controls -------------------------------------------------------------------------------------
 
 CONTROL: Changes = {"control": True, "semantic": EOS, "sign": None, "duplicated": Exactly()}
 
@@ -1003,7 +1530,11 @@ def stopped(story: Story, because: str = "Query: OffsetOutOfRange") -> None:
     """Let the target be deleted, and the consumer end with an error instead of going on."""
     lose(story, TARGET)
     stuck(story)
-    before(story, first(story, "drain"), story.tell("stopped", "consumer-1", kind="error", because=because))
+    before(
+        story,
+        first(story, "drain"),
+        story.tell("stopped", "consumer-1", kind="error", because=because),
+    )
 
 
 def test_a_control_that_must_stop_is_convicted_of_being_stuck() -> None:
@@ -1019,7 +1550,9 @@ def test_a_control_that_must_stop_is_convicted_of_being_stuck() -> None:
 def test_a_reason_has_the_cause_of_what_a_program_said(cause: str) -> None:
     """One line of it; the word that it had to say may stand anywhere."""
     story = run()
-    stopped(story, "\n".join(["Query failed", "OffsetOutOfRange", *["  at a.Java.frame"] * 999, cause]))
+    stopped(
+        story, "\n".join(["Query failed", "OffsetOutOfRange", *["  at a.Java.frame"] * 999, cause])
+    )
     found = judged(story, **STOPS).verdict
     assert found.label == "convicted"
     assert found.reason.endswith(f"; consumer-1 had ended: {cause}")
@@ -1095,7 +1628,9 @@ def test_a_control_convicted_of_something_else_is_red() -> None:
 
 @pytest.mark.parametrize("anomaly", [Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN])
 def test_a_control_with_another_anomaly_is_red(anomaly: Anomaly) -> None:
-    """No control predicts phantoms, resurrections or tears: beside the predicted duplicate they are a finding."""
+    """No control predicts phantoms, resurrections or tears: beside the predicted duplicate they are
+    a finding.
+    """
     story = run()
     duplicate(story, TARGET)
     plant(story, anomaly)
@@ -1104,19 +1639,23 @@ def test_a_control_with_another_anomaly_is_red(anomaly: Anomaly) -> None:
 
 @pytest.mark.parametrize("spoil", list(SPOILT.values()), ids=list(SPOILT))
 def test_a_control_in_a_spoilt_run_is_red(spoil: Callable[[Story], object]) -> None:
-    """A predicted duplicate that was there without the fault, or in a run that failed, convicts nobody."""
+    """A predicted duplicate that was there without the fault, or in a run that failed, convicts
+    nobody.
+    """
     story = run()
     duplicate(story, TARGET)
     spoil(story)
     assert not judged(story, **CONTROL).verdict.green
 
 
-# --- a green cell that proves nothing -----------------------------------------------------------------------
+# --- a green cell that proves nothing -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("semantic", Semantic)
 def test_a_drain_that_left_records_behind_is_not_kept(semantic: Semantic) -> None:
-    """A drain declared complete with records still in the topic, stalled, or in the source is no drain: never green."""
+    """A drain declared complete with records still in the topic, stalled, or in the source is no
+    drain: never green.
+    """
     for leave in (leave_in_topic, leave_in_source, leave_stalled):
         story = run()
         leave(story)
@@ -1146,7 +1685,9 @@ def leave_stalled(story: Story) -> None:
 
 
 def second_copy_stalled(story: Story) -> None:
-    """A recorded record has a second copy in an open transaction: a duplicate, once that is committed."""
+    """A recorded record has a second copy in an open transaction: a duplicate, once that is
+    committed.
+    """
     story.stored(RECORDS[1], 0, 3, visible=False, attempt="producer-2.7.1")
     first(story, "log", partition=0).update(end=4)
 
@@ -1173,15 +1714,32 @@ def died_later(story: Story) -> None:
 
 
 def not_shown_yet(story: Story) -> None:
-    """A leader has a record that no follower has fetched: acknowledged with one ack, and to be given to nobody yet."""
+    """A leader has a record that no follower has fetched: acknowledged with one ack, and to be
+    given to nobody yet.
+    """
     end = first(story, "log", partition=0)["end"]
-    story.tell("replica", "runner", node="broker-2", topic="t", partition=0, offset=end, epoch=0, record=RECORDS[1])
+    story.tell(
+        "replica",
+        "runner",
+        node="broker-2",
+        topic="t",
+        partition=0,
+        offset=end,
+        epoch=0,
+        record=RECORDS[1],
+    )
 
 
 UNREST: dict[str, tuple[Callable[[Story], object], str]] = {
-    "stalled copy": (second_copy_stalled, "t/0 has an open transaction: last stable offset 3, end 4"),
+    "stalled copy": (
+        second_copy_stalled,
+        "t/0 has an open transaction: last stable offset 3, end 4",
+    ),
     "unread copy": (second_copy_unread, "t/0 has an unread record at 3: the saved position is 3"),
-    "position unknown": (lambda s: without(s, lambda r: r["event"] == "position"), "the history has no saved position of t/0"),
+    "position unknown": (
+        lambda s: without(s, lambda r: r["event"] == "position"),
+        "the history has no saved position of t/0",
+    ),
     "ends unknown": (lambda s: without(s, lambda r: r["event"] == "log"), "the topic was not read"),
     "not shown yet": (not_shown_yet, "broker-2 has a record of t/0 at 3: the log ends at 3"),
     "source": (another_to_send, "the source's cursor is at 6 of 6"),
@@ -1191,8 +1749,12 @@ UNREST: dict[str, tuple[Callable[[Story], object], str]] = {
 
 
 @pytest.mark.parametrize(("disturb", "reason"), list(UNREST.values()), ids=list(UNREST))
-def test_a_drain_that_is_none_keeps_and_convicts_nobody(disturb: Callable[[Story], object], reason: str) -> None:
-    """All records are recorded, and yet something moves: void, for the next duplicate was not waited for."""
+def test_a_drain_that_is_none_keeps_and_convicts_nobody(
+    disturb: Callable[[Story], object], reason: str
+) -> None:
+    """All records are recorded, and yet something moves: void, for the next duplicate was not
+    waited for.
+    """
     story = run()
     disturb(story)
     check(Kind.VOID, reason, judged(story).verdict)
@@ -1209,20 +1771,35 @@ def test_a_row_that_was_not_filled_in_is_told_of() -> None:
         lose(story, TARGET, "recorded")
         row = story.tell("unfilled", "runner", count=1, text="k1-3 None", columns=[2, 3])
         before(story, first(story, "log"), row)
-        said = "1 row of the output has nothing in columns 2 and 3, where every row had something without a fault, as 'k1-3 None'"
+        said = (
+            "1 row of the output has nothing in columns 2 and 3, where every row had something "
+            "without a fault, as 'k1-3 None'"
+        )
         check(kind, said, judged(story, semantic=semantic, **ANYTHING, sign=None).verdict)
 
 
 def test_a_tail_that_is_recorded_is_not_on_its_way() -> None:
-    """No position is saved behind the last record, nor will be: kept where it was given and is recorded, and nowhere else."""
+    """No position is saved behind the last record, nor will be: kept where it was given and is
+    recorded, and nowhere else.
+    """
     last = RECORDS[-1]
     for tail, disturb, kind, reason in (
-        (True, nothing, Kind.KEPT, "no position is saved behind the last records: the next start reads them again"),
+        (
+            True,
+            nothing,
+            Kind.KEPT,
+            "no position is saved behind the last records: the next start reads them again",
+        ),
         (False, nothing, Kind.VOID, "t/0 has an unread record at 2: the saved position is 2"),
         (True, lambda s: lose(s, last, "recorded"), Kind.VOID, "1 records are left behind"),
         (True, lambda s: lose(s, last, "fetched"), Kind.VOID, "t/0 has an unread record at 2"),
         (True, second_copy_unread, Kind.VOID, "t/0 has an unread record at 3"),
-        (True, lambda s: lose(s, RECORDS[3], "recorded", "delivered"), Kind.BROKEN, f"1 lost .{RECORDS[3]} delivered"),
+        (
+            True,
+            lambda s: lose(s, RECORDS[3], "recorded", "delivered"),
+            Kind.BROKEN,
+            f"1 lost .{RECORDS[3]} delivered",
+        ),
     ):
         story = run()
         first(story, "drain", phase="completed").update(tail=tail)
@@ -1233,11 +1810,21 @@ def test_a_tail_that_is_recorded_is_not_on_its_way() -> None:
 
 @pytest.mark.parametrize("supervised", [True, False])
 def test_a_declared_supervisor_is_no_ill_health(supervised: bool) -> None:
-    """Who ended by itself and was started again by the pipeline's own supervisor is judged on; by nobody else's."""
+    """Who ended by itself and was started again by the pipeline's own supervisor is judged on; by
+    nobody else's.
+    """
     story = run()
     died_later(story)
-    again = story.tell("node", by="runner", node="consumer", role="consumer", incarnation=2, phase="started", pid=9,
-                       supervised=supervised)  # fmt: skip
+    again = story.tell(
+        "node",
+        by="runner",
+        node="consumer",
+        role="consumer",
+        incarnation=2,
+        phase="started",
+        pid=9,
+        supervised=supervised,
+    )
     again["t"] = first(story, "fault", phase="healed")["t"] + 6
     found = judged(story).verdict
     assert found.kind is (Kind.KEPT if supervised else Kind.VOID), found
@@ -1253,7 +1840,9 @@ def test_a_pipeline_that_does_nothing_keeps_no_promise(semantic: Semantic) -> No
 
 
 def test_a_run_cut_short_while_observing_is_void() -> None:
-    """A harness that died between drain and the end of the observation has not seen the whole sink: nothing is lost."""
+    """A harness that died between drain and the end of the observation has not seen the whole sink:
+    nothing is lost.
+    """
     story = run()
     at = first(story, "recorded", record=RECORDS[3])["t"]
     without(story, lambda row: row["t"] > at)
@@ -1270,7 +1859,9 @@ def test_a_record_offered_twice_does_not_make_up_for_another() -> None:
 
 
 def test_a_missing_line_of_the_source_convicts_nobody() -> None:
-    """Where not every offered record was written down, a record without its line is no phantom: the run is void."""
+    """Where not every offered record was written down, a record without its line is no phantom: the
+    run is void.
+    """
     story = run()
     without(story, lambda row: about(row, RECORDS[5], "offered"))
     check(Kind.VOID, "5 of 6 records were offered", judged(story).verdict)
@@ -1286,35 +1877,65 @@ def test_an_attempt_belongs_to_the_transaction_of_its_first_two_words() -> None:
 
 
 def test_a_database_with_an_open_transaction_is_not_at_rest() -> None:
-    """What it has written may yet appear: the sink was asked too early, at its beginning or at its end."""
+    """What it has written may yet appear: the sink was asked too early, at its beginning or at its
+    end.
+    """
     story = run()
     for left in (0, 1):
         story.tell("settled", "runner", open=left)
-    check(Kind.VOID, "the sink was read while 1 transactions were open in it", judged(story).verdict)
+    check(
+        Kind.VOID, "the sink was read while 1 transactions were open in it", judged(story).verdict
+    )
 
 
-# --- merging and the plan -----------------------------------------------------------------------------------
+# --- merging and the plan -------------------------------------------------------------------------
 
 
 def test_verdicts_merge_by_worst() -> None:
-    """Broken is worse than void, void than stuck, stuck than kept; the order they come in does not matter."""
+    """Broken is worse than void, void than stuck, stuck than kept; the order they come in does not
+    matter.
+    """
     order = [Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT]
     for n, worst in enumerate(order):
         assert merge(order[n:]) is worst
         assert merge(order[: n - 1 : -1] if n else order[::-1]) is worst
 
 
-@pytest.mark.parametrize("changes", [
-    {}, {"dead_letters": True}, {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
-    {"lost": Some(3), "duplicated": Permitted(), "sign": None, "control": True, "stops": "OutOfRange"},
-    {"lost": Some(2, Select.UNIT), "duplicated": AtLeast(most=Select.THROUGH_TARGET)},
-    {"control": True, "left": Exactly(Select.ADDED), "evidence": Evidence("failpoint"),
-     "proofs": {"grown": {}, "rolled": {"count": 3}}},
-    {"evidence": Evidence("failpoint", killed=(Role.BROKER, Role.CONSUMER), paused=(Role.PROCESSOR,), forgotten=True,
-                          at_target=False)},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"dead_letters": True},
+        {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
+        {
+            "lost": Some(3),
+            "duplicated": Permitted(),
+            "sign": None,
+            "control": True,
+            "stops": "OutOfRange",
+        },
+        {"lost": Some(2, Select.UNIT), "duplicated": AtLeast(most=Select.THROUGH_TARGET)},
+        {
+            "control": True,
+            "left": Exactly(Select.ADDED),
+            "evidence": Evidence("failpoint"),
+            "proofs": {"grown": {}, "rolled": {"count": 3}},
+        },
+        {
+            "evidence": Evidence(
+                "failpoint",
+                killed=(Role.BROKER, Role.CONSUMER),
+                paused=(Role.PROCESSOR,),
+                forgotten=True,
+                at_target=False,
+            )
+        },
+    ],
+)
 def test_a_saved_plan_is_the_plan(changes: Changes) -> None:
-    """A plan read back from its JSON is equal to what was saved, types included, so a run can be judged again."""
+    """A plan read back from its JSON is equal to what was saved, types included, so a run can be
+    judged again.
+    """
     saved = plan(**changes)
     again = Plan.from_json(saved.to_json())
     assert again == saved

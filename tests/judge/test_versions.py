@@ -1,4 +1,6 @@
-"""The version of a system as an axis: which cells there are, and what theory says of one version only."""
+"""The version of a system as an axis: which cells there are, and what theory says of one version
+only.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,25 @@ def test_a_version_is_part_of_the_name_and_of_every_id() -> None:
 @pytest.mark.parametrize(
     ("name", "runtime", "said"),
     [
-        ("kafka==9.9.9", "process", r"kafka==9\.9\.9: the checksums of its jars are not known; known versions: 4\.2\.0, "),
+        (
+            "kafka==9.9.9",
+            "process",
+            r"kafka==9\.9\.9: the checksums of its jars are not known; known versions: 4\.2\.0, ",
+        ),
         ("kafka==", "process", "the checksums of its jars are not known"),
-        (OLDER, "docker", r"can be chosen in runtime process only; in docker the image sets the version \(LOSTACK_IMAGE_KAFKA\)"),
-        ("spark==4.0.0", "process", "spark has no versions to choose from; these systems have: activemq, artemis, .*kafka"),
+        (
+            OLDER,
+            "docker",
+            (
+                r"can be chosen in runtime process only; in docker the image sets the version "
+                r"\(LOSTACK_IMAGE_KAFKA\)"
+            ),
+        ),
+        (
+            "spark==4.0.0",
+            "process",
+            "spark has no versions to choose from; these systems have: activemq, artemis, .*kafka",
+        ),
         ("kafca==4.1.1", "process", "no system is called kafca; did you mean kafka?"),
     ],
 )
@@ -46,9 +63,15 @@ def test_a_version_that_cannot_be_had_is_told(name: str, runtime: str, said: str
 
 
 def test_what_theory_says_of_some_versions_only() -> None:
-    """A system at no version of its own is the default one; what is said of a client comes first."""
+    """A system at no version of its own is the default one; what is said of a client
+    comes first.
+    """
     assert ONE.expectation(EOS, "", OLDER) == LOSES
-    assert ONE.expectation(EOS, "", "kafka==4.3.0") == ONE.expectation(EOS, "", "kafka") == ACK_LOST.expect[EOS]
+    assert (
+        ONE.expectation(EOS, "", "kafka==4.3.0")
+        == ONE.expectation(EOS, "", "kafka")
+        == ACK_LOST.expect[EOS]
+    )
     assert ONE.expectation(ALO, "", OLDER) == ACK_LOST.expect[ALO]
     both = replace(ONE, by_client={"java": {EOS: ACK_LOST.expect[AMO]}})
     assert both.expectation(EOS, "java", OLDER) == ACK_LOST.expect[AMO]

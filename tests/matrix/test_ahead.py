@@ -41,7 +41,9 @@ def plan_of_two(reports: Path, trouble: Trouble) -> RunPlan:
 
 
 def test_the_second_is_prepared_while_the_first_one_runs(tmp_path: Path) -> None:
-    """Behind the cells, that is with less of the machine; none of its own begins before it is prepared."""
+    """Behind the cells, that is with less of the machine; none of its own begins before it is
+    prepared.
+    """
     meets = threading.Barrier(2, timeout=WITHIN_S)
     steps: list[str] = []
     nice: dict[str, int] = {}
@@ -56,13 +58,17 @@ def test_the_second_is_prepared_while_the_first_one_runs(tmp_path: Path) -> None
     assert [result.verdict.kind for result in saved.results] == [Kind.KEPT] * 4
     assert nice["second set-up"] == min(nice["first inject"] + ASIDE_NICE, 19)
     assert steps.index("second set-up") < steps.index("second deploy")
-    assert max(at for at, step in enumerate(steps) if step.startswith("first ")) < steps.index("second deploy")
+    assert max(at for at, step in enumerate(steps) if step.startswith("first ")) < steps.index(
+        "second deploy"
+    )
     assert saved.info.versions == {"first": "1", "second": "1"}
     assert {"set-up-first", "set-up-second"} <= saved.info.phases.keys()
 
 
 def test_one_that_cannot_be_prepared_ends_the_run_with_its_line(tmp_path: Path) -> None:
-    """The cells of the first one that are over are judged; those under way and those of the second never count."""
+    """The cells of the first one that are over are judged; those under way and those of the second
+    never count.
+    """
     over = threading.Event()
 
     def fail(step: str, scenario: str) -> None:
@@ -77,7 +83,9 @@ def test_one_that_cannot_be_prepared_ends_the_run_with_its_line(tmp_path: Path) 
         run(plan_of_two(tmp_path, fail), Watched())
     saved = load_run(caught.value.directory)
     assert not saved.whole
-    assert [(result.plan.system, result.plan.scenario) for result in saved.results][:1] == [("first", "cell-1")]
+    assert [(result.plan.system, result.plan.scenario) for result in saved.results][:1] == [
+        ("first", "cell-1")
+    ]
     assert {result.plan.system for result in saved.results} == {"first"}
 
 

@@ -1,4 +1,6 @@
-"""The runner under trouble: whatever breaks, what is saved says so, and nothing is called kept that was not seen through."""
+"""The runner under trouble: whatever breaks, what is saved says so, and nothing is called kept that
+was not seen through.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,16 @@ from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.saved import RunInfo, load_run
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK
-from tests.matrix.troubled import OF_A_CELL, OF_A_RUN, TroubledSystem, Watched, named, only_run, plan_for, run_troubled
+from tests.matrix.troubled import (
+    OF_A_CELL,
+    OF_A_RUN,
+    TroubledSystem,
+    Watched,
+    named,
+    only_run,
+    plan_for,
+    run_troubled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +52,11 @@ def nothing_runs_on() -> Iterator[None]:
     """However a run ends, it leaves no thread behind."""
     before = set(threading.enumerate())
     yield
-    wait_until(lambda: set(threading.enumerate()) <= before, within_s=WITHIN_S, because="the threads of the run to end")
+    wait_until(
+        lambda: set(threading.enumerate()) <= before,
+        within_s=WITHIN_S,
+        because="the threads of the run to end",
+    )
 
 
 def verdicts(saved: SavedRun) -> dict[str, Kind]:
@@ -49,12 +64,16 @@ def verdicts(saved: SavedRun) -> dict[str, Kind]:
     return {result.plan.scenario: result.verdict.kind for result in saved.results}
 
 
-# --- Ctrl-C ----------------------------------------------------------------------------------------------------
+# --- Ctrl-C ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("step", OF_A_CELL[1:-1])
-def test_an_interrupted_run_is_partial_and_names_what_never_began(tmp_path: Path, step: str) -> None:
-    """Ctrl-C within a cell: those before are judged, this one is void, those after are named as missing."""
+def test_an_interrupted_run_is_partial_and_names_what_never_began(
+    tmp_path: Path, step: str
+) -> None:
+    """Ctrl-C within a cell: those before are judged, this one is void, those after are named as
+    missing.
+    """
     cells = named(5)
 
     def interrupt(at: str, scenario: str) -> None:
@@ -75,7 +94,9 @@ def test_an_interrupted_run_is_partial_and_names_what_never_began(tmp_path: Path
 
 
 def test_ctrl_c_while_setting_up_leaves_an_empty_partial_run(tmp_path: Path) -> None:
-    """Nothing has begun: the saved run says that it is not complete, and every planned cell is missing."""
+    """Nothing has begun: the saved run says that it is not complete, and every planned cell is
+    missing.
+    """
 
     def interrupt(at: str, scenario: str) -> None:
         if at == "set-up":
@@ -86,7 +107,9 @@ def test_ctrl_c_while_setting_up_leaves_an_empty_partial_run(tmp_path: Path) -> 
 
 
 def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
-    """Where a cell takes its time to close, Ctrl-C again gets out at once; what is saved is not complete."""
+    """Where a cell takes its time to close, Ctrl-C again gets out at once; what is saved is not
+    complete.
+    """
     out = threading.Event()
 
     def interrupt(at: str, scenario: str) -> None:
@@ -129,13 +152,18 @@ except KeyboardInterrupt:
 
 def test_a_second_ctrl_c_ends_the_process_too(tmp_path: Path) -> None:
     """The interpreter does not wait for the cells under way either, once the run is given up."""
-    ran = subprocess.run([sys.executable, "-c", SECOND_CTRL_C, str(tmp_path)], env=os.environ | {
-        "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-c", SECOND_CTRL_C, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (ran.stdout, ran.returncode) == ("out\n", 0), ran.stderr
 
 
-# --- a cell that fails -----------------------------------------------------------------------------------------
+# --- a cell that fails ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("step", OF_A_CELL)
@@ -147,7 +175,12 @@ def test_a_cell_that_fails_is_void_and_the_others_go_on(tmp_path: Path, step: st
             raise LookupError(f"no luck at {at}")
 
     saved = run_troubled(named(4), tmp_path, fail, jobs=2)
-    assert verdicts(saved) == {"cell-1": Kind.KEPT, "cell-2": Kind.VOID, "cell-3": Kind.KEPT, "cell-4": Kind.KEPT}
+    assert verdicts(saved) == {
+        "cell-1": Kind.KEPT,
+        "cell-2": Kind.VOID,
+        "cell-3": Kind.KEPT,
+        "cell-4": Kind.KEPT,
+    }
     assert saved.results[1].verdict.reason == f"the run failed: LookupError: no luck at {step}"
     assert (saved.whole, saved.missing) == (True, ())
 
@@ -163,18 +196,26 @@ def test_the_first_failure_of_a_cell_is_the_one_that_is_told(tmp_path: Path) -> 
     assert result.verdict.reason == "the run failed: LookupError: no luck at drain"
 
 
-# --- what every cell stands on ---------------------------------------------------------------------------------
+# --- what every cell stands on --------------------------------------------------------------------
 
 
 def broker_cells() -> tuple[Cell, ...]:
     """Return cells of both kinds of deployment."""
     own = named(3, BROKER_CRASH_BEFORE_ACK)
-    return (*named(3), *(replace(cell, scenario=replace(cell.scenario, id=f"own-{cell.scenario.id}")) for cell in own))
+    return (
+        *named(3),
+        *(
+            replace(cell, scenario=replace(cell.scenario, id=f"own-{cell.scenario.id}"))
+            for cell in own
+        ),
+    )
 
 
 @pytest.mark.parametrize("step", [*OF_A_RUN, "drain", "close"])
 def test_broken_ground_ends_the_run_with_its_one_line(tmp_path: Path, step: str) -> None:
-    """EnvironmentFailure, wherever it is raised, ends the run and is raised by it as it is; the run is not complete."""
+    """EnvironmentFailure, wherever it is raised, ends the run and is raised by it as it is; the run
+    is not complete.
+    """
 
     def fail(at: str, scenario: str) -> None:
         if at == step:
@@ -185,10 +226,14 @@ def test_broken_ground_ends_the_run_with_its_one_line(tmp_path: Path, step: str)
     saved = load_run(only_run(tmp_path))
     assert not saved.whole
     if step not in OF_A_RUN:
-        assert f"the run failed: the guardian has died at {step}" in {result.verdict.reason for result in saved.results}
+        assert f"the run failed: the guardian has died at {step}" in {
+            result.verdict.reason for result in saved.results
+        }
 
 
-def test_a_broker_that_did_not_come_back_is_nobody_elses_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_did_not_come_back_is_nobody_elses_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a cell that proved nothing the next ones get a new deployment."""
     monkeypatch.setattr(runner, "OWN_LANES", 1)
     deployed: list[str] = []
@@ -201,13 +246,19 @@ def test_a_broker_that_did_not_come_back_is_nobody_elses_trouble(tmp_path: Path,
 
     own = tuple(cell for cell in broker_cells() if cell.scenario.deployment is Deployment.OWN)
     saved = run_troubled(own, tmp_path, fail)
-    assert verdicts(saved) == {"own-cell-1": Kind.VOID, "own-cell-2": Kind.KEPT, "own-cell-3": Kind.KEPT}
+    assert verdicts(saved) == {
+        "own-cell-1": Kind.VOID,
+        "own-cell-2": Kind.KEPT,
+        "own-cell-3": Kind.KEPT,
+    }
     assert len(deployed) == 2
     assert saved.whole
 
 
 @pytest.mark.parametrize(("jobs", "brokers"), [(1, 1), (2, 2), (8, 2)])
-def test_who_runs_one_cell_at_a_time_starts_one_broker_of_their_own_at_a_time(tmp_path: Path, jobs: int, brokers: int) -> None:
+def test_who_runs_one_cell_at_a_time_starts_one_broker_of_their_own_at_a_time(
+    tmp_path: Path, jobs: int, brokers: int
+) -> None:
     """Cells that kill their broker take turns on as many as there are jobs, and on two at most."""
     deployed: list[str] = []
 
@@ -224,7 +275,9 @@ def test_who_runs_one_cell_at_a_time_starts_one_broker_of_their_own_at_a_time(tm
 def test_where_a_deployment_takes_one_cell_as_many_are_up_as_cells_are_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
-    """Whether they may kill their broker or not: as many cells at once as were asked for, never two on one deployment."""
+    """Whether they may kill their broker or not: as many cells at once as were asked for, never two
+    on one deployment.
+    """
     monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
     together, lock = threading.Barrier(jobs), threading.Lock()
     under_way: dict[str, int] = {}
@@ -251,17 +304,25 @@ def test_where_a_deployment_takes_one_cell_as_many_are_up_as_cells_are_under_way
     assert jobs <= len(deployed) <= 2 * jobs
 
 
-def test_lanes_of_one_cell_have_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lanes_of_one_cell_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of each kind of deployment that a lane has in turn."""
     monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
     folders: list[Path] = []
     deploy = TroubledSystem.deploy
-    monkeypatch.setattr(TroubledSystem, "deploy", lambda system, need, at: (folders.append(at), deploy(system, need, at))[1])
+    monkeypatch.setattr(
+        TroubledSystem,
+        "deploy",
+        lambda system, need, at: (folders.append(at), deploy(system, need, at))[1],
+    )
     run_troubled(broker_cells(), tmp_path, jobs=3)
     assert len(folders) == len(set(folders)) >= 3
 
 
-def test_no_broker_is_started_for_the_last_cell_that_kills_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_broker_is_started_for_the_last_cell_that_kills_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever began with such cells runs it, though others have nothing left to do."""
     monkeypatch.setattr(TroubledSystem, "one_cell", True, raising=False)
     begun: list[Deployment] = []
@@ -277,12 +338,19 @@ def test_no_broker_is_started_for_the_last_cell_that_kills_one(tmp_path: Path, m
         return deploy(system, need, at)
 
     monkeypatch.setattr(TroubledSystem, "deploy", slowly)
-    saved = run_troubled(broker_cells()[:4], tmp_path, lambda at, _: over.release() if at == "close" else None, jobs=3)
+    saved = run_troubled(
+        broker_cells()[:4],
+        tmp_path,
+        lambda at, _: over.release() if at == "close" else None,
+        jobs=3,
+    )
     assert set(verdicts(saved).values()) == {Kind.KEPT}
     assert begun.count(Deployment.OWN) == 1
 
 
-def test_a_launcher_may_want_fewer_deployments_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launcher_may_want_fewer_deployments_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each of its own may be more than one program."""
     deployed: list[str] = []
 
@@ -291,7 +359,12 @@ def test_a_launcher_may_want_fewer_deployments_at_once(tmp_path: Path, monkeypat
             deployed.append(at)
 
     monkeypatch.setattr(TroubledSystem, "own_at_once", 1, raising=False)
-    run_troubled(tuple(cell for cell in broker_cells() if cell.scenario.deployment is Deployment.OWN), tmp_path, note, 8)
+    run_troubled(
+        tuple(cell for cell in broker_cells() if cell.scenario.deployment is Deployment.OWN),
+        tmp_path,
+        note,
+        8,
+    )
     assert len(deployed) == 1
 
 
@@ -331,7 +404,9 @@ def test_nobody_to_work_is_no_complete_run(tmp_path: Path) -> None:
 
 
 def test_progress_that_fails_ends_the_run(tmp_path: Path) -> None:
-    """Where nobody reads the progress any more, the run ends with that error and is not complete."""
+    """Where nobody reads the progress any more, the run ends with that error and is
+    not complete.
+    """
 
     class Unread(Watched):
         def ended(self, result: CellResult) -> None:
@@ -344,7 +419,9 @@ def test_progress_that_fails_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_everything_once(tmp_path: Path) -> None:
-    """Every cell is planned, begins and ends exactly once, on every kind of deployment; results come in planned order."""
+    """Every cell is planned, begins and ends exactly once, on every kind of deployment; results
+    come in planned order.
+    """
     cells, watched = broker_cells(), Watched()
     saved = run(plan_for(cells, tmp_path, jobs=3), watched)
     ids = [cell.id for cell in cells]
@@ -354,11 +431,13 @@ def test_progress_is_told_everything_once(tmp_path: Path) -> None:
     assert [result.plan.id for result in saved.results] == ids
 
 
-# --- where it is written ---------------------------------------------------------------------------------------
+# --- where it is written --------------------------------------------------------------------------
 
 
 def test_two_runs_at_once_get_two_folders(tmp_path: Path) -> None:
-    """Runs that begin at the same instant in one reports folder, itself not there yet, never share a file."""
+    """Runs that begin at the same instant in one reports folder, itself not there yet, never share
+    a file.
+    """
     together = threading.Barrier(4)
     saved: list[SavedRun] = []
 
@@ -377,7 +456,9 @@ def test_two_runs_at_once_get_two_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["file", "below-a-file", "dangling-link", "read-only"])
-def test_a_reports_folder_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_a_reports_folder_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     """EnvironmentFailure says which folder, why, and what to do, before anything has begun."""
     reports = tmp_path / "reports"
     if way == "file":
@@ -407,7 +488,9 @@ def test_a_reports_folder_that_cannot_be_written_is_one_line(tmp_path: Path, mon
 def test_a_plan_that_cannot_be_written_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, begins: bool
 ) -> None:
-    """A full disk under run.json or cell.json is EnvironmentFailure with one line, and no cell is judged."""
+    """A full disk under run.json or cell.json is EnvironmentFailure with one line, and no cell is
+    judged.
+    """
     write = Path.write_text
 
     def full(path: Path, text: str, **more: str) -> int:
@@ -417,14 +500,19 @@ def test_a_plan_that_cannot_be_written_ends_the_run(
 
     monkeypatch.setattr(Path, "write_text", full)
     begun: list[str] = []
-    with pytest.raises(EnvironmentFailure, match=r"^cannot write reports to .*: No space left on device; choose another folder"):
+    with pytest.raises(
+        EnvironmentFailure,
+        match=r"^cannot write reports to .*: No space left on device; choose another folder",
+    ):
         run_troubled(named(2), tmp_path, lambda step, _: begun.append(step))
     assert (begun != []) is begins
     assert "cell_run" not in begun
 
 
 def test_a_cell_planned_twice_is_refused(tmp_path: Path) -> None:
-    """Two cells of one name would write into one history: the run does not begin, and leaves no folder."""
+    """Two cells of one name would write into one history: the run does not begin, and leaves no
+    folder.
+    """
     with pytest.raises(ValueError, match=r"cell-1.* is planned twice"):
         run_troubled((*named(2), *named(1)), tmp_path)
     assert not list(tmp_path.iterdir())
@@ -457,24 +545,39 @@ def little_room(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[str
     reports = tmp_path_factory.mktemp("room")
     here = os.pathsep.join(sys.path)
     ran = subprocess.run(
-        [sys.executable, "-c", RUN_WITH_LITTLE_ROOM, str(reports), *map(str, limits)], capture_output=True, text=True,
-        timeout=10 * WITHIN_S, check=True, env={**os.environ, "PYTHONPATH": here},
-    )  # fmt: skip
-    return {reports / str(limit): json.loads(line) for limit, line in zip(limits, ran.stdout.splitlines(), strict=True)}
+        [sys.executable, "-c", RUN_WITH_LITTLE_ROOM, str(reports), *map(str, limits)],
+        capture_output=True,
+        text=True,
+        timeout=10 * WITHIN_S,
+        check=True,
+        env={**os.environ, "PYTHONPATH": here},
+    )
+    return {
+        reports / str(limit): json.loads(line)
+        for limit, line in zip(limits, ran.stdout.splitlines(), strict=True)
+    }
 
 
 def test_a_disk_that_fills_up_is_one_clear_line(little_room: dict[Path, list[str]]) -> None:
-    """Wherever a file stops growing, the run ends with one line that names it; only with room for all is it whole."""
+    """Wherever a file stops growing, the run ends with one line that names it; only with room for
+    all is it whole.
+    """
     *short, room = little_room.values()
     assert room == ["whole", ""]
     assert {kind for kind, _ in short} == {"HistoryError", "EnvironmentFailure"}
     for kind, said in short:
-        assert said.startswith("cannot write the history " if kind == "HistoryError" else "cannot write reports to ")
+        assert said.startswith(
+            "cannot write the history " if kind == "HistoryError" else "cannot write reports to "
+        )
         assert "\n" not in said
 
 
-def test_what_a_full_disk_leaves_is_half_judged_by_nobody(little_room: dict[Path, list[str]]) -> None:
-    """The saved run is not complete; its cell is void when judged again: what was not written down is neither lost nor kept."""
+def test_what_a_full_disk_leaves_is_half_judged_by_nobody(
+    little_room: dict[Path, list[str]],
+) -> None:
+    """The saved run is not complete; its cell is void when judged again: what was not written down
+    is neither lost nor kept.
+    """
     for reports, (kind, _) in little_room.items():
         if kind == "HistoryError":
             saved = load_run(only_run(reports))
@@ -482,7 +585,7 @@ def test_what_a_full_disk_leaves_is_half_judged_by_nobody(little_room: dict[Path
             assert verdicts(saved) == {"cell-1": Kind.VOID}, reports
 
 
-# --- once more -------------------------------------------------------------------------------------------------
+# --- once more ------------------------------------------------------------------------------------
 
 
 def test_what_is_not_enough_is_run_once_more(tmp_path: Path) -> None:

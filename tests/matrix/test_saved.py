@@ -1,4 +1,6 @@
-"""A saved run: judged again it says the same, wherever it lies; what is cut or damaged in it is never taken for evidence."""
+"""A saved run: judged again it says the same, wherever it lies; what is cut or damaged in it is
+never taken for evidence.
+"""
 
 from __future__ import annotations
 
@@ -33,27 +35,58 @@ if TYPE_CHECKING:
 
     from harness.saved import CellResult, SavedRun
 
-FORGIVING = replace(DELIVERY_LOST, expect={s: Predicted(lost=Permitted(), duplicated=Permitted()) for s in Semantic})
-"""Nothing is predicted, no sign is asked for: whatever is wrong with the history itself must be noticed by itself."""
+FORGIVING = replace(
+    DELIVERY_LOST, expect={s: Predicted(lost=Permitted(), duplicated=Permitted()) for s in Semantic}
+)
+"""Nothing is predicted, no sign is asked for: whatever is wrong with the history itself must be
+noticed by itself.
+"""
 PLANTS = {
-    "cell-1": Plant(), "cell-2": Plant(lose=3), "cell-3": Plant(duplicate=2), "cell-4": Plant(resurrect=1, tear=1, phantom=1),
-    "cell-5": Plant(stop_reading=True), "cell-6": Plant(disarm=True),
-}  # fmt: skip
+    "cell-1": Plant(),
+    "cell-2": Plant(lose=3),
+    "cell-3": Plant(duplicate=2),
+    "cell-4": Plant(resurrect=1, tear=1, phantom=1),
+    "cell-5": Plant(stop_reading=True),
+    "cell-6": Plant(disarm=True),
+}
 
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
     """Return a run with every verdict, as the runner gave it back."""
-    cells = (*named(len(PLANTS), ACK_LOST), *(replace(cell, semantic=Semantic.EXACTLY_ONCE) for cell in named(len(PLANTS), NONE)))
-    plan = RunPlan((MemorySystem(plants=PLANTS),), cells, (), tmp_path_factory.mktemp("saved"), 2, "test", (1,), 24)
+    cells = (
+        *named(len(PLANTS), ACK_LOST),
+        *(replace(cell, semantic=Semantic.EXACTLY_ONCE) for cell in named(len(PLANTS), NONE)),
+    )
+    plan = RunPlan(
+        (MemorySystem(plants=PLANTS),),
+        cells,
+        (),
+        tmp_path_factory.mktemp("saved"),
+        2,
+        "test",
+        (1,),
+        24,
+    )
     return run(plan, Watched())
 
 
 @pytest.fixture
 def cell(tmp_path: Path) -> Path:
-    """Return the folder of a saved cell that is kept, and that nothing else than its history speaks for."""
+    """Return the folder of a saved cell that is kept, and that nothing else than its history speaks
+    for.
+    """
     (only,) = named(1, FORGIVING)
-    plan = RunPlan((MemorySystem(),), (replace(only, semantic=Semantic.AT_MOST_ONCE),), (), tmp_path, 1, "test", (1,), 24)
+    plan = RunPlan(
+        (MemorySystem(),),
+        (replace(only, semantic=Semantic.AT_MOST_ONCE),),
+        (),
+        tmp_path,
+        1,
+        "test",
+        (1,),
+        24,
+    )
     (result,) = run(plan, Watched()).results
     assert result.verdict.kind is Kind.KEPT
     return result.directory
@@ -64,11 +97,15 @@ def rows(saved: SavedRun) -> list[dict[str, Any]]:
     return [result.row() for result in saved.results]
 
 
-# --- judged again ----------------------------------------------------------------------------------------------
+# --- judged again ---------------------------------------------------------------------------------
 
 
-def test_a_saved_run_judged_again_says_the_same(fresh: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row is the same as in the run itself: judged twice, copied elsewhere, and reached by a relative path."""
+def test_a_saved_run_judged_again_says_the_same(
+    fresh: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row is the same as in the run itself: judged twice, copied elsewhere, and reached by a
+    relative path.
+    """
     assert {row["verdict"] for row in rows(fresh)} == {"kept", "broken", "stuck", "void"}
     moved = tmp_path / "else where"
     shutil.copytree(fresh.directory, moved)
@@ -81,16 +118,26 @@ def test_a_saved_run_judged_again_says_the_same(fresh: SavedRun, tmp_path: Path,
 
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_another_process_says_the_same(fresh: SavedRun, seed: str) -> None:
-    """Nothing that is said depends on the order of a set: a process that hashes otherwise gives the same rows."""
-    code = ("import json, sys; from pathlib import Path; from harness.saved import load_run; "
-            "print(json.dumps([result.row() for result in load_run(Path(sys.argv[1])).results]))")  # fmt: skip
+    """Nothing that is said depends on the order of a set: a process that hashes otherwise gives the
+    same rows.
+    """
+    code = (
+        "import json, sys; from pathlib import Path; from harness.saved import load_run; "
+        "print(json.dumps([result.row() for result in load_run(Path(sys.argv[1])).results]))"
+    )
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run([sys.executable, "-c", code, str(fresh.directory)], capture_output=True, text=True, check=True,
-                         timeout=120, env=environment)  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(fresh.directory)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env=environment,
+    )
     assert json.loads(ran.stdout) == rows(fresh)
 
 
-# --- cut and damaged -------------------------------------------------------------------------------------------
+# --- cut and damaged ------------------------------------------------------------------------------
 
 
 def without_last_line(text: bytes) -> bytes:
@@ -100,8 +147,12 @@ def without_last_line(text: bytes) -> bytes:
 
 @pytest.mark.parametrize("writer", ["producer-1", "consumer"])
 @pytest.mark.parametrize("scenario", ["cell-1", "cell-2", "cell-4"])
-def test_a_cut_last_line_is_as_if_it_had_never_been(fresh: SavedRun, tmp_path: Path, scenario: str, writer: str) -> None:
-    """Wherever SIGKILL cuts the last line of a program's file, the cell is judged exactly as without that line."""
+def test_a_cut_last_line_is_as_if_it_had_never_been(
+    fresh: SavedRun, tmp_path: Path, scenario: str, writer: str
+) -> None:
+    """Wherever SIGKILL cuts the last line of a program's file, the cell is judged exactly as
+    without that line.
+    """
     source = next(result.directory for result in fresh.results if result.plan.scenario == scenario)
     shutil.copytree(source, tmp_path / "cell")
     file = tmp_path / "cell" / HISTORY / f"{writer}.jsonl"
@@ -117,7 +168,9 @@ def test_a_cut_last_line_is_as_if_it_had_never_been(fresh: SavedRun, tmp_path: P
 
 @pytest.mark.parametrize("writer", ["runner", "wire"])
 def test_a_cut_last_line_of_who_is_never_killed_is_damage(cell: Path, writer: str) -> None:
-    """Nobody kills runner or wire while a cell is under way: where their file ends inside a line, something was cut off it."""
+    """Nobody kills runner or wire while a cell is under way: where their file ends inside a line,
+    something was cut off it.
+    """
     file = cell / HISTORY / f"{writer}.jsonl"
     whole = file.read_bytes()
     for cut in (1, 2, 20):
@@ -131,7 +184,9 @@ def test_a_cut_last_line_of_who_is_never_killed_is_damage(cell: Path, writer: st
 
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.rest)])
 def test_a_runner_that_died_anywhere_proves_nothing(cell: Path, step: int) -> None:
-    """Whichever line of the runner was its last before the cell was observed, the cell is void: neither kept nor broken."""
+    """Whichever line of the runner was its last before the cell was observed, the cell is void:
+    neither kept nor broken.
+    """
     file = cell / HISTORY / "runner.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     ends = next(number for number, line in enumerate(lines) if b'"phase":"observed"' in line)
@@ -145,8 +200,14 @@ def test_a_runner_that_died_anywhere_proves_nothing(cell: Path, step: int) -> No
 
 
 def test_a_run_cut_short_convicts_nobody(fresh: SavedRun, tmp_path: Path) -> None:
-    """A duplicate was written down, and not all that the authorities had to say: nobody knows what else they would have said."""
-    source = next(r.directory for r in fresh.results if r.plan.scenario == "cell-3" and r.plan.semantic is Semantic.EXACTLY_ONCE)
+    """A duplicate was written down, and not all that the authorities had to say: nobody knows what
+    else they would have said.
+    """
+    source = next(
+        r.directory
+        for r in fresh.results
+        if r.plan.scenario == "cell-3" and r.plan.semantic is Semantic.EXACTLY_ONCE
+    )
     shutil.copytree(source, tmp_path / "cell")
     file = tmp_path / "cell" / HISTORY / "runner.jsonl"
     assert judge_cell(tmp_path / "cell").verdict.kind is Kind.BROKEN
@@ -171,15 +232,23 @@ def nest(line: bytes) -> bytes:
 
 @pytest.mark.parametrize("damage", [overwrite, lose_the_end, nest])
 @pytest.mark.parametrize("writer", ["runner", "producer-1", "consumer", "wire"])
-def test_damage_in_the_middle_is_void_and_says_where(cell: Path, writer: str, damage: Callable[[bytes], bytes]) -> None:
-    """A damaged line that others follow voids the cell, with a reason; where it can be said, with file and line."""
+def test_damage_in_the_middle_is_void_and_says_where(
+    cell: Path, writer: str, damage: Callable[[bytes], bytes]
+) -> None:
+    """A damaged line that others follow voids the cell, with a reason; where it can be said, with
+    file and line.
+    """
     file = cell / HISTORY / f"{writer}.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     middle = len(lines) // 2
     file.write_bytes(b"".join([*lines[:middle], damage(lines[middle]), *lines[middle + 1 :]]))
     found = judge_cell(cell)
     assert found.verdict.kind is Kind.VOID
-    said = "cannot be judged" if damage is nest else f"the history is damaged at {file.name}:{middle + 1}"
+    said = (
+        "cannot be judged"
+        if damage is nest
+        else f"the history is damaged at {file.name}:{middle + 1}"
+    )
     assert said in found.verdict.reason
 
 
@@ -189,25 +258,46 @@ def test_a_history_told_twice_is_void_and_doubles_nothing(cell: Path) -> None:
     for file in sorted((cell / HISTORY).glob("*.jsonl")):
         shutil.copy(file, file.with_name(f"{file.stem} (copy).jsonl"))
     found = judge_cell(cell)
-    assert (found.verdict.kind, found.judgement.account.counts) == (Kind.VOID, before.judgement.account.counts)
+    assert (found.verdict.kind, found.judgement.account.counts) == (
+        Kind.VOID,
+        before.judgement.account.counts,
+    )
     assert "(told twice)" in found.verdict.reason
 
 
-def test_the_history_of_another_cell_is_void_and_counts_nothing(fresh: SavedRun, cell: Path) -> None:
-    """A cell whose folder holds the files of another as well is void, for its own account stays what it was."""
+def test_the_history_of_another_cell_is_void_and_counts_nothing(
+    fresh: SavedRun, cell: Path
+) -> None:
+    """A cell whose folder holds the files of another as well is void, for its own account stays
+    what it was.
+    """
     before = judge_cell(cell)
     other = next(r.directory for r in fresh.results if r.plan.id != before.plan.id)
     for file in sorted((other / HISTORY).glob("*.jsonl")):
         shutil.copy(file, cell / HISTORY / f"other-{file.name}")
     found = judge_cell(cell)
-    assert (found.verdict.kind, found.judgement.account.counts) == (Kind.VOID, before.judgement.account.counts)
+    assert (found.verdict.kind, found.judgement.account.counts) == (
+        Kind.VOID,
+        before.judgement.account.counts,
+    )
     assert "(of another cell)" in found.verdict.reason
 
 
-@pytest.mark.parametrize(("field", "value"), [("visible", "false"), ("intact", 1), ("offset", 2.9), ("offset", True),
-                                              ("offset", "2"), ("record", 7)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("visible", "false"),
+        ("intact", 1),
+        ("offset", 2.9),
+        ("offset", True),
+        ("offset", "2"),
+        ("record", 7),
+    ],
+)
 def test_a_field_of_another_type_is_void(cell: Path, field: str, value: object) -> None:
-    """Nothing is guessed: a truth value in quotes is true to a machine, and half an offset would be cut."""
+    """Nothing is guessed: a truth value in quotes is true to a machine, and half an offset would be
+    cut.
+    """
     file = cell / HISTORY / "runner.jsonl"
     events = [json.loads(line) for line in file.read_text().splitlines()]
     next(event for event in events if event["event"] == "stored")[field] = value
@@ -217,26 +307,49 @@ def test_a_field_of_another_type_is_void(cell: Path, field: str, value: object) 
     assert f"{field} of an event stored has a value of a wrong type" in verdict.reason
 
 
-# --- the plan ----------------------------------------------------------------------------------------------------
+# --- the plan -------------------------------------------------------------------------------------
 
 
 def rewrite(cell: Path, **changes: object) -> None:
     """Change a cell's plan in its file; ``None`` takes a word away."""
     file = cell / PLAN_FILE
     plain = {**json.loads(file.read_text()), **changes}
-    file.write_text(json.dumps({name: value for name, value in plain.items() if value is not None or name not in changes}))
+    file.write_text(
+        json.dumps(
+            {
+                name: value
+                for name, value in plain.items()
+                if value is not None or name not in changes
+            }
+        )
+    )
 
 
-@pytest.mark.parametrize("changes", [
-    {"semantic": "at-least-once"}, {"target": "k1-99"}, {"logs": {"topic": 1}}, {"logs": {}}, {"sign": "absorbed"},
-    {"seal": "0" * 64}, {"seal": None}, {"schema": 1}, {"because": "Another reason."},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"semantic": "at-least-once"},
+        {"target": "k1-99"},
+        {"logs": {"topic": 1}},
+        {"logs": {}},
+        {"sign": "absorbed"},
+        {"seal": "0" * 64},
+        {"seal": None},
+        {"schema": 1},
+        {"because": "Another reason."},
+    ],
+)
 def test_a_plan_that_was_changed_judges_nothing(cell: Path, changes: dict[str, Any]) -> None:
-    """Whatever is changed in it, the cell is void, says why, and is still shown with the rest of its run."""
+    """Whatever is changed in it, the cell is void, says why, and is still shown with the rest of
+    its run.
+    """
     rewrite(cell, **changes)
     for found in (judge_cell(cell), *load_run(cell.parent.parent).results):
         assert found.verdict.kind is Kind.VOID
-        assert found.verdict.reason == "cell.json was changed after the cell began: its seal does not match its content"
+        assert (
+            found.verdict.reason
+            == "cell.json was changed after the cell began: its seal does not match its content"
+        )
         assert not found.verdict.green
 
 
@@ -248,36 +361,49 @@ def test_a_plan_that_was_sealed_anew_is_not_the_one_of_the_cell(cell: Path) -> N
 
 
 def test_a_sealed_plan_does_not_pass_for_an_old_one(cell: Path) -> None:
-    """Without its version and its seal it is taken for one of before there were seals; its history knows better."""
+    """Without its version and its seal it is taken for one of before there were seals; its history
+    knows better.
+    """
     rewrite(cell, schema=None, seal=None, logs=None)
     assert Plan.load(cell).schema == 1
     assert judge_cell(cell).verdict.reason == "the plan is not the one with which the cell began"
 
 
 def test_an_old_plan_is_judged_as_it_is(cell: Path) -> None:
-    """It has no seal, says so by its version, and its history has none either: what was written before there were any."""
+    """It has no seal, says so by its version, and its history has none either: what was written
+    before there were any.
+    """
     rewrite(cell, schema=None, seal=None, logs=None)
     file = cell / HISTORY / "runner.jsonl"
     text = file.read_text()
     file.write_text(re.sub(r',"seal":"[0-9a-f]{64}"', "", text))
-    assert (Plan.load(cell).schema, Plan.load(cell).seal, judge_cell(cell).verdict.kind) == (1, None, Kind.KEPT)
+    assert (Plan.load(cell).schema, Plan.load(cell).seal, judge_cell(cell).verdict.kind) == (
+        1,
+        None,
+        Kind.KEPT,
+    )
 
 
 def test_the_spelling_of_a_plan_is_not_sealed(cell: Path) -> None:
     """Order, indentation and how a letter is escaped say nothing."""
     text = (cell / PLAN_FILE).read_text()
-    (cell / PLAN_FILE).write_text(json.dumps(dict(reversed(json.loads(text).items())), indent=7, ensure_ascii=False))
+    (cell / PLAN_FILE).write_text(
+        json.dumps(dict(reversed(json.loads(text).items())), indent=7, ensure_ascii=False)
+    )
     assert judge_cell(cell).verdict.kind is Kind.KEPT
 
 
 def test_a_plan_of_a_newer_version_is_one_clear_line(cell: Path) -> None:
     """It is not guessed at."""
     rewrite(cell, schema=99, something="new")
-    with pytest.raises(SavedRunError, match=r"cell.json was written by a newer lostack \(schema 99, .*upgrade to read it"):
+    with pytest.raises(
+        SavedRunError,
+        match=r"cell.json was written by a newer lostack \(schema 99, .*upgrade to read it",
+    ):
         load_run(cell.parent.parent)
 
 
-# --- what cannot be read -----------------------------------------------------------------------------------------
+# --- what cannot be read --------------------------------------------------------------------------
 
 
 def no_history(folder: Path) -> None:
@@ -298,7 +424,9 @@ def a_folder_for_a_file(folder: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [no_history, empty_history, a_folder_for_a_file])
 def test_a_history_that_cannot_be_read_is_void(cell: Path, spoil: Callable[[Path], None]) -> None:
-    """No history, an empty one, one that the system will not read: void, with the rest of the run as it is."""
+    """No history, an empty one, one that the system will not read: void, with the rest of the run
+    as it is.
+    """
     spoil(cell / HISTORY)
     saved = load_run(cell.parent.parent)
     assert [result.verdict.kind for result in saved.results] == [Kind.VOID]
@@ -313,7 +441,9 @@ def test_a_nested_run_file_is_one_clear_line(cell: Path) -> None:
 
 
 def test_a_run_without_one_of_its_cells_is_not_whole(fresh: SavedRun, tmp_path: Path) -> None:
-    """A planned cell whose folder is gone is missing by name, and the run is not whole, though it once was complete."""
+    """A planned cell whose folder is gone is missing by name, and the run is not whole, though it
+    once was complete.
+    """
     shutil.copytree(fresh.directory, tmp_path / "run")
     gone: CellResult = fresh.results[3]
     shutil.rmtree(tmp_path / "run" / CELLS / gone.directory.name)
@@ -321,14 +451,20 @@ def test_a_run_without_one_of_its_cells_is_not_whole(fresh: SavedRun, tmp_path: 
     assert (saved.missing, saved.info.complete, saved.whole) == ((gone.plan.id,), True, False)
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    (b"{}", "it has no '"), (b"[]", "it does not have the expected form"), (b'"\xff"', "it is not UTF-8 from byte 1 on"),
-    (b"[" * 100_000, "it is nested too deeply"), (b"", "Expecting value: line 1 column 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"{}", "it has no '"),
+        (b"[]", "it does not have the expected form"),
+        (b'"\xff"', "it is not UTF-8 from byte 1 on"),
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b"", "Expecting value: line 1 column 1"),
+    ],
+)
 @pytest.mark.parametrize("command", ["judge", "report", "events"])
 def test_what_is_damaged_is_told_in_plain_words(
     cell: Path, capsys: pytest.CaptureFixture[str], command: str, text: bytes, said: str
-) -> None:  # fmt: skip
+) -> None:
     """The file is named, of a run and of a cell, in one line."""
     directory = cell.parents[1]
     whole = (directory / RUN_FILE).read_bytes()
@@ -350,7 +486,9 @@ def test_events_of_a_run_without_cells(cell: Path, capsys: pytest.CaptureFixture
     assert "has no cell: it ended before its first cell" in capsys.readouterr().err
 
 
-def test_a_pattern_that_means_no_cell_is_blamed(cell: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pattern_that_means_no_cell_is_blamed(
+    cell: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And not the record."""
     for words in (["report", "--record", "k1-1"], ["events"]):
         assert main([words[0], str(cell.parents[1]), *words[1:], "--only", "nope"]) == 2

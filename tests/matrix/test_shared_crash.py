@@ -1,4 +1,6 @@
-"""Cells that share one death: it waits for all of them, comes once, and who comes too late proves nothing."""
+"""Cells that share one death: it waits for all of them, comes once, and who comes too late proves
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def test_who_comes_too_late_is_told_and_proves_nothing(monkeypatch: pytest.Monke
 def test_the_return_waits_for_all_that_were_held_and_for_nobody_else(
     at_once: Callable[..., Future[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whom the death left behind never comes to the return; who was held may still change the dead broker's files."""
+    """Whom the death left behind never comes to the return; who was held may still change the dead
+    broker's files.
+    """
     monkeypatch.setattr(volleys, "PATIENCE_S", 1.0)
     volley, kill, restart = SharedCrash("abc"), Counted(), Counted()
     held = at_once(volley.die, "a", kill)
@@ -109,7 +113,9 @@ def test_the_return_waits_for_all_that_were_held_and_for_nobody_else(
 def test_a_broker_does_not_come_back_to_files_that_somebody_still_changes(
     at_once: Callable[..., Future[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is never done keeps it away: void for all, rather than a count of what nobody can know."""
+    """Who is never done keeps it away: void for all, rather than a count of what
+    nobody can know.
+    """
     monkeypatch.setattr(volleys, "RETURN_S", 0.1)
     volley, kill, restart = SharedCrash("ab"), Counted(), Counted()
     other = at_once(volley.die, "b", kill)
@@ -121,7 +127,9 @@ def test_a_broker_does_not_come_back_to_files_that_somebody_still_changes(
 
 
 def test_what_goes_wrong_goes_wrong_for_all(at_once: Callable[..., Future[str]]) -> None:
-    """A broker that does not come back comes back for nobody, and is not started once more by the next."""
+    """A broker that does not come back comes back for nobody, and is not started once more by the
+    next.
+    """
     volley, restart = SharedCrash("ab"), Counted(OSError("no port"))
     other = at_once(volley.come_back, "b", restart)
     with pytest.raises(OSError, match="no port"):
@@ -150,36 +158,59 @@ def test_a_broker_that_nobody_shares_waits_for_nobody() -> None:
     assert SharedCrash(()).die("a", Counted()) == "exit 1"
 
 
-# --- which cells run at once -------------------------------------------------------------------------------------
+# --- which cells run at once ----------------------------------------------------------------------
 
 
-def together(cells: Sequence[Cell], reports: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> list[tuple[str, ...]]:
+def together(
+    cells: Sequence[Cell], reports: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> list[tuple[str, ...]]:
     """Run cells; return which were announced together, in order."""
     groups: list[tuple[str, ...]] = []
-    monkeypatch.setattr(MemoryDeployed, "together", lambda _, group: groups.append(tuple(each.id for each in group)))
+    monkeypatch.setattr(
+        MemoryDeployed, "together", lambda _, group: groups.append(tuple(each.id for each in group))
+    )
     monkeypatch.setattr("harness.matrix.runner.OWN_LANES", 1)
     assert run_troubled(tuple(cells), reports, jobs=jobs).whole
     return groups
 
 
-def test_the_semantics_of_one_scenario_and_seed_share_a_death(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither another scenario nor another seed does; and cells of a scenario that does not say so run alone."""
+def test_the_semantics_of_one_scenario_and_seed_share_a_death(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither another scenario nor another seed does; and cells of a scenario that does not say so
+    run alone.
+    """
     scenarios = (BROKER_CRASH_BEFORE_ACK, BROKER_CRASH_BEFORE_APPEND)
     cells = [*expand(scenarios, semantics=Semantic, seeds=[1, 2], system="memory", client="none")]
     alone = named(2, replace(BROKER_CRASH_BEFORE_ACK, together=False))
     groups = together([*cells, *alone], tmp_path, monkeypatch, jobs=3)
     assert [len(group) for group in groups] == [3, 3, 3, 3, 1, 1]
-    assert all(len({(cell.rpartition("/")[2], cell.split("/")[3]) for cell in group}) == 1 for group in groups)
-    assert sorted(cell for group in groups for cell in group) == sorted(cell.id for cell in (*cells, *alone))
+    assert all(
+        len({(cell.rpartition("/")[2], cell.split("/")[3]) for cell in group}) == 1
+        for group in groups
+    )
+    assert sorted(cell for group in groups for cell in group) == sorted(
+        cell.id for cell in (*cells, *alone)
+    )
 
 
 def test_one_job_is_one_cell_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``--jobs 1`` gives every cell a death of its own."""
-    cells = [*expand((BROKER_CRASH_BEFORE_ACK,), semantics=Semantic, seeds=[1], system="memory", client="none")]
+    cells = [
+        *expand(
+            (BROKER_CRASH_BEFORE_ACK,),
+            semantics=Semantic,
+            seeds=[1],
+            system="memory",
+            client="none",
+        )
+    ]
     assert together(cells, tmp_path, monkeypatch, jobs=1) == [(cell.id,) for cell in cells]
 
 
-def test_all_of_a_volley_are_over_before_the_next_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_a_volley_are_over_before_the_next_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The broker of one group is never killed by another."""
     running: list[str] = []
     beside: set[frozenset[str]] = set()

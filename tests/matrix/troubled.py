@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun
 
 Trouble: TypeAlias = Callable[[str, str], None]
-"""Called before every step with its name and the cell's scenario id (empty for the steps of the whole run); may raise."""
+"""Called before every step with its name and the cell's scenario id (empty for the steps of the
+whole run); may raise.
+"""
 OF_A_CELL = ("cell_run", "prepare", "load", "inject", "drain", "observe", "close")
 """Steps of a cell, in order."""
 OF_A_RUN = ("set-up", "deploy", "check")
@@ -58,7 +60,9 @@ class _Deployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> _CellRun:
         self.trouble("cell_run", cell.scenario.id)
-        return _CellRun(self.inner.cell_run(cell, directory, history), self.trouble, cell.scenario.id)
+        return _CellRun(
+            self.inner.cell_run(cell, directory, history), self.trouble, cell.scenario.id
+        )
 
     def check(self) -> None:
         self.trouble("check", "")
@@ -126,18 +130,43 @@ class Watched:
 def named(count: int, scenario: Scenario = DELIVERY_LOST) -> tuple[Cell, ...]:
     """Return cells that are alike, of scenarios ``cell-1``, ``cell-2``, ..."""
     return tuple(
-        Cell(replace(scenario, id=f"cell-{number}"), Semantic.AT_LEAST_ONCE, "memory", "none", "process", seed=1, records=24)
+        Cell(
+            replace(scenario, id=f"cell-{number}"),
+            Semantic.AT_LEAST_ONCE,
+            "memory",
+            "none",
+            "process",
+            seed=1,
+            records=24,
+        )
         for number in range(1, count + 1)
     )
 
 
-def plan_for(cells: tuple[Cell, ...], reports: Path, trouble: Trouble = lambda _step, _scenario: None, jobs: int = 1) -> RunPlan:
+def plan_for(
+    cells: tuple[Cell, ...],
+    reports: Path,
+    trouble: Trouble = lambda _step, _scenario: None,
+    jobs: int = 1,
+) -> RunPlan:
     """Return the plan of a run with trouble; with one job, cells run in their order."""
-    return RunPlan((TroubledSystem(trouble),), cells, (), reports, jobs=jobs, command="test", seeds=(1,), records=24)
+    return RunPlan(
+        (TroubledSystem(trouble),),
+        cells,
+        (),
+        reports,
+        jobs=jobs,
+        command="test",
+        seeds=(1,),
+        records=24,
+    )
 
 
 def run_troubled(
-    cells: tuple[Cell, ...], reports: Path, trouble: Trouble = lambda _step, _scenario: None, jobs: int = 1
+    cells: tuple[Cell, ...],
+    reports: Path,
+    trouble: Trouble = lambda _step, _scenario: None,
+    jobs: int = 1,
 ) -> SavedRun:
     """Run cells with trouble."""
     return run(plan_for(cells, reports, trouble, jobs), Watched())

@@ -1,1 +1,3 @@
-"""Proves that the instrument notices when it is broken: at four named seams, one function for each thing it could get wrong."""
+"""Proves that the instrument notices when it is broken: at four named seams, one function for each
+thing it could get wrong.
+"""

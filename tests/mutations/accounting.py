@@ -48,7 +48,11 @@ def duplicates_of_one_record_forgotten() -> None:
     def once(cell: Rows) -> None:
         counts = counted(cell.results)
         first = next((row for row in cell.results if counts[row["record"]] > 1), None)
-        cell.results = [row for row in cell.results if first is None or row is first or row["record"] != first["record"]]
+        cell.results = [
+            row
+            for row in cell.results
+            if first is None or row is first or row["record"] != first["record"]
+        ]
 
     rows(once)
 
@@ -128,13 +132,17 @@ def gone_is_there() -> None:
 def every_line_of_a_version_counts() -> None:
     """A version of a value that is told twice holds everything twice."""
     right = accounting._contributions
-    accounting._contributions = lambda cell: Counter({record: 2 * count for record, count in right(cell).items()})
+    accounting._contributions = lambda cell: Counter(
+        {record: 2 * count for record, count in right(cell).items()}
+    )
 
 
 @mutation({golden("broken-by-phantoms"): "1 phantom, which"})
 def damaged_is_intact() -> None:
     """A result that is damaged counts as one of its record."""
-    Rows.knows = lambda cell, row: (row["intact"] or row["event"] == kinds.RECORDED) and row["record"] in cell.offered
+    Rows.knows = lambda cell, row: (
+        (row["intact"] or row["event"] == kinds.RECORDED) and row["record"] in cell.offered
+    )
 
 
 @mutation({golden("broken-by-phantoms"): "Kind.VOID"})
@@ -164,4 +172,8 @@ def every_loss_was_acknowledged() -> None:
 @mutation({golden("kept-by-absorbing"): "forbids duplicates: 1 duplicated"})
 def absorbed_is_duplicated() -> None:
     """A copy that the sink turned away counts as a second recording."""
-    records(lambda row: row | {name: row[name] + row["absorbed"] for name in ("recordings", "duplicated")})
+    records(
+        lambda row: (
+            row | {name: row[name] + row["absorbed"] for name in ("recordings", "duplicated")}
+        )
+    )

@@ -30,24 +30,43 @@ def answers(name: str, change: Callable[[Any], Any]) -> None:
 @mutation(
     {
         OBS: r"assert \{0: 1002\} ==",
-        cell("none/at-least-once"): r"the saved position of partition \d is 10\d\d, and its log ends at",
+        cell(
+            "none/at-least-once"
+        ): r"the saved position of partition \d is 10\d\d, and its log ends at",
     }
 )
 def positions_too_high() -> None:
     """Every saved position is 1000 too high."""
-    answers("positions", lambda found: {partition: offset + 1000 for partition, offset in found.items()})
+    answers(
+        "positions", lambda found: {partition: offset + 1000 for partition, offset in found.items()}
+    )
 
 
 @mutation({OBS: r"stable=3, end=3"})
 def stable_is_the_end() -> None:
     """The last stable offset is the end: no transaction is ever open."""
-    answers("ends", lambda found: {partition: replace(ends, stable=ends.end) for partition, ends in found.items()})
+    answers(
+        "ends",
+        lambda found: {
+            partition: replace(ends, stable=ends.end) for partition, ends in found.items()
+        },
+    )
 
 
-@mutation({OBS: r"assert \{1: LogEnds", cell("none/at-least-once"): "from partition 0 offset 0, where the log has no copy"})
+@mutation(
+    {
+        OBS: r"assert \{1: LogEnds",
+        cell("none/at-least-once"): "from partition 0 offset 0, where the log has no copy",
+    }
+)
 def a_partition_not_read() -> None:
     """One partition of every topic is neither asked for its ends nor read."""
-    answers("ends", lambda found: {partition: ends for partition, ends in found.items() if partition or len(found) == 1})
+    answers(
+        "ends",
+        lambda found: {
+            partition: ends for partition, ends in found.items() if partition or len(found) == 1
+        },
+    )
     answers("copies", lambda found: [copy for copy in found if copy.partition])
 
 
@@ -63,13 +82,20 @@ def a_copy_not_read() -> None:
     answers("copies", lambda found: sorted(found, key=lambda copy: copy.offset)[:-1])
 
 
-@mutation({OBS: r"\(0, 1, True\), \(1, 1, False\)", cell("none/at-least-once"): "where the log has no copy"})
+@mutation(
+    {
+        OBS: r"\(0, 1, True\), \(1, 1, False\)",
+        cell("none/at-least-once"): "where the log has no copy",
+    }
+)
 def a_copy_in_the_middle_not_read() -> None:
     """A copy in the middle of a log is not seen."""
     answers("copies", lambda found: found[: len(found) // 2] + found[len(found) // 2 + 1 :])
 
 
-@mutation({OBS: r"\(1, 2, True\)", cell("producer-crash-before-commit/exactly-once"): "no aborted for"})
+@mutation(
+    {OBS: r"\(1, 2, True\)", cell("producer-crash-before-commit/exactly-once"): "no aborted for"}
+)
 def all_is_visible() -> None:
     """Copies of transactions that were aborted are seen by everybody."""
     answers("copies", lambda found: [replace(copy, visible=True) for copy in found])

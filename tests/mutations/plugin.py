@@ -1,4 +1,6 @@
-"""The plugin that loads a mutation into a session: here, or, where it is the wire's, into every wire that it starts."""
+"""The plugin that loads a mutation into a session: here, or, where it is the wire's, into every
+wire that it starts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def pytest_configure() -> None:
     if mutation is None:
         return
     if mutation.name.startswith(f"{WIRE}."):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SITE), os.environ.get("PYTHONPATH"))))
+        os.environ["PYTHONPATH"] = os.pathsep.join(
+            filter(None, (str(SITE), os.environ.get("PYTHONPATH")))
+        )
     else:
         mutation.apply()
 

@@ -37,7 +37,9 @@ _FOUND: dict[str, dict[str, Mutation]] = {seam: {} for seam in SEAMS}
 
 @dataclass(frozen=True)
 class Mutation:
-    """One. ``red``: tests that must fail, each with what it must say then (a regular expression)."""
+    """One. ``red``: tests that must fail, each with what it must say then (a regular
+    expression).
+    """
 
     name: str
     apply: Callable[[], None]
@@ -50,7 +52,9 @@ class Mutation:
 
 
 def mutation(red: dict[str, str]) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Register a function that breaks something; ``red``: by the id of a test, what it says then."""
+    """Register a function that breaks something; ``red``: by the id of a test, what it
+    says then.
+    """
 
     def register(apply: Callable[[], None]) -> Callable[[], None]:
         seam = apply.__module__.rpartition(".")[2]
@@ -72,7 +76,9 @@ def golden(name: str) -> str:
 
 def story(name: str) -> str:
     """Return the id of the test of a story of a queue."""
-    return f"tests/judge/test_queue_stories.py::test_a_queue_is_counted_as_a_person_counts_it[{name}]"
+    return (
+        f"tests/judge/test_queue_stories.py::test_a_queue_is_counted_as_a_person_counts_it[{name}]"
+    )
 
 
 def all_of(seam: str) -> dict[str, Mutation]:
@@ -82,14 +88,19 @@ def all_of(seam: str) -> dict[str, Mutation]:
 
 
 def asked_for() -> Mutation | None:
-    """Return the one that the environment names, if it names one. Raises KeyError where there is none of that name."""
+    """Return the one that the environment names, if it names one. Raises KeyError where there is
+    none of that name.
+    """
     seam, _, name = os.environ.get(VARIABLE, "").partition(".")
     return all_of(seam)[name] if seam else None
 
 
 def table() -> str:
     """Return a table of all mutations: what each breaks, and who says what then."""
-    lines = ["| mutation | what it breaks | what turns red | and says |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| mutation | what it breaks | what turns red | and says |",
+        "| --- | --- | --- | --- |",
+    ]
     for found in (one for seam in SEAMS for one in all_of(seam).values()):
         first = [f"`{found.name}`", found.breaks]
         for test, said in found.red.items():

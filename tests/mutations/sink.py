@@ -1,4 +1,6 @@
-"""What reads the results, broken: :class:`harness.stages.sinks.database.DatabaseSink`, and the outputs of declared pipelines."""
+"""What reads the results, broken: :class:`harness.stages.sinks.database.DatabaseSink`, and the
+outputs of declared pipelines.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +41,30 @@ def a_row_twice() -> None:
     reads(lambda rows: rows[:2] + rows[1:])
 
 
-@mutation({DB: r"At index 1 diff: \(3, b'a'", cell("none/at-least-once"): "at-least-once forbids loss: 1 lost"})
+@mutation(
+    {
+        DB: r"At index 1 diff: \(3, b'a'",
+        cell("none/at-least-once"): "at-least-once forbids loss: 1 lost",
+    }
+)
 def a_row_not_at_all() -> None:
     """One row of the sink is not read."""
     reads(lambda rows: rows[:1] + rows[2:])
 
 
-@mutation({DB: r"assert \[\(4, b'a'", cell("ack-lost/at-least-once"): "without effect: duplicated predicted"})
+@mutation(
+    {
+        DB: r"assert \[\(4, b'a'",
+        cell("ack-lost/at-least-once"): "without effect: duplicated predicted",
+    }
+)
 def each_row_once() -> None:
     """Of rows that are the same, one is read: no record was ever recorded twice."""
-    reads(lambda rows: list({(row[1] if isinstance(row, tuple) else row): row for row in rows}.values()))
+    reads(
+        lambda rows: list(
+            {(row[1] if isinstance(row, tuple) else row): row for row in rows}.values()
+        )
+    )
 
 
 @mutation({DB: r"assert \[\] == \[\('b'", cell("commit-lost/exactly-once"): "no absorbed for"})
@@ -62,6 +78,8 @@ def of_another_place() -> None:
     """Each row is said to be of the log copy behind its own."""
 
     def moved(row: Any) -> Any:
-        return (*row[:3], replace(row[3], offset=row[3].offset + 1)) if isinstance(row, tuple) else row
+        return (
+            (*row[:3], replace(row[3], offset=row[3].offset + 1)) if isinstance(row, tuple) else row
+        )
 
     reads(lambda rows: [moved(row) for row in rows])

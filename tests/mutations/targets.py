@@ -1,4 +1,6 @@
-"""What each mutation replaces. Run as a program (it leaves the harness broken): names those that replace nothing there is."""
+"""What each mutation replaces. Run as a program (it leaves the harness broken): names those that
+replace nothing there is.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ Place: TypeAlias = tuple[str, ...]
 
 def places() -> dict[Place, object]:
     """Return what stands at each place of the harness, as far as it is imported."""
-    return {place: value for name, module in sorted(sys.modules.items()) if name.partition(".")[0] == "harness"
-            for place, value in _in(name, vars(module))}  # fmt: skip
+    return {
+        place: value
+        for name, module in sorted(sys.modules.items())
+        if name.partition(".")[0] == "harness"
+        for place, value in _in(name, vars(module))
+    }
 
 
 def _in(module: str, found: dict[str, object]) -> Iterator[tuple[Place, object]]:
@@ -30,7 +36,9 @@ def _in(module: str, found: dict[str, object]) -> Iterator[tuple[Place, object]]
 
 
 def beside_the_mark() -> Iterator[str]:
-    """Apply every mutation, one on the other. Yield what of them is of no effect: nothing was there, or nothing has changed."""
+    """Apply every mutation, one on the other. Yield what of them is of no effect: nothing was
+    there, or nothing has changed.
+    """
     for mutation in [*chain.from_iterable(all_of(seam).values() for seam in SEAMS)]:
         before = places()
         mutation.apply()

@@ -1,4 +1,6 @@
-"""Whatever is broken in the instrument, somebody says so: no mutation stays green, and without one everything does."""
+"""Whatever is broken in the instrument, somebody says so: no mutation stays green, and without one
+everything does.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,41 @@ def cells(mutation: Mutation) -> dict[str, str]:
 
 
 def session(tests: Iterable[str], folder: Path, mutation: str = "") -> dict[str, str | None]:
-    """Run tests in a session of their own. Return, by test, what it said when it failed, or ``None``."""
+    """Run tests in a session of their own. Return, by test, what it said when it failed, or
+    ``None``.
+    """
     report = folder / "report.xml"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *QUICK, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", PLUGIN, "-vv",
-         "--lostack-suite", "core", "--lostack-reports", str(folder / "reports"), "--junitxml", str(report), *tests],
-        cwd=ROOT, env={**os.environ, VARIABLE: mutation}, capture_output=True, text=True, timeout=WITHIN_S, check=False,
-    )  # fmt: skip
-    assert done.returncode in {0, 1}, done.stdout + done.stderr  # 1: some have failed; anything else is no test's word
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *QUICK,
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-p",
+            PLUGIN,
+            "-vv",
+            "--lostack-suite",
+            "core",
+            "--lostack-reports",
+            str(folder / "reports"),
+            "--junitxml",
+            str(report),
+            *tests,
+        ],
+        cwd=ROOT,
+        env={**os.environ, VARIABLE: mutation},
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    assert done.returncode in {0, 1}, (
+        done.stdout + done.stderr
+    )  # 1: some have failed; anything else is no test's word
     assert f"mutation: {mutation or 'none'}" in done.stdout
     found = {}
     for case in ET.parse(report).iter("testcase"):
@@ -52,7 +81,9 @@ def session(tests: Iterable[str], folder: Path, mutation: str = "") -> dict[str,
 
 
 def said_in(failure: str) -> str:
-    """Return what a failed test says, without its source: of an assertion pytest's own lines, of a cell all."""
+    """Return what a failed test says, without its source: of an assertion pytest's own lines, of a
+    cell all.
+    """
     lines = failure.splitlines()
     return "\n".join([line for line in lines if re.match(r"E\s", line)] or lines)
 
@@ -77,7 +108,9 @@ def test_every_mutation_says_what_it_breaks(mutation: Mutation) -> None:
 def test_every_mutation_replaces_something_that_is_there() -> None:
     """What was renamed since would be broken no more, and nobody would notice the mutation."""
     argv = [sys.executable, "-m", "tests.mutations.targets"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    done = subprocess.run(
+        argv, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
@@ -97,7 +130,9 @@ def test_fast_tests_notice_a_mutation(mutation: Mutation, tmp_path: Path) -> Non
 @pytest.mark.rest
 @pytest.mark.kafka
 @pytest.mark.timeout(WITHIN_S)
-@pytest.mark.parametrize("mutation", [one for one in ALL if cells(one)], ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize(
+    "mutation", [one for one in ALL if cells(one)], ids=lambda mutation: mutation.name
+)
 def test_cells_notice_a_mutation(mutation: Mutation, tmp_path: Path) -> None:
     """No cell is green whose authorities, or whose wire, do not say what was there."""
     must_be_red(cells(mutation), tmp_path, mutation)

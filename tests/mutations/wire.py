@@ -1,4 +1,6 @@
-"""What stands between the programs and the broker, broken. It runs in a process of its own: see ``site/sitecustomize.py``."""
+"""What stands between the programs and the broker, broken. It runs in a process of its own: see
+``site/sitecustomize.py``.
+"""
 
 from __future__ import annotations
 
@@ -38,16 +40,23 @@ IN = "tests/wire/test_contents.py::test_{}"
 @mutation(
     {
         ON.format("a_dropped_request_never_arrives_and_the_connection_ends[drop]"): "at the broker",
-        cell("request-lost/at-most-once"): "was kept from the broker and not sent again, but the log has it",
+        cell(
+            "request-lost/at-most-once"
+        ): "was kept from the broker and not sent again, but the log has it",
         cell("delivery-lost/at-least-once"): "no answer with it reached a reader",
     }
 )
 def what_is_dropped_goes_on() -> None:
-    """What a rule drops is forwarded all the same, before the connection is cut; and said to be dropped."""
+    """What a rule drops is forwarded all the same, before the connection is cut; and said to be
+    dropped.
+    """
     right = Lane._act
 
     async def act(self: Lane, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
-        drops = armed.rule.action in (Action.DROP, Action.CUT) and armed.rule.after is not After.BLACK_HOLE
+        drops = (
+            armed.rule.action in (Action.DROP, Action.CUT)
+            and armed.rule.after is not After.BLACK_HOLE
+        )
         if drops:
             await self._pipe.pass_on(carried.frame.size)
             if self._direction is Direction.RESPONSE:
@@ -58,8 +67,12 @@ def what_is_dropped_goes_on() -> None:
 
 
 def await_delivery(cell: WireCell, records: frozenset[str]) -> None:
-    """Wait until a reader says it was given one of these: one that finds its connection's end right behind them drops both."""
-    given = SoFar(cell._writer.path.parent).finder(kinds.DELIVERED, lambda event: event["record"] in records)
+    """Wait until a reader says it was given one of these: one that finds its connection's end right
+    behind them drops both.
+    """
+    given = SoFar(cell._writer.path.parent).finder(
+        kinds.DELIVERED, lambda event: event["record"] in records
+    )
     wait_until(lambda: bool(given()), within_s=READ_S, because="a reader to be given what has come")
 
 
@@ -76,7 +89,12 @@ class _Mute:
         """Say nothing."""
 
 
-@mutation({ON.format("a_discarded_request_never_arrived"): r"== \[\]", cell("commit-lost/exactly-once"): "no absorbed for"})
+@mutation(
+    {
+        ON.format("a_discarded_request_never_arrived"): r"== \[\]",
+        cell("commit-lost/exactly-once"): "no absorbed for",
+    }
+)
 def what_is_discarded_arrives() -> None:
     """A held request that is to be discarded is sent to the broker; and said to be discarded."""
     right = Holds._discard
@@ -94,11 +112,15 @@ def what_is_discarded_arrives() -> None:
 @mutation(
     {
         SAID.format("a_refused_request_never_arrives_and_its_connection_goes_on"): "x07answer",
-        cell("produce-refused+not-enough-replicas/at-least-once"): "but the broker got it all the same|was kept from the broker",
+        cell(
+            "produce-refused+not-enough-replicas/at-least-once"
+        ): "but the broker got it all the same|was kept from the broker",
     }
 )
 def what_is_refused_goes_on() -> None:
-    """A request that is refused in the broker's name reaches the broker, too; and is said to have been kept from it."""
+    """A request that is refused in the broker's name reaches the broker, too; and is said to have
+    been kept from it.
+    """
     right = Lane._answer
 
     async def answer(self: Lane, carried: Carried, cell: WireCell, rule: Rule) -> bool:
@@ -117,7 +139,9 @@ def what_is_refused_goes_on() -> None:
     }
 )
 def what_is_forwarded_is_not() -> None:
-    """A request that is refused behind the broker's back never gets there; and is said to have been refused so."""
+    """A request that is refused behind the broker's back never gets there; and is said to have been
+    refused so.
+    """
     right = Lane._answer
 
     async def answer(self: Lane, carried: Carried, cell: WireCell, rule: Rule) -> bool:
@@ -165,7 +189,9 @@ def what_is_held_stays() -> None:
     Holds._release = release  # type: ignore[method-assign]
 
 
-@mutation({ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): r"assert False"})
+@mutation(
+    {ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): r"assert False"}
+)
 def what_is_held_goes_on() -> None:
     """A frame that is held is forwarded at once, and said to be held: its kill is a race."""
     right = Holds.hold
@@ -202,7 +228,9 @@ def says_nothing_of_what_is_sent() -> None:
 
 @mutation(
     {
-        ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): "waited 5 s for hit 1 of r",
+        ON.format(
+            "a_held_request_stalls_what_is_behind_it_and_keeps_the_order"
+        ): "waited 5 s for hit 1 of r",
         cell("request-lost/at-most-once"): "the fault did not fire",
     }
 )
@@ -212,7 +240,10 @@ def says_nothing_of_hits() -> None:
 
 
 @mutation(
-    {IN.format("a_lost_request_was_never_sent"): "EOFError", cell("request-lost/at-most-once"): "another record than its target"}
+    {
+        IN.format("a_lost_request_was_never_sent"): "EOFError",
+        cell("request-lost/at-most-once"): "another record than its target",
+    }
 )
 def hits_the_next_record() -> None:
     """A rule for one record acts on the first frame that carries another."""
@@ -227,7 +258,9 @@ def hits_the_next_record() -> None:
 @mutation(
     {
         IN.format("a_lost_request_was_never_sent"): r"\('sent', 'a-2'\)",
-        cell("request-lost/at-most-once"): "that it dropped the request with .*, but also that it forwarded the request",
+        cell(
+            "request-lost/at-most-once"
+        ): "that it dropped the request with .*, but also that it forwarded the request",
     }
 )
 def all_has_arrived() -> None:

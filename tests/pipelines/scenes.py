@@ -83,21 +83,38 @@ class Scenes:
         self._ends = ExitStack()
 
     def __call__(
-        self, example: str, *events: Event, fault: Any = None, pipeline: Mapping[str, Any] | None = None, history: Any = None,
-        fetched: Fetched | None = None, **brokers: Any,
-    ) -> Scene:  # fmt: skip
+        self,
+        example: str,
+        *events: Event,
+        fault: Any = None,
+        pipeline: Mapping[str, Any] | None = None,
+        history: Any = None,
+        fetched: Fetched | None = None,
+        **brokers: Any,
+    ) -> Scene:
         """Return the scene of an example's cell: without a fault where none is said.
 
-        ``events``: what the wire has written so far; ``pipeline``: what of the declaration is another.
+        ``events``: what the wire has written so far; ``pipeline``: what of the declaration is
+        another.
         """
-        declared = dataclasses.replace(read_pipeline(EXAMPLES / example / "pipeline.toml"), **(pipeline or {}))
+        declared = dataclasses.replace(
+            read_pipeline(EXAMPLES / example / "pipeline.toml"), **(pipeline or {})
+        )
         [cell] = cells_of(declared, failure_points(declared)[:1])
         if fault is not None:
-            cell = dataclasses.replace(cell, scenario=dataclasses.replace(cell.scenario, fault=fault))
+            cell = dataclasses.replace(
+                cell, scenario=dataclasses.replace(cell.scenario, fault=fault)
+            )
         self._made += 1
         still: Any = StillBrokers(**brokers)
-        scene = Scene(cell, self._folder / f"cell-{self._made}", history or Kept(), brokers=still, fetched=fetched or Fetched(),
-                      learnt=Learnt())  # fmt: skip
+        scene = Scene(
+            cell,
+            self._folder / f"cell-{self._made}",
+            history or Kept(),
+            brokers=still,
+            fetched=fetched or Fetched(),
+            learnt=Learnt(),
+        )
         self._ends.callback(scene.lease.close)
         tell(scene.history_folder, *events)
         return scene
@@ -124,9 +141,14 @@ def standing_of(scene: Scene, workers: Workers | None = None, **stages: CommandN
     nodes = {Role(role): stage for role, stage in stages.items()}
     workers = workers or Workers(nodes, lambda _: False)
     owners, found = Owners(scene, nodes, workers), Found(scene)
-    feed, positions = DeclaredFeed(scene, nodes, owners, lambda: False), Positions(scene, nodes, owners, found)
+    feed, positions = (
+        DeclaredFeed(scene, nodes, owners, lambda: False),
+        Positions(scene, nodes, owners, found),
+    )
     between = Log(scene, positions, Authorities(scene, positions, found))
-    return Standing(scene, nodes, feed=feed, found=found, owners=owners, between=between, workers=workers)
+    return Standing(
+        scene, nodes, feed=feed, found=found, owners=owners, between=between, workers=workers
+    )
 
 
 class Clock:

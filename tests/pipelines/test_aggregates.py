@@ -1,4 +1,6 @@
-"""Results that are aggregates: what a total says of its records, which lie is found in it, and how exactly."""
+"""Results that are aggregates: what a total says of its records, which lie is found in it, and how
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,16 @@ if TYPE_CHECKING:
     from tests.pipelines.scenes import Scenes
 
 COUNT, SUM = Aggregate(of=Of.COUNT), Aggregate(of=Of.SUM)
-BY_POSITION = {"aggregate": SUM, "input": Input(line='{"order": "{id}", "customer": "{key}", "cents": {position}}')}
+BY_POSITION = {
+    "aggregate": SUM,
+    "input": Input(line='{"order": "{id}", "customer": "{key}", "cents": {position}}'),
+}
 
 
 def fill_in(scene: Scene, changed: dict[str, int]) -> None:
-    """Write the totals of a cell, as they would be if each record was counted once; ``changed``: how often others were."""
+    """Write the totals of a cell, as they would be if each record was counted once; ``changed``:
+    how often others were.
+    """
     scene.work.mkdir(parents=True, exist_ok=True)
     with sqlite3.connect(scene.work / "totals.db") as database:
         database.execute("CREATE TABLE totals (customer TEXT, cents INTEGER)")
@@ -51,8 +58,17 @@ def accounted(scene: Scene) -> Account:
     assert found.totals is not None
     found.totals.tell(found.rows())
     lines: Any = kept
-    offered = [{"event": "offered", "record": r.id, "key": r.key, "position": r.position} for r in scene.load.records]
-    return account([*offered, {"event": "cursor", "position": len(offered) + 1, "where": "stdin"}, *lines.lines])
+    offered = [
+        {"event": "offered", "record": r.id, "key": r.key, "position": r.position}
+        for r in scene.load.records
+    ]
+    return account(
+        [
+            *offered,
+            {"event": "cursor", "position": len(offered) + 1, "where": "stdin"},
+            *lines.lines,
+        ]
+    )
 
 
 def by_key(scene: Scene) -> list[str]:
@@ -65,17 +81,28 @@ def test_every_record_of_right_totals_is_counted_once(scenes: Scenes) -> None:
     scene = scenes("totals")
     fill_in(scene, {})
     counts = accounted(scene).counts
-    assert (counts["recorded"], counts["lost"], counts["duplicated"], counts["phantom"]) == (len(scene.known), 0, 0, 0)
+    assert (counts["recorded"], counts["lost"], counts["duplicated"], counts["phantom"]) == (
+        len(scene.known),
+        0,
+        0,
+        0,
+    )
     assert sorted(filter(None, Found(scene).ids())) == sorted(scene.known)
 
 
 @pytest.mark.parametrize(("lost", "doubled"), [(1, 0), (0, 1), (3, 0), (0, 3), (2, 2), (1, 3)])
-def test_planted_losses_and_duplicates_are_named_to_the_record(scenes: Scenes, lost: int, doubled: int) -> None:
+def test_planted_losses_and_duplicates_are_named_to_the_record(
+    scenes: Scenes, lost: int, doubled: int
+) -> None:
     """Also where those of one key would cancel each other out in a plain count."""
     scene = scenes("totals")
     names = by_key(scene)
     gone, twice = set(names[:lost]), set(names[lost : lost + doubled])
-    fill_in(scene, dict.fromkeys(gone, 0) | {record: 2 + number for number, record in enumerate(sorted(twice))})
+    fill_in(
+        scene,
+        dict.fromkeys(gone, 0)
+        | {record: 2 + number for number, record in enumerate(sorted(twice))},
+    )
     found = accounted(scene)
     assert (found.lost, found.duplicated) == (gone, twice)
     assert found.counts["duplicated"] == sum(1 + number for number in range(len(twice)))
@@ -85,7 +112,9 @@ def test_planted_losses_and_duplicates_are_named_to_the_record(scenes: Scenes, l
 
 
 @pytest.mark.parametrize("aggregate", [COUNT, SUM])
-def test_counts_and_sums_of_positions_say_how_many_at_the_least(scenes: Scenes, aggregate: Aggregate) -> None:
+def test_counts_and_sums_of_positions_say_how_many_at_the_least(
+    scenes: Scenes, aggregate: Aggregate
+) -> None:
     """Which record it is they do not say, and nobody says it for them."""
     for times, name in ((0, "lost"), (2, "duplicated")):
         scene = scenes("totals", pipeline=BY_POSITION | {"aggregate": aggregate})
@@ -96,8 +125,13 @@ def test_counts_and_sums_of_positions_say_how_many_at_the_least(scenes: Scenes, 
         assert (found.lost, found.duplicated) == (frozenset(), frozenset())
         [total] = found.totals
         assert total.alone == (target if aggregate is SUM else None)
-        assert (found.counts["recorded"], found.counts["phantom"]) == (len(scene.known) - (name == "lost"), 0)
-        assert (len(Found(scene).ids()) < len(scene.known)) is (name == "lost"), "the drain waits for what is missing"
+        assert (found.counts["recorded"], found.counts["phantom"]) == (
+            len(scene.known) - (name == "lost"),
+            0,
+        )
+        assert (len(Found(scene).ids()) < len(scene.known)) is (name == "lost"), (
+            "the drain waits for what is missing"
+        )
 
 
 def test_a_key_without_a_total_has_lost_all_of_its_records(scenes: Scenes) -> None:
@@ -117,7 +151,9 @@ def test_rows_that_are_no_totals_are_told(scenes: Scenes) -> None:
     scene = scenes("totals")
     found = Found(scene)
     assert found.totals is not None
-    with pytest.raises(StageError, match=r"no row of the output is a total of an offered key: .* 'x 5'.*pattern"):
+    with pytest.raises(
+        StageError, match=r"no row of the output is a total of an offered key: .* 'x 5'.*pattern"
+    ):
         found.totals.tell(["x 5"])
 
 
@@ -134,7 +170,11 @@ def test_the_last_row_of_a_key_counts(scenes: Scenes) -> None:
     scene = scenes("totals")
     totals = Found(scene).totals
     assert totals is not None
-    rows = [f"{key} {total}" for key, of in scene.cell.totals().items() for total in (1, sum(of.values()))]
+    rows = [
+        f"{key} {total}"
+        for key, of in scene.cell.totals().items()
+        for total in (1, sum(of.values()))
+    ]
     assert sorted(filter(None, totals.ids(rows))) == sorted(scene.known)
 
 
@@ -166,27 +206,51 @@ def test_a_total_that_no_counts_make_is_not_decoded() -> None:
     assert total_of(2 + 48, weights, exact=True).times == {"a-1": 2, "a-2": 3}
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("k1 17", ("k1", 17)), ("k1;17", ("k1", 17)), ('{"k1": 17}', ("k1", 17)), ("k1 = -3", ("k1", -3)), ("k.1, 17.0", ("k.1", 17)),
-    ("customer,total", None), ("17", None), ("k1 1.5", None), ("", None), ("k1 None", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("k1 17", ("k1", 17)),
+        ("k1;17", ("k1", 17)),
+        ('{"k1": 17}', ("k1", 17)),
+        ("k1 = -3", ("k1", -3)),
+        ("k.1, 17.0", ("k.1", 17)),
+        ("customer,total", None),
+        ("17", None),
+        ("k1 1.5", None),
+        ("", None),
+        ("k1 None", None),
+    ],
+)
 def test_what_a_row_is(text: str, found: tuple[str, int] | None) -> None:
     """Two columns, or a line with both."""
     assert SUM.read(text) == found
 
 
-@pytest.mark.parametrize(("aggregate", "line", "said"), [
-    (SUM, '{"id": "{id}", "key": "{key}"}', r"of = sum: put what is summed up, \{amount\} or \{position\}, into"),
-    (COUNT, '{"id": "{id}"}', r"put \{key\} into the input's line"),
-    (Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)"), "{id} {amount}", "needs a total for each key"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("aggregate", "line", "said"),
+    [
+        (
+            SUM,
+            '{"id": "{id}", "key": "{key}"}',
+            r"of = sum: put what is summed up, \{amount\} or \{position\}, into",
+        ),
+        (COUNT, '{"id": "{id}"}', r"put \{key\} into the input's line"),
+        (
+            Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)"),
+            "{id} {amount}",
+            "needs a total for each key",
+        ),
+    ],
+)
 def test_a_line_that_no_total_can_be_made_of(aggregate: Aggregate, line: str, said: str) -> None:
     """It is one line that says what to write."""
     with pytest.raises(DeclarationError, match=said):
         aggregate.check(line)
 
 
-@pytest.mark.parametrize(("pattern", "said"), [("(", "is not a regular expression"), (r"(\d+)", "has no group value")])
+@pytest.mark.parametrize(
+    ("pattern", "said"), [("(", "is not a regular expression"), (r"(\d+)", "has no group value")]
+)
 def test_a_pattern_that_finds_nothing(pattern: str, said: str) -> None:
     """Likewise."""
     with pytest.raises(DeclarationError, match=said):
@@ -194,10 +258,14 @@ def test_a_pattern_that_finds_nothing(pattern: str, said: str) -> None:
 
 
 def asked_of(scene: Scene, copies: Sequence[LogCopy], output: Sequence[LogCopy] = ()) -> Kept:
-    """Ask every authority of a cell whose topic, and whose output's, holds these copies; return what they said."""
+    """Ask every authority of a cell whose topic, and whose output's, holds these copies; return
+    what they said.
+    """
     logs = {scene.pipeline.topic: copies, scene.pipeline.output.topic: output}
     observer: Any = scene.kafka.observer
-    observer.log = lambda topic: WholeLog({0: LogEnds(0, len(logs[topic]), len(logs[topic]))}, tuple(logs[topic]))
+    observer.log = lambda topic: WholeLog(
+        {0: LogEnds(0, len(logs[topic]), len(logs[topic]))}, tuple(logs[topic])
+    )
     observer.copies = lambda topic: logs[topic]
     found = Found(scene)
     Authorities(scene, Positions(scene, {}, nobody(scene), found), found).observe()
@@ -208,9 +276,11 @@ def offered_in(scene: Scene) -> list[LogCopy]:
     """Return a copy of every record, as lostack offers it."""
     lines = scene.cell.lines()
     return [
-        LogCopy(0, 0, offset, record.key.encode(), lines[record.id].encode(), None, None, visible=True)
+        LogCopy(
+            0, 0, offset, record.key.encode(), lines[record.id].encode(), None, None, visible=True
+        )
         for offset, record in enumerate(scene.load.records)
-    ]  # fmt: skip
+    ]
 
 
 def as_saved(kept: Kept) -> list[Any]:
@@ -249,7 +319,8 @@ def test_totals_in_a_topic_are_its_keys_and_values(scenes: Scenes) -> None:
     rows = [(key, sum(of.values()) - of.get(gone, 0)) for key, of in scene.cell.totals().items()]
     versions = [(key, 1) for key, _ in rows] + rows
     copies = [
-        LogCopy(0, 0, n, key.encode(), str(total).encode(), None, None, visible=True) for n, (key, total) in enumerate(versions)
+        LogCopy(0, 0, n, key.encode(), str(total).encode(), None, None, visible=True)
+        for n, (key, total) in enumerate(versions)
     ]
     found = account(as_saved(asked_of(scene, offered_in(scene), copies)))
     assert (found.lost, found.duplicated, found.counts["phantom"]) == ({gone}, frozenset(), 0)

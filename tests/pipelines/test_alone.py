@@ -1,4 +1,6 @@
-"""Which declarations take one cell at a time, and what is done where a rehearsal side by side fails."""
+"""Which declarations take one cell at a time, and what is done where a rehearsal side by side
+fails.
+"""
 
 from __future__ import annotations
 
@@ -41,17 +43,38 @@ query = "SELECT number FROM orders"
 SERVICE = '[[service]]\nname = "store"\ncommand = "{python} store.py {store.dir} {store.port}"\n'
 
 
-@pytest.mark.parametrize(("old", "new", "said"), [
-    ("", "", None),
-    ("[output]", f"{SERVICE}[output]", None),
-    ("[output]", f'{SERVICE}anew = "once"\n[output]', "the service store is started once"),
-    ("[output]", f"{SERVICE}[output]".replace(" {store.dir} {store.port}", ""), "neither {store.port} nor {store.dir}"),
-    ("producer.py", "producer.py --listen localhost:8080", "the producer is given a fixed port (localhost:8080)"),
-    ("producer.py", "producer.py --at {bootstrap}", None),
-    ("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:8080/orders"\n[output]', "the producer listens at a fixed"),
-    ('file = "{work}/orders.db"', 'file = "{here}/orders.db"', "the results of all cells are in one place ({here}/orders.db)"),
-])  # fmt: skip
-def test_what_cells_would_have_in_common_is_named(tmp_path: Path, old: str, new: str, said: str | None) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("", "", None),
+        ("[output]", f"{SERVICE}[output]", None),
+        ("[output]", f'{SERVICE}anew = "once"\n[output]', "the service store is started once"),
+        (
+            "[output]",
+            f"{SERVICE}[output]".replace(" {store.dir} {store.port}", ""),
+            "neither {store.port} nor {store.dir}",
+        ),
+        (
+            "producer.py",
+            "producer.py --listen localhost:8080",
+            "the producer is given a fixed port (localhost:8080)",
+        ),
+        ("producer.py", "producer.py --at {bootstrap}", None),
+        (
+            "[output]",
+            '[input]\nkind = "http"\nurl = "http://127.0.0.1:8080/orders"\n[output]',
+            "the producer listens at a fixed",
+        ),
+        (
+            'file = "{work}/orders.db"',
+            'file = "{here}/orders.db"',
+            "the results of all cells are in one place ({here}/orders.db)",
+        ),
+    ],
+)
+def test_what_cells_would_have_in_common_is_named(
+    tmp_path: Path, old: str, new: str, said: str | None
+) -> None:
     """A port, a place or a service of which there is one: with it, cells run one at a time."""
     (tmp_path / "pipeline.toml").write_text(ORDERS.replace(old, new, 1))
     found = why_alone(read_pipeline(tmp_path / "pipeline.toml"))
@@ -62,7 +85,11 @@ def test_the_examples_run_side_by_side() -> None:
     """Each of them, but one whose service is started once."""
     files = sorted(EXAMPLES.rglob("pipeline.toml"))
     assert len(files) > 20
-    found = {str(file.parent.relative_to(EXAMPLES)): why for file in files if (why := why_alone(read_pipeline(file)))}
+    found = {
+        str(file.parent.relative_to(EXAMPLES)): why
+        for file in files
+        if (why := why_alone(read_pipeline(file)))
+    }
     assert found == {}
 
 
@@ -79,7 +106,9 @@ class Played:
         results = [
             SimpleNamespace(
                 plan=SimpleNamespace(scenario=cell.scenario.id),
-                verdict=SimpleNamespace(kind=self.kinds.get(cell.scenario.id, Kind.KEPT), reason="its reason"),
+                verdict=SimpleNamespace(
+                    kind=self.kinds.get(cell.scenario.id, Kind.KEPT), reason="its reason"
+                ),
             )
             for cell in plan.cells
         ]
@@ -88,25 +117,41 @@ class Played:
 
 def asked(tmp_path: Path, jobs: int = 3) -> Check:
     """Return a check of the orders pipeline, on brokers that are never started."""
-    return Check(read_pipeline(EXAMPLES / "orders" / "pipeline.toml"), DeclaredSystem(), tmp_path, "test", jobs=jobs)
+    return Check(
+        read_pipeline(EXAMPLES / "orders" / "pipeline.toml"),
+        DeclaredSystem(),
+        tmp_path,
+        "test",
+        jobs=jobs,
+    )
 
 
-def test_a_rehearsal_goes_before_cells_side_by_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As many runs without a fault as cells are to be, at once; the first one is the dry run, whose writes are watched."""
+def test_a_rehearsal_goes_before_cells_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As many runs without a fault as cells are to be, at once; the first one is the dry run, whose
+    writes are watched.
+    """
     played = Played()
     monkeypatch.setattr(checking, "run", played.run)
     found = asked(tmp_path).rehearsed(Watched())
     assert (found.dry.plan.scenario, found.jobs, found.because) == (NO_FAULT, 3, "")
     [plan] = played.plans
     assert [(cell.scenario.id, cell.scenario.fault.watched) for cell in plan.cells] == [  # type: ignore[attr-defined]
-        (NO_FAULT, True), ("rehearsal-2", False), ("rehearsal-3", False)
-    ]  # fmt: skip
-    assert [cell.brief for cell in plan.cells] == [False, True, True], "one of them waits for what comes late"  # type: ignore[attr-defined]
+        (NO_FAULT, True),
+        ("rehearsal-2", False),
+        ("rehearsal-3", False),
+    ]
+    assert [cell.brief for cell in plan.cells] == [False, True, True], (
+        "one of them waits for what comes late"
+    )  # type: ignore[attr-defined]
     assert plan.jobs == 3
     assert at_once(found.jobs, found.because) == "3 cells at once, each on a broker of its own"
 
 
-def test_a_dry_run_leaves_what_comes_late_to_another_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_dry_run_leaves_what_comes_late_to_another_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Where that is said: alone, and side by side."""
     played = Played()
     monkeypatch.setattr(checking, "run", played.run)
@@ -122,7 +167,9 @@ def test_a_dry_run_leaves_what_comes_late_to_another_one(monkeypatch: pytest.Mon
 def test_where_a_rehearsal_fails_cells_run_one_at_a_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failed: str, kind: Kind
 ) -> None:
-    """The dry run is made again, alone, and nothing of what came of them side by side is told of the pipeline."""
+    """The dry run is made again, alone, and nothing of what came of them side by side is told of
+    the pipeline.
+    """
     played = Played({failed: kind})
     monkeypatch.setattr(checking, "run", played.run)
     found = asked(tmp_path).rehearsed(Watched())
@@ -133,15 +180,24 @@ def test_where_a_rehearsal_fails_cells_run_one_at_a_time(
     assert at_once(found.jobs, found.because) == f"one cell at a time: {found.because}"
 
 
-def test_who_takes_one_cell_is_not_rehearsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither where that is asked for, nor where the declaration has something of which there is one."""
+def test_who_takes_one_cell_is_not_rehearsed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither where that is asked for, nor where the declaration has something of which there is
+    one.
+    """
     played = Played()
     monkeypatch.setattr(checking, "run", played.run)
     assert asked(tmp_path, jobs=1).rehearsed(Watched()).because == ""
     check = asked(tmp_path)
-    fixed = replace(check.pipeline, output=replace(check.pipeline.output, file="/var/lib/orders.db"))
+    fixed = replace(
+        check.pipeline, output=replace(check.pipeline.output, file="/var/lib/orders.db")
+    )
     found = replace(check, pipeline=fixed).rehearsed(Watched())
-    told = "the results of all cells are in one place (/var/lib/orders.db): put the output below {work}"
+    told = (
+        "the results of all cells are in one place (/var/lib/orders.db): put the output below "
+        "{work}"
+    )
     assert (found.jobs, found.because) == (1, told)
     assert [(plan.jobs, len(plan.cells)) for plan in played.plans] == [(1, 1), (1, 1)]
 
@@ -169,7 +225,9 @@ class Brokers:
 
 
 def test_as_many_brokers_are_kept_as_were_used_at_once(tmp_path: Path) -> None:
-    """Who comes while all are used gets another one; what is given back is used again; a broker that may die is nobody else's."""
+    """Who comes while all are used gets another one; what is given back is used again; a broker
+    that may die is nobody else's.
+    """
     source = Brokers()
     system = DeclaredSystem(keep=True, source=source)  # type: ignore[arg-type]
     first, second = (system.deploy(Deployment.SHARED, tmp_path) for _ in range(2))
@@ -184,7 +242,9 @@ def test_as_many_brokers_are_kept_as_were_used_at_once(tmp_path: Path) -> None:
     assert source.ended == 1
     for each in (second, third, fourth):
         each.close()
-    threads = [threading.Thread(target=system.deploy, args=(Deployment.SHARED, tmp_path)) for _ in range(3)]
+    threads = [
+        threading.Thread(target=system.deploy, args=(Deployment.SHARED, tmp_path)) for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

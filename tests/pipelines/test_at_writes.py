@@ -1,4 +1,6 @@
-"""Real consumers that are killed at their durable writes: where row and position come apart, and where they do not."""
+"""Real consumers that are killed at their durable writes: where row and position come apart, and
+where they do not.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,15 @@ if TYPE_CHECKING:
 
 FOLDER = EXAMPLES / "mistakes" / "two-transactions"
 FIRST, SECOND = "consumer-crash-at-write-2", "consumer-crash-at-write-4"
-"""Behind the first unlink of a journal, which ends a transaction of SQLite's, and behind the second."""
-pytestmark = [pytest.mark.kafka, pytest.mark.strace, pytest.mark.rest(together=True), pytest.mark.timeout(600)]
+"""Behind the first unlink of a journal, which ends a transaction of SQLite's, and behind the
+second.
+"""
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.strace,
+    pytest.mark.rest(together=True),
+    pytest.mark.timeout(600),
+]
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +55,14 @@ def told(found: CellResult, kind: str) -> list[Event]:
     return list(read_history(found.directory / HISTORY).of(kind))
 
 
-def test_a_row_and_its_position_come_apart_between_two_transactions(system: DeclaredSystem, tmp_path: Path) -> None:
-    """At one of two commits that follow each other, whichever is the row's; nothing else is wrong with it.
+def test_a_row_and_its_position_come_apart_between_two_transactions(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """At one of two commits that follow each other, whichever is the row's; nothing else is wrong
+    with it.
 
-    Before there were these points it was kept, for a program that saves no position in Kafka was never crashed at all.
+    Before there were these points it was kept, for a program that saves no position in Kafka was
+    never crashed at all.
     """
     found = check(system, tmp_path, FOLDER / "pipeline.toml", FIRST, SECOND)
     [kept, broken] = sorted(found.values(), key=lambda one: one.verdict.kind is Kind.BROKEN)
@@ -69,20 +82,28 @@ def test_in_one_transaction_they_stay_together(system: DeclaredSystem, tmp_path:
     """At both commits, in front of one, and in the middle of it."""
     points = ("consumer-crash-at-write-1", FIRST, SECOND, "consumer-crash-at-write-6")
     found = check(system, tmp_path, FOLDER / "right.toml", *points)
-    assert {name: (one.verdict.kind, one.verdict.fired) for name, one in found.items()} == dict.fromkeys(points, (Kind.KEPT, 1))
+    assert {
+        name: (one.verdict.kind, one.verdict.fired) for name, one in found.items()
+    } == dict.fromkeys(points, (Kind.KEPT, 1))
 
 
 def test_one_process_of_a_stage_is_killed_alone(system: DeclaredSystem, tmp_path: Path) -> None:
     """The one whose thread is held; the other lives, and is let go of by its tracer."""
     text = (FOLDER / "right.toml").read_text(encoding="utf-8")
-    command = f'["sh", "-c", "{{python}} {FOLDER}/right.py {{work}}/orders.db; exit 1"]\ncrash = "process"'
+    command = (
+        f'["sh", "-c", "{{python}} {FOLDER}/right.py {{work}}/orders.db; exit 1"]\ncrash = '
+        '"process"'
+    )
     file = tmp_path / "pipeline.toml"
     file.write_text(text.replace('"{python} right.py {work}/orders.db"', command), encoding="utf-8")
     found = check(system, tmp_path / "reports", file, FIRST)[FIRST]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     [held] = told(found, kinds.DURABLE)
     ends = [e for e in told(found, kinds.NODE) if e["phase"] == "exited"]
-    assert [(e["pid"], e["signal"], e["status"]) for e in ends[:2]] == [(held["pid"], 9, None), (ends[0]["of"], None, 1)]
+    assert [(e["pid"], e["signal"], e["status"]) for e in ends[:2]] == [
+        (held["pid"], 9, None),
+        (ends[0]["of"], None, 1),
+    ]
 
 
 def test_a_write_that_never_comes_is_no_crash(system: DeclaredSystem, tmp_path: Path) -> None:
@@ -91,7 +112,9 @@ def test_a_write_that_never_comes_is_no_crash(system: DeclaredSystem, tmp_path: 
     with make_progress(Silent()) as progress:  # type: ignore[arg-type]
         [cell], _ = asked.plan(seen_in(asked.dry_run(progress)), (FIRST,))
         never = CrashAtWrite(Role.CONSUMER, Point("unlink", 10_000, Side.AFTER))
-        saved = asked.faults([replace(cell, scenario=replace(cell.scenario, fault=never))], (), progress)
+        saved = asked.faults(
+            [replace(cell, scenario=replace(cell.scenario, fault=never))], (), progress
+        )
     [found] = saved.results
     assert (found.verdict.kind, found.verdict.reason) == (Kind.VOID, "the fault did not fire")
     assert found.judgement.account.counts["recorded"] == found.plan.offered

@@ -1,4 +1,6 @@
-"""A check on a Kafka that is up already: it is led through the wire by the broker's own listeners, and leaves it as it was."""
+"""A check on a Kafka that is up already: it is led through the wire by the broker's own listeners,
+and leaves it as it was.
+"""
 
 from __future__ import annotations
 
@@ -60,23 +62,34 @@ def test_a_broker_tells_where_the_wire_must_be() -> None:
     assert addresses("") == {}
 
 
-@pytest.mark.parametrize(("advertised", "said"), [
-    ("PLAINTEXT://localhost:9092", "has no listener LOSTACK_CONSUMER: add"),
-    ("LOSTACK_CONSUMER://10.0.0.9:9292", "advertise a free port of 127.0.0.1"),
-    ("LOSTACK_CONSUMER://127.0.0.1:9192", "that is not the listener's own port 9192"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("advertised", "said"),
+    [
+        ("PLAINTEXT://localhost:9092", "has no listener LOSTACK_CONSUMER: add"),
+        ("LOSTACK_CONSUMER://10.0.0.9:9292", "advertise a free port of 127.0.0.1"),
+        ("LOSTACK_CONSUMER://127.0.0.1:9192", "that is not the listener's own port 9192"),
+    ],
+)
 def test_a_listener_that_would_not_do_is_named(advertised: str, said: str) -> None:
     """With what to add."""
-    settings = {"listeners": "LOSTACK_CONSUMER://127.0.0.1:9192", "advertised.listeners": advertised}
+    settings = {
+        "listeners": "LOSTACK_CONSUMER://127.0.0.1:9192",
+        "advertised.listeners": advertised,
+    }
     with pytest.raises(EnvironmentFailure, match="broker-1") as told:
         listeners_of("broker-1", "127.0.0.1", settings, ["consumer"])
     assert said in str(told.value)
 
 
-@pytest.mark.parametrize(("at", "said"), [
-    ("10.0.0.9:9092", "give --attach-remote"), ("kafka.example:9092", "give --attach-remote"), ("9092", "is not HOST:PORT"),
-    ("127.0.0.1:9092,10.0.0.9:9092", "10.0.0.9 is another machine"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("10.0.0.9:9092", "give --attach-remote"),
+        ("kafka.example:9092", "give --attach-remote"),
+        ("9092", "is not HOST:PORT"),
+        ("127.0.0.1:9092,10.0.0.9:9092", "10.0.0.9 is another machine"),
+    ],
+)
 def test_another_machine_needs_a_word(at: str, said: str) -> None:
     """Before anything is connected to. It is wrong use: nothing is missing."""
     done = CliRunner().invoke(application(), ["check", str(ORDERS), "--attach", at])
@@ -85,8 +98,12 @@ def test_another_machine_needs_a_word(at: str, said: str) -> None:
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one-broker", "two-brokers"])
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Kafka of the user's own, as docs/attach.md says: a listener per stage, and a topic and a group that are none of ours."""
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A Kafka of the user's own, as docs/attach.md says: a listener per stage, and a topic and a
+    group that are none of ours.
+    """
     folder = tmp_path_factory.mktemp("broker")
     install = ensure_kafka(lambda _: None)
     java = [str(install.java), *install.jvm_flags, "-Xmx256m", "-cp", install.classpath]
@@ -97,17 +114,43 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             for number in range(request.param):
                 direct, *others = ports[number :: request.param]
                 config = folder / f"server-{number}.properties"
-                settings = _settings(7 + number, direct, controller, others) | {"log.dirs": str(folder / f"data-{number}")}
-                config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
-                made = [*java, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config)]
+                settings = _settings(7 + number, direct, controller, others) | {
+                    "log.dirs": str(folder / f"data-{number}")
+                }
+                config.write_text(
+                    "".join(f"{name}={value}\n" for name, value in settings.items()),
+                    encoding="utf-8",
+                )
+                made = [
+                    *java,
+                    "kafka.tools.StorageTool",
+                    "format",
+                    f"--cluster-id={cluster}",
+                    "-c",
+                    str(config),
+                ]
                 subprocess.run(made, check=True, capture_output=True, timeout=120)
                 with (folder / f"log-{number}").open("wb") as log:
-                    started.append(subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=log))
+                    started.append(
+                        subprocess.Popen(
+                            [*java, "kafka.Kafka", str(config)], stdout=log, stderr=log
+                        )
+                    )
                 at_each.append(f"127.0.0.1:{direct}")
             at = ",".join(at_each)
-            wait_until(lambda: _brokers(at) == request.param, within_s=90, because="the user's own brokers to be up", poll_s=0.1)
+            wait_until(
+                lambda: _brokers(at) == request.param,
+                within_s=90,
+                because="the user's own brokers to be up",
+                poll_s=0.1,
+            )
             producer = KafkaProducer(bootstrap_servers=at, metrics_enabled=False)
-            _admin(at, lambda admin: admin.create_topics({"payroll": {"num_partitions": 1, "replication_factor": 1}}))
+            _admin(
+                at,
+                lambda admin: admin.create_topics(
+                    {"payroll": {"num_partitions": 1, "replication_factor": 1}}
+                ),
+            )
             producer.send("payroll", b"mine").get(timeout=30)
             producer.close()
             yield at
@@ -123,25 +166,45 @@ def _settings(number: int, direct: int, controller: int, others: Sequence[int]) 
     leads = number == 7
     names = [f"LOSTACK_{role.upper()}" for role in ROLES]
     return {
-        "process.roles": "broker,controller" if leads else "broker", "node.id": str(number),
-        "controller.listener.names": "CONTROLLER", "controller.quorum.voters": f"7@127.0.0.1:{controller}",
-        "listeners": ",".join([f"PLAINTEXT://127.0.0.1:{direct}", *([f"CONTROLLER://127.0.0.1:{controller}"] if leads else []),
-                               *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in own.items())]),
-        "advertised.listeners": ",".join([f"PLAINTEXT://127.0.0.1:{direct}",
-                                          *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in wire.items())]),
-        "listener.security.protocol.map": ",".join(f"{n}:PLAINTEXT" for n in ("PLAINTEXT", "CONTROLLER", *names)),
-        "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1", "default.replication.factor": "1",
+        "process.roles": "broker,controller" if leads else "broker",
+        "node.id": str(number),
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"7@127.0.0.1:{controller}",
+        "listeners": ",".join(
+            [
+                f"PLAINTEXT://127.0.0.1:{direct}",
+                *([f"CONTROLLER://127.0.0.1:{controller}"] if leads else []),
+                *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in own.items()),
+            ]
+        ),
+        "advertised.listeners": ",".join(
+            [
+                f"PLAINTEXT://127.0.0.1:{direct}",
+                *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in wire.items()),
+            ]
+        ),
+        "listener.security.protocol.map": ",".join(
+            f"{n}:PLAINTEXT" for n in ("PLAINTEXT", "CONTROLLER", *names)
+        ),
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "default.replication.factor": "1",
         "group.initial.rebalance.delay.ms": "0",
-    }  # fmt: skip
+    }
 
 
 def _brokers(at: str) -> int:
-    """Return how many brokers the cluster has, as each of them says; none while one of them, registered or not, does not answer.
+    """Return how many brokers the cluster has, as each of them says; none while one of them,
+    registered or not, does not answer.
 
-    Each is asked by itself: one that has registered is told of by the others before its own port is open.
+    Each is asked by itself: one that has registered is told of by the others before its own port is
+    open.
     """
     try:
-        known = [_admin(each, lambda admin: (admin.list_groups(), admin.describe_cluster())[1]) for each in at.split(",")]
+        known = [
+            _admin(each, lambda admin: (admin.list_groups(), admin.describe_cluster())[1])
+            for each in at.split(",")
+        ]
     except (KafkaError, OSError):
         return 0
     return min(len(cluster["brokers"]) for cluster in known)
@@ -164,14 +227,18 @@ def what_is_there(at: str) -> tuple[set[str], set[str]]:
         return all(topics == said[0] for topics in said)
 
     wait_until(agreed, within_s=30, because="the brokers to know the same topics", poll_s=0.1)
-    return said[0] - {"__consumer_offsets"}, {group["group_id"] for group in _admin(at, lambda admin: admin.list_groups())}
+    return said[0] - {"__consumer_offsets"}, {
+        group["group_id"] for group in _admin(at, lambda admin: admin.list_groups())
+    }
 
 
 @pytest.mark.kafka
 @pytest.mark.rest
 @pytest.mark.timeout(400)
 def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path: Path) -> None:
-    """The fault is exact, the verdict as ever; the broker is killed by nobody; its own topic stays, ours are gone again."""
+    """The fault is exact, the verdict as ever; the broker is killed by nobody; its own topic stays,
+    ours are gone again.
+    """
     before = what_is_there(broker)
     assert "payroll" in before[0]
     pipeline = read_pipeline(ORDERS)
@@ -206,7 +273,10 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
     before = what_is_there(broker)
     pipeline = replace(read_pipeline(ORDERS), topics=("payroll",))
     system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))
-    with make_progress(Silent()) as progress, pytest.raises(EnvironmentFailure, match=r"payroll exists on "):  # type: ignore[arg-type]
+    with (
+        make_progress(Silent()) as progress,
+        pytest.raises(EnvironmentFailure, match=r"payroll exists on "),
+    ):  # type: ignore[arg-type]
         Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
     system.close()
     assert what_is_there(broker) == before
@@ -217,7 +287,9 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("broker", [1], indirect=True)
 def test_a_projects_conftest_decides_where_its_pipelines_run(broker: str, tmp_path: Path) -> None:
-    """A fixture of its own in the place of ours: its tests run on the cluster that is up, where no broker may be killed."""
+    """A fixture of its own in the place of ours: its tests run on the cluster that is up, where no
+    broker may be killed.
+    """
     shutil.copytree(EXAMPLES / "orders", tmp_path, dirs_exist_ok=True)
     (tmp_path / "test_it.py").write_text(TEST.format(file="pipeline.toml"), encoding="utf-8")
     (tmp_path / "conftest.py").write_text(CONFTEST.format(at=broker), encoding="utf-8")

@@ -1,4 +1,6 @@
-"""A check on a Kafka that is up already, and that nobody is let in to without TLS and a password."""
+"""A check on a Kafka that is up already, and that nobody is let in to without TLS and
+a password.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ MECHANISM, USER, PASSWORD = "SCRAM-SHA-256", "orders", "a-password-of-theirs"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Access]]:
-    """A Kafka of the user's own: a listener per stage, and one for whoever asks, all of which speak TLS and SCRAM."""
+    """A Kafka of the user's own: a listener per stage, and one for whoever asks, all of which speak
+    TLS and SCRAM.
+    """
     folder = tmp_path_factory.mktemp("broker")
     install, papers = ensure_kafka(lambda _: None), make_certificates(folder / "papers")
     java = [str(install.java), *install.jvm_flags, "-Xmx256m", "-cp", install.classpath]
@@ -47,30 +51,70 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Acce
         names = ["CLIENTS", *(f"LOSTACK_{role.upper()}" for role in ROLES)]
         own, wire = [direct, *others[: len(ROLES)]], [direct, *others[len(ROLES) :]]
         settings = {
-            "process.roles": "broker,controller", "node.id": "7", "log.dirs": str(folder / "data"),
-            "controller.listener.names": "CONTROLLER", "controller.quorum.voters": f"7@127.0.0.1:{controller}",
+            "process.roles": "broker,controller",
+            "node.id": "7",
+            "log.dirs": str(folder / "data"),
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"7@127.0.0.1:{controller}",
             "inter.broker.listener.name": "INSIDE",
-            "listeners": ",".join([f"CONTROLLER://127.0.0.1:{controller}", f"INSIDE://127.0.0.1:{inside}",
-                                   *(f"{name}://127.0.0.1:{port}" for name, port in zip(names, own, strict=True))]),
-            "advertised.listeners": ",".join([f"INSIDE://127.0.0.1:{inside}",
-                                              *(f"{name}://127.0.0.1:{port}" for name, port in zip(names, wire, strict=True))]),
-            "listener.security.protocol.map": ",".join(["CONTROLLER:PLAINTEXT", "INSIDE:PLAINTEXT",
-                                                        *(f"{name}:SASL_SSL" for name in names)]),
-            "ssl.keystore.type": "PEM", "ssl.keystore.location": str(papers.server), "sasl.enabled.mechanisms": MECHANISM,
-            **{f"listener.name.{name.lower()}.{MECHANISM.lower()}.sasl.jaas.config":
-               "org.apache.kafka.common.security.scram.ScramLoginModule required;" for name in names},
-            "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1", "default.replication.factor": "1",
+            "listeners": ",".join(
+                [
+                    f"CONTROLLER://127.0.0.1:{controller}",
+                    f"INSIDE://127.0.0.1:{inside}",
+                    *(f"{name}://127.0.0.1:{port}" for name, port in zip(names, own, strict=True)),
+                ]
+            ),
+            "advertised.listeners": ",".join(
+                [
+                    f"INSIDE://127.0.0.1:{inside}",
+                    *(f"{name}://127.0.0.1:{port}" for name, port in zip(names, wire, strict=True)),
+                ]
+            ),
+            "listener.security.protocol.map": ",".join(
+                [
+                    "CONTROLLER:PLAINTEXT",
+                    "INSIDE:PLAINTEXT",
+                    *(f"{name}:SASL_SSL" for name in names),
+                ]
+            ),
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(papers.server),
+            "sasl.enabled.mechanisms": MECHANISM,
+            **{
+                f"listener.name.{name.lower()}.{MECHANISM.lower()}.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+                for name in names
+            },
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "default.replication.factor": "1",
             "group.initial.rebalance.delay.ms": "0",
-        }  # fmt: skip
-        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
-        told.write_text(f"--add-scram\n{MECHANISM}=[name={USER},password={PASSWORD}]\n", encoding="utf-8")
-        made = [*java, "kafka.tools.StorageTool", "format", f"--cluster-id={new_cluster_id()}", "-c", str(config), f"@{told}"]
+        }
+        config.write_text(
+            "".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8"
+        )
+        told.write_text(
+            f"--add-scram\n{MECHANISM}=[name={USER},password={PASSWORD}]\n", encoding="utf-8"
+        )
+        made = [
+            *java,
+            "kafka.tools.StorageTool",
+            "format",
+            f"--cluster-id={new_cluster_id()}",
+            "-c",
+            str(config),
+            f"@{told}",
+        ]
         subprocess.run(made, check=True, capture_output=True, timeout=120)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=log)
         try:
             at = f"127.0.0.1:{direct}"
-            wait_until(lambda: _up(at, access), within_s=90, because="the user's own broker to be up", poll_s=0.2)
+            wait_until(
+                lambda: _up(at, access),
+                within_s=90,
+                because="the user's own broker to be up",
+                poll_s=0.2,
+            )
             yield at, access
         finally:
             process.kill()
@@ -79,7 +123,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Acce
 
 def _up(at: str, access: Access) -> bool:
     try:
-        admin = KafkaAdminClient(bootstrap_servers=at, bootstrap_timeout_ms=2000, **access.for_kafka_python())
+        admin = KafkaAdminClient(
+            bootstrap_servers=at, bootstrap_timeout_ms=2000, **access.for_kafka_python()
+        )
     except Exception:  # noqa: BLE001 - whatever it says of a broker that is not up yet
         return False
     with_brokers = bool(admin.describe_cluster()["brokers"])
@@ -88,11 +134,16 @@ def _up(at: str, access: Access) -> bool:
 
 
 @pytest.fixture
-def asked(broker: tuple[str, Access], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Check]:
+def asked(
+    broker: tuple[str, Access], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Check]:
     """A check of the example's programs, by the user's own user."""
     at, access = broker
     monkeypatch.setenv("ORDERS_PASSWORD", PASSWORD)
-    named = f'protocol = "SASL_SSL"\nca = "{access.authority}"\nusername = "{USER}"\npassword_from = "ORDERS_PASSWORD"'
+    named = (
+        f'protocol = "SASL_SSL"\nca = "{access.authority}"\nusername = "{USER}"\npassword_from = '
+        '"ORDERS_PASSWORD"'
+    )
     folder = tmp_path / "mine"
     folder.mkdir()
     for program in SECURED.parent.glob("*.py"):
@@ -105,15 +156,21 @@ def asked(broker: tuple[str, Access], tmp_path: Path, monkeypatch: pytest.Monkey
     system.close()
 
 
-def test_programs_that_log_in_to_somebody_elses_broker_are_judged_alike(asked: Check, tmp_path: Path) -> None:
-    """The wire ends TLS on both sides, and what they say to log in passes; of the password nothing is written down."""
+def test_programs_that_log_in_to_somebody_elses_broker_are_judged_alike(
+    asked: Check, tmp_path: Path
+) -> None:
+    """The wire ends TLS on both sides, and what they say to log in passes; of the password nothing
+    is written down.
+    """
     with make_progress(Silent()) as progress:  # type: ignore[arg-type]
         dry = asked.dry_run(progress)
         assert dry.verdict.kind is Kind.KEPT, dry.verdict.reason
         cells, rest = asked.plan(seen_in(dry), ["request-lost", "commit-lost"])
         assert not rest
         found = asked.faults(cells, rest, progress).results
-    assert {result.verdict.kind for result in found} == {Kind.KEPT}, [result.verdict.reason for result in found]
+    assert {result.verdict.kind for result in found} == {Kind.KEPT}, [
+        result.verdict.reason for result in found
+    ]
     assert {result.verdict.fired for result in found} == {1}
     steps = {event["api"] for event in read_history(found[0].directory / HISTORY).of("frame")}
     assert {"SaslHandshake", "SaslAuthenticate"} <= steps
@@ -123,9 +180,14 @@ def test_programs_that_log_in_to_somebody_elses_broker_are_judged_alike(asked: C
     assert list((tmp_path / "reports").rglob("secrets")) == []
 
 
-def test_a_password_that_is_wrong_ends_it_at_once(asked: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_that_is_wrong_ends_it_at_once(
+    asked: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In one line, without it."""
     monkeypatch.setenv("ORDERS_PASSWORD", "another one")
-    with make_progress(Silent()) as progress, pytest.raises(EnvironmentFailure, match="does not answer") as error:  # type: ignore[arg-type]
+    with (
+        make_progress(Silent()) as progress,
+        pytest.raises(EnvironmentFailure, match="does not answer") as error,
+    ):  # type: ignore[arg-type]
         asked.dry_run(progress)
     assert "another one" not in str(error.value)

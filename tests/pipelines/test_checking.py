@@ -30,14 +30,18 @@ if TYPE_CHECKING:
 
 REQUESTS = {
     "producer": checking.Seen(("orders-in",), 1, {"InitProducerId": 1, "Produce": 9}),
-    "consumer": checking.Seen(("orders-out",), 2, {"JoinGroup": 1, "OffsetFetch": 1, "Fetch": 9, "OffsetCommit": 9}),
+    "consumer": checking.Seen(
+        ("orders-out",), 2, {"JoinGroup": 1, "OffsetFetch": 1, "Fetch": 9, "OffsetCommit": 9}
+    ),
 }
 """What the dry run of the orders pipeline sees, in short."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class PlayedDeclared:
-    """A system for declared pipelines that starts nothing; what happens when a cell is prepared, a test says."""
+    """A system for declared pipelines that starts nothing; what happens when a cell is prepared, a
+    test says.
+    """
 
     name = "declared"
     attached: ClassVar[bool] = False
@@ -92,7 +96,9 @@ def played(monkeypatch: pytest.MonkeyPatch, folder: Path, happens: Callable[[], 
     """Check a pipeline, in the course of whose dry run something happens; return the exit code."""
     monkeypatch.setattr("harness.systems.declared.system.DeclaredSystem", PlayedDeclared)
     monkeypatch.setattr(PlayedDeclared, "happens", staticmethod(happens), raising=False)
-    return cli.main(["check", str(EXAMPLES / "orders" / "pipeline.toml"), "--reports", str(folder / "reports")])
+    return cli.main(
+        ["check", str(EXAMPLES / "orders" / "pipeline.toml"), "--reports", str(folder / "reports")]
+    )
 
 
 def test_ctrl_c_in_the_dry_run_is_no_verdict(
@@ -112,7 +118,11 @@ def test_ctrl_c_in_the_dry_run_is_no_verdict(
 
 @pytest.mark.parametrize(("what", "code"), [(CellFailure, 4), (EnvironmentFailure, 3)])
 def test_a_full_disk_says_so_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str], what: type[Exception], code: int
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    what: type[Exception],
+    code: int,
 ) -> None:
     """Before what follows from it: a program that could not write, or a broker that ended."""
 
@@ -141,25 +151,37 @@ def test_a_cell_that_ended_on_a_full_disk_proves_nothing(
     assert f"{page.parent.name}/report.html" in err
 
 
-def test_a_disk_is_full_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither room nor, where it counts them, files; who is not root has not what is kept back for root."""
+def test_a_disk_is_full_where_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither room nor, where it counts them, files; who is not root has not what is kept back for
+    root.
+    """
     assert full_disk(tmp_path) is None
     assert full_disk(tmp_path / "gone") is None
     for left, files, full in ((1 << 20, 1, False), ((1 << 20) - 4096, 1, True), (1 << 30, 0, True)):
         blocks = left // 4096
-        said = SimpleNamespace(f_frsize=4096, f_bavail=blocks, f_bfree=blocks, f_files=10, f_favail=files)
+        said = SimpleNamespace(
+            f_frsize=4096, f_bavail=blocks, f_bfree=blocks, f_files=10, f_favail=files
+        )
         monkeypatch.setattr("harness.matrix.room.os.statvfs", lambda _, said=said: said)
         assert (full_disk(tmp_path) is not None) is full
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A real check of the orders pipeline, saved: 25 kept, some of them with no sign of their fault."""
+    """A real check of the orders pipeline, saved: 25 kept, some of them with no sign of their
+    fault.
+    """
 
     run: SavedRun
 
-    def ends(self, monkeypatch: pytest.MonkeyPatch, *options: str, jobs: list[int] | None = None) -> int:
-        """Let the command have these cells for its own; return its exit code. ``jobs``: takes how many cells it wants at once."""
+    def ends(
+        self, monkeypatch: pytest.MonkeyPatch, *options: str, jobs: list[int] | None = None
+    ) -> int:
+        """Let the command have these cells for its own; return its exit code. ``jobs``: takes how
+        many cells it wants at once.
+        """
         dry = next(result for result in self.run.results if result.plan.scenario == NO_FAULT)
 
         def rehearsed(check: checking.Check, *_: object, **__: object) -> checking.Rehearsed:
@@ -168,20 +190,33 @@ class Checked:
             return checking.Rehearsed(dry, 1)
 
         monkeypatch.setattr(checking.Check, "rehearsed", rehearsed)
-        monkeypatch.setattr(checking, "seen_in", lambda _: dict(REQUESTS))  # the archive has none of a cell's requests
+        monkeypatch.setattr(
+            checking, "seen_in", lambda _: dict(REQUESTS)
+        )  # the archive has none of a cell's requests
 
-        def faults(_: object, __: object, ___: object, ____: object, untried: Sequence[str] = ()) -> SavedRun:
+        def faults(
+            _: object, __: object, ___: object, ____: object, untried: Sequence[str] = ()
+        ) -> SavedRun:
             return replace(self.run, info=replace(self.run.info, untried=tuple(untried)))
 
         monkeypatch.setattr(checking.Check, "faults", faults)
-        asked = ["check", str(EXAMPLES / "orders" / "pipeline.toml"), "--reports", str(self.run.directory.parent)]
+        asked = [
+            "check",
+            str(EXAMPLES / "orders" / "pipeline.toml"),
+            "--reports",
+            str(self.run.directory.parent),
+        ]
         return cli.main([*asked, *options])
 
     def seen_of_all(self) -> Checked:
         """Return it without the cells that show no sign of their fault."""
         results = tuple(result for result in self.run.results if result.verdict.effect)
         return Checked(
-            replace(self.run, results=results, info=replace(self.run.info, planned=tuple(result.plan.id for result in results)))
+            replace(
+                self.run,
+                results=results,
+                info=replace(self.run.info, planned=tuple(result.plan.id for result in results)),
+            )
         )
 
 
@@ -193,14 +228,22 @@ def checked(tmp_path: Path) -> Checked:
     return Checked(load_run(orders.parents[1]))
 
 
-@pytest.mark.parametrize(("options", "jobs"), [
-    ((), 3), (("--jobs", "2"), 2), (("--jobs", "1"), 1),
-    (("--only", "ack-lost"), 1), (("--only", "ack-lost", "--only", "commit-lost"), 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "jobs"),
+    [
+        ((), 3),
+        (("--jobs", "2"), 2),
+        (("--jobs", "1"), 1),
+        (("--only", "ack-lost"), 1),
+        (("--only", "ack-lost", "--only", "commit-lost"), 2),
+    ],
+)
 def test_as_many_cells_run_at_once_as_there_are_and_as_the_machine_bears(
     monkeypatch: pytest.MonkeyPatch, checked: Checked, options: tuple[str, ...], jobs: int
 ) -> None:
-    """On two cores three, or as many as were asked for; not more than points that may be meant, of which the dry run tells."""
+    """On two cores three, or as many as were asked for; not more than points that may be meant, of
+    which the dry run tells.
+    """
     monkeypatch.setattr("harness.cli.options.os.cpu_count", lambda: 2)
     asked: list[int] = []
     checked.ends(monkeypatch, "--explain", *options, jobs=asked)
@@ -210,7 +253,9 @@ def test_as_many_cells_run_at_once_as_there_are_and_as_the_machine_bears(
 def test_a_fault_without_an_effect_fails_only_where_that_is_asked(
     monkeypatch: pytest.MonkeyPatch, checked: Checked, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """With ``--strict`` the exit code is 4 and the failure points are named; where each shows an effect it is 0."""
+    """With ``--strict`` the exit code is 4 and the failure points are named; where each shows an
+    effect it is 0.
+    """
     assert checked.ends(monkeypatch) == 0
     assert "--strict" not in capfd.readouterr().err
     assert checked.ends(monkeypatch, "--strict") == 4
@@ -225,12 +270,18 @@ def test_a_fault_without_an_effect_fails_only_where_that_is_asked(
 def test_a_stage_that_no_point_kills_is_not_passed(
     monkeypatch: pytest.MonkeyPatch, checked: Checked, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Whether the faults are run or only explained, the exit code is 4; where single points are asked for, none is missed."""
+    """Whether the faults are run or only explained, the exit code is 4; where single points are
+    asked for, none is missed.
+    """
     assert checked.ends(monkeypatch, "--explain") == 0
     every = checking.failure_points
 
     def sparing(*given: object, **named: object) -> tuple[Scenario, ...]:
-        return tuple(each for each in every(*given, **named) if "consumer" not in each.fault.evidence().killed)  # type: ignore[arg-type]
+        return tuple(
+            each
+            for each in every(*given, **named)
+            if "consumer" not in each.fault.evidence().killed
+        )  # type: ignore[arg-type]
 
     monkeypatch.setattr(checking, "failure_points", sparing)
     capfd.readouterr()

@@ -1,4 +1,6 @@
-"""A declaration: its defaults, and that every mistake in it is one line that says what was probably meant."""
+"""A declaration: its defaults, and that every mistake in it is one line that says what was probably
+meant.
+"""
 
 from __future__ import annotations
 
@@ -56,75 +58,184 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
     [cell] = cells_of(pipeline, failure_points(pipeline)[:1])
     load = cell.load()
     assert len(load.records) == pipeline.records
-    assert [cell.identity.in_text(line) for line in cell.lines().values()] == [record.id for record in load.records]
-    assert cell.identity.in_text(cell.line(load.records[0]).partition(".z")[0]) is None, "a token cut short is none"
+    assert [cell.identity.in_text(line) for line in cell.lines().values()] == [
+        record.id for record in load.records
+    ]
+    assert cell.identity.in_text(cell.line(load.records[0]).partition(".z")[0]) is None, (
+        "a token cut short is none"
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (("claims =", "claim ="), "there is no field claim; did you mean claims?"),
-        (("at-least-once", "at-last-once"), "claims: 'at-last-once' is not known; did you mean at-least-once?"),
-        (('command = "cat"', 'comand = "cat"'), "stage 1: there is no field comand; did you mean command?"),
-        (('role = "producer"', 'role = "producr"'), "stage 1: role: 'producr' is not known; did you mean producer?"),
-        (('kind = "lines"', 'kind = "line"'), "output: kind: 'line' is not known; did you mean lines?"),
+        (
+            ("at-least-once", "at-last-once"),
+            "claims: 'at-last-once' is not known; did you mean at-least-once?",
+        ),
+        (
+            ('command = "cat"', 'comand = "cat"'),
+            "stage 1: there is no field comand; did you mean command?",
+        ),
+        (
+            ('role = "producer"', 'role = "producr"'),
+            "stage 1: role: 'producr' is not known; did you mean producer?",
+        ),
+        (
+            ('kind = "lines"', 'kind = "line"'),
+            "output: kind: 'line' is not known; did you mean lines?",
+        ),
         (('file = "{work}/*.jsonl"', ""), "output: kind lines needs file"),
         (('role = "consumer"', 'role = "producer"'), "two stages are a producer"),
-        (("[output]", '[input]\nline = "{{id}}"\n[output]'), "input: line must hold {id} or {position}"),
-        (("[output]", '[id]\npattern = "("\n[output]'), "id: pattern: '(' is no regular expression"),
-        (("[output]", 'environment = { "A=B" = "x" }\n[output]'), "environment: 'A=B' cannot be a variable's name"),
-        (("[output]", 'environment = { "" = "x" }\n[output]'), "environment: '' cannot be a variable's name"),
-        (("[output]", 'environment = { A = "a\\u0000b" }\n[output]'), "environment: A: 'a\\x00b' has a null character"),
-        (('command = "cat"', 'command = ["cat", "\\u0000"]'), "command: '\\x00' has a null character"),
-        (('command = "cat"', 'command = "cat a\\u0000b"'), "command: 'cat a\\x00b' has a null character"),
+        (
+            ("[output]", '[input]\nline = "{{id}}"\n[output]'),
+            "input: line must hold {id} or {position}",
+        ),
+        (
+            ("[output]", '[id]\npattern = "("\n[output]'),
+            "id: pattern: '(' is no regular expression",
+        ),
+        (
+            ("[output]", 'environment = { "A=B" = "x" }\n[output]'),
+            "environment: 'A=B' cannot be a variable's name",
+        ),
+        (
+            ("[output]", 'environment = { "" = "x" }\n[output]'),
+            "environment: '' cannot be a variable's name",
+        ),
+        (
+            ("[output]", 'environment = { A = "a\\u0000b" }\n[output]'),
+            "environment: A: 'a\\x00b' has a null character",
+        ),
+        (
+            ('command = "cat"', 'command = ["cat", "\\u0000"]'),
+            "command: '\\x00' has a null character",
+        ),
+        (
+            ('command = "cat"', 'command = "cat a\\u0000b"'),
+            "command: 'cat a\\x00b' has a null character",
+        ),
         (('"orders"', '"a", "b", "a"'), "topics: a is named twice"),
-        (('"orders"', '"__consumer_offsets"'), "topics: __consumer_offsets is one of the broker's internal topics"),
+        (
+            ('"orders"', '"__consumer_offsets"'),
+            "topics: __consumer_offsets is one of the broker's internal topics",
+        ),
         (('role = "producer"', 'role = "processor"'), "needs a stage with role producer"),
         (('"mine"', '"mi ne"'), "letters, digits, - and _ only"),
         (("[output]", '[input]\nkind = "topic"\n[output]'), "kind topic replaces the producer"),
         (("[output]", '[input]\nkind = "http"\n[output]'), "kind http needs url"),
-        (("[output]", '[input]\nkind = "http"\nurl = "http://10.0.0.9:80/"\n[output]'), "is not on this machine"),
-        (("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:80@a.example/"\n[output]'), "is not on this machine"),
-        (("[output]", '[input]\nkind = "http"\nurl = "http://localhost:prot/"\n[output]'), "is not on this machine"),
-        (("[output]", '[input]\nurl = "http://127.0.0.1:80/"\n[output]'), "other kinds must not have it"),
+        (
+            ("[output]", '[input]\nkind = "http"\nurl = "http://10.0.0.9:80/"\n[output]'),
+            "is not on this machine",
+        ),
+        (
+            (
+                "[output]",
+                '[input]\nkind = "http"\nurl = "http://127.0.0.1:80@a.example/"\n[output]',
+            ),
+            "is not on this machine",
+        ),
+        (
+            ("[output]", '[input]\nkind = "http"\nurl = "http://localhost:prot/"\n[output]'),
+            "is not on this machine",
+        ),
+        (
+            ("[output]", '[input]\nurl = "http://127.0.0.1:80/"\n[output]'),
+            "other kinds must not have it",
+        ),
         (("[output]", '[input]\nkind = "own"\n[output]'), "kind own needs line"),
         (("[output]", '[input]\nkind = "own"\nline = "r-{position}"\n[output]'), "and [id]"),
         (("[output]", '[id]\npattern = "("\n[output]'), "no regular expression"),
         (("[output]", "records = 3\n[output]"), "stage 2: there is no field records"),
         (('command = "cat"', 'command = "cat \'x"'), "No closing quotation"),
         (("[output]", 'ready = "(("\n[output]'), "of the consumer is not a regular expression"),
-        (("[output]", 'refusals = ["Produce"]\n[output]'), "'Produce': write a request and an error, and optionally done"),
-        (("[output]", 'refusals = ["Produce NO"]\n[output]'), "a Produce can be refused by: UNKNOWN_TOPIC_OR_PARTITION, "),
+        (
+            ("[output]", 'refusals = ["Produce"]\n[output]'),
+            "'Produce': write a request and an error, and optionally done",
+        ),
+        (
+            ("[output]", 'refusals = ["Produce NO"]\n[output]'),
+            "a Produce can be refused by: UNKNOWN_TOPIC_OR_PARTITION, ",
+        ),
         (("[output]", 'refusals = ["Metadata NO"]\n[output]'), "can be refused: Produce, Fetch, "),
-        (("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR done"]\n[output]'), "means that the Heartbeat was not carried out"),
-        (("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR", "Heartbeat NOT_COORDINATOR"]\n[output]'), "names a refusal"),
+        (
+            ("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR done"]\n[output]'),
+            "means that the Heartbeat was not carried out",
+        ),
+        (
+            (
+                "[output]",
+                'refusals = ["Heartbeat NOT_COORDINATOR", "Heartbeat NOT_COORDINATOR"]\n[output]',
+            ),
+            "names a refusal",
+        ),
         (("[output]", 'image = "--privileged"\n[output]'), "cannot be the name of an image"),
         (("[output]", "ready_within_s = nan\n[output]"), "must be finite and above 0"),
         (("claims", "partitions = 0\nclaims"), "write a number from 1 to 1000"),
-        (("claims", "partitions = 100000\nclaims"), "partitions: 100000; write a number from 1 to 1000"),
         (
-            ("[output]", '[[invariant]]\nequals = 0\nquery = "/* x */ UPDATE t SET n = 0"\n[output]'),
+            ("claims", "partitions = 100000\nclaims"),
+            "partitions: 100000; write a number from 1 to 1000",
+        ),
+        (
+            (
+                "[output]",
+                '[[invariant]]\nequals = 0\nquery = "/* x */ UPDATE t SET n = 0"\n[output]',
+            ),
             "query: begins with UPDATE; write a query",
         ),
         (("claims", "drain_s = 0\nclaims"), "drain_s: 0 must be finite and above 0"),
-        (("claims", 'expects = ["lost"]\nclaims'), "expects: lost is forbidden by the claim at-least-once"),
-        (("claims", 'expects = ["duplicate"]\nclaims'), "expects: 'duplicate' is not known; did you mean duplicated?"),
-        (("[output]", "[input]\nkind = 'own'\nline = 'r-{position}'\nrate = 5\n[output]"), "rate has no meaning for kind own"),
+        (
+            ("claims", 'expects = ["lost"]\nclaims'),
+            "expects: lost is forbidden by the claim at-least-once",
+        ),
+        (
+            ("claims", 'expects = ["duplicate"]\nclaims'),
+            "expects: 'duplicate' is not known; did you mean duplicated?",
+        ),
+        (
+            ("[output]", "[input]\nkind = 'own'\nline = 'r-{position}'\nrate = 5\n[output]"),
+            "rate has no meaning for kind own",
+        ),
         (('"orders"', '"or ders"'), "is no name of a topic"),
         (('"orders"', '"orders", ""'), "topics: '' is no name of a topic"),
-        (("[output]", 'crash = "proces"\n[output]'), "crash: 'proces' is not known; did you mean process?"),
+        (
+            ("[output]", 'crash = "proces"\n[output]'),
+            "crash: 'proces' is not known; did you mean process?",
+        ),
         (('command = "cat"', ""), "the producer has neither command nor image"),
-        (('command = "cat"', 'image = "mine:1"'), "lostack cannot write to a container's standard input"),
-        (("[output]", 'image = "mine:1"\ncrash = "process"\n[output]'), "a container, which dies as a whole"),
+        (
+            ('command = "cat"', 'image = "mine:1"'),
+            "lostack cannot write to a container's standard input",
+        ),
+        (
+            ("[output]", 'image = "mine:1"\ncrash = "process"\n[output]'),
+            "a container, which dies as a whole",
+        ),
         (("claims", "records = 3\nclaims"), "records: 3; write a number from 12"),
         (('command = "cat"', 'command = "cat {wrok}"'), "{wrok} has no value; did you mean work?"),
         (("[output]", 'environment = { X = "{tpoic}" }\n[output]'), "did you mean topic?"),
-        (('file = "{work}', 'file = "{wokr}'), "output: file: {wokr} has no value; did you mean work?"),
+        (
+            ('file = "{work}', 'file = "{wokr}'),
+            "output: file: {wokr} has no value; did you mean work?",
+        ),
         (("[output]", "[input]\nline = '{id} of {postion}'\n[output]"), "did you mean position?"),
-        (('command = "cat"', 'command = "cat {input}"'), "{input} is the file of an input of kind file, but the input"),
-        (("[output]", '[input]\nkind = "file"\n[output]'), "kind file, but no command or environment has {input}"),
-        (("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:{port}/"\n[output]'), "pass it to the producer"),
-        (('command = "cat"', "command = 7"), 'is no command: write text ("python run.py --fast") or a list of words'),
+        (
+            ('command = "cat"', 'command = "cat {input}"'),
+            "{input} is the file of an input of kind file, but the input",
+        ),
+        (
+            ("[output]", '[input]\nkind = "file"\n[output]'),
+            "kind file, but no command or environment has {input}",
+        ),
+        (
+            ("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:{port}/"\n[output]'),
+            "pass it to the producer",
+        ),
+        (
+            ('command = "cat"', "command = 7"),
+            'is no command: write text ("python run.py --fast") or a list of words',
+        ),
         (('command = "cat"', 'command = ["cat", 7]'), "command: 7 is no text"),
         (("[output]", "[output"), "is not TOML"),
     ],
@@ -143,16 +254,33 @@ def test_a_folder_of_any_name_gives_a_pipeline_its_name(tmp_path: Path) -> None:
     """A cell's id has letters, digits, - and _ only."""
     folder = tmp_path / "my orders (new)"
     folder.mkdir()
-    assert read_pipeline(declared(folder, GOOD.replace('name = "mine"\n', ""))).name == "my-orders-new"
+    assert (
+        read_pipeline(declared(folder, GOOD.replace('name = "mine"\n', ""))).name == "my-orders-new"
+    )
 
 
-@pytest.mark.parametrize(("claims", "expects", "allowed"), [
-    ("at-least-once", "", []), ("at-least-once", 'expects = ["duplicated"]', ["duplicated"]),
-    ("at-most-once", "", []), ("at-most-once", 'expects = ["lost"]', ["lost"]), ("exactly-once", "", []),
-])  # fmt: skip
-def test_without_a_fault_only_what_is_expected_may_be_seen(tmp_path: Path, claims: str, expects: str, allowed: list[str]) -> None:
-    """What a claim permits after a fault makes a dry run unclean, unless it is declared; what it forbids, the promise judges."""
-    pipeline = read_pipeline(declared(tmp_path, GOOD.replace("at-least-once", claims).replace("claims", f"{expects}\nclaims", 1)))
+@pytest.mark.parametrize(
+    ("claims", "expects", "allowed"),
+    [
+        ("at-least-once", "", []),
+        ("at-least-once", 'expects = ["duplicated"]', ["duplicated"]),
+        ("at-most-once", "", []),
+        ("at-most-once", 'expects = ["lost"]', ["lost"]),
+        ("exactly-once", "", []),
+    ],
+)
+def test_without_a_fault_only_what_is_expected_may_be_seen(
+    tmp_path: Path, claims: str, expects: str, allowed: list[str]
+) -> None:
+    """What a claim permits after a fault makes a dry run unclean, unless it is declared; what it
+    forbids, the promise judges.
+    """
+    pipeline = read_pipeline(
+        declared(
+            tmp_path,
+            GOOD.replace("at-least-once", claims).replace("claims", f"{expects}\nclaims", 1),
+        )
+    )
     expectation = failure_points(pipeline)[0].expect[pipeline.claims]
     assert isinstance(expectation, Predicted)
     for name in ("lost", "duplicated"):
@@ -161,9 +289,15 @@ def test_without_a_fault_only_what_is_expected_may_be_seen(tmp_path: Path, claim
 
 
 def test_other_braces_are_left_alone(tmp_path: Path) -> None:
-    """The shell's variables, JSON, templates of other programs; and a name in two pairs of braces stands for itself in one."""
-    words = r"""'sh', '-c', 'echo ${HOME} {a,b} {1..3} {} {{.Names}} {{nope}} {"a": {"b": "{work}"}}'"""
-    pipeline = read_pipeline(declared(tmp_path, GOOD.replace('command = "cat"', f"command = [{words}]")))
+    """The shell's variables, JSON, templates of other programs; and a name in two pairs of braces
+    stands for itself in one.
+    """
+    words = (
+        r"""'sh', '-c', 'echo ${HOME} {a,b} {1..3} {} {{.Names}} {{nope}} {"a": {"b": "{work}"}}'"""
+    )
+    pipeline = read_pipeline(
+        declared(tmp_path, GOOD.replace('command = "cat"', f"command = [{words}]"))
+    )
     filled = fill(pipeline.stages[0].command[2], {"work": "/w", "HOME": "/never"})
     assert filled == 'echo ${HOME} {a,b} {1..3} {} {{.Names}} {nope} {"a": {"b": "/w"}}'
 
@@ -171,19 +305,38 @@ def test_other_braces_are_left_alone(tmp_path: Path) -> None:
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     """Said before anything is started."""
     pipeline = read_pipeline(declared(tmp_path, GOOD.replace('"cat"', '"no-such-program --x"', 1)))
-    with pytest.raises(DeclarationError, match="the producer's command 'no-such-program' cannot be started"):
+    with pytest.raises(
+        DeclarationError, match="the producer's command 'no-such-program' cannot be started"
+    ):
         pipeline.check_commands()
 
 
 @pytest.mark.parametrize("table", ["[[invariant]]\nequals = 0\n", '[invariant]\nequals = "x"\n'])
-@pytest.mark.parametrize(("command", "said"), [
-    ("no-such-program {work}", "the command of invariant 1 'no-such-program' cannot be started: it is neither on the PATH nor"),
-    ("sums.sh", "'sums.sh' cannot be started: write ./sums.sh, or {here}/sums.sh"),
-    ("./deaf.sh", "deaf.sh is not executable"),
-    ("./sums.sh", None), ("{here}/sums.sh", None), ("{python} sums.py", None), ("{jars:x}/run", None), ("cat x", None),
-])  # fmt: skip
-def test_what_asks_for_an_invariant_is_there(tmp_path: Path, table: str, command: str, said: str | None) -> None:
-    """A command of an invariant, and that of an output, are run as they are written, in the declaration's folder."""
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "no-such-program {work}",
+            (
+                "the command of invariant 1 'no-such-program' cannot be started: it is neither on "
+                "the PATH nor"
+            ),
+        ),
+        ("sums.sh", "'sums.sh' cannot be started: write ./sums.sh, or {here}/sums.sh"),
+        ("./deaf.sh", "deaf.sh is not executable"),
+        ("./sums.sh", None),
+        ("{here}/sums.sh", None),
+        ("{python} sums.py", None),
+        ("{jars:x}/run", None),
+        ("cat x", None),
+    ],
+)
+def test_what_asks_for_an_invariant_is_there(
+    tmp_path: Path, table: str, command: str, said: str | None
+) -> None:
+    """A command of an invariant, and that of an output, are run as they are written, in the
+    declaration's folder.
+    """
     (tmp_path / "sums.sh").touch(0o755)
     (tmp_path / "deaf.sh").touch(0o644)
     pipeline = read_pipeline(declared(tmp_path, f"{GOOD}{table}command = '{command}'\n"))
@@ -197,32 +350,50 @@ def test_what_asks_for_an_invariant_is_there(tmp_path: Path, table: str, command
 def test_the_command_of_an_output_is_there(tmp_path: Path) -> None:
     """As that of an invariant."""
     output = 'kind = "command"\ncommand = "no-such-program --x"'
-    pipeline = read_pipeline(declared(tmp_path, GOOD.replace('kind = "lines"\nfile = "{work}/*.jsonl"', output)))
-    with pytest.raises(DeclarationError, match="the output's command 'no-such-program' cannot be started"):
+    pipeline = read_pipeline(
+        declared(tmp_path, GOOD.replace('kind = "lines"\nfile = "{work}/*.jsonl"', output))
+    )
+    with pytest.raises(
+        DeclarationError, match="the output's command 'no-such-program' cannot be started"
+    ):
         pipeline.check_commands()
 
 
-@pytest.mark.parametrize("change", [
-    ("claims", 'python = ""\nclaims'), ("[output]", '[input]\nheader = ""\n[output]'), ('"mine"', '""'),
-    ("[output]", '[id]\npattern = ""\n[output]'), ("[output]", '[id]\njson = ""\n[output]'),
-    ("[output]", 'ready = ""\n[output]'), ("[output]", '[aggregate]\nof = "sum"\npattern = ""\n[output]'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("claims", 'python = ""\nclaims'),
+        ("[output]", '[input]\nheader = ""\n[output]'),
+        ('"mine"', '""'),
+        ("[output]", '[id]\npattern = ""\n[output]'),
+        ("[output]", '[id]\njson = ""\n[output]'),
+        ("[output]", 'ready = ""\n[output]'),
+        ("[output]", '[aggregate]\nof = "sum"\npattern = ""\n[output]'),
+    ],
+)
 def test_an_empty_text_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
     """It would mean the default, or find nothing; the field is named."""
-    with pytest.raises(DeclarationError, match=r": (\w+ ?\d?: )?\w+ is empty: write something, or leave it out$"):
+    with pytest.raises(
+        DeclarationError, match=r": (\w+ ?\d?: )?\w+ is empty: write something, or leave it out$"
+    ):
         read_pipeline(declared(tmp_path, GOOD.replace(*change)))
 
 
 def test_what_a_container_runs_is_in_its_image(tmp_path: Path) -> None:
     """No command is needed, and none is looked for on this machine; an image is no command."""
-    pipeline = read_pipeline(declared(tmp_path, GOOD.replace("[output]", 'image = "mine:1"\n[output]', 1)))
+    pipeline = read_pipeline(
+        declared(tmp_path, GOOD.replace("[output]", 'image = "mine:1"\n[output]', 1))
+    )
     assert pipeline.images == ("mine:1",)
     pipeline.check_commands()
 
 
 def test_an_id_that_cannot_be_found_in_what_is_offered(tmp_path: Path) -> None:
     """A pattern that finds nothing, and one that finds the same everywhere."""
-    for pattern, said in (("id=(x+)", "no id is found in the offered"), ("(key)", "void: the input has the id 'key' 48 times")):
+    for pattern, said in (
+        ("id=(x+)", "no id is found in the offered"),
+        ("(key)", "void: the input has the id 'key' 48 times"),
+    ):
         text = GOOD.replace("[output]", f'[id]\npattern = "{pattern}"\n[output]')
         pipeline = read_pipeline(declared(tmp_path, text))
         with pytest.raises(DeclarationError, match=said):
@@ -238,17 +409,25 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "topic"])
-def test_ids_that_repeat_in_the_input_are_void(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """However it is offered: said before anything is started, with the id and how often it is there."""
+def test_ids_that_repeat_in_the_input_are_void(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However it is offered: said before anything is started, with the id and how often it is
+    there.
+    """
     told, place = KINDS.get(kind, ('kind = "topic"\ntopic = "orders"', ""))
     line = """line = '{"n": "{position}", "of": "{key}"}'"""
     text = GOOD.replace("[output]", f'[input]\n{told}\n{line}\n[id]\njson = "of"\n[output]')
     text = text.replace('command = "cat"', f'command = "cat {place}"')
     if kind == "topic":
         text = text.replace('[[stage]]\nrole = "producer"\ncommand = "cat "\n', "")
-    assert main(["check", str(declared(tmp_path, text)), "--reports", str(tmp_path / "reports")]) == 4
+    assert (
+        main(["check", str(declared(tmp_path, text)), "--reports", str(tmp_path / "reports")]) == 4
+    )
     said = capsys.readouterr().err
-    assert re.search(r"void: the input has the id 'k\d' \d+ times, as in \{.*\}: put a text that differs", said), said
+    assert re.search(
+        r"void: the input has the id 'k\d' \d+ times, as in \{.*\}: put a text that differs", said
+    ), said
     assert len(said.splitlines()) == 1
     assert not (tmp_path / "reports").exists()
 
@@ -262,24 +441,42 @@ def test_failure_points_follow_roles_and_requests(tmp_path: Path) -> None:
         for scenario in failure_points(pipeline, seen)
         if isinstance(expectation := scenario.expect[pipeline.claims], NotApplicable)
     }
-    assert reasons["transaction-crash-before-commit"] == "the dry run saw no EndTxn request of the producer"
+    assert (
+        reasons["transaction-crash-before-commit"]
+        == "the dry run saw no EndTxn request of the producer"
+    )
     assert reasons["commit-lost"] == "the dry run saw no OffsetCommit request of the consumer"
     assert "ack-lost" not in reasons
     assert "delivery-lost" not in reasons
 
 
 def test_each_refusal_of_a_stage_is_a_failure_point(tmp_path: Path) -> None:
-    """At the request about the record, or at the first behind it; not applicable where the dry run saw no such request."""
-    named = ["OffsetCommit UNKNOWN_MEMBER_ID", "OffsetCommit COORDINATOR_NOT_AVAILABLE done", "Heartbeat REBALANCE_IN_PROGRESS"]
-    pipeline = read_pipeline(declared(tmp_path, GOOD.replace("[output]", f"refusals = {named}\n[output]")))
+    """At the request about the record, or at the first behind it; not applicable where the dry run
+    saw no such request.
+    """
+    named = [
+        "OffsetCommit UNKNOWN_MEMBER_ID",
+        "OffsetCommit COORDINATOR_NOT_AVAILABLE done",
+        "Heartbeat REBALANCE_IN_PROGRESS",
+    ]
+    pipeline = read_pipeline(
+        declared(tmp_path, GOOD.replace("[output]", f"refusals = {named}\n[output]"))
+    )
     seen = {"consumer": {"Fetch", "OffsetCommit"}, "producer": {"Produce"}}
-    points = {point.id: point for point in failure_points(pipeline, seen) if point.failure_point == "refused"}
+    points = {
+        point.id: point
+        for point in failure_points(pipeline, seen)
+        if point.failure_point == "refused"
+    }
     commit, done, beat = points.values()
     assert [*points] == [
-        "consumer-offsetcommit-refused-unknown-member-id", "consumer-offsetcommit-refused-coordinator-not-available-done",
+        "consumer-offsetcommit-refused-unknown-member-id",
+        "consumer-offsetcommit-refused-coordinator-not-available-done",
         "consumer-heartbeat-refused-rebalance-in-progress",
-    ]  # fmt: skip
-    assert commit.fault == Answer(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST), "UNKNOWN_MEMBER_ID")
+    ]
+    assert commit.fault == Answer(
+        OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST), "UNKNOWN_MEMBER_ID"
+    )
     assert "that is about the record" in commit.because
     assert "The broker carries out the request all the same" in done.because
     assert isinstance(beat.fault, Answer)
@@ -289,7 +486,9 @@ def test_each_refusal_of_a_stage_is_a_failure_point(tmp_path: Path) -> None:
 
 
 def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path) -> None:
-    """Where it reads, it can die; where it is seen to read nothing, nobody kills it, and that is said of the whole check."""
+    """Where it reads, it can die; where it is seen to read nothing, nobody kills it, and that is
+    said of the whole check.
+    """
     pipeline = read_pipeline(declared(tmp_path, GOOD))
 
     def points(consumer: str) -> tuple[Scenario, ...]:
@@ -297,29 +496,48 @@ def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path)
 
     reads = points("Fetch")
     kills = [
-        point.id for point in reads
-        if "consumer" in point.fault.evidence().killed and isinstance(point.expect[pipeline.claims], Predicted)
-    ]  # fmt: skip
+        point.id
+        for point in reads
+        if "consumer" in point.fault.evidence().killed
+        and isinstance(point.expect[pipeline.claims], Predicted)
+    ]
     assert kills == ["consumer-crash-before-delivery", "consumer-crash-at-next-fetch"]
     assert untried(pipeline, reads) == ()
     assert untried(pipeline, points("Metadata")) == (
-        "The consumer is not tried: no failure point kills it (the dry run saw no Fetch request of the consumer).",
+        (
+            "The consumer is not tried: no failure point kills it (the dry run saw no Fetch "
+            "request of the consumer)."
+        ),
     )
 
 
-@pytest.mark.parametrize(("position", "written", "told"), [
-    ("elsewhere", Written(because="there is no strace"), "there is no strace."),
-    ("elsewhere", Written(), "the dry run saw no durable write of the consumer (such as an fsync), or write to its own files."),
-    ("elsewhere", Written({"fsync": [24]}, 24), None),
-    ("group", Written(because="there is no strace"), None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("position", "written", "told"),
+    [
+        ("elsewhere", Written(because="there is no strace"), "there is no strace."),
+        (
+            "elsewhere",
+            Written(),
+            (
+                "the dry run saw no durable write of the consumer (such as an fsync), or write to "
+                "its own files."
+            ),
+        ),
+        ("elsewhere", Written({"fsync": [24]}, 24), None),
+        ("group", Written(because="there is no strace"), None),
+    ],
+)
 def test_a_reader_with_a_position_of_its_own_is_tried_at_its_writes(
     tmp_path: Path, position: str, written: Written, told: str | None
 ) -> None:
-    """Where it saves no position in Kafka, what is between result and position no request shows; at its fetches it is killed."""
+    """Where it saves no position in Kafka, what is between result and position no request shows; at
+    its fetches it is killed.
+    """
     text = GOOD.replace('role = "consumer"', f'role = "consumer"\nposition = "{position}"')
     pipeline = read_pipeline(declared(tmp_path, text))
-    points = failure_points(pipeline, {"producer": {"Produce"}, "consumer": {"Fetch"}}, None, {"consumer": written})
+    points = failure_points(
+        pipeline, {"producer": {"Produce"}, "consumer": {"Fetch"}}, None, {"consumer": written}
+    )
     asked = [point for point in points if not left_over(pipeline, point)]
     said = "A crash of the consumer between its result and its position is not tried: "
     assert untried(pipeline, asked) == (() if told is None else (said + told,))
@@ -329,21 +547,67 @@ def test_the_next_request_of_one_process_of_several_is_nobodys(tmp_path: Path) -
     """The wire tells stages apart, and not whose request of a stage comes next."""
     text = GOOD.replace('role = "consumer"', 'role = "consumer"\ncrash = "process"')
     pipeline = read_pipeline(declared(tmp_path, text))
-    [point] = [each for each in failure_points(pipeline) if each.id == "consumer-crash-at-next-fetch"]
+    [point] = [
+        each for each in failure_points(pipeline) if each.id == "consumer-crash-at-next-fetch"
+    ]
     found = point.expect[pipeline.claims]
     assert isinstance(found, NotApplicable)
     assert "cannot tell whether a next request comes from that process" in found.because
 
 
 def test_what_a_producer_knows_to_be_stored(tmp_path: Path) -> None:
-    """An answer counts when it reached the client; in a transaction, when the transaction's end did."""
+    """An answer counts when it reached the client; in a transaction, when the transaction's end
+    did.
+    """
     events = (
-        {"t": 1, "event": "sent", "record": "a", "request": "1:1", "transactional": False, "producer_id": -1},
-        {"t": 2, "event": "produce_answer", "record": "a", "error": 0, "reached": True, "request": "1:1"},
-        {"t": 3, "event": "produce_answer", "record": "b", "error": 0, "reached": False, "request": "1:2"},
-        {"t": 4, "event": "produce_answer", "record": "c", "error": 7, "reached": True, "request": "1:3"},
-        {"t": 5, "event": "sent", "record": "d", "request": "1:4", "transactional": True, "producer_id": 9},
-        {"t": 6, "event": "produce_answer", "record": "d", "error": 0, "reached": True, "request": "1:4"},
+        {
+            "t": 1,
+            "event": "sent",
+            "record": "a",
+            "request": "1:1",
+            "transactional": False,
+            "producer_id": -1,
+        },
+        {
+            "t": 2,
+            "event": "produce_answer",
+            "record": "a",
+            "error": 0,
+            "reached": True,
+            "request": "1:1",
+        },
+        {
+            "t": 3,
+            "event": "produce_answer",
+            "record": "b",
+            "error": 0,
+            "reached": False,
+            "request": "1:2",
+        },
+        {
+            "t": 4,
+            "event": "produce_answer",
+            "record": "c",
+            "error": 7,
+            "reached": True,
+            "request": "1:3",
+        },
+        {
+            "t": 5,
+            "event": "sent",
+            "record": "d",
+            "request": "1:4",
+            "transactional": True,
+            "producer_id": 9,
+        },
+        {
+            "t": 6,
+            "event": "produce_answer",
+            "record": "d",
+            "error": 0,
+            "reached": True,
+            "request": "1:4",
+        },
     )
     assert acknowledged(so_far_of(tmp_path, *events)) == {"a"}
     ended = (
@@ -363,24 +627,42 @@ def test_the_examples_are_declared_rightly() -> None:
 
 def test_sets_of_jars_are_named_in_commands(tmp_path: Path) -> None:
     """Each once, in a command or in its environment."""
-    text = GOOD.replace('command = "cat"', 'command = "java -cp {jars:a-1}/*:{jars:b-2}/* X"\nenvironment = { Y = "{jars:a-1}" }')
+    text = GOOD.replace(
+        'command = "cat"',
+        'command = "java -cp {jars:a-1}/*:{jars:b-2}/* X"\nenvironment = { Y = "{jars:a-1}" }',
+    )
     assert read_pipeline(declared(tmp_path, text)).jars == ("a-1", "b-2")
 
 
-@pytest.mark.parametrize(("processes", "reason"), [
-    (None, None), ({"consumer": 2}, None), ({"consumer": 1}, "one process of the consumer"), ({}, "one process of the consumer"),
-])  # fmt: skip
-def test_a_zombie_needs_somebody_to_take_over(tmp_path: Path, processes: dict[str, int] | None, reason: str | None) -> None:
+@pytest.mark.parametrize(
+    ("processes", "reason"),
+    [
+        (None, None),
+        ({"consumer": 2}, None),
+        ({"consumer": 1}, "one process of the consumer"),
+        ({}, "one process of the consumer"),
+    ],
+)
+def test_a_zombie_needs_somebody_to_take_over(
+    tmp_path: Path, processes: dict[str, int] | None, reason: str | None
+) -> None:
     """Whether a group has two members shows in the dry run."""
     pipeline = read_pipeline(declared(tmp_path, GOOD))
     requests = {"producer": ["Produce"], "consumer": ["Fetch", "OffsetCommit"]}
-    [point] = [each for each in failure_points(pipeline, requests, processes) if each.id == "zombie-consumer"]
+    [point] = [
+        each
+        for each in failure_points(pipeline, requests, processes)
+        if each.id == "zombie-consumer"
+    ]
     found = point.expect[pipeline.claims]
     because = found.because if isinstance(found, NotApplicable) else None
-    assert because == (reason and (
-        f"the dry run saw {reason} at work, and no other process that could take over; to try this point, let the stage start "
-        "two processes"
-    ))  # fmt: skip
+    assert because == (
+        reason
+        and (
+            f"the dry run saw {reason} at work, and no other process that could take over; to "
+            "try this point, let the stage start two processes"
+        )
+    )
 
 
 ORDERED = GOOD.replace('file = "{work}/*.jsonl"', 'file = "{work}/out.jsonl"').replace(
@@ -390,28 +672,60 @@ ORDERED = GOOD.replace('file = "{work}/*.jsonl"', 'file = "{work}/out.jsonl"').r
 
 def test_an_order_can_be_claimed(tmp_path: Path) -> None:
     """The plan says so, and the judge holds the results to it."""
-    [cell] = cells_of(read_pipeline(declared(tmp_path, ORDERED)), failure_points(read_pipeline(declared(tmp_path, ORDERED)))[:1])
+    [cell] = cells_of(
+        read_pipeline(declared(tmp_path, ORDERED)),
+        failure_points(read_pipeline(declared(tmp_path, ORDERED)))[:1],
+    )
     assert cell.ordered
     assert plan_of(cell).ordered
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (("per key", "total"), "order: 'total' is not known; there are: per key"),
-    (("out.jsonl", "*.jsonl"), "order: results in several files"),
-    (("[output]", "[input]\nline = '{id}'\n[output]"), "order: lostack does not know the key of a record"),
-    (('kind = "lines"', 'kind = "sqlite"\nquery = "SELECT id FROM t"'), "order: the output's query has no order"),
-    (("[output]", "[aggregate]\nof = 'count'\n[output]"), "order: a total does not show the order of its records"),
-    (("[output]", "[aggregate]\nof = 'max'\n[output]"), "aggregate: of: 'max' is not known"),
-    (("[output]", "[aggregate]\n[output]"), "aggregate: of is missing"),
-    (("[output]", "[input]\nline = '{key} {id} {amount}'\n[output]"), r"\{amount\} needs an \[aggregate\]"),
-    (("[output]", "[invariant]\nequals = 0\n[output]"), "invariant: write query .* or command"),
-    (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = 0\n[output]"), "query needs an output of kind sqlite"),
-    (("[output]", "[invariant]\nquery = 'SELECT 1'\n[output]"), "invariant: equals is missing"),
-    (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = nan\n[output]"), "equals: nan is not a number that a value can"),
-    (("[output]", "[[invariant]]\nquery = 'SELECT 1'\nequals = -inf\n[output]"), "equals: -inf is not a number that a value can"),
-    (("[output]", "[invariant]\ncommand = 'psql {wrok}'\nequals = 0\n[output]"), r"\{wrok\} has no value"),
-])  # fmt: skip
-def test_claims_that_nobody_could_hold_it_to(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("per key", "total"), "order: 'total' is not known; there are: per key"),
+        (("out.jsonl", "*.jsonl"), "order: results in several files"),
+        (
+            ("[output]", "[input]\nline = '{id}'\n[output]"),
+            "order: lostack does not know the key of a record",
+        ),
+        (
+            ('kind = "lines"', 'kind = "sqlite"\nquery = "SELECT id FROM t"'),
+            "order: the output's query has no order",
+        ),
+        (
+            ("[output]", "[aggregate]\nof = 'count'\n[output]"),
+            "order: a total does not show the order of its records",
+        ),
+        (("[output]", "[aggregate]\nof = 'max'\n[output]"), "aggregate: of: 'max' is not known"),
+        (("[output]", "[aggregate]\n[output]"), "aggregate: of is missing"),
+        (
+            ("[output]", "[input]\nline = '{key} {id} {amount}'\n[output]"),
+            r"\{amount\} needs an \[aggregate\]",
+        ),
+        (("[output]", "[invariant]\nequals = 0\n[output]"), "invariant: write query .* or command"),
+        (
+            ("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = 0\n[output]"),
+            "query needs an output of kind sqlite",
+        ),
+        (("[output]", "[invariant]\nquery = 'SELECT 1'\n[output]"), "invariant: equals is missing"),
+        (
+            ("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = nan\n[output]"),
+            "equals: nan is not a number that a value can",
+        ),
+        (
+            ("[output]", "[[invariant]]\nquery = 'SELECT 1'\nequals = -inf\n[output]"),
+            "equals: -inf is not a number that a value can",
+        ),
+        (
+            ("[output]", "[invariant]\ncommand = 'psql {wrok}'\nequals = 0\n[output]"),
+            r"\{wrok\} has no value",
+        ),
+    ],
+)
+def test_claims_that_nobody_could_hold_it_to(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
     """Each is refused in one line."""
     with pytest.raises(DeclarationError, match=said):
         read_pipeline(declared(tmp_path, ORDERED.replace(*change)))
@@ -419,9 +733,16 @@ def test_claims_that_nobody_could_hold_it_to(tmp_path: Path, change: tuple[str, 
 
 def test_invariants_are_one_or_several(tmp_path: Path) -> None:
     """And compared as numbers where they are numbers."""
-    text = ORDERED + "".join(f"[[invariant]]\ncommand = 'echo {n}'\nequals = {n}\n" for n in (1, 2.5))
+    text = ORDERED + "".join(
+        f"[[invariant]]\ncommand = 'echo {n}'\nequals = {n}\n" for n in (1, 2.5)
+    )
     [one, other] = read_pipeline(declared(tmp_path, text)).invariants
-    assert (one.holds("1.0"), one.holds("2"), other.holds("2.50"), other.holds("two")) == (True, False, True, False)
+    assert (one.holds("1.0"), one.holds("2"), other.holds("2.50"), other.holds("two")) == (
+        True,
+        False,
+        True,
+        False,
+    )
     said = Invariant(equals="nan", query="SELECT 'nan'")
     assert (said.holds("nan"), said.holds("0")) == (True, False)
 
@@ -437,9 +758,15 @@ command = "cat {db.port} {db.dir}"
 
 
 def test_a_service_has_failure_points_of_its_own(tmp_path: Path) -> None:
-    """It dies with a record on its way to who reads, and behind the work, and it stands still; of two each is named."""
+    """It dies with a record on its way to who reads, and behind the work, and it stands still; of
+    two each is named.
+    """
     pipeline = read_pipeline(declared(tmp_path, SERVED))
-    points = {point.id: point for point in failure_points(pipeline) if point.failure_point.startswith("service-")}
+    points = {
+        point.id: point
+        for point in failure_points(pipeline)
+        if point.failure_point.startswith("service-")
+    }
     assert set(points) == {"service-crash", "service-pause", "service-crash-behind-work"}
     assert points["service-crash"].fault.evidence().killed == (Role("db"),)
     assert points["service-pause"].fault.evidence().paused == (Role("db"),)
@@ -449,19 +776,43 @@ def test_a_service_has_failure_points_of_its_own(tmp_path: Path) -> None:
     assert names == {"db-service-crash", "redis-service-crash"}
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (('name = "db"', 'name = "Db"'), "service: name 'Db': use lower-case letters"),
-    (('name = "db"', 'name = "broker"'), "service: name 'broker' is the name of one of lostack's own nodes"),
-    (('name = "db"', 'name = "redis"'), r"\{db.port\}: there is no service db; there are: redis"),
-    (('name = "db"', 'name = "db"\nanew = "never"'), "service 1: anew: 'never' is not known; there are: cell, once"),
-    (('command = "cat {db.port} {db.dir}"', ""), "the service db has neither command nor image"),
-    (("{db.dir}", "{dbdir}"), r"the service db's command: \{dbdir\} has no value"),
-    (("{db.dir}", "{password}"), "every user of this machine can see it"),
-    (("[[service]]", "[service]"), r"service: write \[\[service\]\]"),
-    (("[[service]]", "[[service]]\nname = 'db'\ncommand = 'cat'\n[[service]]"), "service: two services are called db"),
-    (('command = "cat {db.port}', 'ready = "("\ncommand = "cat {db.port}'), "ready: '\\(' of the service db is not a regular"),
-    (('command = "cat"', 'command = "cat {db.port} {redis.port}"'), r"\{redis.port\}: there is no service redis; "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('name = "db"', 'name = "Db"'), "service: name 'Db': use lower-case letters"),
+        (
+            ('name = "db"', 'name = "broker"'),
+            "service: name 'broker' is the name of one of lostack's own nodes",
+        ),
+        (
+            ('name = "db"', 'name = "redis"'),
+            r"\{db.port\}: there is no service db; there are: redis",
+        ),
+        (
+            ('name = "db"', 'name = "db"\nanew = "never"'),
+            "service 1: anew: 'never' is not known; there are: cell, once",
+        ),
+        (
+            ('command = "cat {db.port} {db.dir}"', ""),
+            "the service db has neither command nor image",
+        ),
+        (("{db.dir}", "{dbdir}"), r"the service db's command: \{dbdir\} has no value"),
+        (("{db.dir}", "{password}"), "every user of this machine can see it"),
+        (("[[service]]", "[service]"), r"service: write \[\[service\]\]"),
+        (
+            ("[[service]]", "[[service]]\nname = 'db'\ncommand = 'cat'\n[[service]]"),
+            "service: two services are called db",
+        ),
+        (
+            ('command = "cat {db.port}', 'ready = "("\ncommand = "cat {db.port}'),
+            "ready: '\\(' of the service db is not a regular",
+        ),
+        (
+            ('command = "cat"', 'command = "cat {db.port} {redis.port}"'),
+            r"\{redis.port\}: there is no service redis; ",
+        ),
+    ],
+)
 def test_services_that_cannot_be(tmp_path: Path, change: tuple[str, str], said: str) -> None:
     """Each is refused in one line."""
     with pytest.raises(DeclarationError, match=said):
@@ -471,13 +822,21 @@ def test_services_that_cannot_be(tmp_path: Path, change: tuple[str, str], said: 
 def test_the_port_of_a_service_that_there_is_not(tmp_path: Path) -> None:
     """It is said what to write."""
     with pytest.raises(DeclarationError, match=r"write a \[\[service\]\] of that name"):
-        read_pipeline(declared(tmp_path, GOOD.replace('command = "cat"', 'command = "cat {db.port}"')))
+        read_pipeline(
+            declared(tmp_path, GOOD.replace('command = "cat"', 'command = "cat {db.port}"'))
+        )
 
 
-@pytest.mark.parametrize(("said", "problem"), [
-    ("[input]\nkind = 'own'\nheader = 'a'\nline = '{position}'\n[id]\npattern = 'x'\n", "header has no meaning for kind own"),
-    ('[input]\nheader = "a\\nb"\n', "header must be one line"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (
+            "[input]\nkind = 'own'\nheader = 'a'\nline = '{position}'\n[id]\npattern = 'x'\n",
+            "header has no meaning for kind own",
+        ),
+        ('[input]\nheader = "a\\nb"\n', "header must be one line"),
+    ],
+)
 def test_a_header_that_nobody_reads(tmp_path: Path, said: str, problem: str) -> None:
     """It is the first line of a file, or of standard input."""
     with pytest.raises(DeclarationError, match=problem):
@@ -499,25 +858,49 @@ def test_several_stages_of_a_role_are_known_by_their_names(tmp_path: Path) -> No
     """Each has the failure points of its role, under its own name."""
     pipeline = read_pipeline(declared(tmp_path, TWO))
     assert [str(stage.known) for stage in pipeline.stages] == ["producer", "consumer", "audit"]
-    assert (pipeline.named, pipeline.reads("audit"), pipeline.reads("producer")) == (("audit",), True, False)
+    assert (pipeline.named, pipeline.reads("audit"), pipeline.reads("producer")) == (
+        ("audit",),
+        True,
+        False,
+    )
     points = {point.id: point for point in failure_points(pipeline)}
     for name in ("consumer", "audit"):
         kills = points[f"{name}-crash-before-delivery"].fault.evidence().killed
         assert kills == (Role(name),)
         assert points[f"{name}-commit-lost"].failure_point == "commit-lost"
     assert points["audit-broker-crash-before-position"].fault.evidence().killed == (Role.BROKER,)
-    assert points["audit-commit-lost"].because.startswith("The audit has asked to save its position")
+    assert points["audit-commit-lost"].because.startswith(
+        "The audit has asked to save its position"
+    )
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (('name = "audit"\n', ""), "two stages are a consumer: give each its own name"),
-    (('name = "audit"', 'name = "Audit"'), "stage: name 'Audit': use lower-case letters"),
-    (('name = "audit"', 'name = "broker"'), r"stage: name 'broker': .* no name of lostack's own"),
-    (('role = "consumer"\nname = "audit"', 'role = "producer"\nname = "other"'), "two stages are a producer, but only one"),
-    (("[output]", '[[service]]\nname = "audit"\ncommand = "cat"\n[output]'), "two stages or services are called audit: give"),
-    (("[output]", '[[stage]]\nrole = "consumer"\nname = "audit"\ncommand = "cat"\n[output]'), "are called audit: give"),
-    (('name = "mine"', 'name = "mine"\nsystem = "activemq"'), "name: has no meaning for the consumer on activemq"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('name = "audit"\n', ""), "two stages are a consumer: give each its own name"),
+        (('name = "audit"', 'name = "Audit"'), "stage: name 'Audit': use lower-case letters"),
+        (
+            ('name = "audit"', 'name = "broker"'),
+            r"stage: name 'broker': .* no name of lostack's own",
+        ),
+        (
+            ('role = "consumer"\nname = "audit"', 'role = "producer"\nname = "other"'),
+            "two stages are a producer, but only one",
+        ),
+        (
+            ("[output]", '[[service]]\nname = "audit"\ncommand = "cat"\n[output]'),
+            "two stages or services are called audit: give",
+        ),
+        (
+            ("[output]", '[[stage]]\nrole = "consumer"\nname = "audit"\ncommand = "cat"\n[output]'),
+            "are called audit: give",
+        ),
+        (
+            ('name = "mine"', 'name = "mine"\nsystem = "activemq"'),
+            "name: has no meaning for the consumer on activemq",
+        ),
+    ],
+)
 def test_names_that_stages_cannot_have(tmp_path: Path, change: tuple[str, str], said: str) -> None:
     """Each is refused in one line."""
     with pytest.raises(DeclarationError, match=said):
@@ -525,7 +908,9 @@ def test_names_that_stages_cannot_have(tmp_path: Path, change: tuple[str, str], 
 
 
 def test_no_two_failure_points_have_one_name() -> None:
-    """Nor does the name of one say that a stage is crashed where the broker is: cells are saved by these names."""
+    """Nor does the name of one say that a stage is crashed where the broker is: cells are saved by
+    these names.
+    """
     for file in sorted((ROOT / "examples").rglob("*.toml")):
         points = failure_points(read_pipeline(file))
         names = [point.id for point in points]

@@ -1,4 +1,6 @@
-"""When a declared pipeline is at rest, and what is learnt of silences; without a broker, and with a clock of its own."""
+"""When a declared pipeline is at rest, and what is learnt of silences; without a broker, and with a
+clock of its own.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 
 SECOND = 10**9
 ORDERS = read_pipeline(Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml")
-CELLS: dict[str, DeclaredCell] = {cell.scenario.id: cell for cell in cells_of(ORDERS, failure_points(ORDERS))}
+CELLS: dict[str, DeclaredCell] = {
+    cell.scenario.id: cell for cell in cells_of(ORDERS, failure_points(ORDERS))
+}
 PATIENCE_S, QUIET_S = ORDERS.patience_s, ORDERS.output.quiet_s
 
 
@@ -44,7 +48,12 @@ def patient_once(monkeypatch: pytest.MonkeyPatch) -> None:
 class Pipe:
     """Where a cell stands, as a test says: what is there, and what happens when."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, cell: str = "request-lost", silences: Silences | None = None) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        cell: str = "request-lost",
+        silences: Silences | None = None,
+    ) -> None:
         self.clock = Clock()
         monkeypatch.setattr(draining, "time", self.clock)
         self.cell, self.silences, self.offered = CELLS[cell], silences or Silences(), {"a", "b"}
@@ -58,14 +67,23 @@ class Pipe:
         self.stage_trouble = self.source_trouble = self.send_trouble = lambda: None
         checks = (Check("position", lambda: self.trouble),)
         self.between = SimpleNamespace(checks=lambda: checks, unanswered=(), tail=False)
-        self.unacknowledged, self.all_ended, self.attribute = lambda: self.open, lambda: self.ended, lambda: None
+        self.unacknowledged, self.all_ended, self.attribute = (
+            lambda: self.open,
+            lambda: self.ended,
+            lambda: None,
+        )
 
     @property
     def scene(self) -> Any:
         """What its parts share."""
         sighted = SimpleNamespace(moments=lambda since=0: self.seen[since:])
-        return SimpleNamespace(cell=self.cell, pipeline=self.cell.declared, sighted=sighted, learnt=Learnt(self.silences),
-                               faultless=self.cell.scenario.id == "none")  # fmt: skip
+        return SimpleNamespace(
+            cell=self.cell,
+            pipeline=self.cell.declared,
+            sighted=sighted,
+            learnt=Learnt(self.silences),
+            faultless=self.cell.scenario.id == "none",
+        )
 
     def size(self) -> Any:
         """What changes while results arrive, and perhaps at other times."""
@@ -81,8 +99,12 @@ class Pipe:
         """The wire sees something about a record."""
         self.seen.append(int(self.clock.now * 1e9))
 
-    def drained_after(self, within_s: float = 200.0, **acts: Callable[[], object]) -> tuple[float, Drain]:
-        """Return after how long it was at rest; ``acts``: what happens at which second, as ``at_7``."""
+    def drained_after(
+        self, within_s: float = 200.0, **acts: Callable[[], object]
+    ) -> tuple[float, Drain]:
+        """Return after how long it was at rest; ``acts``: what happens at which second, as
+        ``at_7``.
+        """
         began, drain = self.clock.now, Drain(self)  # type: ignore[arg-type]  # it is all that a drain asks
         due = {float(name.removeprefix("at_")): act for name, act in acts.items()}
         while self.clock.now - began < within_s:
@@ -113,7 +135,9 @@ def test_where_nobody_is_left_nobody_is_waited_for(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("how", ["missing", "not acknowledged"])
-def test_what_may_still_come_is_waited_for_with_patience(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_what_may_still_come_is_waited_for_with_patience(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     """A record that is not there, or one that its sender may send again."""
     pipe = Pipe(monkeypatch)
     if how == "not acknowledged":
@@ -126,9 +150,13 @@ def test_what_may_still_come_is_waited_for_with_patience(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("what", ["wire", "output"])
 def test_what_came_after_a_silence_is_learnt(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    """The rest begins anew, the gap is told; the next cell of the pair rests twice as long as that, and no longer."""
+    """The rest begins anew, the gap is told; the next cell of the pair rests twice as long as that,
+    and no longer.
+    """
     pipe = Pipe(monkeypatch)
-    after, drain = pipe.drained_after(at_7=pipe.happens if what == "wire" else lambda: pipe.rows.append("a"))
+    after, drain = pipe.drained_after(
+        at_7=pipe.happens if what == "wire" else lambda: pipe.rows.append("a")
+    )
     assert after == pytest.approx(7 + PATIENCE_S, abs=0.3)
     assert drain.gap == pytest.approx(7, abs=0.2)
     pipe.silences.learn(pipe.cell, drain.gap, rested=1.0, patiently=True)
@@ -158,7 +186,9 @@ def test_a_change_that_is_no_result_is_none(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_short_cut_is_never_shorter_than_what_was_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipeline that was seen to go on after five seconds may do so again, though everything is there."""
+    """A pipeline that was seen to go on after five seconds may do so again, though everything is
+    there.
+    """
     pipe = Pipe(monkeypatch)
     pipe.rows.append("b")
     pipe.silences.learn(CELLS["none"], 5.0, rested=1.0, patiently=False)
@@ -180,8 +210,12 @@ def test_without_a_fault_a_part_of_the_patience_is_spent(monkeypatch: pytest.Mon
     assert again.drained_after()[0] == pytest.approx(QUIET_S, abs=0.3), "it is known by then"
 
 
-def test_a_dry_run_before_another_run_without_a_fault_leaves_the_wait_to_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It rests as any other; the next one waits for what comes late, and who rested less than that is run again."""
+def test_a_dry_run_before_another_run_without_a_fault_leaves_the_wait_to_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It rests as any other; the next one waits for what comes late, and who rested less than that
+    is run again.
+    """
     pipe = Pipe(monkeypatch, "none")
     pipe.cell, pipe.rows = dataclasses.replace(pipe.cell, brief=True), ["a", "b"]
     assert pipe.drained_after()[0] == pytest.approx(QUIET_S, abs=0.3)
@@ -200,18 +234,23 @@ def test_a_dry_run_before_another_run_without_a_fault_leaves_the_wait_to_that(mo
 ONCE = dataclasses.replace(ORDERS, claims=Semantic.EXACTLY_ONCE)
 
 
-@pytest.mark.parametrize(("pipeline", "cell", "rows", "rest_s"), [
-    (ONCE, "commit-lost", ["a", "b"], PATIENCE_S / 3),
-    (ONCE, "told-to-end-while-reading", ["a", "b"], PATIENCE_S / 3),
-    (ONCE, "commit-lost", ["a", "b", "b"], QUIET_S),
-    (ONCE, "ack-lost", ["a", "b"], QUIET_S),
-    (ONCE, "broker-crash-before-position", ["a", "b"], QUIET_S),
-    (ORDERS, "commit-lost", ["a", "b"], QUIET_S),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pipeline", "cell", "rows", "rest_s"),
+    [
+        (ONCE, "commit-lost", ["a", "b"], PATIENCE_S / 3),
+        (ONCE, "told-to-end-while-reading", ["a", "b"], PATIENCE_S / 3),
+        (ONCE, "commit-lost", ["a", "b", "b"], QUIET_S),
+        (ONCE, "ack-lost", ["a", "b"], QUIET_S),
+        (ONCE, "broker-crash-before-position", ["a", "b"], QUIET_S),
+        (ORDERS, "commit-lost", ["a", "b"], QUIET_S),
+    ],
+)
 def test_who_died_may_double_something_later(
     monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline, cell: str, rows: list[str], rest_s: float
 ) -> None:
-    """A program that repairs by a timer what its death has left: it is waited for where that is forbidden, and not seen yet."""
+    """A program that repairs by a timer what its death has left: it is waited for where that is
+    forbidden, and not seen yet.
+    """
     pipe = Pipe(monkeypatch)
     [pipe.cell] = cells_of(pipeline, [CELLS[cell].scenario])
     pipe.rows = rows
@@ -220,15 +259,21 @@ def test_who_died_may_double_something_later(
     assert drain.told()["why"] == "settled"
 
 
-def test_what_was_learnt_of_one_death_is_not_known_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_learnt_of_one_death_is_not_known_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Each leaves something else: the next cell of the pair waits again, and sees what comes."""
     pipe = Pipe(monkeypatch)
-    cells = cells_of(ONCE, [CELLS["consumer-crash-before-delivery"].scenario, CELLS["commit-lost"].scenario])
+    cells = cells_of(
+        ONCE, [CELLS["consumer-crash-before-delivery"].scenario, CELLS["commit-lost"].scenario]
+    )
     pipe.silences.learn(cells[0], 0.0, rested=10.0, patiently=False)
     pipe.cell, pipe.rows = cells[1], ["a", "b"]
     after, drain = pipe.drained_after(at_5=lambda: pipe.rows.append("b"))
     assert drain.gap == pytest.approx(5, abs=0.3)
-    assert after == pytest.approx(5 + 2 * 5, abs=0.5), "twice what it was silent for: it may do so again"
+    assert after == pytest.approx(5 + 2 * 5, abs=0.5), (
+        "twice what it was silent for: it may do so again"
+    )
 
 
 def test_what_cannot_be_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,30 +306,44 @@ def test_one_in_ten_is_patient_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_slow_to_begin_is_waited_for_longer() -> None:
-    """A first step that took twelve seconds without a fault is awaited twice as long with one; the least is the least."""
+    """A first step that took twelve seconds without a fault is awaited twice as long with one; the
+    least is the least.
+    """
     silences = Silences()
     assert silences.still(CELLS["request-lost"], 8.0) == 8.0
-    silences.learn(CELLS["none"], longest_silence(0, [12 * SECOND, 13 * SECOND]), rested=1.0, patiently=False)
+    silences.learn(
+        CELLS["none"], longest_silence(0, [12 * SECOND, 13 * SECOND]), rested=1.0, patiently=False
+    )
     assert silences.still(CELLS["request-lost"], 8.0) == 24.0
     assert silences.still(CELLS["request-lost"], 30.0) == 30.0
 
 
 def test_the_longest_silence_begins_with_the_load() -> None:
-    """What was seen before it is none of it; nor is what comes behind the last moment, for that is a rest."""
+    """What was seen before it is none of it; nor is what comes behind the last moment, for that is
+    a rest.
+    """
     assert longest_silence(5 * SECOND, [1 * SECOND, 6 * SECOND, 9 * SECOND]) == 3.0
     assert longest_silence(5 * SECOND, []) == 0.0
 
 
 def test_pairs() -> None:
-    """A stage, and what is done to it: the death of a broker is another act than the stage's own."""
+    """A stage, and what is done to it: the death of a broker is another act than the
+    stage's own.
+    """
     pairs = {name: pair_of(cell) for name, cell in CELLS.items()}
     assert pairs["none"] == NOBODY
     assert pairs["request-lost"] == pairs["ack-lost"] == ("producer", "drop")
-    assert pairs["producer-crash-before-send"] == pairs["producer-crash-before-ack"] == ("producer", "kill")
+    assert (
+        pairs["producer-crash-before-send"]
+        == pairs["producer-crash-before-ack"]
+        == ("producer", "kill")
+    )
     assert pairs["broker-crash-before-ack"] == ("producer", "kill broker")
     assert pairs["delivery-lost"] == ("consumer", "drop")
     assert pairs["commit-lost"] == ("consumer", "kill")
-    assert pair_of(at_a_write()) == ("consumer", "crash-at-write"), "its place follows from a dry run"
+    assert pair_of(at_a_write()) == ("consumer", "crash-at-write"), (
+        "its place follows from a dry run"
+    )
 
 
 def at_a_write() -> DeclaredCell:
@@ -302,7 +361,9 @@ def test_a_run_without_a_fault_has_not_been_patient(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_rest_that_was_too_short() -> None:
-    """Something came after a longer silence, in a cell that is alike: nobody knows what came after this one."""
+    """Something came after a longer silence, in a cell that is alike: nobody knows what came after
+    this one.
+    """
     silences, cells = Silences(), [CELLS["request-lost"], CELLS["ack-lost"], CELLS["commit-lost"]]
     assert silences.too_short(cells) == set(), "nothing was run"
     silences.learn(CELLS["request-lost"], 0.2, rested=1.0, patiently=False)
@@ -313,7 +374,7 @@ def test_a_rest_that_was_too_short() -> None:
     assert silences.too_short(cells) == set()
 
 
-# --- what the lines of the wire come to ------------------------------------------------------------------------------
+# --- what the lines of the wire come to -----------------------------------------------------------
 
 
 class Wire:
@@ -343,9 +404,25 @@ class Wire:
         self.says("frame", conn=conn, corr=corr, role="producer", api="Produce", dir="response")
         self.says("produce_answer", record=record, request=request, error=error, reached=reached)
 
-    def gives(self, record: str, *, topic: str = "orders", partition: int = 0, offset: int = 1, reached: bool = True) -> None:
+    def gives(
+        self,
+        record: str,
+        *,
+        topic: str = "orders",
+        partition: int = 0,
+        offset: int = 1,
+        reached: bool = True,
+    ) -> None:
         """A record on its way to whoever has the connection."""
-        self.says("fetched", record=record, topic=topic, partition=partition, offset=offset, conn=1, reached=reached)
+        self.says(
+            "fetched",
+            record=record,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            conn=1,
+            reached=reached,
+        )
 
 
 @pytest.fixture
@@ -373,7 +450,9 @@ def test_who_waits_for_an_answer(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(("error", "reached"), [(0, False), (7, True)])
-def test_an_answer_that_tells_nothing_acknowledges_nothing(wire: Wire, error: int, reached: bool) -> None:
+def test_an_answer_that_tells_nothing_acknowledges_nothing(
+    wire: Wire, error: int, reached: bool
+) -> None:
     """One that never reached its client, or an error."""
     wire.sends("1:1", "a")
     wire.answers("1:1", "a", error, reached=reached)
@@ -412,7 +491,9 @@ def test_a_position_that_is_saved_again_is_nothing_new(wire: Wire) -> None:
 
 
 def test_topics_that_records_were_seen_in(wire: Wire) -> None:
-    """Declared or not; what is only written is read by nobody. Kafka's own are nobody's business."""
+    """Declared or not; what is only written is read by nobody. Kafka's own are
+    nobody's business.
+    """
     wire.sends("1:1", "a", topic="orders")
     wire.sends("1:2", "a", topic="priced")
     wire.gives("a")
@@ -441,11 +522,15 @@ def test_how_far_a_topic_was_read(wire: Wire) -> None:
     wire.gives("a", topic="priced", offset=7)
     assert wire.sighted.reached("orders") == {0: 5, 1: 0}
     assert wire.sighted.reached("priced") == {0: 7}
-    assert (wire.sighted.given("orders"), wire.sighted.given("priced")) == (5, 7), "the numbers of their lines"
+    assert (wire.sighted.given("orders"), wire.sighted.given("priced")) == (5, 7), (
+        "the numbers of their lines"
+    )
 
 
 def test_what_a_stage_was_seen_to_ask_for(wire: Wire) -> None:
-    """By its role. Who has asked for records reads, though the answer may take half a second where there are none."""
+    """By its role. Who has asked for records reads, though the answer may take half a second where
+    there are none.
+    """
     wire.says("frame", conn=2, corr=0, role="consumer", api="JoinGroup", dir="request")
     assert wire.sighted.fetched("consumer") == 0
     wire.says("frame", conn=2, corr=1, role="consumer", api="Fetch", dir="request")

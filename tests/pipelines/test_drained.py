@@ -1,4 +1,6 @@
-"""What the drain of a declared pipeline says in the end, and what it teaches; without a broker, and with a clock of its own."""
+"""What the drain of a declared pipeline says in the end, and what it teaches; without a broker, and
+with a clock of its own.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Drains(Pipe):
         self.unsent: str | None = None
         self.waited = 0.0
 
-    def wait_until(self, question: Callable[[], Any], *, within_s: float, because: str, poll_s: float) -> Any:
+    def wait_until(
+        self, question: Callable[[], Any], *, within_s: float, because: str, poll_s: float
+    ) -> Any:
         """Wait as :func:`harness.model.waiting.wait_until` does."""
         began = self.clock.now
         while not (found := question()):
@@ -65,11 +69,17 @@ class Drains(Pipe):
 
 
 def test_what_is_at_rest_is_complete_and_teaches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long it rested, and why that was enough; a cell that was patient spares the next of its pair the patience."""
+    """How long it rested, and why that was enough; a cell that was patient spares the next of its
+    pair the patience.
+    """
     pipe = Drains(monkeypatch)
     end = pipe.drained()
     assert (end.because, end.stage) == (None, None)
-    assert {name: end.more[name] for name in ("why", "missing", "tail")} == {"why": "patience", "missing": 1, "tail": False}
+    assert {name: end.more[name] for name in ("why", "missing", "tail")} == {
+        "why": "patience",
+        "missing": 1,
+        "tail": False,
+    }
     assert pipe.waited == pytest.approx(PATIENCE_S, abs=0.3)
     assert pipe.silences.rest(CELLS["ack-lost"], settled=False).why is Why.LEARNT
     assert not pipe.silences.leaves_tails(CELLS["ack-lost"])
@@ -84,7 +94,9 @@ def test_a_tail_is_told_and_known_from_then_on(monkeypatch: pytest.MonkeyPatch) 
     assert pipe.silences.leaves_tails(CELLS["ack-lost"])
 
 
-def test_how_long_the_first_step_takes_is_told_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_long_the_first_step_takes_is_told_without_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """From the load on; with a fault something else may have been waited for."""
     for cell, still_s in (("none", 24.0), ("request-lost", 8.0)):
         pipe = Drains(monkeypatch, cell)
@@ -97,7 +109,9 @@ def test_how_long_the_first_step_takes_is_told_without_a_fault(monkeypatch: pyte
         assert pipe.silences.still(CELLS["ack-lost"], 8.0) == still_s
 
 
-def test_what_is_not_at_rest_in_time_is_said_with_its_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_at_rest_in_time_is_said_with_its_stage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The condition that did not hold; nothing is learnt of such a cell."""
     pipe = Drains(monkeypatch)
     pipe.trouble = "partition 0 is behind"
@@ -123,10 +137,12 @@ def test_to_offer_the_records_takes_as_long_as_it_takes(monkeypatch: pytest.Monk
 
 
 def test_an_output_that_is_never_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a fault it is a failed drain; without one the pipeline is wrong, for nothing has happened that it could come from."""
+    """With a fault it is a failed drain; without one the pipeline is wrong, for nothing has
+    happened that it could come from.
+    """
     said = (
-        f"changes although no record arrives; .*; quiet_s asks for {QUIET_S:g} s without a change, and there were none in "
-        f"{ORDERS.drain_s:g} s"
+        f"changes although no record arrives; .*; quiet_s asks for {QUIET_S:g} s without a "
+        f"change, and there were none in {ORDERS.drain_s:g} s"
     )
     for cell in ("request-lost", "none"):
         pipe = Drains(monkeypatch, cell)
@@ -142,7 +158,9 @@ def test_an_output_that_is_never_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
             raise StageError(end.because or "")
 
 
-def test_what_never_stops_is_complete_where_nothing_is_known_to_be_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_never_stops_is_complete_where_nothing_is_known_to_be_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It is still for less time than it is bounded by: that is all there is to know."""
     pipe = Drains(monkeypatch)
     pipe.attribute = pipe.happens
@@ -153,7 +171,9 @@ def test_what_never_stops_is_complete_where_nothing_is_known_to_be_on_its_way(mo
 
 
 @pytest.mark.parametrize(("where", "stage"), [("", "stage"), ("consumer", "consumer")])
-def test_what_is_in_vain_is_over_at_once(monkeypatch: pytest.MonkeyPatch, where: str, stage: str) -> None:
+def test_what_is_in_vain_is_over_at_once(
+    monkeypatch: pytest.MonkeyPatch, where: str, stage: str
+) -> None:
     """Nobody waits for the deadline; where it is about a stage of the pipeline, that is named."""
     pipe = Drains(monkeypatch)
 
@@ -165,8 +185,12 @@ def test_what_is_in_vain_is_over_at_once(monkeypatch: pytest.MonkeyPatch, where:
     assert pipe.waited == 0
 
 
-@pytest.mark.parametrize(("trouble", "when"), [(None, "before it ended"), ("behind", f"in {ORDERS.drain_s:g} s")])
-def test_who_has_sent_nothing_has_another_reason(monkeypatch: pytest.MonkeyPatch, trouble: str | None, when: str) -> None:
+@pytest.mark.parametrize(
+    ("trouble", "when"), [(None, "before it ended"), ("behind", f"in {ORDERS.drain_s:g} s")]
+)
+def test_who_has_sent_nothing_has_another_reason(
+    monkeypatch: pytest.MonkeyPatch, trouble: str | None, when: str
+) -> None:
     """No verdict on a pipeline through which nothing has come, whether it rests or not."""
     pipe = Drains(monkeypatch)
     pipe.trouble, pipe.unsent = trouble, "nothing sent"
@@ -176,8 +200,17 @@ def test_who_has_sent_nothing_has_another_reason(monkeypatch: pytest.MonkeyPatch
 
 def test_a_producer_that_has_not_sent_one_record_is_told_so(scenes: Scenes) -> None:
     """Where there is a producer; what somebody else has put into the topic is not asked for."""
-    producer: Any = SimpleNamespace(error=lambda what: StageError(f"the producer {what}", "producer"))
-    asked = {"event": "frame", "conn": 1, "corr": 1, "role": "producer", "api": "Produce", "dir": "request"}
+    producer: Any = SimpleNamespace(
+        error=lambda what: StageError(f"the producer {what}", "producer")
+    )
+    asked = {
+        "event": "frame",
+        "conn": 1,
+        "corr": 1,
+        "role": "producer",
+        "api": "Produce",
+        "dir": "request",
+    }
     with pytest.raises(StageError, match=r"^the producer has sent nothing to orders in 5 s$"):
         standing_of(scenes("orders"), producer=producer).check_anything_sent("in 5 s")
     standing_of(scenes("orders", asked), producer=producer).check_anything_sent("in 5 s")
@@ -185,15 +218,18 @@ def test_a_producer_that_has_not_sent_one_record_is_told_so(scenes: Scenes) -> N
 
 
 def test_behind_a_fault_all_stages_are_started_again_that_can_be() -> None:
-    """One that cannot keeps no other from it, nor the fault from going on: the drain tells of it."""
+    """One that cannot keeps no other from it, nor the fault from going on: the drain
+    tells of it.
+    """
     begun: list[str] = []
 
     def fails() -> None:
         raise StageError("the processor ended with status 3, started 6 times", "processor")
 
     stages = {
-        "processor": SimpleNamespace(supervise=fails), "consumer": SimpleNamespace(supervise=lambda: begun.append("consumer")),
-    }  # fmt: skip
+        "processor": SimpleNamespace(supervise=fails),
+        "consumer": SimpleNamespace(supervise=lambda: begun.append("consumer")),
+    }
     standing: Any = SimpleNamespace(_stages=stages, between=SimpleNamespace(unanswered=()))
     Standing.supervise(standing)
     assert begun == ["consumer"]

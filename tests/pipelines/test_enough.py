@@ -1,4 +1,6 @@
-"""How many records the cells have where a producer has all of them from the start; without a broker."""
+"""How many records the cells have where a producer has all of them from the start; without a
+broker.
+"""
 
 from __future__ import annotations
 
@@ -31,23 +33,41 @@ def seen(unit: int, seconds: float = 1.0) -> dict[str, Seen]:
 
 
 def pipeline(kind: str) -> Pipeline:
-    """Return a pipeline whose producer has its records from a file, makes them itself, or is given them."""
+    """Return a pipeline whose producer has its records from a file, makes them itself, or is given
+    them.
+    """
     if kind == "own":
         return read_pipeline(EXAMPLES / "readings" / "pipeline.toml")
     orders = read_pipeline(EXAMPLES / "mistakes" / "no-cursor" / "pipeline.toml")
     return orders if kind == "file" else read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
 
 
-@pytest.mark.parametrize(("kind", "unit", "seconds", "records", "said"), [
-    ("file", 10, 1.0, 48, None),
-    ("file", 40, 1.0, 120, None),
-    ("file", 40, 9.0, 48, "one request of the consumer takes 40 records of 48, so 120 are needed, which is more than 2000 or"),
-    ("file", 700, 0.1, 48, "set records = 2100"),
-    ("own", 40, 1.0, 48, "let the producer make 120 records, and set records = 120"),
-    ("stdin", 40, 1.0, 48, None),
-])  # fmt: skip
-def test_three_times_what_one_request_takes(kind: str, unit: int, seconds: float, records: int, said: str | None) -> None:
-    """Up to 2000 records and 20 s; else it is told, in the plan too. What is offered in waves needs no more."""
+@pytest.mark.parametrize(
+    ("kind", "unit", "seconds", "records", "said"),
+    [
+        ("file", 10, 1.0, 48, None),
+        ("file", 40, 1.0, 120, None),
+        (
+            "file",
+            40,
+            9.0,
+            48,
+            (
+                "one request of the consumer takes 40 records of 48, so 120 are needed, which is "
+                "more than 2000 or"
+            ),
+        ),
+        ("file", 700, 0.1, 48, "set records = 2100"),
+        ("own", 40, 1.0, 48, "let the producer make 120 records, and set records = 120"),
+        ("stdin", 40, 1.0, 48, None),
+    ],
+)
+def test_three_times_what_one_request_takes(
+    kind: str, unit: int, seconds: float, records: int, said: str | None
+) -> None:
+    """Up to 2000 records and 20 s; else it is told, in the plan too. What is offered in waves needs
+    no more.
+    """
     declared = dataclasses.replace(pipeline(kind), records=48)
     found, short = enough(declared, seen(unit, seconds))
     assert found == records
@@ -59,8 +79,12 @@ def test_three_times_what_one_request_takes(kind: str, unit: int, seconds: float
         assert said in told
 
 
-@pytest.mark.parametrize(("kind", "requests", "told"), [("file", 3, True), ("file", 4, False), ("stdin", 3, False)])
-def test_a_producer_that_sends_a_partition_in_one_request_is_told(kind: str, requests: int, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "requests", "told"), [("file", 3, True), ("file", 4, False), ("stdin", 3, False)]
+)
+def test_a_producer_that_sends_a_partition_in_one_request_is_told(
+    kind: str, requests: int, told: bool
+) -> None:
     """More records would only make these longer: the plan says what parts them."""
     declared = dataclasses.replace(pipeline(kind), records=48)
     known = {**seen(10), "producer": Seen(("p",), 1, {"Produce": requests}, unit=10, seconds=1.0)}
@@ -102,20 +126,36 @@ def test_what_one_request_takes() -> None:
     """Of a commit, what it is past the one before, over all its partitions."""
     assert unit_of([]) == 0
     assert unit_of([*sent("1:1", 2), *sent("1:2", 5)]) == 5
-    assert unit_of([saved("2:1", 0, 4), saved("2:2", 0, 10), saved("2:2", 1, 3), saved("2:3", 0, 10)]) == 9
+    assert (
+        unit_of([saved("2:1", 0, 4), saved("2:2", 0, 10), saved("2:2", 1, 3), saved("2:3", 0, 10)])
+        == 9
+    )
 
 
 def test_the_plan_names_the_processes_of_a_stage() -> None:
-    """Where there are several, each with what it asked, and without the folders that its command names."""
+    """Where there are several, each with what it asked, and without the folders that its command
+    names.
+    """
     declared = pipeline("stdin")
-    owners = [Owner(7, "/shop/.venv/bin/python book.py /shop/work/a.db", 1, {"Fetch": 2}), Owner(8, "sh worker", 2, {"Fetch": 7})]
+    owners = [
+        Owner(7, "/shop/.venv/bin/python book.py /shop/work/a.db", 1, {"Fetch": 2}),
+        Owner(8, "sh worker", 2, {"Fetch": 7}),
+    ]
     for count, shown in ((2, True), (1, False)):
-        told = list(explanation(declared, {"consumer": Seen(("c",), 3, {"Fetch": 9}, processes=tuple(owners[:count]))}, ()))
+        told = list(
+            explanation(
+                declared,
+                {"consumer": Seen(("c",), 3, {"Fetch": 9}, processes=tuple(owners[:count]))},
+                (),
+            )
+        )
         assert ("    process 7 (python book.py a.db): 1 connection; Fetch 2" in told) is shown
         assert ("    process 8 (sh worker): 2 connections; Fetch 7" in told) is shown
 
 
-def test_the_report_says_how_many_records_the_cells_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_report_says_how_many_records_the_cells_had(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Where a file needed more of them than the declaration says, so many."""
     asked: list[RunPlan] = []
     monkeypatch.setattr(checking, "run", lambda plan, _: asked.append(plan))

@@ -1,4 +1,6 @@
-"""What a producer is given by standard input: every line, and the end behind the last; both are written down."""
+"""What a producer is given by standard input: every line, and the end behind the last; both are
+written down.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ LINES = {f"r-{number}": f"line {number}" for number in range(5)}
 
 
 class Reading:
-    """A producer of one life, and its node, that takes what it is given; ``refuses``: it does not read so many times."""
+    """A producer of one life, and its node, that takes what it is given; ``refuses``: it does not
+    read so many times.
+    """
 
     name = "producer"
     incarnation = 1
@@ -52,14 +56,24 @@ def history(tmp_path: Path) -> Iterator[HistoryWriter]:
 
 
 @pytest.mark.parametrize("refuses", [0, 3])
-def test_who_hurries_gives_all_and_then_the_end(history: HistoryWriter, tmp_path: Path, refuses: int) -> None:
+def test_who_hurries_gives_all_and_then_the_end(
+    history: HistoryWriter, tmp_path: Path, refuses: int
+) -> None:
     """The end is told when it has been given, behind every line, and how many there were."""
     node: Any = Reading(history, refuses)
     sighted: Any = SimpleNamespace(tried=lambda **_: set(LINES))
     so_far: Any = SimpleNamespace()  # it has one life: nobody asks what the one before was told
     waves = Waves(len(LINES), seen=lambda: False, moves=lambda: 0, fired=lambda: False)
-    feeder = StdinFeeder(node, LINES, rate=1000 if refuses else 0.001, resend=Resend.NONE, history=history, so_far=so_far,
-                         sighted=sighted, waves=waves)  # fmt: skip
+    feeder = StdinFeeder(
+        node,
+        LINES,
+        rate=1000 if refuses else 0.001,
+        resend=Resend.NONE,
+        history=history,
+        so_far=so_far,
+        sighted=sighted,
+        waves=waves,
+    )
     feeder.start()
     try:
         feeder.hurry()
@@ -67,24 +81,42 @@ def test_who_hurries_gives_all_and_then_the_end(history: HistoryWriter, tmp_path
         feeder.close()
     assert node.got == [*LINES.values()]
     told = [(e["event"], e.get("record")) for e in read_history(tmp_path).events]
-    assert told == [*(("taken", record) for record in LINES), ("fault", None), ("input_ended", None)]
+    assert told == [
+        *(("taken", record) for record in LINES),
+        ("fault", None),
+        ("input_ended", None),
+    ]
     [end] = read_history(tmp_path).of("input_ended")
     assert (end["role"], end["incarnation"], end["given"]) == ("producer", 1, len(LINES))
 
 
 @pytest.mark.parametrize("header", ["", "number,customer"])
-def test_a_header_is_the_first_line_and_no_record(history: HistoryWriter, tmp_path: Path, header: str) -> None:
+def test_a_header_is_the_first_line_and_no_record(
+    history: HistoryWriter, tmp_path: Path, header: str
+) -> None:
     """Of a file, and of standard input, where every life of the producer has it."""
     first = [header] if header else []
     FileFeeder(tmp_path / "input.txt", LINES, header)
-    assert (tmp_path / "input.txt").read_text(encoding="utf-8").splitlines() == [*first, *LINES.values()]
+    assert (tmp_path / "input.txt").read_text(encoding="utf-8").splitlines() == [
+        *first,
+        *LINES.values(),
+    ]
     reading = Reading(history)
     node: Any = reading
     sighted: Any = SimpleNamespace(tried=lambda **_: set(LINES))
     so_far: Any = SimpleNamespace(of=lambda *_: iter(()))
     waves = Waves(len(LINES), seen=lambda: False, moves=lambda: 0, fired=lambda: False)
-    feeder = StdinFeeder(node, LINES, rate=1000, resend=Resend.UNACKNOWLEDGED, history=history, so_far=so_far, sighted=sighted,
-                         waves=waves, header=header)  # fmt: skip
+    feeder = StdinFeeder(
+        node,
+        LINES,
+        rate=1000,
+        resend=Resend.UNACKNOWLEDGED,
+        history=history,
+        so_far=so_far,
+        sighted=sighted,
+        waves=waves,
+        header=header,
+    )
     feeder.start()
     try:
         feeder.hurry()
@@ -94,4 +126,6 @@ def test_a_header_is_the_first_line_and_no_record(history: HistoryWriter, tmp_pa
         feeder.hurry()
     finally:
         feeder.close()
-    assert reading.got == [*first, *LINES.values()], "nothing was acknowledged: all of it again, the header first"
+    assert reading.got == [*first, *LINES.values()], (
+        "nothing was acknowledged: all of it again, the header first"
+    )

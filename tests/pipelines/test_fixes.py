@@ -1,4 +1,6 @@
-"""What would mend a broken promise concerns whoever broke it: where a record was last seen says who that was."""
+"""What would mend a broken promise concerns whoever broke it: where a record was last seen says who
+that was.
+"""
 
 from __future__ import annotations
 
@@ -20,99 +22,180 @@ AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_
 
 
 def advised(
-    semantic: Semantic = ALO, point: str = "none", *, last_hop: LastHop | None = None, stored: int = 0, delivered: int = 0,
-    output: OutputKind = OutputKind.SQLITE, role: Role = Role.CONSUMER, by_fault: bool = True, aside: bool = False,
+    semantic: Semantic = ALO,
+    point: str = "none",
+    *,
+    last_hop: LastHop | None = None,
+    stored: int = 0,
+    delivered: int = 0,
+    output: OutputKind = OutputKind.SQLITE,
+    role: Role = Role.CONSUMER,
+    by_fault: bool = True,
+    aside: bool = False,
     system: str = "kafka",
-) -> str:  # fmt: skip
+) -> str:
     """Return what is advised where one record was lost, or is there more than once."""
-    rows = ({
-        "record": "a", "state": State.LOST if last_hop else State.RECORDED, "last_hop": last_hop, "stored_twice": stored,
-        "delivered_twice": delivered,
-    },)  # fmt: skip
-    lost, duplicated = (frozenset({"a"}) if seen else frozenset() for seen in (last_hop, stored + delivered))
-    settings = {"output": {"kind": str(output)}, "stages": [{"role": "producer"}, {"role": str(role)}], "system": system}
-    plan = SimpleNamespace(semantic=semantic, failure_point=point, settings=settings, dead_letters=False)
+    rows = (
+        {
+            "record": "a",
+            "state": State.LOST if last_hop else State.RECORDED,
+            "last_hop": last_hop,
+            "stored_twice": stored,
+            "delivered_twice": delivered,
+        },
+    )
+    lost, duplicated = (
+        frozenset({"a"}) if seen else frozenset() for seen in (last_hop, stored + delivered)
+    )
+    settings = {
+        "output": {"kind": str(output)},
+        "stages": [{"role": "producer"}, {"role": str(role)}],
+        "system": system,
+    }
+    plan = SimpleNamespace(
+        semantic=semantic, failure_point=point, settings=settings, dead_letters=False
+    )
     set_aside = frozenset({"b"}) if aside else frozenset()
     account = SimpleNamespace(lost=lost, set_aside=set_aside, duplicated=duplicated, rows=rows)
-    judgement: Any = SimpleNamespace(plan=plan, account=account, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault))
+    judgement: Any = SimpleNamespace(
+        plan=plan, account=account, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault)
+    )
     told = fix_of(judgement, registry.scenarios())
     assert told is not None
     return told
 
 
-@pytest.mark.parametrize(("hop", "said"), [
-    (LastHop.NEVER_SENT, {"acks=all"}), (LastHop.ACKED, {"acks=all"}), (LastHop.DELIVERED, {"enable.auto.commit=false"}),
-    (LastHop.SKIPPED, {"enable.auto.commit=false"}), (LastHop.DELETED, {"retention.ms"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("hop", "said"),
+    [
+        (LastHop.NEVER_SENT, {"acks=all"}),
+        (LastHop.ACKED, {"acks=all"}),
+        (LastHop.DELIVERED, {"enable.auto.commit=false"}),
+        (LastHop.SKIPPED, {"enable.auto.commit=false"}),
+        (LastHop.DELETED, {"retention.ms"}),
+    ],
+)
 def test_who_lost_a_record_is_who_is_advised(hop: LastHop, said: set[str]) -> None:
     """What retention has deleted is neither the producer's fault nor the consumer's."""
     told = advised(last_hop=hop)
-    assert {word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told} == said
+    assert {
+        word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told
+    } == said
 
 
 @pytest.mark.parametrize("system", ["activemq", "artemis", "pulsar"])
-@pytest.mark.parametrize(("seen", "words"), [
-    ({"last_hop": LastHop.DELIVERED}, "acknowledge a message when its result is recorded"),
-    ({"last_hop": LastHop.ACKED}, "send durable messages"), ({"semantic": EOS, "stored": 1}, "an id by which the broker"),
-    ({"semantic": AMO, "stored": 1}, "send once"), ({"semantic": AMO, "delivered": 1}, "acknowledge a message, and wait"),
-])  # fmt: skip
-def test_nobody_is_advised_of_kafka_at_a_queue(system: str, seen: dict[str, Any], words: str) -> None:
-    """It has no positions, no settings of Kafka's client, and no cell of ours that runs on Kafka shows what would help."""
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({"last_hop": LastHop.DELIVERED}, "acknowledge a message when its result is recorded"),
+        ({"last_hop": LastHop.ACKED}, "send durable messages"),
+        ({"semantic": EOS, "stored": 1}, "an id by which the broker"),
+        ({"semantic": AMO, "stored": 1}, "send once"),
+        ({"semantic": AMO, "delivered": 1}, "acknowledge a message, and wait"),
+    ],
+)
+def test_nobody_is_advised_of_kafka_at_a_queue(
+    system: str, seen: dict[str, Any], words: str
+) -> None:
+    """It has no positions, no settings of Kafka's client, and no cell of ours that runs on Kafka
+    shows what would help.
+    """
     told = advised(point="producer-crash-before-ack", system=system, **seen)
     assert words in told
-    assert not [word for word in ("acks=all", "auto.commit", "position", "Kafka", "retries=0", "lostack run") if word in told]
+    assert not [
+        word
+        for word in ("acks=all", "auto.commit", "position", "Kafka", "retries=0", "lostack run")
+        if word in told
+    ]
 
 
-@pytest.mark.parametrize(("hop", "words"), [
-    (LastHop.GIVEN_UP, "acknowledge a message when its result is recorded"), (LastHop.EXPIRED, "live for longer"),
-    (LastHop.LIMIT, "allow more deliveries"), (LastHop.REJECTED, "to the queue, and reject others only"),
-    (LastHop.DEAD_LETTER, "the dead-letter queue exists"), (LastHop.MOVED, "the place to which messages are moved"),
-    (LastHop.COMPACTED, "a key of its own"), (LastHop.PURGED, "never empty"), (LastHop.DUPLICATE, "for a duplicate"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("hop", "words"),
+    [
+        (LastHop.GIVEN_UP, "acknowledge a message when its result is recorded"),
+        (LastHop.EXPIRED, "live for longer"),
+        (LastHop.LIMIT, "allow more deliveries"),
+        (LastHop.REJECTED, "to the queue, and reject others only"),
+        (LastHop.DEAD_LETTER, "the dead-letter queue exists"),
+        (LastHop.MOVED, "the place to which messages are moved"),
+        (LastHop.COMPACTED, "a key of its own"),
+        (LastHop.PURGED, "never empty"),
+        (LastHop.DUPLICATE, "for a duplicate"),
+    ],
+)
 def test_what_a_queue_has_lost_is_mended_at_the_queue(hop: LastHop, words: str) -> None:
-    """Neither the producer's settings nor the consumer's would have kept it, and no cell of ours shows that this does."""
+    """Neither the producer's settings nor the consumer's would have kept it, and no cell of ours
+    shows that this does.
+    """
     told = advised(point="ack-lost", last_hop=hop)
     assert words in told
-    assert not any(of_others in told for of_others in ("acks=all", "enable.auto.commit", "; and ", "lostack run --only"))
+    assert not any(
+        of_others in told
+        for of_others in ("acks=all", "enable.auto.commit", "; and ", "lostack run --only")
+    )
 
 
 def test_every_place_where_a_record_can_be_lost_has_its_own_advice() -> None:
-    """Those before the broker and those behind it share one each; a hop that is new is no producer's by default."""
+    """Those before the broker and those behind it share one each; a hop that is new is no
+    producer's by default.
+    """
     told: dict[str, set[LastHop]] = {}
     for hop in LastHop:
         told.setdefault(advised(last_hop=hop), set()).add(hop)
     shared = [hops for hops in told.values() if len(hops) > 1]
     assert shared == [
-        {LastHop.NEVER_SENT, LastHop.SENT, LastHop.ACKED, LastHop.ABORTED}, {LastHop.SKIPPED, LastHop.DELIVERED}
-    ]  # fmt: skip
+        {LastHop.NEVER_SENT, LastHop.SENT, LastHop.ACKED, LastHop.ABORTED},
+        {LastHop.SKIPPED, LastHop.DELIVERED},
+    ]
 
 
 def test_dead_letters_that_nobody_reads_are_mended_by_a_reader() -> None:
     """What is set aside is lost where dead letters are no part of the pipeline."""
-    assert advised(aside=True) == "read the dead letters before they are purged, and send again the messages that can succeed"
+    assert advised(aside=True) == (
+        "read the dead letters before they are purged, and send again the messages that can succeed"
+    )
 
 
-@pytest.mark.parametrize("seen", [{"delivered": 1}, {"last_hop": LastHop.DELIVERED}], ids=["row first", "position first"])
-@pytest.mark.parametrize(("output", "said"), [(OutputKind.SQLITE, True), (OutputKind.TOPIC, False), (OutputKind.LINES, False)])
-def test_a_crash_between_two_writes_is_mended_by_one_transaction(output: OutputKind, *, said: bool, seen: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "seen", [{"delivered": 1}, {"last_hop": LastHop.DELIVERED}], ids=["row first", "position first"]
+)
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [(OutputKind.SQLITE, True), (OutputKind.TOPIC, False), (OutputKind.LINES, False)],
+)
+def test_a_crash_between_two_writes_is_mended_by_one_transaction(
+    output: OutputKind, *, said: bool, seen: dict[str, Any]
+) -> None:
     """Whichever of the two came first, where there are transactions and keys: in a database."""
     told = advised(EOS, "crash-at-write", output=output, **seen)
-    words = "write the result and its position in one transaction, or make the write idempotent and save the position behind it"
+    words = (
+        "write the result and its position in one transaction, or make the write idempotent and "
+        "save the position behind it"
+    )
     assert told.startswith(words) is said
     assert "or let the output absorb" not in told
 
 
 @pytest.mark.parametrize("by_fault", [True, False])
 def test_what_the_fault_has_not_broken_is_not_shown_by_its_failure_point(*, by_fault: bool) -> None:
-    """The cell of ours that survives this failure point shows something of it, and of no other break."""
+    """The cell of ours that survives this failure point shows something of it, and of no other
+    break.
+    """
     told = advised(point="ack-lost", last_hop=LastHop.ACKED, by_fault=by_fault)
-    assert ("own programs, run: lostack run --only plain/ack-lost/at-least-once" in told) is by_fault
+    assert (
+        "own programs, run: lostack run --only plain/ack-lost/at-least-once" in told
+    ) is by_fault
 
 
-@pytest.mark.parametrize(("output", "words"), [
-    (OutputKind.SQLITE, "a unique key on the id in the output's table"), (OutputKind.COMMAND, "a unique key on"),
-    (OutputKind.TOPIC, "send the offsets in the transaction of the results"), (OutputKind.PARQUET, "name a file"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (OutputKind.SQLITE, "a unique key on the id in the output's table"),
+        (OutputKind.COMMAND, "a unique key on"),
+        (OutputKind.TOPIC, "send the offsets in the transaction of the results"),
+        (OutputKind.PARQUET, "name a file"),
+    ],
+)
 def test_what_records_once_depends_on_where_is_recorded(output: OutputKind, words: str) -> None:
     """A table has keys, a topic transactions, a folder names; none of them has the others'."""
     told = advised(EOS, delivered=1, output=output)
@@ -123,23 +206,34 @@ def test_what_records_once_depends_on_where_is_recorded(output: OutputKind, word
 
 @pytest.mark.parametrize("semantic", [AMO, EOS])
 def test_a_unique_key_absorbs_what_a_producer_has_doubled(semantic: Semantic) -> None:
-    """Beside what keeps it from doing so; where the output has no keys, nobody is advised to make one."""
+    """Beside what keeps it from doing so; where the output has no keys, nobody is advised to make
+    one.
+    """
     absorbs = "; or let the output absorb duplicates from any stage: a unique key on the id"
     assert absorbs in advised(semantic, stored=1)
     assert absorbs not in advised(semantic, stored=1, output=OutputKind.TOPIC)
 
 
-@pytest.mark.parametrize(("role", "point", "shown"), [
-    (Role.CONSUMER, "producer-crash-before-ack", "plain/producer-crash-before-ack"),
-    (Role.PROCESSOR, "producer-crash-before-ack", "topic-to-topic/producer-crash-before-ack"),
-    (Role.PROCESSOR, "transaction-crash-before-commit", "topic-to-topic/producer-crash-before-commit"),
-    (Role.PROCESSOR, "commit-lost", "plain/commit-lost"),
-    (Role.CONSUMER, "consumer-at-recorded", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("role", "point", "shown"),
+    [
+        (Role.CONSUMER, "producer-crash-before-ack", "plain/producer-crash-before-ack"),
+        (Role.PROCESSOR, "producer-crash-before-ack", "topic-to-topic/producer-crash-before-ack"),
+        (
+            Role.PROCESSOR,
+            "transaction-crash-before-commit",
+            "topic-to-topic/producer-crash-before-commit",
+        ),
+        (Role.PROCESSOR, "commit-lost", "plain/commit-lost"),
+        (Role.CONSUMER, "consumer-at-recorded", None),
+    ],
+)
 def test_whose_cell_shows_that_it_works_is_said(
     role: Role, point: str, shown: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One of lostack's own, of a pipeline like the user's, and one that there is; where there is none, nothing is said."""
+    """One of lostack's own, of a pipeline like the user's, and one that there is; where there is
+    none, nothing is said.
+    """
     told = advised(EOS, point, stored=1, role=role)
     assert ("To see that this works with lostack's own programs" in told) is (shown is not None)
     if shown is not None:

@@ -39,9 +39,12 @@ def test_an_id_is_found_where_it_is_declared(identity: Identity, wanted: str | N
 
 @pytest.mark.parametrize(
     ("fields", "said"),
-    [({"where": "body"}, "cannot be in 'body'"), ({"pattern": "("}, "no regular expression"),
-     ({"pattern": "(a)(b)"}, "has 2 groups")],
-)  # fmt: skip
+    [
+        ({"where": "body"}, "cannot be in 'body'"),
+        ({"pattern": "("}, "no regular expression"),
+        ({"pattern": "(a)(b)"}, "has 2 groups"),
+    ],
+)
 def test_a_place_that_can_find_nothing_is_refused(fields: Mapping[str, str], said: str) -> None:
     """With one line that says why."""
     with pytest.raises(IdentityError, match=said.replace("(", r"\(")):

@@ -1,4 +1,6 @@
-"""Late is not lost, and late is not absent: programs that are silent for a while and go on all the same, on a real broker."""
+"""Late is not lost, and late is not absent: programs that are silent for a while and go on all the
+same, on a real broker.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,15 @@ def system() -> Iterator[DeclaredSystem]:
 
 
 def late(name: str, **more: Any) -> Pipeline:
-    """Return the pipeline of this folder with another program, or another claim; ``name``: what is learnt of it is its own."""
+    """Return the pipeline of this folder with another program, or another claim; ``name``: what is
+    learnt of it is its own.
+    """
     pipeline = read_pipeline(LATE / "pipeline.toml")
     stages = tuple(
-        dataclasses.replace(stage, **more.pop(str(stage.role))) if str(stage.role) in more else stage for stage in pipeline.stages
+        dataclasses.replace(stage, **more.pop(str(stage.role)))
+        if str(stage.role) in more
+        else stage
+        for stage in pipeline.stages
     )
     return dataclasses.replace(pipeline, name=name, stages=stages, **more)
 
@@ -49,7 +56,9 @@ def program(name: str, *words: str, **more: Any) -> dict[str, Any]:
     return {"command": ("{python}", name, *words), **more}
 
 
-def run(system: DeclaredSystem, reports: Path, pipeline: Pipeline, *only: str) -> dict[str, CellResult]:
+def run(
+    system: DeclaredSystem, reports: Path, pipeline: Pipeline, *only: str
+) -> dict[str, CellResult]:
     """Run a pipeline dry, then at these failure points."""
     asked = Check(pipeline, system, reports, "pytest")
     with make_progress(Silent()) as progress:  # type: ignore[arg-type]
@@ -68,8 +77,12 @@ def drain_of(result: CellResult) -> dict[str, Any]:
     return dict(last)
 
 
-def test_what_is_sent_again_after_a_while_is_neither_lost_nor_unseen(system: DeclaredSystem, tmp_path: Path) -> None:
-    """A request that was lost is repeated 6 s later; the first cell waits for that, the second knows how long it takes."""
+def test_what_is_sent_again_after_a_while_is_neither_lost_nor_unseen(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """A request that was lost is repeated 6 s later; the first cell waits for that, the second
+    knows how long it takes.
+    """
     pipeline = late("again", producer=program("producer.py"))
     found = run(system, tmp_path, pipeline, "request-lost", "ack-lost")
     lost, acked = found["request-lost"], found["ack-lost"]
@@ -80,8 +93,12 @@ def test_what_is_sent_again_after_a_while_is_neither_lost_nor_unseen(system: Dec
     assert drain_of(acked)["why"] == "learnt"
 
 
-def test_a_repetition_that_comes_late_is_forbidden_all_the_same(system: DeclaredSystem, tmp_path: Path) -> None:
-    """All ids are there; but one was never acknowledged to a producer that lives, so it may be sent again."""
+def test_a_repetition_that_comes_late_is_forbidden_all_the_same(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """All ids are there; but one was never acknowledged to a producer that lives, so it may be sent
+    again.
+    """
     pipeline = late("again-once", producer=program("producer.py"), claims=Semantic.EXACTLY_ONCE)
     found = run(system, tmp_path, pipeline, "ack-lost")["ack-lost"]
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
@@ -91,15 +108,21 @@ def test_a_repetition_that_comes_late_is_forbidden_all_the_same(system: Declared
 
 def test_a_second_write_is_seen(system: DeclaredSystem, tmp_path: Path) -> None:
     """Everything is there, acknowledged and committed; 3 s later it is there twice."""
-    pipeline = late("twice", consumer=program("twice.py", "{work}/orders.db"), claims=Semantic.EXACTLY_ONCE)
+    pipeline = late(
+        "twice", consumer=program("twice.py", "{work}/orders.db"), claims=Semantic.EXACTLY_ONCE
+    )
     found = run(system, tmp_path, pipeline)["none"]
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     assert len(found.judgement.account.duplicated) == pipeline.records
 
 
 def test_a_batch_every_four_seconds_loses_nothing(system: DeclaredSystem, tmp_path: Path) -> None:
-    """Nobody can ask for its position; what is missing is waited for, and what that teaches holds for the next cell."""
-    pipeline = late("batches", consumer=program("batches.py", "{work}/orders.db", position="elsewhere"))
+    """Nobody can ask for its position; what is missing is waited for, and what that teaches holds
+    for the next cell.
+    """
+    pipeline = late(
+        "batches", consumer=program("batches.py", "{work}/orders.db", position="elsewhere")
+    )
     found = run(system, tmp_path, pipeline, "delivery-lost")["delivery-lost"]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     assert not found.judgement.account.lost
@@ -107,7 +130,9 @@ def test_a_batch_every_four_seconds_loses_nothing(system: DeclaredSystem, tmp_pa
 
 
 def test_a_second_topic_is_waited_for(system: DeclaredSystem, tmp_path: Path) -> None:
-    """Two programs in one stage, joined by it: the first is done long before the second, whose lag says so."""
+    """Two programs in one stage, joined by it: the first is done long before the second, whose lag
+    says so.
+    """
     pipeline = late("relay", consumer=program("relay.py", "{work}/orders.db"), records=12)
     found = run(system, tmp_path, pipeline)["none"]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
@@ -120,10 +145,16 @@ def test_a_long_input_is_not_stuck_by_its_own_pace(system: DeclaredSystem, tmp_p
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
 
 
-def test_who_has_really_lost_something_is_convicted_after_the_rest(system: DeclaredSystem, tmp_path: Path) -> None:
-    """Nobody sends it again: after its patience the verdict is loss, and says how long was waited; never the deadline."""
+def test_who_has_really_lost_something_is_convicted_after_the_rest(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """Nobody sends it again: after its patience the verdict is loss, and says how long was waited;
+    never the deadline.
+    """
     text = (LATE / "producer.py").read_text(encoding="utf-8")
-    (tmp_path / "producer.py").write_text(text.replace("        failed.put", "        print"), encoding="utf-8")
+    (tmp_path / "producer.py").write_text(
+        text.replace("        failed.put", "        print"), encoding="utf-8"
+    )
     pipeline = late("lost", producer=program(str(tmp_path / "producer.py")), patience_s=6.0)
     found = run(system, tmp_path, pipeline, "request-lost")["request-lost"]
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
@@ -131,8 +162,12 @@ def test_who_has_really_lost_something_is_convicted_after_the_rest(system: Decla
     assert "rested 6" in found.verdict.reason
 
 
-def test_who_takes_all_there_is_has_something_before_and_behind(system: DeclaredSystem, tmp_path: Path) -> None:
-    """One that collects until nothing comes has three batches, not one: that of the target is done again, the others are not."""
+def test_who_takes_all_there_is_has_something_before_and_behind(
+    system: DeclaredSystem, tmp_path: Path
+) -> None:
+    """One that collects until nothing comes has three batches, not one: that of the target is done
+    again, the others are not.
+    """
     pipeline = late("polls", consumer=program("polls.py", "{work}/orders.db"), records=24)
     found = run(system, tmp_path, pipeline, "commit-lost")["commit-lost"]
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason

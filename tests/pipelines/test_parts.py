@@ -1,4 +1,6 @@
-"""How the parts of a declared cell are put together: what is opened, struck, traced and ended when; without a broker."""
+"""How the parts of a declared cell are put together: what is opened, struck, traced and ended when;
+without a broker.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,16 @@ if TYPE_CHECKING:
 def parts_for(scene: Scene) -> Parts:
     """Return the parts of the cell of a scene, on its brokers."""
     nowhere: Any = None
-    return parts_of(scene.cell, scene.directory, scene.history, brokers=scene.brokers, fetched=scene.fetched, learnt=scene.learnt,
-                    runtime_of=lambda _: nowhere, standing_by=StandingBy(scene.directory / "services"))  # fmt: skip
+    return parts_of(
+        scene.cell,
+        scene.directory,
+        scene.history,
+        brokers=scene.brokers,
+        fetched=scene.fetched,
+        learnt=scene.learnt,
+        runtime_of=lambda _: nowhere,
+        standing_by=StandingBy(scene.directory / "services"),
+    )
 
 
 def test_what_waits_for_a_fault_goes_on_when_that_is_over(scenes: Scenes) -> None:
@@ -69,7 +79,9 @@ def test_a_cell_gives_its_port_back_wherever_it_has_stopped(
 
 
 def test_only_a_broker_of_its_own_is_killed(scenes: Scenes) -> None:
-    """Others are on it, or it is somebody else's; and what is no stage of the pipeline cannot be struck."""
+    """Others are on it, or it is somebody else's; and what is no stage of the pipeline cannot be
+    struck.
+    """
     scene = scenes("orders")
     shared = parts_for(scene).controls
     with pytest.raises(RuntimeError, match="kills the broker, so it must not share it"):
@@ -82,7 +94,9 @@ def test_only_a_broker_of_its_own_is_killed(scenes: Scenes) -> None:
     assert parts_for(scene).controls.target(Role.BROKER).name == "broker"
 
 
-@pytest.mark.parametrize("example", ["orders", "readings", "enrich", "streams", "exactly-once", "ingest"])
+@pytest.mark.parametrize(
+    "example", ["orders", "readings", "enrich", "streams", "exactly-once", "ingest"]
+)
 def test_no_failure_point_needs_what_a_declared_cell_has_not(scenes: Scenes, example: str) -> None:
     """Of any pipeline: its fault would find that out in the middle of the run."""
     pipeline = read_pipeline(EXAMPLES / example / "pipeline.toml")
@@ -92,7 +106,9 @@ def test_no_failure_point_needs_what_a_declared_cell_has_not(scenes: Scenes, exa
 
 
 class Traced:
-    """A reader that is held at a durable write as soon as it is traced; ``done``: what becomes of it, and of the wire."""
+    """A reader that is held at a durable write as soon as it is traced; ``done``: what becomes of
+    it, and of the wire.
+    """
 
     name, role = "consumer", Role.CONSUMER
     stage = SimpleNamespace(crash="stage")
@@ -151,14 +167,20 @@ class NotedWire:
         self.done.append(f"disarm {rule}")
 
 
-def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(scenes: Scenes) -> None:
-    """What it writes before it is given the record counts for nothing; when the drain begins nobody is traced any more."""
+def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(
+    scenes: Scenes,
+) -> None:
+    """What it writes before it is given the record counts for nothing; when the drain begins nobody
+    is traced any more.
+    """
     scene, done = scenes("orders", fault=CrashAtWrite(Role.CONSUMER)), list[str]()
     stage: Any = Traced(done)
     nodes = DeclaredNodes(scene, {Role.CONSUMER: stage}, {}, nobody(scene), lambda: 0)
     watching = Watching(progress=lambda: len(done), settled=lambda: True, exhausted=lambda: False)
     wire: Any = NotedWire(scene, done)
-    controls = WireControls(scene.cell, scene.load, wire, scene.directory, scene.history, scene.so_far, nodes, watching)
+    controls = WireControls(
+        scene.cell, scene.load, wire, scene.directory, scene.history, scene.so_far, nodes, watching
+    )
     point = Point("rename", 2, Side.BEFORE)
     at = AtWrite(Role.CONSUMER, point, OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE))
     TracedWrites(scene, controls, nodes).arm(at)
@@ -171,7 +193,9 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(sc
 
 
 def test_a_group_that_gathers_is_seen() -> None:
-    """A member that has asked to join waits for the others; one that is answered, or has gone, waits no more."""
+    """A member that has asked to join waits for the others; one that is answered, or has gone,
+    waits no more.
+    """
 
     def frame(conn: int, corr: int, way: str, api: str = "JoinGroup") -> Event:
         return {"event": "frame", "conn": conn, "corr": corr, "dir": way, "api": api}
@@ -179,12 +203,17 @@ def test_a_group_that_gathers_is_seen() -> None:
     told: list[Event] = []
     assert not is_gathering(told)
     for line, gathering in (
-        (frame(1, 1, "request"), True), (frame(1, 1, "response"), False),
-        (frame(1, 2, "request", "SyncGroup"), True), (frame(2, 2, "response", "SyncGroup"), True),
-        (frame(1, 2, "response", "SyncGroup"), False), (frame(1, 3, "request", "Fetch"), False),
-        (frame(2, 7, "request"), True), (frame(3, 7, "request"), True),
-        ({"event": "conn", "phase": "open", "conn": 2}, True), ({"event": "conn", "phase": "close", "conn": 2}, True),
+        (frame(1, 1, "request"), True),
+        (frame(1, 1, "response"), False),
+        (frame(1, 2, "request", "SyncGroup"), True),
+        (frame(2, 2, "response", "SyncGroup"), True),
+        (frame(1, 2, "response", "SyncGroup"), False),
+        (frame(1, 3, "request", "Fetch"), False),
+        (frame(2, 7, "request"), True),
+        (frame(3, 7, "request"), True),
+        ({"event": "conn", "phase": "open", "conn": 2}, True),
+        ({"event": "conn", "phase": "close", "conn": 2}, True),
         (frame(3, 7, "response"), False),
-    ):  # fmt: skip
+    ):
         told.append(line)
         assert is_gathering(told) is gathering, line

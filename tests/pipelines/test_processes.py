@@ -1,4 +1,6 @@
-"""A stage of several processes: which of them owns a connection, and the death and the pause of one of them alone."""
+"""A stage of several processes: which of them owns a connection, and the death and the pause of one
+of them alone.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
 
     from tests.pipelines.scenes import Scenes
 
-WORKER = 'import socket, sys; s = socket.create_connection(("127.0.0.1", int(sys.argv[1]))); s.recv(1)'
+WORKER = (
+    'import socket, sys; s = socket.create_connection(("127.0.0.1", int(sys.argv[1]))); s.recv(1)'
+)
 
 
 @pytest.fixture
@@ -52,12 +56,27 @@ def stage_of(command: str, folder: Path, port: int, shell: str = "sh") -> Iterat
     file = folder / "worker.py"
     file.write_text(WORKER, encoding="utf-8")
     worker = f"{sys.executable} {file} {port}"
-    with ProcessRuntime(directory=folder / "nodes") as runtime, HistoryWriter(folder / "r.jsonl", cell="c", by="runner") as out:
+    with (
+        ProcessRuntime(directory=folder / "nodes") as runtime,
+        HistoryWriter(folder / "r.jsonl", cell="c", by="runner") as out,
+    ):
         node = CommandNode(
-            stage=Stage(role=Role.CONSUMER, command=(shell, "-c", command.replace("{worker}", worker)), crash="process"),
-            values={"bootstrap": f"127.0.0.1:{port}", "work": folder}, runtime=runtime, history=out, cell_key="c",
-            directory=folder, log=folder / "log", failpoints=folder, fetches=lambda _: True, stdin=False, hint=lambda: "",
-        )  # fmt: skip
+            stage=Stage(
+                role=Role.CONSUMER,
+                command=(shell, "-c", command.replace("{worker}", worker)),
+                crash="process",
+            ),
+            values={"bootstrap": f"127.0.0.1:{port}", "work": folder},
+            runtime=runtime,
+            history=out,
+            cell_key="c",
+            directory=folder,
+            log=folder / "log",
+            failpoints=folder,
+            fetches=lambda _: True,
+            stdin=False,
+            hint=lambda: "",
+        )
         node.start()
         yield node
 
@@ -69,8 +88,12 @@ def stage(tmp_path: Path, listener: socket.socket) -> Iterator[CommandNode]:
         yield node
 
 
-def test_one_of_them_dies_alone(stage: CommandNode, listener: socket.socket, tmp_path: Path) -> None:
-    """The one at the other end of a connection; its sibling and their parent live on, and only it is written down as dead."""
+def test_one_of_them_dies_alone(
+    stage: CommandNode, listener: socket.socket, tmp_path: Path
+) -> None:
+    """The one at the other end of a connection; its sibling and their parent live on, and only it
+    is written down as dead.
+    """
     with contextlib.ExitStack() as ends:
         ports = []
         for _ in range(2):
@@ -91,12 +114,20 @@ def test_one_of_them_dies_alone(stage: CommandNode, listener: socket.socket, tmp
         assert not stopped(other)
         target.resume()
         target.kill()
-        wait_until(lambda: victim not in group_members(stage.node.pid), within_s=10, because="it to be reaped")
+        wait_until(
+            lambda: victim not in group_members(stage.node.pid),
+            within_s=10,
+            because="it to be reaped",
+        )
         assert set(group_members(stage.node.pid)) == {stage.node.pid, other}
         with pytest.raises(StageError, match="before it could be killed"):
             target.kill()
     events = list(read_history(tmp_path).of(kinds.NODE))
-    assert [(e["phase"], e["pid"] == victim) for e in events[1:]] == [("paused", True), ("resumed", True), ("exited", True)]
+    assert [(e["phase"], e["pid"] == victim) for e in events[1:]] == [
+        ("paused", True),
+        ("resumed", True),
+        ("exited", True),
+    ]
     assert events[-1]["signal"] == signal.SIGKILL
     assert events[-1]["of"] == stage.node.pid
 
@@ -104,17 +135,30 @@ def test_one_of_them_dies_alone(stage: CommandNode, listener: socket.socket, tmp
 def test_of_an_earlier_incarnation_nothing_ends_by_itself(
     scenes: Scenes, stage: CommandNode, listener: socket.socket, tmp_path: Path
 ) -> None:
-    """A fetch of the one before, read when the next one is up: who made it is gone because it was told to end."""
+    """A fetch of the one before, read when the next one is up: who made it is gone because it was
+    told to end.
+    """
     told: list[str] = []
     with listener.accept()[0] as end:
-        opened = {"event": kinds.CONN, "phase": "open", "conn": 0, "role": "consumer", "peer": end.getpeername()[1]}
+        opened = {
+            "event": kinds.CONN,
+            "phase": "open",
+            "conn": 0,
+            "role": "consumer",
+            "peer": end.getpeername()[1],
+        }
         scene = scenes("orders", opened, history=stage.history, fetched=Fetched(say=told.append))
-        owners = Owners(scene, {Role.CONSUMER: stage}, Workers({Role.CONSUMER: stage}, lambda _: False))
+        owners = Owners(
+            scene, {Role.CONSUMER: stage}, Workers({Role.CONSUMER: stage}, lambda _: False)
+        )
         owners.attribute()
         assert len(list(read_history(tmp_path).of(kinds.OWNER))) == 1
         stage.kill()
         stage.start()
-        tell(scene.history_folder, {"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": 0, "role": "consumer"})
+        tell(
+            scene.history_folder,
+            {"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": 0, "role": "consumer"},
+        )
         owners.attribute()
         owners.attribute()
         stage.kill()
@@ -124,7 +168,9 @@ def test_of_an_earlier_incarnation_nothing_ends_by_itself(
 def test_a_worker_that_ends_by_itself_is_told_at_once(
     scenes: Scenes, stage: CommandNode, listener: socket.socket, tmp_path: Path
 ) -> None:
-    """Once, by its command; that no other takes its place is known a little later. What the fault has struck is no news."""
+    """Once, by its command; that no other takes its place is known a little later. What the fault
+    has struck is no news.
+    """
     told: list[str] = []
     with contextlib.ExitStack() as ends:
         peers = []
@@ -134,9 +180,17 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
             peers.append(peer[1])
         struck: set[int] = set()
         workers = Workers({Role.CONSUMER: stage}, struck.__contains__)
-        opened = [{"event": kinds.CONN, "phase": "open", "conn": n, "role": "consumer", "peer": p} for n, p in enumerate(peers)]
-        asked = [{"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": n, "role": "consumer"} for n in range(2)]
-        scene = scenes("orders", *opened, *asked, history=stage.history, fetched=Fetched(say=told.append))
+        opened = [
+            {"event": kinds.CONN, "phase": "open", "conn": n, "role": "consumer", "peer": p}
+            for n, p in enumerate(peers)
+        ]
+        asked = [
+            {"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": n, "role": "consumer"}
+            for n in range(2)
+        ]
+        scene = scenes(
+            "orders", *opened, *asked, history=stage.history, fetched=Fetched(say=told.append)
+        )
         stands = standing_of(scene, workers, consumer=stage)
         stands.attribute()
         first, second = (stage.owner(peer) or 0 for peer in peers)
@@ -144,16 +198,27 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(
         wait_until(lambda: gone(first), within_s=10, because="it to be gone")
         stands.attribute()
         stands.attribute()
-        assert told == [f"none: a process of the consumer has ended by itself: {first} ({command_line(tmp_path, listener)})"]
+        assert told == [
+            (
+                f"none: a process of the consumer has ended by itself: {first} "
+                f"({command_line(tmp_path, listener)})"
+            )
+        ]
         assert stands.stage_trouble() is None, "its parent may yet start another"
         workers._known[first].ended -= REPLACED_S
         for worker in workers._known.values():  # a while later
             worker.since -= REPLACED_S
         with pytest.raises(
-            StageError, match=rf"lost one of its processes: {first} .* ended by itself in a run without a fault, and no"
+            StageError,
+            match=(
+                rf"lost one of its processes: {first} .* ended by itself in a run without a "
+                r"fault, and no"
+            ),
         ):
             stands.stage_trouble()
-        after = standing_of(scenes("orders", fault=KILLS, history=stage.history), workers, consumer=stage)
+        after = standing_of(
+            scenes("orders", fault=KILLS, history=stage.history), workers, consumer=stage
+        )
         assert after.stage_trouble() is None, "after a fault its siblings may do its work"
         struck.add(second)
         os.kill(second, signal.SIGKILL)
@@ -184,8 +249,12 @@ DETACHED = {
 
 
 @pytest.mark.parametrize("way", DETACHED)
-def test_a_worker_that_has_left_the_group_is_the_stages_own(tmp_path: Path, listener: socket.socket, way: str) -> None:
-    """Its connection is the stage's, it is held, woken and killed with the stage, and that is written down."""
+def test_a_worker_that_has_left_the_group_is_the_stages_own(
+    tmp_path: Path, listener: socket.socket, way: str
+) -> None:
+    """Its connection is the stage's, it is held, woken and killed with the stage, and that is
+    written down.
+    """
     shell, command = DETACHED[way]
     with stage_of(command, tmp_path, listener.getsockname()[1], shell) as stage:
         end, peer = listener.accept()
@@ -205,17 +274,27 @@ def test_a_worker_that_has_left_the_group_is_the_stages_own(tmp_path: Path, list
             assert end.recv(1) == b""
     started, joined, paused, resumed, exited = list(read_history(tmp_path).of(kinds.NODE))
     assert [e["phase"] for e in (started, joined, paused, resumed, exited)] == [
-        "started", "joined", "paused", "resumed", "exited",
-    ]  # fmt: skip
+        "started",
+        "joined",
+        "paused",
+        "resumed",
+        "exited",
+    ]
     assert (joined["pid"], joined["of"]) == (worker, started["pid"])
     for event in (paused, exited):
-        assert [command for pid, _, command in event["members"] if pid == worker] == [command_line(tmp_path, listener)]
+        assert [command for pid, _, command in event["members"] if pid == worker] == [
+            command_line(tmp_path, listener)
+        ]
     assert exited["signal"] == signal.SIGKILL
     assert "left" not in exited
 
 
-def test_who_does_not_come_back_is_found_so_by_its_supervisor(tmp_path: Path, listener: socket.socket) -> None:
-    """It has left a lock behind, and refuses to start: the crash has been done all the same, and its last words are told."""
+def test_who_does_not_come_back_is_found_so_by_its_supervisor(
+    tmp_path: Path, listener: socket.socket
+) -> None:
+    """It has left a lock behind, and refuses to start: the crash has been done all the same, and
+    its last words are told.
+    """
     locked = "[ -e lock ] && { echo locked by another; exit 3; }; touch lock; exec {worker}"
     with stage_of(locked, tmp_path, listener.getsockname()[1]) as stage:
         end, _ = listener.accept()
@@ -233,13 +312,17 @@ def test_who_does_not_come_back_is_found_so_by_its_supervisor(tmp_path: Path, li
 
         error = wait_until(in_vain, within_s=20, because="its supervisor to give it up")
     assert error.stage == "consumer"
-    assert str(error) == f"the consumer ended with status 3, started {LIVES} times; it last said: locked by another"
+    assert str(error) == (
+        f"the consumer ended with status 3, started {LIVES} times; it last said: locked by another"
+    )
     assert said.count("the consumer ended with status 3 and was started again") == LIVES - 2
 
 
 def test_who_is_down_for_a_while_comes_back_later(tmp_path: Path, listener: socket.socket) -> None:
     """Killed, or ended by itself: what it knew only for a time may have lapsed by then."""
-    with stage_of("[ -e lock ] && exit 3; exec {worker}", tmp_path, listener.getsockname()[1]) as stage:
+    with stage_of(
+        "[ -e lock ] && exit 3; exec {worker}", tmp_path, listener.getsockname()[1]
+    ) as stage:
         stage.stage = dataclasses.replace(stage.stage, down_s=0.5)
         listener.accept()[0].close()
         stage.kill()
@@ -252,20 +335,35 @@ def test_who_is_down_for_a_while_comes_back_later(tmp_path: Path, listener: sock
             said.append(stage.supervise())
         assert "the consumer ended with status 3, and stays down for 0.5 s" in said
         assert said[-1] == "the consumer ended with status 3 and was started again"
-    lives = [e for e in read_history(tmp_path).of(kinds.NODE) if e["phase"] in {"started", "exited"}]
-    ends, starts = ([e["t"] for e in lives if e["phase"] == phase] for phase in ("exited", "started"))
+    lives = [
+        e for e in read_history(tmp_path).of(kinds.NODE) if e["phase"] in {"started", "exited"}
+    ]
+    ends, starts = (
+        [e["t"] for e in lives if e["phase"] == phase] for phase in ("exited", "started")
+    )
     assert all(start - end >= 0.5e9 for end, start in zip(ends[:3], starts[1:], strict=True))
 
 
-def test_who_comes_back_and_does_nothing_is_found_so(tmp_path: Path, listener: socket.socket) -> None:
-    """It waits for the lock of its former life for ever: nobody waits with it until the end of the drain."""
-    with stage_of("[ -e lock ] && echo waiting; touch lock; exec {worker}", tmp_path, listener.getsockname()[1]) as stage:
+def test_who_comes_back_and_does_nothing_is_found_so(
+    tmp_path: Path, listener: socket.socket
+) -> None:
+    """It waits for the lock of its former life for ever: nobody waits with it until the end of the
+    drain.
+    """
+    with stage_of(
+        "[ -e lock ] && echo waiting; touch lock; exec {worker}",
+        tmp_path,
+        listener.getsockname()[1],
+    ) as stage:
         listener.accept()[0].close()
         stage.kill()
         stage.fetches = lambda _: False
         stage.stage = dataclasses.replace(stage.stage, ready_within_s=0.5)
         stage.restart()
-        with pytest.raises(StageError, match=r"was not ready within 0.5 s: it never fetched .*; it last said: waiting"):
+        with pytest.raises(
+            StageError,
+            match=r"was not ready within 0.5 s: it never fetched .*; it last said: waiting",
+        ):
             stage.supervise()
         stage.fetches = lambda _: True  # it was slow
         assert stage.supervise() is None
@@ -276,13 +374,18 @@ def command_line(folder: Path, listener: socket.socket) -> str:
     return f"{sys.executable} {folder / 'worker.py'} {listener.getsockname()[1]}"
 
 
-def test_a_stranger_on_the_route_is_named_and_not_touched(scenes: Scenes, tmp_path: Path, listener: socket.socket) -> None:
-    """A survivor of another cell, or somebody's own program; a connection of the harness's, or one that is gone, is nobody's."""
+def test_a_stranger_on_the_route_is_named_and_not_touched(
+    scenes: Scenes, tmp_path: Path, listener: socket.socket
+) -> None:
+    """A survivor of another cell, or somebody's own program; a connection of the harness's, or one
+    that is gone, is nobody's.
+    """
     port = listener.getsockname()[1]
     with (
-        stage_of("{worker} & wait", tmp_path, port) as stage, ProcessRuntime(directory=tmp_path / "others") as elsewhere,
+        stage_of("{worker} & wait", tmp_path, port) as stage,
+        ProcessRuntime(directory=tmp_path / "others") as elsewhere,
         contextlib.ExitStack() as ends,
-    ):  # fmt: skip
+    ):
 
         def connected(start: Callable[[], object]) -> tuple[object, int]:
             made = start()
@@ -294,16 +397,22 @@ def test_a_stranger_on_the_route_is_named_and_not_touched(scenes: Scenes, tmp_pa
         words = (sys.executable, str(tmp_path / "worker.py"), str(port))
         stranger, foreign = connected(lambda: elsewhere.start(NodeSpec("b", "tool", words)))
         child, ours = connected(lambda: ends.enter_context(subprocess.Popen(words)))
-        _, harness = connected(lambda: ends.enter_context(socket.create_connection(("127.0.0.1", port))))
+        _, harness = connected(
+            lambda: ends.enter_context(socket.create_connection(("127.0.0.1", port)))
+        )
         brief, left = connected(lambda: socket.create_connection(("127.0.0.1", port)))
         assert isinstance(stranger, ProcessNode)
         assert isinstance(child, subprocess.Popen)
         assert isinstance(brief, socket.socket)
         brief.close()
-        opened = [{"event": kinds.CONN, "phase": "open", "conn": number, "role": "consumer", "peer": peer}
-                  for number, peer in enumerate((own, foreign, ours, harness, left))]  # fmt: skip
+        opened = [
+            {"event": kinds.CONN, "phase": "open", "conn": number, "role": "consumer", "peer": peer}
+            for number, peer in enumerate((own, foreign, ours, harness, left))
+        ]
         nodes = {Role.CONSUMER: stage}
-        owners = Owners(scenes("orders", *opened, history=stage.history), nodes, Workers(nodes, lambda _: False))
+        owners = Owners(
+            scenes("orders", *opened, history=stage.history), nodes, Workers(nodes, lambda _: False)
+        )
         owners.attribute()
         owners.attribute()
         child.kill()

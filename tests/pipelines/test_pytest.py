@@ -25,18 +25,34 @@ def test_delivery(lostack_delivery):
 def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *QUICK, *(() if "cacheprovider" in words else ("-p", "no:cacheprovider")),
-         "--rootdir", str(folder), *words],
-        cwd=folder, capture_output=True, text=True, timeout=400, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *QUICK,
+            *(() if "cacheprovider" in words else ("-p", "no:cacheprovider")),
+            "--rootdir",
+            str(folder),
+            *words,
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with the right pipeline, the wrong one that commits first, and a test of each."""
     shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "test_right.py").write_text(TEST.format(file="orders/pipeline.toml"), encoding="utf-8")
-    (tmp_path / "test_wrong.py").write_text(TEST.format(file="mistakes/commit-before-work/pipeline.toml"), encoding="utf-8")
+    (tmp_path / "test_right.py").write_text(
+        TEST.format(file="orders/pipeline.toml"), encoding="utf-8"
+    )
+    (tmp_path / "test_wrong.py").write_text(
+        TEST.format(file="mistakes/commit-before-work/pipeline.toml"), encoding="utf-8"
+    )
     return tmp_path
 
 
@@ -49,12 +65,18 @@ def test_one_case_per_failure_point(project: Path) -> None:
     assert len(cases) == 28
 
 
-@pytest.mark.parametrize(("mark", "said"), [
-    ("", "name its pipeline by"), ('@pytest.mark.lostack_pipeline("gone.toml")', "cannot read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("", "name its pipeline by"),
+        ('@pytest.mark.lostack_pipeline("gone.toml")', "cannot read"),
+    ],
+)
 def test_a_mistake_is_one_line(project: Path, mark: str, said: str) -> None:
     """A test without a pipeline, and one of a file that is not there."""
-    (project / "test_bad.py").write_text(f"import pytest\n{mark}\ndef test_it(lostack_delivery): ...\n", encoding="utf-8")
+    (project / "test_bad.py").write_text(
+        f"import pytest\n{mark}\ndef test_it(lostack_delivery): ...\n", encoding="utf-8"
+    )
     done = session(project, "test_bad.py")
     assert done.returncode == 2
     assert said in done.stdout
@@ -65,13 +87,26 @@ def test_a_mistake_is_one_line(project: Path, mark: str, said: str) -> None:
 @pytest.mark.rest
 @pytest.mark.timeout(400)
 def test_a_broken_promise_fails_its_case(project: Path) -> None:
-    """Kept passes, broken fails with path and fix, what does not apply is skipped with its reason; all in JUnit.
+    """Kept passes, broken fails with path and fix, what does not apply is skipped with its reason;
+    all in JUnit.
 
     Of two workers each has a broker of its own; the next session begins with what has failed.
     """
     words = "commit-ack-lost or transaction-crash-before-commit-ack"
     kept = ("-p", "cacheprovider", "-o", "cache_dir=.cache")
-    done = session(project, *kept, "-n", "2", "--dist", "loadfile", "-k", words, "--junitxml", "junit.xml", "-rs")
+    done = session(
+        project,
+        *kept,
+        "-n",
+        "2",
+        "--dist",
+        "loadfile",
+        "-k",
+        words,
+        "--junitxml",
+        "junit.xml",
+        "-rs",
+    )
     found = {}
     for case in ET.parse(project / "junit.xml").iter("testcase"):
         bad = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]

@@ -1,4 +1,6 @@
-"""Pipelines on brokers of queues: their failure points, what they are refused, and real ones on a real broker."""
+"""Pipelines on brokers of queues: their failure points, what they are refused, and real ones on a
+real broker.
+"""
 
 from __future__ import annotations
 
@@ -34,41 +36,79 @@ ON_ARTEMIS = [pytest.mark.artemis, *FOR_REAL[1:]]
 
 
 def test_a_queue_has_the_points_of_its_protocol() -> None:
-    """Messages are acknowledged one by one: nobody saves a position, joins a group or asks for more; each cell has its broker."""
+    """Messages are acknowledged one by one: nobody saves a position, joins a group or asks for
+    more; each cell has its broker.
+    """
     found = {point.failure_point: point for point in failure_points(read_pipeline(PARCELS))}
-    assert {"acknowledgement-lost", "acknowledgement-answer-lost", "broker-crash-before-acknowledgement"} <= found.keys()
-    assert not {"commit-lost", "join-answer-lost", "consumer-crash-at-next-fetch", "zombie-consumer"} & found.keys()
+    assert {
+        "acknowledgement-lost",
+        "acknowledgement-answer-lost",
+        "broker-crash-before-acknowledgement",
+    } <= found.keys()
+    assert (
+        not {"commit-lost", "join-answer-lost", "consumer-crash-at-next-fetch", "zombie-consumer"}
+        & found.keys()
+    )
     assert {point.deployment for point in found.values()} == {Deployment.OWN}
-    orders = {point.failure_point for point in failure_points(read_pipeline(EXAMPLES / "orders" / "pipeline.toml"))}
+    orders = {
+        point.failure_point
+        for point in failure_points(read_pipeline(EXAMPLES / "orders" / "pipeline.toml"))
+    }
     assert {"commit-lost", "join-answer-lost"} <= orders
     assert not any("acknowledgement" in name for name in orders)
 
 
-@pytest.mark.parametrize(("seen", "missing"), [
-    ({"ACK", "MESSAGE", "SUBSCRIBE"}, {"acknowledgement-answer-lost"}),
-    ({"MESSAGE", "SUBSCRIBE", "RECEIPT"}, {"acknowledgement-lost", "acknowledgement-answer-lost"}),
-    ({"ACK", "MESSAGE", "SUBSCRIBE", "RECEIPT"}, set[str]()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seen", "missing"),
+    [
+        ({"ACK", "MESSAGE", "SUBSCRIBE"}, {"acknowledgement-answer-lost"}),
+        (
+            {"MESSAGE", "SUBSCRIBE", "RECEIPT"},
+            {"acknowledgement-lost", "acknowledgement-answer-lost"},
+        ),
+        ({"ACK", "MESSAGE", "SUBSCRIBE", "RECEIPT"}, set[str]()),
+    ],
+)
 def test_an_answer_is_lost_only_where_it_was_asked_for(seen: set[str], missing: set[str]) -> None:
     """A RECEIPT may be of anything: without an ACK it is none of an acknowledgement."""
     pipeline = read_pipeline(PARCELS)
     found = failure_points(pipeline, {"producer": {"SEND", "RECEIPT"}, "consumer": seen})
     names = {"acknowledgement-lost", "acknowledgement-answer-lost"}
-    out = {each.failure_point for each in found if isinstance(each.expect[pipeline.claims], NotApplicable)}
+    out = {
+        each.failure_point
+        for each in found
+        if isinstance(each.expect[pipeline.claims], NotApplicable)
+    }
     assert out & names == missing
 
 
 CONSUMER = Stage(role=Role.CONSUMER, command=("true",))
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"system": "rabbit"}, "system"),
-    ({"topics": ("parcels", "more")}, "topics: on activemq name one only"),
-    ({"output": Output(kind=OutputKind.TOPIC, topic="parcels")}, "a producer, a queue, a consumer"),
-    ({"input": Input(kind=InputKind.TOPIC, topic="parcels"), "stages": (CONSUMER,)}, "a producer, a queue, a consumer"),
-    ({"stages": (dataclasses.replace(CONSUMER, role=Role.PRODUCER), dataclasses.replace(CONSUMER, position="elsewhere"))},
-     "position: has no meaning for the consumer on activemq"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"system": "rabbit"}, "system"),
+        ({"topics": ("parcels", "more")}, "topics: on activemq name one only"),
+        (
+            {"output": Output(kind=OutputKind.TOPIC, topic="parcels")},
+            "a producer, a queue, a consumer",
+        ),
+        (
+            {"input": Input(kind=InputKind.TOPIC, topic="parcels"), "stages": (CONSUMER,)},
+            "a producer, a queue, a consumer",
+        ),
+        (
+            {
+                "stages": (
+                    dataclasses.replace(CONSUMER, role=Role.PRODUCER),
+                    dataclasses.replace(CONSUMER, position="elsewhere"),
+                )
+            },
+            "position: has no meaning for the consumer on activemq",
+        ),
+    ],
+)
 def test_what_a_queue_has_not_is_refused(changes: dict[str, Any], said: str) -> None:
     """In one line, before anything is started."""
     with pytest.raises(DeclarationError, match=said):
@@ -79,7 +119,11 @@ def test_pulsar_has_the_same_points_by_its_own_words() -> None:
     """And its programs an interpreter of an environment of their own."""
     pipeline = read_pipeline(EXAMPLES / "letters" / "pipeline.toml")
     found = {point.failure_point: point for point in failure_points(pipeline)}
-    assert {"acknowledgement-lost", "acknowledgement-answer-lost", "broker-crash-before-acknowledgement"} <= found.keys()
+    assert {
+        "acknowledgement-lost",
+        "acknowledgement-answer-lost",
+        "broker-crash-before-acknowledgement",
+    } <= found.keys()
     lost = found["acknowledgement-lost"].fault
     assert isinstance(lost, Kill)
     assert isinstance(lost.at, OnWire)
@@ -89,13 +133,19 @@ def test_pulsar_has_the_same_points_by_its_own_words() -> None:
 
 
 def test_what_the_journal_never_had_was_not_persistent(scenes: Scenes) -> None:
-    """Without a fault that is plain, and said; what is there, or is no record of the run, is nothing to tell."""
+    """Without a fault that is plain, and said; what is there, or is no record of the run, is
+    nothing to tell.
+    """
     scene = scenes("parcels")
     queue, [one, two, *_] = Queue(scene, Found(scene)), [record.id for record in scene.load.records]
     found = [Result((one,), 1, one), Result(("x",), 2, "x"), Result((two,), 3, two)]
     queue.check_kept(found, {one: [{}], two: [{}]})
     with pytest.raises(
-        StageError, match=rf"1 records are in the output but were never in the broker's journal, such as {two}: .*persistent"
+        StageError,
+        match=(
+            r"1 records are in the output but were never in the broker's journal, such as "
+            rf"{two}: .*persistent"
+        ),
     ):
         queue.check_kept(found, {one: [{}]})
 
@@ -114,18 +164,29 @@ class TestOnARealBroker:
     pytestmark = FOR_REAL
 
     def test_a_right_pipeline_is_kept(self, system: DeclaredSystem, tmp_path: Path) -> None:
-        """What is sent again is stored twice, and so is what was recorded and not acknowledged: at-least-once permits that."""
-        points = ("ack-lost", "acknowledgement-lost", "consumer-crash-before-delivery", "broker-crash-before-ack")
+        """What is sent again is stored twice, and so is what was recorded and not acknowledged:
+        at-least-once permits that.
+        """
+        points = (
+            "ack-lost",
+            "acknowledgement-lost",
+            "consumer-crash-before-delivery",
+            "broker-crash-before-ack",
+        )
         found = check(system, tmp_path, PARCELS, *points)
-        assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
-            result.verdict.reason for result in found.values()
-        ]
+        assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(
+            points, Kind.KEPT
+        ), [result.verdict.reason for result in found.values()]
         assert all(result.verdict.fired == 1 for result in found.values())
         for name in ("ack-lost", "acknowledgement-lost"):
             assert found[name].judgement.account.duplicated == {found[name].plan.target}
 
-    def test_a_wrong_one_is_convicted_and_its_right_twin_is_not(self, system: DeclaredSystem, tmp_path: Path) -> None:
-        """Whose broker forgets what it has sent has lost what was on its way when the consumer died."""
+    def test_a_wrong_one_is_convicted_and_its_right_twin_is_not(
+        self, system: DeclaredSystem, tmp_path: Path
+    ) -> None:
+        """Whose broker forgets what it has sent has lost what was on its way when the consumer
+        died.
+        """
         point = "consumer-crash-before-delivery"
         wrong = check(system, tmp_path / "wrong", MISTAKE / "pipeline.toml", point)[point]
         assert wrong.verdict.kind is Kind.BROKEN
@@ -133,12 +194,20 @@ class TestOnARealBroker:
         right = check(system, tmp_path / "right", MISTAKE / "right.toml", point)[point]
         assert right.verdict.kind is Kind.KEPT, right.verdict.reason
 
-    def test_who_never_acknowledges_is_told_so_in_the_dry_run(self, system: DeclaredSystem, tmp_path: Path) -> None:
+    def test_who_never_acknowledges_is_told_so_in_the_dry_run(
+        self, system: DeclaredSystem, tmp_path: Path
+    ) -> None:
         """All of it would come again after a restart: nothing can be told of a fault then."""
         program = (EXAMPLES / "parcels" / "consumer.py").read_text()
-        (tmp_path / "consumer.py").write_text(program.replace('    connection.ack(message.headers["ack"])\n', ""))
-        declared = PARCELS.read_text().replace("consumer.py {work}", f"{tmp_path}/consumer.py {{work}}")
-        (tmp_path / "pipeline.toml").write_text(declared.replace("producer.py", f"{PARCELS.parent}/producer.py"))
+        (tmp_path / "consumer.py").write_text(
+            program.replace('    connection.ack(message.headers["ack"])\n', "")
+        )
+        declared = PARCELS.read_text().replace(
+            "consumer.py {work}", f"{tmp_path}/consumer.py {{work}}"
+        )
+        (tmp_path / "pipeline.toml").write_text(
+            declared.replace("producer.py", f"{PARCELS.parent}/producer.py")
+        )
         pipeline = dataclasses.replace(read_pipeline(tmp_path / "pipeline.toml"), patience_s=6.0)
         with make_progress(Silent()) as progress:  # type: ignore[arg-type]
             dry = Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
@@ -156,15 +225,20 @@ class TestOnARealArtemis:
         """What is sent twice is kept once; what is given twice is recorded once."""
         points = ("ack-lost", "acknowledgement-lost")
         found = check(system, tmp_path, EXAMPLES / "invoices" / "pipeline.toml", *points)
-        assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
-            result.verdict.reason for result in found.values()
-        ]
+        assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(
+            points, Kind.KEPT
+        ), [result.verdict.reason for result in found.values()]
         assert all(result.verdict.fired == 1 for result in found.values())
 
     def test_a_delivery_is_no_message(self, system: DeclaredSystem, tmp_path: Path) -> None:
-        """Its name has changed when it is given again; the right twin knows which part of it has not."""
+        """Its name has changed when it is given again; the right twin knows which part of it has
+        not.
+        """
         point, mistake = "acknowledgement-lost", EXAMPLES / "mistakes" / "number-of-the-delivery"
         wrong = check(system, tmp_path / "wrong", mistake / "pipeline.toml", point)[point]
-        assert (wrong.verdict.kind, wrong.judgement.account.duplicated) == (Kind.BROKEN, {wrong.plan.target})
+        assert (wrong.verdict.kind, wrong.judgement.account.duplicated) == (
+            Kind.BROKEN,
+            {wrong.plan.target},
+        )
         right = check(system, tmp_path / "right", mistake / "right.toml", point)[point]
         assert right.verdict.kind is Kind.KEPT, right.verdict.reason

@@ -1,4 +1,6 @@
-"""What a run of a declared pipeline says of an input, an output and a log that are not what they should be; without a broker."""
+"""What a run of a declared pipeline says of an input, an output and a log that are not what they
+should be; without a broker.
+"""
 
 from __future__ import annotations
 
@@ -59,15 +61,28 @@ def log_of(scene: Scene) -> Log:
     return between
 
 
-@pytest.mark.parametrize(("example", "ids", "said"), [
-    ("readings", ["r-1", "r-2"], None),
-    ("readings", ["r-1", "r-2", "r-1"], "the input has the id 'r-1' 2 times"),
-    ("readings", ["r-0", "r-1"], "the producer made a record 'r-0', but the line in \\[input\\] says 'r-1' to 'r-48'"),
-    ("orders", ["k3-1", "k3-1"], None),  # offered once: that its producer has sent it twice is a finding
-    ("orders", ["x", "x"], "the input has the id 'x' 2 times"),
-    ("orders", [None, None], None),
-])  # fmt: skip
-def test_an_input_that_is_not_what_was_declared(scenes: Scenes, example: str, ids: list[str | None], said: str | None) -> None:
+@pytest.mark.parametrize(
+    ("example", "ids", "said"),
+    [
+        ("readings", ["r-1", "r-2"], None),
+        ("readings", ["r-1", "r-2", "r-1"], "the input has the id 'r-1' 2 times"),
+        (
+            "readings",
+            ["r-0", "r-1"],
+            "the producer made a record 'r-0', but the line in \\[input\\] says 'r-1' to 'r-48'",
+        ),
+        (
+            "orders",
+            ["k3-1", "k3-1"],
+            None,
+        ),  # offered once: that its producer has sent it twice is a finding
+        ("orders", ["x", "x"], "the input has the id 'x' 2 times"),
+        ("orders", [None, None], None),
+    ],
+)
+def test_an_input_that_is_not_what_was_declared(
+    scenes: Scenes, example: str, ids: list[str | None], said: str | None
+) -> None:
     """Of what a producer makes itself, the topic tells; what lostack has offered, it knows."""
     found = Found(scenes(example))
     if said is None:
@@ -78,29 +93,58 @@ def test_an_input_that_is_not_what_was_declared(scenes: Scenes, example: str, id
 
 
 def test_results_of_an_earlier_run_are_not_this_ones(scenes: Scenes) -> None:
-    """They would be duplicates that nobody has made; what an output holds of other things is nobody's business."""
+    """They would be duplicates that nobody has made; what an output holds of other things is
+    nobody's business.
+    """
     rows: list[Any] = ["something else"]
     found = Found(scenes("readings"))
     found.results = SimpleNamespace(rows=lambda: rows, size=lambda: len(rows))
     found.check_output_is_fresh()
     rows.append("r-7 21")
-    with pytest.raises(StageError, match=r"has records of this run before the run has begun, such as 'r-7 21': .*\{work\}"):
+    with pytest.raises(
+        StageError,
+        match=r"has records of this run before the run has begun, such as 'r-7 21': .*\{work\}",
+    ):
         found.check_output_is_fresh()
 
 
 def test_what_was_deleted_from_a_topic_was_seen_there(scenes: Scenes) -> None:
     """The wire knows at which offsets records were; below the start of the log they are no more."""
-    sent = [{"event": "sent", "topic": "orders", "partition": 1, "request": f"1:{n}", "record": f"k-{n}"} for n in (1, 2, 3)]
-    answers = [{"event": "produce_answer", "request": f"1:{n}", "record": f"k-{n}", "error": 0, "offset": n} for n in (1, 2, 3)]
-    fetched = [{"event": "fetched", "topic": "orders", "partition": 1, "offset": 0, "record": "k-0"},
-               {"event": "fetched", "topic": "priced", "partition": 1, "offset": 0, "record": "p-0"}]  # fmt: skip
+    sent = [
+        {
+            "event": "sent",
+            "topic": "orders",
+            "partition": 1,
+            "request": f"1:{n}",
+            "record": f"k-{n}",
+        }
+        for n in (1, 2, 3)
+    ]
+    answers = [
+        {
+            "event": "produce_answer",
+            "request": f"1:{n}",
+            "record": f"k-{n}",
+            "error": 0,
+            "offset": n,
+        }
+        for n in (1, 2, 3)
+    ]
+    fetched = [
+        {"event": "fetched", "topic": "orders", "partition": 1, "offset": 0, "record": "k-0"},
+        {"event": "fetched", "topic": "priced", "partition": 1, "offset": 0, "record": "p-0"},
+    ]
     scene = scenes("orders", *sent, *answers, *fetched)
     authorities_of(scene).observe_deleted(1, 3)
     assert told(scene).of("removed", "record", "offset") == [("k-0", 0), ("k-1", 1), ("k-2", 2)]
 
 
-def test_who_holds_readers_back_for_long_is_written_down(scenes: Scenes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From when it was first seen until it is over; a transaction that is under way is nothing to tell."""
+def test_who_holds_readers_back_for_long_is_written_down(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From when it was first seen until it is over; a transaction that is under way is nothing to
+    tell.
+    """
     clock = Clock()
     monkeypatch.setattr(log, "time", clock)
     ends = {0: LogEnds(0, 3, 4)}
@@ -117,17 +161,37 @@ def test_who_holds_readers_back_for_long_is_written_down(scenes: Scenes, monkeyp
         assert told(scene).of("held_back", "log", "seconds") == lines
 
 
-@pytest.mark.parametrize(("error", "batch", "said"), [(10, 1, True), (18, 1, True), (10, 2, False), (7, 1, False)])
-def test_a_record_that_is_too_large_is_told_at_once(scenes: Scenes, error: int, batch: int, said: bool) -> None:
-    """By its id, and without waiting for anything; a batch may be sent again in parts, and other errors be passing."""
+@pytest.mark.parametrize(
+    ("error", "batch", "said"), [(10, 1, True), (18, 1, True), (10, 2, False), (7, 1, False)]
+)
+def test_a_record_that_is_too_large_is_told_at_once(
+    scenes: Scenes, error: int, batch: int, said: bool
+) -> None:
+    """By its id, and without waiting for anything; a batch may be sent again in parts, and other
+    errors be passing.
+    """
     ids = [f"k-{n}" for n in range(batch)]
-    sent = [{"event": "sent", "topic": "orders", "partition": 0, "request": "1:7", "record": record} for record in ids]
-    answers = [{"event": "produce_answer", "request": "1:7", "record": record, "error": error, "reached": True} for record in ids]
+    sent = [
+        {"event": "sent", "topic": "orders", "partition": 0, "request": "1:7", "record": record}
+        for record in ids
+    ]
+    answers = [
+        {
+            "event": "produce_answer",
+            "request": "1:7",
+            "record": record,
+            "error": error,
+            "reached": True,
+        }
+        for record in ids
+    ]
     stands = standing_of(scenes("orders", *sent, *answers))
     if not said:
         assert stands.stage_trouble() is None
         return
-    with pytest.raises(StageError, match="the record k-0 is too large for orders: the broker refuses it") as error_told:
+    with pytest.raises(
+        StageError, match="the record k-0 is too large for orders: the broker refuses it"
+    ) as error_told:
         stands.stage_trouble()
     assert error_told.value.stage == "topic"
     assert standing_of(scenes("orders", *sent, *answers, fault=KILLS)).stage_trouble() is None
@@ -136,13 +200,20 @@ def test_a_record_that_is_too_large_is_told_at_once(scenes: Scenes, error: int, 
 @pytest.mark.parametrize("kind", ["stdout", "sqlite"])
 def test_when_it_prints_is_its_own_where_that_is_the_output(scenes: Scenes, kind: str) -> None:
     """Else what a Python program prints is seen at once, for whoever looks for why it has ended."""
-    scene = scenes("orders", pipeline={"output": Output(kind=OutputKind.STDOUT)} if kind == "stdout" else {})
+    scene = scenes(
+        "orders", pipeline={"output": Output(kind=OutputKind.STDOUT)} if kind == "stdout" else {}
+    )
     started: list[Any] = []
-    runtime: Any = SimpleNamespace(start=lambda spec: started.append(spec) or SimpleNamespace(pid=1))
+    runtime: Any = SimpleNamespace(
+        start=lambda spec: started.append(spec) or SimpleNamespace(pid=1)
+    )
     maker = StageMaker(scene, {}, lambda _: None)
     for stage in scene.pipeline.stages:
         maker.make(stage, runtime).start()
-    assert [spec.env["PYTHONUNBUFFERED"] for spec in started] == ["1", "" if kind == "stdout" else "1"]
+    assert [spec.env["PYTHONUNBUFFERED"] for spec in started] == [
+        "1",
+        "" if kind == "stdout" else "1",
+    ]
 
 
 def test_nothing_printed_may_stand_in_a_buffer(scenes: Scenes) -> None:
@@ -164,31 +235,49 @@ def test_what_was_never_offered_is_written_down_as_it_stands(scenes: Scenes) -> 
     scene = scenes("readings", fault=KILLS)
     asked = authorities_of(scene)
     copies = (copy_of(0, '{"reading": "r-1"}'), copy_of(1, '{"reading": "r-0"}' + " " * 200))
-    results_of(scene).observe_results([Result(("r-1",), 1, "r-1 21"), Result(("r-0",), 2, "r-0 " + "7" * 200)], {}, {})
+    results_of(scene).observe_results(
+        [Result(("r-1",), 1, "r-1 21"), Result(("r-0",), 2, "r-0 " + "7" * 200)], {}, {}
+    )
     asked.observe_log(Hop.TOPIC, "readings", WholeLog({0: LogEnds(0, 2, 2)}, copies))
-    texts = {(line["event"], line["record"]): line.get("text") for line in told(scene).lines if "record" in line}
+    texts = {
+        (line["event"], line["record"]): line.get("text")
+        for line in told(scene).lines
+        if "record" in line
+    }
     assert texts == {
-        ("recorded", "r-1"): None, ("recorded", "r-0"): "r-0 " + "7" * 116,
-        ("stored", "r-1"): None, ("stored", "r-0"): '{"reading": "r-0"}' + " " * 102,
-    }  # fmt: skip
+        ("recorded", "r-1"): None,
+        ("recorded", "r-0"): "r-0 " + "7" * 116,
+        ("stored", "r-1"): None,
+        ("stored", "r-0"): '{"reading": "r-0"}' + " " * 102,
+    }
 
 
 @pytest.mark.parametrize("example", ["readings", "orders"])  # [id] and Parquet, tokens and SQLite
 def test_a_header_or_a_footer_is_no_result_and_no_phantom(scenes: Scenes, example: str) -> None:
-    """It has no id, neither in the output nor in a topic that is the output; how many there are, and the first, is told."""
+    """It has no id, neither in the output nor in a topic that is the output; how many there are,
+    and the first, is told.
+    """
     scene = scenes(example, fault=KILLS)
     found, asked, first = Found(scene), authorities_of(scene), scene.load.records[0]
     rows = ["reading value", scene.cell.line(first), "TOTAL 48"]
     results_of(scene).observe_results(found.results_in(rows), {}, {})
-    asked.observe_log(Hop.SINK, "out", WholeLog({0: LogEnds(0, 3, 3)}, tuple(copy_of(n, row) for n, row in enumerate(rows))))
+    asked.observe_log(
+        Hop.SINK,
+        "out",
+        WholeLog({0: LogEnds(0, 3, 3)}, tuple(copy_of(n, row) for n, row in enumerate(rows))),
+    )
     assert told(scene).of("recorded", "record") == [(first.id,)]
     assert told(scene).of("stored", "foreign") == [(True,), (False,), (True,)]
     assert told(scene).of("unnamed", "count", "text") == [(2, "reading value")]
 
 
 @pytest.mark.parametrize("example", ["orders", "readings"])  # tokens, and [id]
-def test_what_declared_programs_write_beside_their_records_is_foreign(scenes: Scenes, example: str) -> None:
-    """It is written down, and nobody's fault; where the user has said what an id is, a record without one is a phantom."""
+def test_what_declared_programs_write_beside_their_records_is_foreign(
+    scenes: Scenes, example: str
+) -> None:
+    """It is written down, and nobody's fault; where the user has said what an id is, a record
+    without one is a phantom.
+    """
     scene = scenes(example, fault=KILLS)
     first = scene.load.records[0]
     copies = (copy_of(0, scene.cell.line(first)), copy_of(1, "heartbeat"))
@@ -196,39 +285,61 @@ def test_what_declared_programs_write_beside_their_records_is_foreign(scenes: Sc
     assert authorities_of(scene).observe_log(Hop.TOPIC, scene.pipeline.topic, log) == copies
     stored = told(scene).of("stored", "offset", "record", "intact", "foreign")
     assert stored == [(0, first.id, True, False), (1, None, False, example == "orders")]
-    assert [line.get("text") for line in told(scene).lines if line["event"] == "stored"] == [None, "heartbeat"]
+    assert [line.get("text") for line in told(scene).lines if line["event"] == "stored"] == [
+        None,
+        "heartbeat",
+    ]
     assert told(scene).of("log", "partition", "end", "last_data") == [(0, 2, 1), (1, 0, -1)]
 
 
 def test_a_declared_cell_is_asked_for_its_log_last(scenes: Scenes) -> None:
-    """Whatever moves meanwhile: what is past a position is found behind it, and what is in the output in the log."""
+    """Whatever moves meanwhile: what is past a position is found behind it, and what is in the
+    output in the log.
+    """
     asked = list[str]()
     answers = {"positions": {0: 1, 1: 0}, "log": WholeLog({0: LogEnds(0, 1, 1)}, ())}
-    observer = SimpleNamespace(**{name: lambda *_, name=name: asked.append(name) or answers[name] for name in answers})
+    observer = SimpleNamespace(
+        **{name: lambda *_, name=name: asked.append(name) or answers[name] for name in answers}
+    )
     scene = scenes("orders", fault=KILLS, observer=observer, named=("billing",))
     found = Found(scene)
     found.results = SimpleNamespace(rows=lambda: asked.append("output") or [], size=lambda: 0)
     stages = {Role.CONSUMER: Reader.stage_of(scene)}
     Authorities(scene, Positions(scene, stages, nobody(scene), found), found).observe()
     assert asked == ["positions", "output", "log"]
-    assert told(scene).of("position", "partition", "offset", "where") == [(0, 1, "group"), (1, 0, "group"), (2, -1, "group")]
+    assert told(scene).of("position", "partition", "offset", "where") == [
+        (0, 1, "group"),
+        (1, 0, "group"),
+        (2, -1, "group"),
+    ]
     assert len(told(scene).of("offered")) == len(scene.load.records)
 
 
-@pytest.mark.parametrize(("rows", "count", "results"), [
-    ([("r-1", 21), ("r-2", 22)], 0, ["r-1", "r-2"]),
-    ([("r-1", 21), ("r-2", None)], 1, ["r-1", None]),
-    ([("r-1", 21), ("r-1", None)], 0, ["r-1", "r-1"]),  # it is there, and there is a second copy
-    ([("r-1", None), ("r-1", None)], 2, [None, None]),
-    ([("TOTAL", None), ("r-2", 22)], 0, [None, "r-2"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "count", "results"),
+    [
+        ([("r-1", 21), ("r-2", 22)], 0, ["r-1", "r-2"]),
+        ([("r-1", 21), ("r-2", None)], 1, ["r-1", None]),
+        (
+            [("r-1", 21), ("r-1", None)],
+            0,
+            ["r-1", "r-1"],
+        ),  # it is there, and there is a second copy
+        ([("r-1", None), ("r-1", None)], 2, [None, None]),
+        ([("TOTAL", None), ("r-2", 22)], 0, [None, "r-2"]),
+    ],
+)
 def test_a_row_that_was_begun_and_not_filled_in_is_no_result(
     scenes: Scenes, rows: list[tuple[str, int | None]], count: int, results: list[str | None]
 ) -> None:
-    """Where every row without a fault had something in a column, one that has nothing there is none: for drain and verdict."""
+    """Where every row without a fault had something in a column, one that has nothing there is
+    none: for drain and verdict.
+    """
     scene = scenes("readings", fault=KILLS)
     found, columns = Found(scene), scene.learnt.columns
-    found.results = SimpleNamespace(rows=lambda: [Row.of(row) for row in rows], size=lambda: len(rows))
+    found.results = SimpleNamespace(
+        rows=lambda: [Row.of(row) for row in rows], size=lambda: len(rows)
+    )
     whole = [record if record in scene.known else None for record, _ in rows]
     assert found.ids() == whole, "nothing is known of it yet"
     name = name_of(scene.pipeline)
@@ -241,11 +352,22 @@ def test_a_row_that_was_begun_and_not_filled_in_is_no_result(
     assert found.ids() == whole, "it is empty without a fault, too"
 
 
-@pytest.mark.parametrize(("row", "held"), [
-    ("r-1 21", 1), ("r-1 21, before r-1 20", 1), ("r-1 21, r-99 20", 1), ("r-1 21, r-2 20", 2), ("r-7 r-8 r-9", 3),
-])  # fmt: skip
-def test_what_holds_the_ids_of_several_records_is_refused(scenes: Scenes, row: str, held: int) -> None:
-    """A row is one result, and a record of a topic one copy: the first of several ids would hide the others."""
+@pytest.mark.parametrize(
+    ("row", "held"),
+    [
+        ("r-1 21", 1),
+        ("r-1 21, before r-1 20", 1),
+        ("r-1 21, r-99 20", 1),
+        ("r-1 21, r-2 20", 2),
+        ("r-7 r-8 r-9", 3),
+    ],
+)
+def test_what_holds_the_ids_of_several_records_is_refused(
+    scenes: Scenes, row: str, held: int
+) -> None:
+    """A row is one result, and a record of a topic one copy: the first of several ids would hide
+    the others.
+    """
     found = Found(scenes("readings"))
     results = found.results_in(["r-3 20", row])
     assert results[1].record == row[:3]
@@ -253,7 +375,11 @@ def test_what_holds_the_ids_of_several_records_is_refused(scenes: Scenes, row: s
         found.check_ids("row of the output", results)
         return
     with pytest.raises(
-        StageError, match=rf"a row of the output holds the ids of {held} records \('{row[:3]}', .*let the pattern in"
+        StageError,
+        match=(
+            rf"a row of the output holds the ids of {held} records \('{row[:3]}', .*let the "
+            r"pattern in"
+        ),
     ):
         found.check_ids("row of the output", results)
 
@@ -263,18 +389,26 @@ def test_only_where_an_id_is_looked_for_several_are_too_many() -> None:
     found = Identity(r"r-\d+", where="key").find_every(b"r-1", b"r-2 r-3")
     assert found == ("r-1",)
     assert Identity(r"r-\d+").find_every(b"r-1", b"r-2 r-3") == ("r-2", "r-3")
-    assert Identity(r"r-\d+", where="header:id").find_every(b"r-1", b"r-2", [("x", b"r-3"), ("id", b"r-4")]) == ("r-4",)
+    assert Identity(r"r-\d+", where="header:id").find_every(
+        b"r-1", b"r-2", [("x", b"r-3"), ("id", b"r-4")]
+    ) == ("r-4",)
 
 
 class Reader:
-    """A reader of the orders, its groups, and an output that grows when a test says so; at the beginning nothing moves any more.
+    """A reader of the orders, its groups, and an output that grows when a test says so; at the
+    beginning nothing moves any more.
 
     ``seen``: what the wire has seen of it.
     """
 
     def __init__(
-        self, scenes: Scenes, monkeypatch: pytest.MonkeyPatch, *seen: dict[str, Any], saved: dict[int, int], fault: Any = None
-    ) -> None:  # fmt: skip
+        self,
+        scenes: Scenes,
+        monkeypatch: pytest.MonkeyPatch,
+        *seen: dict[str, Any],
+        saved: dict[int, int],
+        fault: Any = None,
+    ) -> None:
         self.clock = Clock()
         monkeypatch.setattr(positions, "time", self.clock)
         observer = SimpleNamespace(positions=lambda *_: saved, visible=lambda *_: {0: 4})
@@ -283,7 +417,9 @@ class Reader:
         self.size, self.rows = 1, list[str]()
         found = Found(self.scene)
         found.results = SimpleNamespace(size=lambda: self.size, rows=lambda: self.rows)
-        self.positions = Positions(self.scene, {Role.CONSUMER: self.stage_of(self.scene)}, nobody(self.scene), found)
+        self.positions = Positions(
+            self.scene, {Role.CONSUMER: self.stage_of(self.scene)}, nobody(self.scene), found
+        )
 
     @staticmethod
     def stage_of(scene: Scene) -> Any:
@@ -291,7 +427,9 @@ class Reader:
         return SimpleNamespace(stage=scene.pipeline.stage(Role.CONSUMER))
 
     def trouble_after(self, still_s: float, size: int = 1) -> str | None:
-        """Look at once, and again when nothing has moved for a time; ``size``: that of its output by then."""
+        """Look at once, and again when nothing has moved for a time; ``size``: that of its output
+        by then.
+        """
         self.positions.trouble()
         self.clock.now += still_s
         self.size = size
@@ -302,24 +440,42 @@ class Reader:
 def test_who_saves_no_position_is_told_so_as_soon_as_it_is_known(
     scenes: Scenes, monkeypatch: pytest.MonkeyPatch, asks: str, still_s: float
 ) -> None:
-    """When it has been given everything, and writes nothing more: without a group soon, with one when clients have committed."""
+    """When it has been given everything, and writes nothing more: without a group soon, with one
+    when clients have committed.
+    """
 
     def reader(offset: int = 4, fault: Any = None) -> Reader:
         asked = {"event": "frame", "conn": 1, "role": "consumer", "api": asks, "dir": "request"}
-        given = {"event": "fetched", "topic": "orders", "partition": 0, "offset": offset, "reached": True, "record": "a",
-                 "conn": 1}  # fmt: skip
+        given = {
+            "event": "fetched",
+            "topic": "orders",
+            "partition": 0,
+            "offset": offset,
+            "reached": True,
+            "record": "a",
+            "conn": 1,
+        }
         return Reader(scenes, monkeypatch, asked, given, saved={}, fault=fault)
 
-    with pytest.raises(StageError, match=r"no consumer group has saved a position in orders; .*position = .elsewhere"):
+    with pytest.raises(
+        StageError,
+        match=r"no consumer group has saved a position in orders; .*position = .elsewhere",
+    ):
         reader().trouble_after(still_s)
-    for early in (reader().trouble_after(still_s - 0.5), reader(offset=3).trouble_after(still_s),
-                  reader().trouble_after(still_s, size=2), reader(fault=KILLS).trouble_after(still_s)):  # fmt: skip
+    for early in (
+        reader().trouble_after(still_s - 0.5),
+        reader(offset=3).trouble_after(still_s),
+        reader().trouble_after(still_s, size=2),
+        reader(fault=KILLS).trouble_after(still_s),
+    ):
         assert early is not None
         assert early.startswith("no consumer group has saved")
 
 
 def holding(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> SimpleNamespace:
-    """Put something in the place of what holds a producer's requests, and of the waves; ``said``: what they were told."""
+    """Put something in the place of what holds a producer's requests, and of the waves; ``said``:
+    what they were told.
+    """
     notes = {name: lambda name=name: said.append(name) for name in ("start", "release", "close")}
     held = SimpleNamespace(holds=True, **notes)
     waves = SimpleNamespace(waiting=False, release=lambda: said.append("waves"))
@@ -329,12 +485,16 @@ def holding(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> SimpleNamespace
 
 
 def feed_of(scene: Scene, said: list[str], fired: list[bool]) -> DeclaredFeed:
-    """Return the feed of a cell whose producer can be started; ``fired``: what the fault has done last."""
+    """Return the feed of a cell whose producer can be started; ``fired``: what the fault has done
+    last.
+    """
     producer: Any = SimpleNamespace(start=lambda: said.append("producer"), await_ready=lambda: None)
     return DeclaredFeed(scene, {Role.PRODUCER: producer}, nobody(scene), lambda: fired[-1])
 
 
-def test_what_a_producer_may_not_send_yet_is_not_exhausted(scenes: Scenes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_producer_may_not_send_yet_is_not_exhausted(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fault that has not fired is waited for; one that has is waited for by what is held."""
     fired, held = [False], holding(monkeypatch, [])
     feed = feed_of(scenes("readings", fault=KILLS), [], fired)
@@ -365,7 +525,11 @@ def test_a_producer_is_held_back_from_its_start_to_the_end_of_the_fault(
     scene = scenes("readings", fault=fault)
     feed = feed_of(scene, said, [False])
     nothing: Any = None
-    run = CellRun(scene.cell, scene.history, Parts((), feed, nothing, nothing, nothing, (), freed=(feed.release,)))
+    run = CellRun(
+        scene.cell,
+        scene.history,
+        Parts((), feed, nothing, nothing, nothing, (), freed=(feed.release,)),
+    )
     run.load()
     assert said == ["start", "producer"]
     if error is ConnectionError:
@@ -376,23 +540,35 @@ def test_a_producer_is_held_back_from_its_start_to_the_end_of_the_fault(
     assert said == ["start", "producer", "fault", "waves", "release"]
 
 
-@pytest.mark.parametrize(("case", "tail"), [
-    ((5, 4, 35.1, False), True),
-    ((5, 4, 0.0, True), True),
-    ((5, 4, 34.0, False), False),  # clients that commit by a timer have had no time yet
-    ((5, 3, 35.1, True), False),  # it is behind
-    ((4, 4, 35.1, True), False),  # it has the last one in hand
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("case", "tail"),
+    [
+        ((5, 4, 35.1, False), True),
+        ((5, 4, 0.0, True), True),
+        ((5, 4, 34.0, False), False),  # clients that commit by a timer have had no time yet
+        ((5, 3, 35.1, True), False),  # it is behind
+        ((4, 4, 35.1, True), False),  # it has the last one in hand
+    ],
+)
 @pytest.mark.parametrize("lives", [True, False])
 def test_who_commits_every_so_many_records_leaves_a_tail(
-    scenes: Scenes, monkeypatch: pytest.MonkeyPatch, case: tuple[int, int, float, bool], tail: bool, lives: bool
+    scenes: Scenes,
+    monkeypatch: pytest.MonkeyPatch,
+    case: tuple[int, int, float, bool],
+    tail: bool,
+    lives: bool,
 ) -> None:
-    """It was given what is there, has recorded it, and lives: nothing is on its way, though its position is behind."""
+    """It was given what is there, has recorded it, and lives: nothing is on its way, though its
+    position is behind.
+    """
     rows, given, still_s, known = case
     cell = scenes("orders").cell
     records = cell.load().records[:5]
     fetched = {"event": "fetched", "topic": "orders", "partition": 0, "reached": True, "conn": 1}
-    seen = [fetched | {"offset": offset, "record": record.id} for offset, record in enumerate(records[: given + 1])]
+    seen = [
+        fetched | {"offset": offset, "record": record.id}
+        for offset, record in enumerate(records[: given + 1])
+    ]
     opened = {"event": "conn", "phase": "open", "conn": 1, "role": "consumer"}
     ended = [] if lives else [{"event": "conn", "phase": "close", "conn": 1, "role": "consumer"}]
     reader = Reader(scenes, monkeypatch, opened, *seen, *ended, saved={0: 3})
@@ -406,17 +582,35 @@ def test_who_commits_every_so_many_records_leaves_a_tail(
 
 def test_what_a_log_says_again_and_again_is_shown_once() -> None:
     """And does not push out what it said before."""
-    assert last_lines("Traceback\n" + "boom\n" * 40 + "\nbye\n") == ["Traceback", "boom (40 times)", "bye"]
+    assert last_lines("Traceback\n" + "boom\n" * 40 + "\nbye\n") == [
+        "Traceback",
+        "boom (40 times)",
+        "bye",
+    ]
     assert last_lines("") == []
 
 
-@pytest.mark.parametrize(("fault", "step"), [
-    (Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST), (Role.CONSUMER,)), ("consumer", "committed")),
-    (Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.REQUEST), (Role.CONSUMER,)), ("consumer", "fetched")),
-    (CrashAtWrite(Role.CONSUMER), ("consumer", "fetched")),
-    (Unanswered(OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST), Api.INIT_PRODUCER_ID), ("producer", "produce_answer")),
-])  # fmt: skip
-def test_the_step_that_the_second_wave_waits_for(scenes: Scenes, fault: Any, step: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("fault", "step"),
+    [
+        (
+            Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST), (Role.CONSUMER,)),
+            ("consumer", "committed"),
+        ),
+        (
+            Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.REQUEST), (Role.CONSUMER,)),
+            ("consumer", "fetched"),
+        ),
+        (CrashAtWrite(Role.CONSUMER), ("consumer", "fetched")),
+        (
+            Unanswered(OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST), Api.INIT_PRODUCER_ID),
+            ("producer", "produce_answer"),
+        ),
+    ],
+)
+def test_the_step_that_the_second_wave_waits_for(
+    scenes: Scenes, fault: Any, step: tuple[str, str]
+) -> None:
     """The one that the fault is at, wherever that is."""
     scene, asked = scenes("orders", fault=fault), list[tuple[str, str]]()
     scene.sighted = SimpleNamespace(stepped=lambda *step: asked.append(step))  # type: ignore[assignment]
@@ -424,22 +618,42 @@ def test_the_step_that_the_second_wave_waits_for(scenes: Scenes, fault: Any, ste
     assert asked == [step]
 
 
-@pytest.mark.parametrize(("answer", "said"), [
-    ({}, True), ({"api": "SyncGroup"}, True), ({"conn": 4}, False), ({"dir": "request"}, False), ({"api": "Fetch"}, False),
-    ({"t": 1}, False),
-], ids=["heartbeat", "member again", "another's", "only asked", "no word of the group", "before"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({}, True),
+        ({"api": "SyncGroup"}, True),
+        ({"conn": 4}, False),
+        ({"dir": "request"}, False),
+        ({"api": "Fetch"}, False),
+        ({"t": 1}, False),
+    ],
+    ids=["heartbeat", "member again", "another's", "only asked", "no word of the group", "before"],
+)
 def test_a_woken_process_is_told_over_its_own_connection(
     scenes: Scenes, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], said: bool
 ) -> None:
-    """By any answer about its membership since it was woken: of a foreign program the kernel says which connections it has."""
+    """By any answer about its membership since it was woken: of a foreign program the kernel says
+    which connections it has.
+    """
     clock = Clock()
     clock.now = 0.5
     monkeypatch.setattr(abilities, "time", clock)
-    for name, value in (("PUT_OUT_S", 0.1), ("REJOINS_S", 0.1), ("is_alive", lambda _: True), ("local_ports", lambda _: {40})):
+    for name, value in (
+        ("PUT_OUT_S", 0.1),
+        ("REJOINS_S", 0.1),
+        ("is_alive", lambda _: True),
+        ("local_ports", lambda _: {40}),
+    ):
         monkeypatch.setattr(abilities, name, value)
-    opened = [{"event": "conn", "phase": "open", "conn": conn, "peer": peer} for conn, peer in ((3, 40), (4, 41))]
+    opened = [
+        {"event": "conn", "phase": "open", "conn": conn, "peer": peer}
+        for conn, peer in ((3, 40), (4, 41))
+    ]
     late = {"event": "frame", "conn": 3, "api": "Heartbeat", "dir": "response", "t": 10**12}
-    scene = scenes("orders", *opened, {"event": "conn", "phase": "refused", "conn": 5}, {**late, **answer})
+    scene = scenes(
+        "orders", *opened, {"event": "conn", "phase": "refused", "conn": 5}, {**late, **answer}
+    )
     nodes = DeclaredNodes(scene, {}, {}, nobody(scene), lambda: 0)
     nodes.victim = 7
     woken: Any = SimpleNamespace(name="consumer")
@@ -447,5 +661,7 @@ def test_a_woken_process_is_told_over_its_own_connection(
     if said:
         members.await_put_out(woken)
         return
-    with pytest.raises(WaitTimeoutError, match="the woken consumer to be told that it is out of the group"):
+    with pytest.raises(
+        WaitTimeoutError, match="the woken consumer to be told that it is out of the group"
+    ):
         members.await_put_out(woken)

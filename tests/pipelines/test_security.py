@@ -1,4 +1,6 @@
-"""How a user's programs come to the brokers: what a declaration may say, what it must, and what cannot be."""
+"""How a user's programs come to the brokers: what a declaration may say, what it must, and what
+cannot be.
+"""
 
 from __future__ import annotations
 
@@ -49,22 +51,55 @@ def test_the_example_says_what_it_speaks() -> None:
     assert found.security.security.protocol == "SASL_SSL"
 
 
-@pytest.mark.parametrize(("old", "new", "said"), [
-    ('mechanism = "SCRAM-SHA-256"', 'mechanism = "GSSAPI"', r"Kerberos \(GSSAPI\) is not supported"),
-    ('mechanism = "SCRAM-SHA-256"', 'mechanism = "OAUTHBEARER"', "'OAUTHBEARER' is not known; there are: PLAIN, SCRAM-SHA-256"),
-    ('mechanism = "SCRAM-SHA-256"', "", "SASL_SSL needs a mechanism"),
-    ('protocol = "SASL_SSL"', 'protocol = "SSL"', "SSL has no mechanism"),
-    ('protocol = "SASL_SSL"', 'protocol = "TLS"', "security: protocol: 'TLS' is not known"),
-    ('protocol = "SASL_SSL"', 'protocol = "SASL_SSL"\ncertificate = "me.pem"', r"mTLS identity"),
-    ('protocol = "SASL_SSL"', 'protocol = "SASL_SSL"\nkeystore = "me.jks"', r"mTLS identity"),
-    ('protocol = "SASL_SSL"', 'protocol = "SASL_SSL"\nusername = "me"', "username and password_from belong together"),
-    ('protocol = "SASL_SSL"', 'protocol = "SASL_SSL"\npasword = "x"', "there is no field pasword"),
-    ('"{ca}"', '"/etc/ca.pem"', r"no command or environment has {ca}"),
-    ('"{password}"', '"secret"', r"no environment has {password} or {jaas}"),
-    ('"{python} producer.py"', '"{python} producer.py {password}"', r"producer's command: every user of this machine can see it"),
-    ('[security]\nprotocol = "SASL_SSL"\nmechanism = "SCRAM-SHA-256"\n', "", r"{ca} needs a \[security\]"),
-])  # fmt: skip
-def test_what_cannot_be_is_refused_by_its_name(tmp_path: Path, old: str, new: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            'mechanism = "SCRAM-SHA-256"',
+            'mechanism = "GSSAPI"',
+            r"Kerberos \(GSSAPI\) is not supported",
+        ),
+        (
+            'mechanism = "SCRAM-SHA-256"',
+            'mechanism = "OAUTHBEARER"',
+            "'OAUTHBEARER' is not known; there are: PLAIN, SCRAM-SHA-256",
+        ),
+        ('mechanism = "SCRAM-SHA-256"', "", "SASL_SSL needs a mechanism"),
+        ('protocol = "SASL_SSL"', 'protocol = "SSL"', "SSL has no mechanism"),
+        ('protocol = "SASL_SSL"', 'protocol = "TLS"', "security: protocol: 'TLS' is not known"),
+        (
+            'protocol = "SASL_SSL"',
+            'protocol = "SASL_SSL"\ncertificate = "me.pem"',
+            r"mTLS identity",
+        ),
+        ('protocol = "SASL_SSL"', 'protocol = "SASL_SSL"\nkeystore = "me.jks"', r"mTLS identity"),
+        (
+            'protocol = "SASL_SSL"',
+            'protocol = "SASL_SSL"\nusername = "me"',
+            "username and password_from belong together",
+        ),
+        (
+            'protocol = "SASL_SSL"',
+            'protocol = "SASL_SSL"\npasword = "x"',
+            "there is no field pasword",
+        ),
+        ('"{ca}"', '"/etc/ca.pem"', r"no command or environment has {ca}"),
+        ('"{password}"', '"secret"', r"no environment has {password} or {jaas}"),
+        (
+            '"{python} producer.py"',
+            '"{python} producer.py {password}"',
+            r"producer's command: every user of this machine can see it",
+        ),
+        (
+            '[security]\nprotocol = "SASL_SSL"\nmechanism = "SCRAM-SHA-256"\n',
+            "",
+            r"{ca} needs a \[security\]",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_name(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
     """One line each, before anything is started."""
     with pytest.raises(DeclarationError, match=said) as error:
         read_pipeline(declared(tmp_path, (old, new)))
@@ -75,7 +110,11 @@ def test_no_password_is_saved_with_a_cell(tmp_path: Path, monkeypatch: pytest.Mo
     """Nor is it a part of what is declared: it stands in an environment variable, or nowhere."""
     monkeypatch.setenv("ORDERS_PASSWORD", "opensesame")
     file = declared(
-        tmp_path, ('protocol = "SASL_SSL"', 'protocol = "SASL_SSL"\nusername = "me"\npassword_from = "ORDERS_PASSWORD"')
+        tmp_path,
+        (
+            'protocol = "SASL_SSL"',
+            'protocol = "SASL_SSL"\nusername = "me"\npassword_from = "ORDERS_PASSWORD"',
+        ),
     )
     pipeline = read_pipeline(file)
     access = Attachment("127.0.0.1:1", pipeline).access
@@ -84,11 +123,16 @@ def test_no_password_is_saved_with_a_cell(tmp_path: Path, monkeypatch: pytest.Mo
     assert "opensesame" not in f"{dataclasses.asdict(pipeline)} {access!r}"
 
 
-def test_somebody_elses_users_must_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_somebody_elses_users_must_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those of brokers that are up already; and the password must be where it is said to be."""
     with pytest.raises(DeclarationError, match="give username and password_from"):
         Attachment("127.0.0.1:1", read_pipeline(SECURED)).check()
-    named = ('protocol = "SASL_SSL"', 'protocol = "SASL_SSL"\nusername = "me"\npassword_from = "NO_SUCH"')
+    named = (
+        'protocol = "SASL_SSL"',
+        'protocol = "SASL_SSL"\nusername = "me"\npassword_from = "NO_SUCH"',
+    )
     monkeypatch.delenv("NO_SUCH", raising=False)
     with pytest.raises(DeclarationError, match="the environment variable NO_SUCH is not set"):
         Attachment("127.0.0.1:1", read_pipeline(declared(tmp_path, named))).check()
@@ -97,17 +141,19 @@ def test_somebody_elses_users_must_be_named(tmp_path: Path, monkeypatch: pytest.
 def test_a_listener_that_speaks_otherwise_is_named() -> None:
     """With both words for it."""
     settings = {
-        "listeners": "LOSTACK_CONSUMER://127.0.0.1:9192", "advertised.listeners": "LOSTACK_CONSUMER://127.0.0.1:9292",
+        "listeners": "LOSTACK_CONSUMER://127.0.0.1:9192",
+        "advertised.listeners": "LOSTACK_CONSUMER://127.0.0.1:9292",
         "listener.security.protocol.map": "LOSTACK_CONSUMER:PLAINTEXT,SSL:SSL",
-    }  # fmt: skip
+    }
     assert listeners_of("broker-1", "127.0.0.1", settings, ["consumer"])
     with pytest.raises(
-        EnvironmentFailure, match="speaks PLAINTEXT at LOSTACK_CONSUMER, but the pipeline's programs speak SASL_SSL"
+        EnvironmentFailure,
+        match="speaks PLAINTEXT at LOSTACK_CONSUMER, but the pipeline's programs speak SASL_SSL",
     ):
         listeners_of("broker-1", "127.0.0.1", settings, ["consumer"], "SASL_SSL")
 
 
-# --- a broker that is up already -----------------------------------------------------------------------------------------
+# --- a broker that is up already ------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -118,7 +164,9 @@ def listener() -> Iterator[socket.socket]:
         yield made
 
 
-def serve(listener: socket.socket, folder: Path, *, identity: bool = False, bare: bool = False) -> Path:
+def serve(
+    listener: socket.socket, folder: Path, *, identity: bool = False, bare: bool = False
+) -> Path:
     """Answer one client as a broker does; return the authority to trust."""
     papers = make_certificates(folder / "broker")
 
@@ -126,7 +174,11 @@ def serve(listener: socket.socket, folder: Path, *, identity: bool = False, bare
         sock, _ = listener.accept()
         sock.settimeout(10)
         try:
-            end = sock if bare else TlsSocket(sock, serving(papers, identity=papers if identity else None))
+            end = (
+                sock
+                if bare
+                else TlsSocket(sock, serving(papers, identity=papers if identity else None))
+            )
             end.recv(100)
             end.sendall(b"\0\0\0\4answer")
         except OSError:
@@ -138,14 +190,21 @@ def serve(listener: socket.socket, folder: Path, *, identity: bool = False, bare
     return papers.authority
 
 
-@pytest.mark.parametrize(("how", "said"), [
-    ({}, None), ({"identity": True}, "mTLS identity"), ({"bare": True}, "does not use TLS on this port"),
-    ({"other": True}, "certificate is not trusted: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({}, None),
+        ({"identity": True}, "mTLS identity"),
+        ({"bare": True}, "does not use TLS on this port"),
+        ({"other": True}, "certificate is not trusted: "),
+    ],
+)
 def test_a_broker_is_asked_before_anything_is_started(
     listener: socket.socket, tmp_path: Path, how: dict[str, bool], said: str | None
 ) -> None:
-    """One that trusts, one that wants a certificate of ours, one without TLS, one of another authority."""
+    """One that trusts, one that wants a certificate of ours, one without TLS, one of another
+    authority.
+    """
     other = make_certificates(tmp_path / "other").authority if how.pop("other", False) else None
     authority = serve(listener, tmp_path, **how)
     at = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -163,22 +222,34 @@ def test_an_authority_that_is_not_there_is_named(tmp_path: Path) -> None:
         probe("127.0.0.1:1", str(tmp_path / "nowhere.pem"))
 
 
-# --- what is handed to clients --------------------------------------------------------------------------------------------
+# --- what is handed to clients --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("access", [
-    Access("SSL", "/ca.pem"), Access("SASL_PLAINTEXT", "", "PLAIN", "me", 'a"b\\c'),
-    Access("SASL_SSL", "/ca.pem", "SCRAM-SHA-512", "me", "x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "access",
+    [
+        Access("SSL", "/ca.pem"),
+        Access("SASL_PLAINTEXT", "", "PLAIN", "me", 'a"b\\c'),
+        Access("SASL_SSL", "/ca.pem", "SCRAM-SHA-512", "me", "x"),
+    ],
+)
 def test_each_client_has_its_own_words_for_it(access: Access, tmp_path: Path) -> None:
-    """And a file says all of it, which only its owner may read; what is shown of it has no password."""
+    """And a file says all of it, which only its owner may read; what is shown of it has no
+    password.
+    """
     file = tmp_path / "access.json"
     file.write_text(access.text(), encoding="utf-8")
     assert Access.read(str(file)) == access
     assert Access.read("") is None
-    assert access.for_java().get("sasl.mechanism", "") == access.for_librdkafka().get("sasl.mechanism", "") == access.mechanism
     assert (
-        ("ssl_cafile" in access.for_kafka_python()) == ("ssl.truststore.location" in access.for_java()) == bool(access.authority)
+        access.for_java().get("sasl.mechanism", "")
+        == access.for_librdkafka().get("sasl.mechanism", "")
+        == access.mechanism
+    )
+    assert (
+        ("ssl_cafile" in access.for_kafka_python())
+        == ("ssl.truststore.location" in access.for_java())
+        == bool(access.authority)
     )
     assert access.places()["security_protocol"] == access.protocol
     assert "password" not in repr(access)
@@ -203,7 +274,13 @@ class Kept:
         """None."""
         return {}
 
-    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()) -> Kept:
+    def brokers(
+        self,
+        need: Deployment,
+        directory: Path,
+        security: DeclaredSecurity | None,
+        roles: tuple[str, ...] = (),
+    ) -> Kept:
         """Take note."""
         del need, directory, roles
         self.asked.append(security)
@@ -218,14 +295,20 @@ class Kept:
 
 
 def test_a_broker_is_kept_for_those_who_come_alike(tmp_path: Path) -> None:
-    """Pipelines of one session may come in different ways: who comes otherwise gets another broker."""
+    """Pipelines of one session may come in different ways: who comes otherwise gets
+    another broker.
+    """
     source = Kept()
     system = DeclaredSystem(keep=True, source=source)  # type: ignore[arg-type]
     secured = read_pipeline(SECURED)
     for pipeline in (
         secured,
         secured,
-        replace(secured, security=None, stages=read_pipeline(EXAMPLES / "orders" / "pipeline.toml").stages),
+        replace(
+            secured,
+            security=None,
+            stages=read_pipeline(EXAMPLES / "orders" / "pipeline.toml").stages,
+        ),
     ):
         system._come_by(pipeline.security, ())
         system.deploy(Deployment.SHARED, tmp_path).close()

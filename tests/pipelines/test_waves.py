@@ -53,16 +53,29 @@ class Rig:
 
     def __init__(self, count: int = 24, rate: float = 5000.0) -> None:
         self.stage, self.seen, self.fired = Stage(), threading.Event(), threading.Event()
-        self.waves = Waves(count, seen=self.seen.is_set, moves=lambda: len(self.stage.lines), fired=self.fired.is_set)
+        self.waves = Waves(
+            count,
+            seen=self.seen.is_set,
+            moves=lambda: len(self.stage.lines),
+            fired=self.fired.is_set,
+        )
         self.feeder = StdinFeeder(
-            self.stage, {str(n): str(n) for n in range(1, count + 1)}, rate=rate, resend=Resend.NONE,  # type: ignore[arg-type]
-            history=SimpleNamespace(write=lambda *_, **__: None), so_far=SimpleNamespace(), sighted=self.stage, waves=self.waves,  # type: ignore[arg-type]
-        )  # fmt: skip
+            self.stage,
+            {str(n): str(n) for n in range(1, count + 1)},
+            rate=rate,
+            resend=Resend.NONE,  # type: ignore[arg-type]
+            history=SimpleNamespace(write=lambda *_, **__: None),
+            so_far=SimpleNamespace(),
+            sighted=self.stage,
+            waves=self.waves,  # type: ignore[arg-type]
+        )
         self.feeder.start()
 
     def has(self, count: int) -> None:
         """Wait until it has so many lines, and asks for the next."""
-        wait_until(lambda: len(self.stage.lines) >= count, within_s=SOON_S, because=f"{count} lines")
+        wait_until(
+            lambda: len(self.stage.lines) >= count, within_s=SOON_S, because=f"{count} lines"
+        )
         turns = threading.Event()
         for _ in range(20):
             turns.wait(0.002)
@@ -78,7 +91,9 @@ def rig() -> Iterator[Rig]:
 
 
 def test_three_waves(rig: Rig) -> None:
-    """A third; the second when the step was seen; the last when the fault is healed, and then the end of the input."""
+    """A third; the second when the step was seen; the last when the fault is healed, and then the
+    end of the input.
+    """
     rig.has(8)
     rig.seen.set()
     rig.has(16)
@@ -103,7 +118,9 @@ def test_the_second_wave_holds_every_target() -> None:
 
 
 def test_where_nothing_moves_the_next_wave_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that is not to be seen, a fault that never fires: it goes on. One that has fired is waited for."""
+    """A step that is not to be seen, a fault that never fires: it goes on. One that has fired is
+    waited for.
+    """
     monkeypatch.setattr(waves, "STILL_S", 0.05)
     found = Rig()
     try:
@@ -115,15 +132,21 @@ def test_where_nothing_moves_the_next_wave_comes(monkeypatch: pytest.MonkeyPatch
         struck.seen.set()
         struck.fired.set()
         struck.has(16)
-        wait_until(lambda: struck.waves.waiting, within_s=SOON_S, because="it to wait for the fault")
-        threading.Event().wait(0.2)  # four times as long as a fault that has not fired is waited for
+        wait_until(
+            lambda: struck.waves.waiting, within_s=SOON_S, because="it to wait for the fault"
+        )
+        threading.Event().wait(
+            0.2
+        )  # four times as long as a fault that has not fired is waited for
         struck.has(16)
     finally:
         struck.feeder.close()
 
 
 def test_the_end_of_the_input_may_be_wanted_at_once(rig: Rig) -> None:
-    """With everything that is left, though the fault is not healed and the program has sent nothing."""
+    """With everything that is left, though the fault is not healed and the program has sent
+    nothing.
+    """
     rig.has(8)
     rig.fired.set()
     rig.stage.deaf = True
@@ -132,7 +155,9 @@ def test_the_end_of_the_input_may_be_wanted_at_once(rig: Rig) -> None:
 
 
 def test_a_program_that_collects_is_given_more_and_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time it shows that it has not enough, twice as much: else a long input would never come to its end."""
+    """Each time it shows that it has not enough, twice as much: else a long input would never come
+    to its end.
+    """
     monkeypatch.setattr(feeding, "STARTS_S", 0.2)
     monkeypatch.setattr(feeding, "COLLECTS_S", 0.05)
     found = Rig(count=600, rate=50_000.0)
@@ -146,7 +171,9 @@ def test_a_program_that_collects_is_given_more_and_more(monkeypatch: pytest.Monk
 
 
 def test_who_refuses_a_record_again_and_again_makes_no_progress() -> None:
-    """The drain counts its seconds from the last progress: by such a program it must not be kept waiting for ever."""
+    """The drain counts its seconds from the last progress: by such a program it must not be kept
+    waiting for ever.
+    """
     status = [503]
 
     class Refusing(BaseHTTPRequestHandler):
@@ -162,9 +189,13 @@ def test_who_refuses_a_record_again_and_again_makes_no_progress() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         feeder = HttpFeeder(
-            f"http://127.0.0.1:{server.server_port}/", {"a": "{}"}, rate=1000.0, resend=Resend.UNACKNOWLEDGED, waves=gate,
+            f"http://127.0.0.1:{server.server_port}/",
+            {"a": "{}"},
+            rate=1000.0,
+            resend=Resend.UNACKNOWLEDGED,
+            waves=gate,
             history=SimpleNamespace(write=lambda *_, record: asked.append(record)),  # type: ignore[arg-type]
-        )  # fmt: skip
+        )
         feeder.start()
         try:
             wait_until(lambda: len(asked) > 3, within_s=SOON_S, because="it to be asked again")

@@ -1,4 +1,6 @@
-"""A declared pipeline's failure points at durable writes: their names, and what the dry run makes of them."""
+"""A declared pipeline's failure points at durable writes: their names, and what the dry run makes
+of them.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,16 @@ def pipeline(tmp_path: Path) -> Pipeline:
     return read_pipeline(declared(tmp_path, GOOD))
 
 
-def reasons(pipeline: Pipeline, written: Written | None, *, only_asked: bool = True) -> dict[str, str | None]:
+def reasons(
+    pipeline: Pipeline, written: Written | None, *, only_asked: bool = True
+) -> dict[str, str | None]:
     """Return the points at durable writes by name, each with why it does not apply, if so."""
     found = failure_points(pipeline, {}, {}, None if written is None else {"consumer": written})
-    return {point.id: reason(pipeline, point) for point in found if point.failure_point == AT_WRITE
-            and not (only_asked and left_over(pipeline, point))}  # fmt: skip
+    return {
+        point.id: reason(pipeline, point)
+        for point in found
+        if point.failure_point == AT_WRITE and not (only_asked and left_over(pipeline, point))
+    }
 
 
 def reason(pipeline: Pipeline, point: Scenario) -> str | None:
@@ -55,12 +62,26 @@ def test_the_names_are_there_before_the_dry_run(pipeline: Pipeline) -> None:
     assert left[NAMES[4]] == "the dry run found only 4 points at durable writes of the consumer"
 
 
-@pytest.mark.parametrize(("written", "because"), [
-    (Written({}, 20), "the dry run saw no durable write of the consumer (such as an fsync), or write to its own files"),
-    (Written({"unlink": [1]}, 20), "the dry run saw too few durable writes of the consumer to choose one (unlink 1)"),
-    (Written(because="strace is not on the PATH"), "strace is not on the PATH"),
-])  # fmt: skip
-def test_what_does_not_apply_says_why_once(pipeline: Pipeline, written: Written, because: str) -> None:
+@pytest.mark.parametrize(
+    ("written", "because"),
+    [
+        (
+            Written({}, 20),
+            (
+                "the dry run saw no durable write of the consumer (such as an fsync), or write to "
+                "its own files"
+            ),
+        ),
+        (
+            Written({"unlink": [1]}, 20),
+            "the dry run saw too few durable writes of the consumer to choose one (unlink 1)",
+        ),
+        (Written(because="strace is not on the PATH"), "strace is not on the PATH"),
+    ],
+)
+def test_what_does_not_apply_says_why_once(
+    pipeline: Pipeline, written: Written, because: str
+) -> None:
     """No durable write, too few, or nobody could look."""
     assert reasons(pipeline, written) == {NAMES[0]: because}
 
@@ -73,27 +94,48 @@ def test_a_name_that_is_left_over_may_be_asked_for(pipeline: Pipeline, tmp_path:
     assert [cell.scenario.id for cell in cells] == [NAMES[1]]
     assert [cell.scenario.id for cell in rest] == [NAMES[5]]
     cells, rest = check.plan(seen)
-    assert [cell.scenario.id for cell in (*cells, *rest) if cell.scenario.failure_point == AT_WRITE] == NAMES[:4]
+    assert [
+        cell.scenario.id for cell in (*cells, *rest) if cell.scenario.failure_point == AT_WRITE
+    ] == NAMES[:4]
     said = "\n".join(explanation(pipeline, seen, [cell.scenario for cell in cells]))
     assert "durable writes behind the record: rename 20" in said
     assert (
-        f"{NAMES[0]}: The consumer is killed right before its first rename after it was given the record: the call is never done"
-        in said
-    )
-    assert f"{NAMES[3]}: The consumer is killed right after its second rename after it was given the record: the call is" in said
+        f"{NAMES[0]}: The consumer is killed right before its first rename after it was given "
+        "the record: the call is never done"
+    ) in said
+    assert (
+        f"{NAMES[3]}: The consumer is killed right after its second rename after it was given "
+        "the record: the call is"
+    ) in said
 
 
-def test_a_program_that_flushes_nothing_dies_behind_its_writes_into_files(pipeline: Pipeline) -> None:
-    """Those that the dry run saw it write into, and no socket; where there are durable writes enough, those come first."""
+def test_a_program_that_flushes_nothing_dies_behind_its_writes_into_files(
+    pipeline: Pipeline,
+) -> None:
+    """Those that the dry run saw it write into, and no socket; where there are durable writes
+    enough, those come first.
+    """
     written = Written({"pwrite64": [114]}, 19, files=("{work}/orders.db-wal",))
-    points = [p for p in failure_points(pipeline, {}, {}, {"consumer": written}) if p.failure_point == AT_WRITE]
+    points = [
+        p
+        for p in failure_points(pipeline, {}, {}, {"consumer": written})
+        if p.failure_point == AT_WRITE
+    ]
     assert [reason(pipeline, point) for point in points] == [None] * 6
     faults: list[Any] = [point.fault for point in points]
-    assert [str(fault.point) for fault in faults] == [f"after pwrite64 {number}" for number in range(1, 7)]
+    assert [str(fault.point) for fault in faults] == [
+        f"after pwrite64 {number}" for number in range(1, 7)
+    ]
     assert {fault.point.files for fault in faults} == {("{work}/orders.db-wal",)}
-    assert points[0].because.startswith("The consumer is killed right after its first pwrite64 into a file after")
+    assert points[0].because.startswith(
+        "The consumer is killed right after its first pwrite64 into a file after"
+    )
     both = Written({"pwrite64": [114], "rename": [19]}, 19, files=written.files)
-    points = [p for p in failure_points(pipeline, {}, {}, {"consumer": both}) if p.failure_point == AT_WRITE]
+    points = [
+        p
+        for p in failure_points(pipeline, {}, {}, {"consumer": both})
+        if p.failure_point == AT_WRITE
+    ]
     faults = [point.fault for point in points]
     assert [fault.point.call for fault in faults] == ["rename"] * 4 + ["pwrite64"] * 2
     assert [fault.point.files for fault in faults] == [()] * 4 + [written.files] * 2
@@ -117,22 +159,40 @@ class Node:
 
 
 def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) -> None:
-    """Counted from when the target reached that stage, and no other; a stage that cannot be traced runs all the same."""
+    """Counted from when the target reached that stage, and no other; a stage that cannot be traced
+    runs all the same.
+    """
     load = make_load(seed=1, salt="", count=24, unit=1)
     seen: list[dict[str, Any]] = [
-        {"event": "conn", "conn": 1, "role": "consumer"}, {"event": "conn", "conn": 2, "role": "processor"},
+        {"event": "conn", "conn": 1, "role": "consumer"},
+        {"event": "conn", "conn": 2, "role": "processor"},
         {"event": "fetched", "conn": 2, "record": load.target.id, "reached": True, "w": 50},
         {"event": "fetched", "conn": 1, "record": load.target.id, "reached": False, "w": 60},
         {"event": "fetched", "conn": 1, "record": load.target.id, "reached": True, "w": 70},
         {"event": "fetched", "conn": 1, "record": load.target.id, "reached": True, "w": 80},
-    ]  # fmt: skip
-    assert (given_at(seen, "consumer", load.target.id), given_at(seen, "consumer", "another")) == (70, None)
+    ]
+    assert (given_at(seen, "consumer", load.target.id), given_at(seen, "consumer", "another")) == (
+        70,
+        None,
+    )
     nodes: Any = [Node(Role.CONSUMER), Node(Role.PROCESSOR, "it is a container")]
     with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
         Watch(nodes, tmp_path / "writes").tell(history, seen, load)
         Watch(nodes[:1], tmp_path / "writes").tell(history, (), load)
-    told = [(e["role"], e["made"], e["files"], e["because"]) for e in read_history(tmp_path).of(kinds.WRITES)]
+    told = [
+        (e["role"], e["made"], e["files"], e["because"])
+        for e in read_history(tmp_path).of(kinds.WRITES)
+    ]
     assert told == [
-        ("consumer", {"rename": [70]}, ["{work}/a"], None), ("processor", {}, [], "it is a container"),
-        ("consumer", {}, [], f"the wire did not see that the consumer was given {load.target.id}; writes count from then on"),
-    ]  # fmt: skip
+        ("consumer", {"rename": [70]}, ["{work}/a"], None),
+        ("processor", {}, [], "it is a container"),
+        (
+            "consumer",
+            {},
+            [],
+            (
+                f"the wire did not see that the consumer was given {load.target.id}; writes count "
+                "from then on"
+            ),
+        ),
+    ]

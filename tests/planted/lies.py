@@ -24,9 +24,19 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
 ANOMALIES = (
-    "lost", "duplicated", "stored_twice", "delivered_twice", "phantom", "resurrected", "torn", "reordered", "stalled",
-    "left_in_topic", "left_in_source", "set_aside",
-)  # fmt: skip
+    "lost",
+    "duplicated",
+    "stored_twice",
+    "delivered_twice",
+    "phantom",
+    "resurrected",
+    "torn",
+    "reordered",
+    "stalled",
+    "left_in_topic",
+    "left_in_source",
+    "set_aside",
+)
 
 
 FORGIVING = replace(
@@ -36,14 +46,16 @@ FORGIVING = replace(
         semantic: replace(DELIVERY_LOST.expect[semantic], lost=Permitted(), duplicated=Permitted())
         for semantic in Semantic
     },
-)  # fmt: skip
+)
 """A scenario whose theory predicts nothing: only the promise is left to judge by."""
 
 
 def in_queue(scenario: Scenario) -> Scenario:
     """Return a scenario with a queue in place of its topic."""
     queued = {
-        semantic: replace(said, settings=replace(scenario.settings(semantic), topic=TopicSettings(partitions=0)))
+        semantic: replace(
+            said, settings=replace(scenario.settings(semantic), topic=TopicSettings(partitions=0))
+        )
         for semantic, said in scenario.expect.items()
         if isinstance(said, Predicted)
     }
@@ -52,7 +64,9 @@ def in_queue(scenario: Scenario) -> Scenario:
 
 @dataclass(frozen=True)
 class Case:
-    """One lie: what is planted where, and what must be said of it. ``counts`` not named here must be 0."""
+    """One lie: what is planted where, and what must be said of it. ``counts`` not named here must
+    be 0.
+    """
 
     plant: Plant
     semantic: Semantic
@@ -65,8 +79,11 @@ class Case:
     def name(self) -> str:
         """What pytest calls it."""
         default = Plant()
-        words = [f"{name}={value}" for name in Plant.__slots__
-                 if (value := getattr(self.plant, name)) != getattr(default, name)]  # fmt: skip
+        words = [
+            f"{name}={value}"
+            for name in Plant.__slots__
+            if (value := getattr(self.plant, name)) != getattr(default, name)
+        ]
         return ",".join([self.scenario.id, *words, self.semantic]).replace(" ", "-")
 
 
@@ -86,7 +103,9 @@ class Silent:
         """Ignore it."""
 
 
-def run_planted(plants: Mapping[str, tuple[Scenario, Semantic, Plant]], reports: Path) -> dict[str, CellResult]:
+def run_planted(
+    plants: Mapping[str, tuple[Scenario, Semantic, Plant]], reports: Path
+) -> dict[str, CellResult]:
     """Run each named plant as a scenario of that name; results by name."""
     cells = tuple(
         Cell(replace(scenario, id=name), semantic, "memory", "none", "process", seed=1, records=24)

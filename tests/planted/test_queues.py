@@ -1,4 +1,6 @@
-"""The in-memory system as a queue lies in every way we know: each is found out and counted exactly."""
+"""The in-memory system as a queue lies in every way we know: each is found out and
+counted exactly.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,20 @@ def lost() -> list[Case]:
     """Return losses at every hop that there is."""
     cases = []
     for hop in LastHop:
-        cases += [Case(Plant(lose=k, lose_at=hop), ALO, BROKEN, {"lost": k}, str(hop), QUEUE) for k in NUMBERS]
-        cases.append(Case(Plant(lose=2, lose_at=hop), EOS, BROKEN, {"lost": 2}, "exactly-once forbids loss: 2 lost", QUEUE))
+        cases += [
+            Case(Plant(lose=k, lose_at=hop), ALO, BROKEN, {"lost": k}, str(hop), QUEUE)
+            for k in NUMBERS
+        ]
+        cases.append(
+            Case(
+                Plant(lose=2, lose_at=hop),
+                EOS,
+                BROKEN,
+                {"lost": 2},
+                "exactly-once forbids loss: 2 lost",
+                QUEUE,
+            )
+        )
         cases.append(Case(Plant(lose=2, lose_at=hop), AMO, KEPT, {"lost": 2}, f"{hop}", PERMITS))
     return cases
 
@@ -48,12 +62,28 @@ def counted() -> list[Case]:
     """Return the other lies that are convicted of a number."""
     cases = []
     for k in NUMBERS:
-        stored, delivered = {"duplicated": k, "stored_twice": k}, {"duplicated": k, "delivered_twice": k}
+        stored, delivered = (
+            {"duplicated": k, "stored_twice": k},
+            {"duplicated": k, "delivered_twice": k},
+        )
         cases += [
             Case(Plant(duplicate=k), EOS, BROKEN, stored, f"{k} stored twice", QUEUE),
             Case(Plant(duplicate=k), ALO, VOID, stored, "contradicted", QUEUE),
-            Case(Plant(duplicate=k, delivered_twice=True), AMO, BROKEN, delivered, f"{k} delivered twice", QUEUE),
-            Case(Plant(duplicate=k, delivered_twice=True, absorbs=True), EOS, KEPT, {"absorbed": k}, scenario=QUEUE),
+            Case(
+                Plant(duplicate=k, delivered_twice=True),
+                AMO,
+                BROKEN,
+                delivered,
+                f"{k} delivered twice",
+                QUEUE,
+            ),
+            Case(
+                Plant(duplicate=k, delivered_twice=True, absorbs=True),
+                EOS,
+                KEPT,
+                {"absorbed": k},
+                scenario=QUEUE,
+            ),
             Case(Plant(duplicate=k, absorbs=True), EOS, KEPT, {"absorbed": k}, scenario=QUEUE),
             Case(Plant(set_aside=k), EOS, BROKEN, {"set_aside": k}, f"{k} set aside", QUEUE),
             Case(Plant(set_aside=k), ALO, KEPT, {"set_aside": k}, f"{k} set aside", LENIENT),
@@ -64,7 +94,14 @@ def counted() -> list[Case]:
         ]
     cases += [Case(Plant(), semantic, KEPT, scenario=QUEUE) for semantic in Semantic]
     cases += [
-        Case(Plant(duplicate=2, times=4, delivered_twice=True), EOS, BROKEN, {"duplicated": 6, "delivered_twice": 6}, "", QUEUE),
+        Case(
+            Plant(duplicate=2, times=4, delivered_twice=True),
+            EOS,
+            BROKEN,
+            {"duplicated": 6, "delivered_twice": 6},
+            "",
+            QUEUE,
+        ),
         Case(Plant(lose=2, set_aside=1), EOS, BROKEN, {"lost": 2, "set_aside": 1}, "2 lost", QUEUE),
         Case(Plant(reorder=2), EOS, KEPT, {"reordered": 2}, scenario=QUEUE),
     ]
@@ -72,18 +109,36 @@ def counted() -> list[Case]:
 
 
 def hidden() -> list[Case]:
-    """Return the messages that wait although nothing is said to, and those that only broker or observer know."""
+    """Return the messages that wait although nothing is said to, and those that only broker or
+    observer know.
+    """
     cases = []
     for waiting in sorted(MOVABLE):
         for k in NUMBERS:
             left = {"left_in_topic": k}
-            cases.append(Case(Plant(hide=k, hide_as=waiting), ALO, VOID, left, f"{k} records are left behind", QUEUE))
+            cases.append(
+                Case(
+                    Plant(hide=k, hide_as=waiting),
+                    ALO,
+                    VOID,
+                    left,
+                    f"{k} records are left behind",
+                    QUEUE,
+                )
+            )
         another = Plant(hide=2, hide_as=waiting, hide_another=True)
         cases.append(Case(another, EOS, VOID, {}, f"waits: {waiting}", QUEUE))
         beside = replace(another, lose=1)
         cases.append(Case(beside, EOS, VOID, {"lost": 1}, f"waits: {waiting}", AT_REST))
     cases += [
-        Case(Plant(miscount=k), EOS, VOID, {}, f"the broker counts {k} messages ready in queue, but the observer saw 0", QUEUE)
+        Case(
+            Plant(miscount=k),
+            EOS,
+            VOID,
+            {},
+            f"the broker counts {k} messages ready in queue, but the observer saw 0",
+            QUEUE,
+        )
         for k in NUMBERS
     ]
     cases += [
@@ -95,7 +150,14 @@ def hidden() -> list[Case]:
             "counts 1 messages ready in queue, but the observer saw 2",
             QUEUE,
         ),
-        Case(Plant(miscount=1, duplicate=1), EOS, VOID, {"duplicated": 1, "stored_twice": 1}, "the broker counts 1", QUEUE),
+        Case(
+            Plant(miscount=1, duplicate=1),
+            EOS,
+            VOID,
+            {"duplicated": 1, "stored_twice": 1},
+            "the broker counts 1",
+            QUEUE,
+        ),
     ]
     return cases
 
@@ -106,15 +168,33 @@ def lies() -> list[Case]:
     return [
         Case(Plant(disarm=True), ALO, VOID, {}, "did not fire", QUEUE),
         Case(Plant(disarm=True), ALO, VOID, {}, "did not fire", in_queue(ACK_LOST)),
-        Case(Plant(disarm=True, lose=1), ALO, BROKEN, {"lost": 1}, "though not by this fault (the fault did not fire)", QUEUE),
-        Case(Plant(wrong_victim=True), ALO, VOID, {}, "wrong process was killed: the producer", QUEUE),
-        Case(Plant(wrong_victim=True), EOS, VOID, {}, "consumer was not killed", in_queue(COMMIT_LOST)),
+        Case(
+            Plant(disarm=True, lose=1),
+            ALO,
+            BROKEN,
+            {"lost": 1},
+            "though not by this fault (the fault did not fire)",
+            QUEUE,
+        ),
+        Case(
+            Plant(wrong_victim=True), ALO, VOID, {}, "wrong process was killed: the producer", QUEUE
+        ),
+        Case(
+            Plant(wrong_victim=True),
+            EOS,
+            VOID,
+            {},
+            "consumer was not killed",
+            in_queue(COMMIT_LOST),
+        ),
         Case(Plant(no_load=True), ALO, VOID, {}, "no load after", QUEUE),
         Case(Plant(cut_drain=True), ALO, VOID, left, "cut short", QUEUE),
-        Case(Plant(stop_reading=True), ALO, STUCK, {"left_in_topic": 3}, "messages are ready", QUEUE),
+        Case(
+            Plant(stop_reading=True), ALO, STUCK, {"left_in_topic": 3}, "messages are ready", QUEUE
+        ),
         Case(Plant(unhealthy=True), EOS, VOID, {}, "not healthy before", QUEUE),
         Case(Plant(hide_sign=True), EOS, VOID, {}, "nothing shows", in_queue(ACK_LOST)),
-    ]  # fmt: skip
+    ]
 
 
 ALL = (*lost(), *counted(), *hidden(), *lies())
@@ -129,13 +209,19 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CellResult]:
 
 
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
-def test_every_lie_is_found_out_and_counted_exactly(results: dict[str, CellResult], case: Case) -> None:
-    """What is planted is counted, to the record, and nothing else is; verdict and reason are the right ones."""
+def test_every_lie_is_found_out_and_counted_exactly(
+    results: dict[str, CellResult], case: Case
+) -> None:
+    """What is planted is counted, to the record, and nothing else is; verdict and reason are the
+    right ones.
+    """
     hold(case, results[case.name])
 
 
 @pytest.mark.parametrize("hop", LastHop)
-def test_each_lost_record_is_lost_at_its_own_hop(results: dict[str, CellResult], hop: LastHop) -> None:
+def test_each_lost_record_is_lost_at_its_own_hop(
+    results: dict[str, CellResult], hop: LastHop
+) -> None:
     """And all the others are recorded."""
     name = next(case.name for case in ALL if case.plant == Plant(lose=5, lose_at=hop))
     records = results[name].judgement.account.records
@@ -145,8 +231,13 @@ def test_each_lost_record_is_lost_at_its_own_hop(results: dict[str, CellResult],
 
 def test_the_oracle_says_the_same_of_every_lie(results: dict[str, CellResult]) -> None:
     """Of the whole history that a run writes."""
-    told = {name: list(read_history(result.directory / "history").events) for name, result in results.items()}
-    assert {name: said for name, events in told.items() if (said := differences(events, queue_oracle))} == {}
+    told = {
+        name: list(read_history(result.directory / "history").events)
+        for name, result in results.items()
+    }
+    assert {
+        name: said for name, events in told.items() if (said := differences(events, queue_oracle))
+    } == {}
 
 
 def test_a_history_of_a_queue_names_no_offsets(results: dict[str, CellResult]) -> None:
@@ -166,22 +257,41 @@ def test_a_history_of_a_queue_names_no_offsets(results: dict[str, CellResult]) -
 
 FEW = st.integers(0, 3)
 PLANTS = st.builds(
-    Plant, lose=FEW, lose_at=st.sampled_from(LastHop), duplicate=FEW, times=st.integers(2, 4), delivered_twice=st.booleans(),
-    resurrect=FEW, tear=FEW, phantom=FEW, hide=FEW, hide_as=st.sampled_from(sorted(MOVABLE)), set_aside=FEW,
-)  # fmt: skip
+    Plant,
+    lose=FEW,
+    lose_at=st.sampled_from(LastHop),
+    duplicate=FEW,
+    times=st.integers(2, 4),
+    delivered_twice=st.booleans(),
+    resurrect=FEW,
+    tear=FEW,
+    phantom=FEW,
+    hide=FEW,
+    hide_as=st.sampled_from(sorted(MOVABLE)),
+    set_aside=FEW,
+)
 
 
 @settings(max_examples=20)  # each is a run
 @given(plant=PLANTS)
-def test_any_mixture_is_counted_exactly(tmp_path_factory: pytest.TempPathFactory, plant: Plant) -> None:
+def test_any_mixture_is_counted_exactly(
+    tmp_path_factory: pytest.TempPathFactory, plant: Plant
+) -> None:
     """Several lies at once, each counted as if it were alone."""
     found = run_planted({"mixed": (PERMITS, EOS, plant)}, tmp_path_factory.mktemp("mixed"))["mixed"]
     counts, extra = found.judgement.account.counts, plant.duplicate * (plant.times - 1)
     want = {
-        "lost": plant.lose, "duplicated": extra, "delivered_twice": extra if plant.delivered_twice else 0,
-        "resurrected": plant.resurrect, "torn": plant.tear, "phantom": plant.phantom, "left_in_topic": plant.hide,
-        "set_aside": plant.set_aside, "stalled": 0, "reordered": 0,
-    }  # fmt: skip
+        "lost": plant.lose,
+        "duplicated": extra,
+        "delivered_twice": extra if plant.delivered_twice else 0,
+        "resurrected": plant.resurrect,
+        "torn": plant.tear,
+        "phantom": plant.phantom,
+        "left_in_topic": plant.hide,
+        "set_aside": plant.set_aside,
+        "stalled": 0,
+        "reordered": 0,
+    }
     assert {name: counts[name] for name in want} == want
     forbidden = extra or plant.resurrect or plant.tear or plant.phantom
     rest = VOID if plant.hide else BROKEN if plant.lose or plant.set_aside else KEPT
@@ -190,8 +300,15 @@ def test_any_mixture_is_counted_exactly(tmp_path_factory: pytest.TempPathFactory
 
 def test_a_log_does_not_do_what_only_a_queue_can(tmp_path: Path) -> None:
     """It is an error of the test, told in the cell's own verdict."""
-    plants = (Plant(hide=1), Plant(set_aside=1), Plant(miscount=1), Plant(lose=1, lose_at=LastHop.EXPIRED))
-    found = run_planted({f"log-{n}": (NONE, EOS, plant) for n, plant in enumerate(plants)}, tmp_path)
+    plants = (
+        Plant(hide=1),
+        Plant(set_aside=1),
+        Plant(miscount=1),
+        Plant(lose=1, lose_at=LastHop.EXPIRED),
+    )
+    found = run_planted(
+        {f"log-{n}": (NONE, EOS, plant) for n, plant in enumerate(plants)}, tmp_path
+    )
     assert len(found) == len(plants)
     for result in found.values():
         assert result.verdict.kind is VOID

@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """A running server, below a folder that others may enter: pytest closes its own, and a server of root's is another user."""
+    """A running server, below a folder that others may enter: pytest closes its own, and a server
+    of root's is another user.
+    """
     with tempfile.TemporaryDirectory() as folder, PortLease(1) as lease:
         directory = Path(folder)
         directory.chmod(0o711)
         with ProcessRuntime(directory=directory) as runtime:
-            running = PostgresServer(runtime, InstalledPostgres(ensure_postgres()), lease.ports[0], directory / "database")
+            running = PostgresServer(
+                runtime,
+                InstalledPostgres(ensure_postgres()),
+                lease.ports[0],
+                directory / "database",
+            )
             running.start()
             yield running
             running.stop()

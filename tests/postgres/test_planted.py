@@ -1,4 +1,6 @@
-"""A database that lies, a fault that never fires, the wrong process killed: each is found out, with a real broker and server."""
+"""A database that lies, a fault that never fires, the wrong process killed: each is found out, with
+a real broker and server.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,20 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
     from harness.saved import CellResult
 
-pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.postgres, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.rest(together=True),
+    pytest.mark.postgres,
+    pytest.mark.timeout(300),
+]
 AT_COMMIT = """
 CREATE FUNCTION lie() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {lie} RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER lie AFTER INSERT ON results DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
 WHEN (position(' {record} ' IN encode(NEW.value, 'escape')) > 0) EXECUTE FUNCTION lie();
 """
-"""What the server does by itself when it commits the result of a record, before it answers COMMIT."""
+"""What the server does by itself when it commits the result of a record, before it
+answers COMMIT.
+"""
 UNDO = "DELETE FROM results WHERE n = NEW.n;"
 DOUBLE = """IF (SELECT count(*) FROM results WHERE value = NEW.value) < 2
 THEN INSERT INTO results (value, key, partition, epoch, "offset")
@@ -50,9 +59,17 @@ def cell(scenario: Scenario, semantic: Semantic) -> Cell:
 
 UNDONE, DOUBLED = cell(NONE, Semantic.AT_LEAST_ONCE), cell(NONE, Semantic.EXACTLY_ONCE)
 NEVER = OnWire(Role.CONSUMER, Database.COMMIT, Direction.RESPONSE, occurrence=9)
-DISARMED = cell(replace(COMMIT_ANSWER_LOST, id="disarmed", fault=Drop(NEVER)), Semantic.EXACTLY_ONCE)
-WRONG = cell(replace(CRASH_AFTER_COMMIT, id="wrong-victim", deployment=Deployment.SHARED), Semantic.AT_LEAST_ONCE)
-LIES = {UNDONE.key: (UNDO, UNDONE.load().target.id), DOUBLED.key: (DOUBLE, DOUBLED.load().target.id)}
+DISARMED = cell(
+    replace(COMMIT_ANSWER_LOST, id="disarmed", fault=Drop(NEVER)), Semantic.EXACTLY_ONCE
+)
+WRONG = cell(
+    replace(CRASH_AFTER_COMMIT, id="wrong-victim", deployment=Deployment.SHARED),
+    Semantic.AT_LEAST_ONCE,
+)
+LIES = {
+    UNDONE.key: (UNDO, UNDONE.load().target.id),
+    DOUBLED.key: (DOUBLE, DOUBLED.load().target.id),
+}
 
 
 class _Silent:
@@ -87,7 +104,9 @@ TARGET = CellNodes.target
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CellResult]:
     """Run the four of them on one broker and one server; by the cell's scenario and semantic."""
     reports = tmp_path_factory.mktemp("planted")
-    plan = RunPlan((KafkaSystem(),), (UNDONE, DOUBLED, DISARMED, WRONG), (), reports, 2, "pytest", (1,), 24)
+    plan = RunPlan(
+        (KafkaSystem(),), (UNDONE, DOUBLED, DISARMED, WRONG), (), reports, 2, "pytest", (1,), 24
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sinks, "create_sink", lying)
         patch.setattr(CellNodes, "target", wrong)
@@ -115,7 +134,9 @@ def test_a_fault_that_never_fires_proves_nothing(results: dict[str, CellResult])
     assert (verdict.kind, verdict.reason) == (Kind.VOID, "the fault did not fire")
 
 
-def test_another_process_than_the_database_is_no_crash_of_it(results: dict[str, CellResult]) -> None:
+def test_another_process_than_the_database_is_no_crash_of_it(
+    results: dict[str, CellResult],
+) -> None:
     """The consumer died in its place: the answer was lost either way, and the cell is void."""
     verdict = results[WRONG.id].verdict
     assert verdict.kind is Kind.VOID

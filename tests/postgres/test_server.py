@@ -1,4 +1,6 @@
-"""A PostgreSQL server as a node: killed with all its processes, restarted, and what it had written is there."""
+"""A PostgreSQL server as a node: killed with all its processes, restarted, and what it had written
+is there.
+"""
 
 from __future__ import annotations
 
@@ -46,17 +48,27 @@ def write(sink: Sink, *values: bytes) -> None:
         sink.commit()
 
 
-def test_killed_it_is_gone_whole_and_comes_back_with_what_it_had_committed(server: PostgresServer, address: str) -> None:
-    """Every process of it dies; on the same port and data it knows what was committed, and nothing else."""
+def test_killed_it_is_gone_whole_and_comes_back_with_what_it_had_committed(
+    server: PostgresServer, address: str
+) -> None:
+    """Every process of it dies; on the same port and data it knows what was committed, and nothing
+    else.
+    """
     sink = open_sink(address)
     write(sink, b"kept")
     sink.begin()
     sink.record(b"open", "k", AT)
-    processes = [server.node.pid, *(each.pid for each in psutil.Process(server.node.pid).children(recursive=True))]
+    processes = [
+        server.node.pid,
+        *(each.pid for each in psutil.Process(server.node.pid).children(recursive=True)),
+    ]
     assert len(processes) > 3
     end = server.kill()
     assert (end.pid, end.signal) == (processes[0], 9)
-    assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in processes)
+    assert not any(
+        psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        for pid in processes
+    )
     server.check()  # it was meant to
     with pytest.raises(SinkLostError) as lost:
         sink.record(b"lost", "k", AT)
@@ -80,8 +92,14 @@ def test_a_commit_without_an_answer_is_in_doubt(server: PostgresServer, address:
 
 
 def stop_the_wal_writer(server: PostgresServer) -> None:
-    """Let nobody flush, every ten seconds, what a commit has not: else it may do so just behind it."""
-    [writer] = [one for one in psutil.Process(server.node.pid).children() if "walwriter" in " ".join(one.cmdline())]
+    """Let nobody flush, every ten seconds, what a commit has not: else it may do so
+    just behind it.
+    """
+    [writer] = [
+        one
+        for one in psutil.Process(server.node.pid).children()
+        if "walwriter" in " ".join(one.cmdline())
+    ]
     writer.suspend()
 
 
@@ -89,7 +107,9 @@ def stop_the_wal_writer(server: PostgresServer) -> None:
 def test_only_what_is_durable_when_it_is_answered_outlives_the_server(
     server: PostgresServer, address: str, durable: bool
 ) -> None:
-    """With synchronous_commit=off the answered commits of the last seconds were in the server's memory alone."""
+    """With synchronous_commit=off the answered commits of the last seconds were in the server's
+    memory alone.
+    """
     before = open_sink(address)
     write(before, b"flushed")
     sink = open_sink(address, durable=durable)

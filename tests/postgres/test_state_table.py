@@ -24,12 +24,16 @@ CELL = "c0ffee"
 
 
 class Told:
-    """A server whose databases are reached directly, and the history of a cell that writes there."""
+    """A server whose databases are reached directly, and the history of a cell that
+    writes there.
+    """
 
     def __init__(self, server: PostgresServer) -> None:
         self.events: list[dict[str, Any]] = []
         self.server = server
-        history = SimpleNamespace(write=lambda kind, **fields: self.events.append({"event": kind, **fields}))
+        history = SimpleNamespace(
+            write=lambda kind, **fields: self.events.append({"event": kind, **fields})
+        )
         self.scene = cast("Scene", SimpleNamespace(cell=SimpleNamespace(key=CELL), history=history))
         direct = SimpleNamespace(create=server.create, direct=server.address)
         self.database = Database(self.scene, cast("DatabaseServer", direct))
@@ -51,7 +55,9 @@ class Told:
         self.events.clear()
         self.table.observe()
         return [
-            {name: value for name, value in event.items() if name != "event"} for event in self.events if event["event"] == kind
+            {name: value for name, value in event.items() if name != "event"}
+            for event in self.events
+            if event["event"] == kind
         ]
 
 
@@ -84,7 +90,10 @@ def test_what_is_folded_into_a_value_is_told_with_its_transaction(told: Told) ->
     assert told.seen(kinds.SETTLED) == [{"open": 0}, {"open": 0}]
 
 
-@pytest.mark.parametrize("damaged", [b"nothing of ours", value(1, "k-1=1 ")[:-1], Record("k-1", "k", 1).encode("another")])
+@pytest.mark.parametrize(
+    "damaged",
+    [b"nothing of ours", value(1, "k-1=1 ")[:-1], Record("k-1", "k", 1).encode("another")],
+)
 def test_a_value_that_is_none_of_ours_is_told_as_such(told: Told, damaged: bytes) -> None:
     """It is a result that nobody has offered, and nothing is taken from it."""
     told.write("k", damaged, 3)
@@ -114,5 +123,7 @@ def test_a_transaction_of_a_worker_that_is_open_is_trouble(told: Told) -> None:
 
 def test_a_table_that_cannot_be_made_is_told(told: Told) -> None:
     """As where it is there."""
-    with pytest.raises(EnvironmentFailure, match=r"cannot create the table of Trident's state: .*already exists"):
+    with pytest.raises(
+        EnvironmentFailure, match=r"cannot create the table of Trident's state: .*already exists"
+    ):
         StateTable(told.scene, told.database).open()

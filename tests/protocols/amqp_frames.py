@@ -53,10 +53,27 @@ def begin(channel: int, answers: int | None = None) -> bytes:
 
 
 def attach(channel: int, handle: int, *, receives: bool, address: str | None) -> bytes:
-    """Attach a link to a queue; ``address`` None: to the coordinator. ``receives``: who says so is its receiver."""
-    here = described(0x30) if address is None else described(0x28 if receives == (channel == CHANNEL) else 0x29, text(address))
+    """Attach a link to a queue; ``address`` None: to the coordinator. ``receives``: who says so is
+    its receiver.
+    """
+    here = (
+        described(0x30)
+        if address is None
+        else described(0x28 if receives == (channel == CHANNEL) else 0x29, text(address))
+    )
     ends = (here, described(0x29)) if receives == (channel == CHANNEL) else (described(0x28), here)
-    return made(channel, described(0x12, text(f"link-{handle}"), number(handle), TRUE if receives else FALSE, NULL, NULL, *ends))
+    return made(
+        channel,
+        described(
+            0x12,
+            text(f"link-{handle}"),
+            number(handle),
+            TRUE if receives else FALSE,
+            NULL,
+            NULL,
+            *ends,
+        ),
+    )
 
 
 def message(value: bytes, *, deliveries: int = 0, **properties: str) -> bytes:
@@ -73,22 +90,53 @@ def in_transaction(transaction: bytes | None, outcome: bytes = NULL) -> bytes:
 
 
 def transfer(
-    channel: int, handle: int, delivery: int | None, payload: bytes, *, settled: bool = False, more: bool = False,
+    channel: int,
+    handle: int,
+    delivery: int | None,
+    payload: bytes,
+    *,
+    settled: bool = False,
+    more: bool = False,
     transaction: bytes | None = None,
-) -> bytes:  # fmt: skip
+) -> bytes:
     """Make a message's transfer, or a part of it."""
     flags = (TRUE if settled else FALSE, TRUE if more else FALSE)
     return made(
-        channel, described(0x14, number(handle), number(delivery), NULL, NULL, *flags, NULL, in_transaction(transaction)), payload
+        channel,
+        described(
+            0x14,
+            number(handle),
+            number(delivery),
+            NULL,
+            NULL,
+            *flags,
+            NULL,
+            in_transaction(transaction),
+        ),
+        payload,
     )
 
 
 def disposition(
-    channel: int, first: int, last: int | None = None, *, receives: bool = True, state: bytes = ACCEPTED, settled: bool = True
+    channel: int,
+    first: int,
+    last: int | None = None,
+    *,
+    receives: bool = True,
+    state: bytes = ACCEPTED,
+    settled: bool = True,
 ) -> bytes:
     """Make what is said of deliveries."""
     return made(
-        channel, described(0x15, TRUE if receives else FALSE, number(first), number(last), TRUE if settled else FALSE, state)
+        channel,
+        described(
+            0x15,
+            TRUE if receives else FALSE,
+            number(first),
+            number(last),
+            TRUE if settled else FALSE,
+            state,
+        ),
     )
 
 

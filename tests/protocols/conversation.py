@@ -28,7 +28,9 @@ class Conversation:
 
     tells: tuple[str, ...] = ("record", "request", "outcome")
 
-    def __init__(self, protocol: Protocol, identity: Identity | None = None, *, limit: int = LIMIT) -> None:
+    def __init__(
+        self, protocol: Protocol, identity: Identity | None = None, *, limit: int = LIMIT
+    ) -> None:
         self.session = protocol.session(7, limit=limit)
         self.ledger = protocol.ledger("key", identity)
         self.last: Any = None

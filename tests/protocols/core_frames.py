@@ -36,14 +36,28 @@ def simple(value: str) -> bytes:
     return struct.pack(">i", len(coded)) + coded
 
 
-def create(client: str | None = "key.consumer.1", *, bound: bool = False, by_commit: bool = False, before: bool = False,
-           version: int = VERSION) -> bytes:  # fmt: skip
+def create(
+    client: str | None = "key.consumer.1",
+    *,
+    bound: bool = False,
+    by_commit: bool = False,
+    before: bool = False,
+    version: int = VERSION,
+) -> bytes:
     """Ask for a session, in the second form, which names the client; without one, in the first.
 
-    ``bound``: its sends and acknowledgements wait for its commit; ``by_commit``: its acknowledgements alone.
+    ``bound``: its sends and acknowledgements wait for its commit; ``by_commit``: its
+    acknowledgements alone.
     """
     flags = struct.pack(">ib??i?", 102400, 0, not bound, not (bound or by_commit), -1, before)
-    body = text("a session") + struct.pack(">qi", CHANNEL, version) + maybe(None) + maybe(text("secret")) + flags + maybe(None)
+    body = (
+        text("a session")
+        + struct.pack(">qi", CHANNEL, version)
+        + maybe(None)
+        + maybe(text("secret"))
+        + flags
+        + maybe(None)
+    )
     if client is None:
         return packet(Kind.CREATESESSION, body, SESSION)
     return packet(Kind.CREATESESSION_V2, body + maybe(text(client)), SESSION)
@@ -62,13 +76,23 @@ def named(name: str, value: str) -> bytes:
 def subscribe(queue: str, consumer: int = CONSUMER) -> bytes:
     """Ask for a consumer."""
     return packet(
-        Kind.SESS_CREATECONSUMER, struct.pack(">q", consumer) + simple(queue) + maybe(None) + struct.pack(">??i", 0, 1, 4)
+        Kind.SESS_CREATECONSUMER,
+        struct.pack(">q", consumer) + simple(queue) + maybe(None) + struct.pack(">??i", 0, 1, 4),
     )
 
 
-def message(body: bytes, *, number: int = 0, address: str = "q", kind: int = 4, **properties: Any) -> bytes:
-    """Make a message; it has an id of its client's, and its properties are texts, numbers or nothing."""
-    head = struct.pack(">q", number) + maybe(simple(address)) + maybe(b"u" * 16) + struct.pack(">b?qqb", kind, True, 0, 1, 4)
+def message(
+    body: bytes, *, number: int = 0, address: str = "q", kind: int = 4, **properties: Any
+) -> bytes:
+    """Make a message; it has an id of its client's, and its properties are texts, numbers or
+    nothing.
+    """
+    head = (
+        struct.pack(">q", number)
+        + maybe(simple(address))
+        + maybe(b"u" * 16)
+        + struct.pack(">b?qqb", kind, True, 0, 1, 4)
+    )
     listed = b"".join(simple(name) + _value(value) for name, value in properties.items())
     whole = struct.pack(">i", 13 + len(body)) + body + head
     return whole + (b"\1" + struct.pack(">i", len(properties)) + listed if properties else b"\0")
@@ -80,18 +104,30 @@ def _value(value: Any) -> bytes:
     return b"\x0a" + simple(value) if isinstance(value, str) else struct.pack(">bq", 7, value)
 
 
-def send(body: bytes, *, asks: bool = True, number: int = UNNUMBERED, version: int = VERSION, **more: Any) -> bytes:
+def send(
+    body: bytes, *, asks: bool = True, number: int = UNNUMBERED, version: int = VERSION, **more: Any
+) -> bytes:
     """Send a message; ``number``: by which its answer names it."""
     tail = struct.pack(">?", asks) + (struct.pack(">q", number) if version >= 130 else b"")
-    return packet(Kind.SESS_SEND, message(body, **more) + tail + (struct.pack(">i", 3) if version >= 134 else b""))
+    return packet(
+        Kind.SESS_SEND,
+        message(body, **more) + tail + (struct.pack(">i", 3) if version >= 134 else b""),
+    )
 
 
-def give(number: int, body: bytes, *, deliveries: int = 1, consumer: int = CONSUMER, **more: Any) -> bytes:
+def give(
+    number: int, body: bytes, *, deliveries: int = 1, consumer: int = CONSUMER, **more: Any
+) -> bytes:
     """Give a message."""
-    return packet(Kind.SESS_RECEIVE_MSG, message(body, number=number, **more) + struct.pack(">qi", consumer, deliveries))
+    return packet(
+        Kind.SESS_RECEIVE_MSG,
+        message(body, number=number, **more) + struct.pack(">qi", consumer, deliveries),
+    )
 
 
-def acknowledge(number: int, *, asks: bool = True, alone: bool = True, consumer: int = CONSUMER) -> bytes:
+def acknowledge(
+    number: int, *, asks: bool = True, alone: bool = True, consumer: int = CONSUMER
+) -> bytes:
     """Acknowledge a message, or all up to it."""
     kind = Kind.SESS_INDIVIDUAL_ACKNOWLEDGE if alone else Kind.SESS_ACKNOWLEDGE
     return packet(kind, struct.pack(">qq?", consumer, number, asks))
@@ -109,12 +145,17 @@ def rollback() -> bytes:
 
 def branch(kind: int, name: bytes, more: bytes = b"") -> bytes:
     """Say something of a distributed transaction of one branch: begin, end, prepare, commit it."""
-    return packet(kind, struct.pack(">ii", 7, 1) + b"\1" + struct.pack(">i", len(name)) + name + more)
+    return packet(
+        kind, struct.pack(">ii", 7, 1) + b"\1" + struct.pack(">i", len(name)) + name + more
+    )
 
 
 def told(code: int = 0, refused: str | None = None) -> bytes:
     """Answer that."""
-    return packet(Kind.SESS_XA_RESP, struct.pack(">?i", refused is not None, code) + maybe(text(refused) if refused else None))
+    return packet(
+        Kind.SESS_XA_RESP,
+        struct.pack(">?i", refused is not None, code) + maybe(text(refused) if refused else None),
+    )
 
 
 def answer(number: int | None = UNNUMBERED) -> bytes:
@@ -125,7 +166,10 @@ def answer(number: int | None = UNNUMBERED) -> bytes:
 def refuse(said: str | None, number: int | None = None) -> bytes:
     """Refuse it."""
     coded = maybe(None if said is None else text(said))
-    return packet(Kind.EXCEPTION, struct.pack(">i", 110) + coded + (b"" if number is None else struct.pack(">q", number)))
+    return packet(
+        Kind.EXCEPTION,
+        struct.pack(">i", 110) + coded + (b"" if number is None else struct.pack(">q", number)),
+    )
 
 
 def ping(ttl_ms: int = 60_000) -> bytes:

@@ -78,13 +78,24 @@ def message_name(number: int) -> bytes:
 
 def transaction_name(number: int | None) -> bytes:
     """Make a local transaction's name."""
-    return b"\0" if number is None else thing(111, struct.pack(">q", number) + thing(120, text(CONNECTION)))
+    return (
+        b"\0"
+        if number is None
+        else thing(111, struct.pack(">q", number) + thing(120, text(CONNECTION)))
+    )
 
 
 def hello(*, version: int = VERSION, **more: Any) -> bytes:
     """Make a greeting; ``more``: what the peer can do."""
-    can = {"TightEncodingEnabled": False, "CacheEnabled": False, "StackTraceEnabled": True, "MaxInactivityDuration": 30_000}
-    return command(Kind.WIREFORMAT_INFO, b"ActiveMQ" + struct.pack(">i", version) + blob(named(can | more)))
+    can = {
+        "TightEncodingEnabled": False,
+        "CacheEnabled": False,
+        "StackTraceEnabled": True,
+        "MaxInactivityDuration": 30_000,
+    }
+    return command(
+        Kind.WIREFORMAT_INFO, b"ActiveMQ" + struct.pack(">i", version) + blob(named(can | more))
+    )
 
 
 def connection(client: str, number: int = 1) -> bytes:
@@ -95,50 +106,121 @@ def connection(client: str, number: int = 1) -> bytes:
 
 def subscribe(name: str, number: int) -> bytes:
     """Make the beginning of a consumer's command; what is behind it is nobody's business here."""
-    return command(Kind.CONSUMER_INFO, head(number, asks=True) + consumer() + b"\0" + queue(name) + b"\0" * 40)
+    return command(
+        Kind.CONSUMER_INFO, head(number, asks=True) + consumer() + b"\0" + queue(name) + b"\0" * 40
+    )
 
 
 def _message(
-    kind: int, number: int, name: int, value: bytes, destination: str, *, asks: bool, transaction: int | None,
-    compressed: bool = False, **properties: str,
-) -> bytes:  # fmt: skip
-    body = head(number, asks=asks) + producer() + queue(destination) + transaction_name(transaction) + b"\0" + message_name(name)
-    body += b"\0" + text(None) + struct.pack(">i", 0) + text(None)  # transaction at first, group, correlation
+    kind: int,
+    number: int,
+    name: int,
+    value: bytes,
+    destination: str,
+    *,
+    asks: bool,
+    transaction: int | None,
+    compressed: bool = False,
+    **properties: str,
+) -> bytes:
+    body = (
+        head(number, asks=asks)
+        + producer()
+        + queue(destination)
+        + transaction_name(transaction)
+        + b"\0"
+        + message_name(name)
+    )
+    body += (
+        b"\0" + text(None) + struct.pack(">i", 0) + text(None)
+    )  # transaction at first, group, correlation
     body += struct.pack(">?qB", True, 0, 4) + b"\0" + struct.pack(">q", 0) + text(None)
     value = struct.pack(">i", len(value)) + value if kind == Kind.TEXT_MESSAGE else value
     body += blob(value) + blob(named(properties)) + b"\0" + b"\0"  # no command within, no target
-    body += struct.pack(">?i", compressed, 0) + b"\0" + struct.pack(">q", 0) + text(None) + b"\0\0\0"
+    body += (
+        struct.pack(">?i", compressed, 0) + b"\0" + struct.pack(">q", 0) + text(None) + b"\0\0\0"
+    )
     return body + struct.pack(">qq?", 0, 0, False)
 
 
 def send(
-    number: int, value: bytes, *, destination: str = "q", asks: bool = True, transaction: int | None = None,
-    kind: int = Kind.BYTES_MESSAGE, compressed: bool = False, **properties: str,
-) -> bytes:  # fmt: skip
+    number: int,
+    value: bytes,
+    *,
+    destination: str = "q",
+    asks: bool = True,
+    transaction: int | None = None,
+    kind: int = Kind.BYTES_MESSAGE,
+    compressed: bool = False,
+    **properties: str,
+) -> bytes:
     """Make a message that a client sends, called after its number."""
-    return command(kind, _message(kind, number, number, value, destination, asks=asks, transaction=transaction,
-                                  compressed=compressed, **properties))  # fmt: skip
+    return command(
+        kind,
+        _message(
+            kind,
+            number,
+            number,
+            value,
+            destination,
+            asks=asks,
+            transaction=transaction,
+            compressed=compressed,
+            **properties,
+        ),
+    )
 
 
-def dispatch(name: int, value: bytes, *, destination: str = "q", deliveries: int = 0, kind: int = Kind.BYTES_MESSAGE) -> bytes:
+def dispatch(
+    name: int,
+    value: bytes,
+    *,
+    destination: str = "q",
+    deliveries: int = 0,
+    kind: int = Kind.BYTES_MESSAGE,
+) -> bytes:
     """Make a message that a broker gives."""
-    inner = bytes((kind,)) + _message(kind, 0, name, value, destination, asks=False, transaction=None)
+    inner = bytes((kind,)) + _message(
+        kind, 0, name, value, destination, asks=False, transaction=None
+    )
     body = head(0) + consumer() + queue(destination) + b"\1" + inner + struct.pack(">i", deliveries)
     return command(Kind.MESSAGE_DISPATCH, body)
 
 
 def acknowledge(
-    number: int, last: int, *, how: int = 2, first: int | None = None, asks: bool = True, transaction: int | None = None
+    number: int,
+    last: int,
+    *,
+    how: int = 2,
+    first: int | None = None,
+    asks: bool = True,
+    transaction: int | None = None,
 ) -> bytes:
     """Make an acknowledgement."""
-    body = head(number, asks=asks) + queue("q") + transaction_name(transaction) + consumer() + bytes((how,))
-    body += (b"\0" if first is None else message_name(first)) + message_name(last) + struct.pack(">i", 1) + b"\0"
+    body = (
+        head(number, asks=asks)
+        + queue("q")
+        + transaction_name(transaction)
+        + consumer()
+        + bytes((how,))
+    )
+    body += (
+        (b"\0" if first is None else message_name(first))
+        + message_name(last)
+        + struct.pack(">i", 1)
+        + b"\0"
+    )
     return command(Kind.MESSAGE_ACK, body)
 
 
 def transact(number: int, transaction: int, what: int) -> bytes:
     """Make what is done to a transaction."""
-    body = head(number, asks=True) + thing(120, text(CONNECTION)) + transaction_name(transaction) + bytes((what,))
+    body = (
+        head(number, asks=True)
+        + thing(120, text(CONNECTION))
+        + transaction_name(transaction)
+        + bytes((what,))
+    )
     return command(Kind.TRANSACTION_INFO, body)
 
 
@@ -147,7 +229,10 @@ def answer(number: int, error: str | None = None) -> bytes:
     body = head(0) + struct.pack(">i", number)
     if error is None:
         return command(Kind.RESPONSE, body)
-    return command(Kind.EXCEPTION_RESPONSE, body + b"\1" + text("javax.jms.JMSException") + text(error) + b"\0\0\0")
+    return command(
+        Kind.EXCEPTION_RESPONSE,
+        body + b"\1" + text("javax.jms.JMSException") + text(error) + b"\0\0\0",
+    )
 
 
 def alive() -> bytes:

@@ -41,10 +41,21 @@ class Talk(Conversation):
 
 
 def opening(client: str) -> list[tuple[Direction, bytes]]:
-    """Return what comes before the first message: a link to send by, one to receive by, one to the coordinator."""
-    said = [(TO, af.GREETING), (FROM, af.GREETING), (TO, af.greet(client)), (FROM, af.greet("broker", 20_000))]
+    """Return what comes before the first message: a link to send by, one to receive by, one to the
+    coordinator.
+    """
+    said = [
+        (TO, af.GREETING),
+        (FROM, af.GREETING),
+        (TO, af.greet(client)),
+        (FROM, af.greet("broker", 20_000)),
+    ]
     said += [(TO, af.begin(af.CHANNEL)), (FROM, af.begin(af.BACK, af.CHANNEL))]
-    for handle, receives, address in ((SENDS, False, "q"), (RECEIVES, True, "q"), (COORDINATES, False, None)):
+    for handle, receives, address in (
+        (SENDS, False, "q"),
+        (RECEIVES, True, "q"),
+        (COORDINATES, False, None),
+    ):
         said.append((TO, af.attach(af.CHANNEL, handle, receives=receives, address=address)))
         said.append((FROM, af.attach(af.BACK, handle, receives=not receives, address=address)))
     return said
@@ -53,10 +64,19 @@ def opening(client: str) -> list[tuple[Direction, bytes]]:
 def test_values_are_read() -> None:
     """Of every width, and what is within others."""
     for raw, want in (
-        (b"\x40", None), (b"\x43", 0), (b"\x52\x07", 7), (b"\x54\xff", -1), (b"\x80" + b"\0" * 7 + b"\2", 2),
-        (b"\xa1\x01a", "a"), (b"\xa0\x01a", b"a"), (b"\xa3\x01s", "s"), (b"\x82" + b"\0" * 8, 0.0),
-        (b"\xc1\x06\x02\xa1\x01a\x52\x05", {"a": 5}), (b"\xe0\x02\x01\x40", b"\x01\x40"), (b"\x98" + b"u" * 16, b"u" * 16),
-    ):  # fmt: skip
+        (b"\x40", None),
+        (b"\x43", 0),
+        (b"\x52\x07", 7),
+        (b"\x54\xff", -1),
+        (b"\x80" + b"\0" * 7 + b"\2", 2),
+        (b"\xa1\x01a", "a"),
+        (b"\xa0\x01a", b"a"),
+        (b"\xa3\x01s", "s"),
+        (b"\x82" + b"\0" * 8, 0.0),
+        (b"\xc1\x06\x02\xa1\x01a\x52\x05", {"a": 5}),
+        (b"\xe0\x02\x01\x40", b"\x01\x40"),
+        (b"\x98" + b"u" * 16, b"u" * 16),
+    ):
         assert values.value(raw, 0) == (want, len(raw))
     for raw in (b"", b"\x70\0", b"\xb0\0\0\0\x05a"):
         with pytest.raises(values.ShortError):
@@ -69,13 +89,21 @@ def test_values_are_read() -> None:
 def test_what_is_sent_and_settled() -> None:
     """With its record, its address, its attempt; the outcome is about what it settles."""
     talk = Talk()
-    assert talk.say(af.transfer(af.CHANNEL, SENDS, 5, carrying("a", **{ATTEMPT_HEADER: "p-1.0.1"}))) == [("sent", "a", None)]
-    assert (talk.last.step, talk.last.address, talk.seen.subject.records) == (Performative.TRANSFER, "q", {"a"})
+    assert talk.say(
+        af.transfer(af.CHANNEL, SENDS, 5, carrying("a", **{ATTEMPT_HEADER: "p-1.0.1"}))
+    ) == [("sent", "a", None)]
+    assert (talk.last.step, talk.last.address, talk.seen.subject.records) == (
+        Performative.TRANSFER,
+        "q",
+        {"a"},
+    )
     assert talk.last.attempt == "p-1.0.1"
     sent = talk.last
     assert talk.hear(af.disposition(af.BACK, 5), reached=False) == [("produce_answer", "a", None)]
     assert (talk.last.answers, talk.seen.error, talk.seen.subject.records) == ((sent.id,), 0, {"a"})
-    assert talk.say(af.transfer(af.CHANNEL, SENDS, 6, carrying("b"), settled=True), reached=False) == [("unsent", "b", None)]
+    assert talk.say(
+        af.transfer(af.CHANNEL, SENDS, 6, carrying("b"), settled=True), reached=False
+    ) == [("unsent", "b", None)]
     assert talk.last.id is None
 
 
@@ -93,7 +121,9 @@ def test_a_queue_has_the_name_that_its_broker_counts_by(address: str) -> None:
 
 
 def test_how_much_of_a_message_has_come_is_no_outcome() -> None:
-    """It settles nothing, and acknowledges nothing; where it is said to settle, nobody can read that."""
+    """It settles nothing, and acknowledges nothing; where it is said to settle, nobody can read
+    that.
+    """
     talk, received = Talk(), af.described(0x23, af.number(0), b"\x80" + bytes(8))
     talk.say(af.transfer(af.CHANNEL, SENDS, 5, carrying("a")))
     assert talk.hear(af.disposition(af.BACK, 5, state=received, settled=False)) == []
@@ -130,9 +160,14 @@ def test_one_outcome_may_be_about_many() -> None:
     talk = Talk()
     for number, record in enumerate("abc"):
         talk.say(af.transfer(af.CHANNEL, SENDS, number, carrying(record)))
-    assert talk.hear(af.disposition(af.BACK, 0, 1)) == [("produce_answer", "a", None), ("produce_answer", "b", None)]
+    assert talk.hear(af.disposition(af.BACK, 0, 1)) == [
+        ("produce_answer", "a", None),
+        ("produce_answer", "b", None),
+    ]
     assert len(talk.last.answers) == 2
-    assert talk.hear(af.disposition(af.BACK, 0, 2, state=af.REJECTED)) == [("produce_answer", "c", None)]
+    assert talk.hear(af.disposition(af.BACK, 0, 2, state=af.REJECTED)) == [
+        ("produce_answer", "c", None)
+    ]
     assert talk.seen.error == "rejected"
 
 
@@ -141,14 +176,19 @@ def test_what_is_acknowledged_is_settled_once() -> None:
     talk = Talk()
     talk.given("a", "b", "c")
     assert (talk.seen.subject.records, talk.last.redelivered) == ({"c"}, False)
-    assert talk.say(af.disposition(af.CHANNEL, 0, 1)) == [("acknowledged", "a", None), ("acknowledged", "b", None)]
+    assert talk.say(af.disposition(af.CHANNEL, 0, 1)) == [
+        ("acknowledged", "a", None),
+        ("acknowledged", "b", None),
+    ]
     assert talk.say(af.disposition(af.CHANNEL, 0, 1)) == []
     talk.hear(af.transfer(af.BACK, RECEIVES, 9, carrying("c", deliveries=1)))
     assert talk.last.redelivered
 
 
 def test_a_transaction_is_declared_and_discharged() -> None:
-    """Its discharge is about what was sent and acknowledged in it, and so is the outcome of that."""
+    """Its discharge is about what was sent and acknowledged in it, and so is the
+    outcome of that.
+    """
     talk = Talk()
     talk.given("a")
     talk.say(af.declare(COORDINATES, 1))
@@ -158,14 +198,22 @@ def test_a_transaction_is_declared_and_discharged() -> None:
     talk.say(af.disposition(af.CHANNEL, 0, state=af.in_transaction(b"t1", af.ACCEPTED)))
     talk.say(af.transfer(af.CHANNEL, SENDS, 2, carrying("b"), transaction=b"t1"))
     talk.say(af.transfer(af.CHANNEL, SENDS, 3, carrying("c"), transaction=b"t2"))
-    assert talk.say(af.discharge(COORDINATES, 4, b"t1")) == [("ending", "a", None), ("ending", "b", None)]
+    assert talk.say(af.discharge(COORDINATES, 4, b"t1")) == [
+        ("ending", "a", None),
+        ("ending", "b", None),
+    ]
     assert (talk.last.step, talk.seen.subject.topics) == (Performative.DISCHARGE, {"q"})
-    assert talk.hear(af.disposition(af.BACK, 4)) == [("ending", "a", "taken"), ("ending", "b", "taken")]
+    assert talk.hear(af.disposition(af.BACK, 4)) == [
+        ("ending", "a", "taken"),
+        ("ending", "b", "taken"),
+    ]
     assert talk.last.step == Performative.DISCHARGED
 
 
 def test_a_message_in_several_frames_voids() -> None:
-    """Its record stands in the first one, which is not its last; what is done to it is done at the last."""
+    """Its record stands in the first one, which is not its last; what is done to it is done at the
+    last.
+    """
     talk = Talk()
     whole = carrying("a")
     assert talk.say(af.transfer(af.CHANNEL, SENDS, 5, whole[:40], more=True)) == []
@@ -191,10 +239,18 @@ def test_a_frame_above_the_limit_voids() -> None:
     assert talk.session.read(frame, None, talk.ledger).voids
 
 
-@pytest.mark.parametrize("data", [
-    b"GET / HTTP/1.1\r\n", b"AMQP\x02\x01\x00\x00", b"\0\0\0\x07\x02\0\0\0", b"\0\0\0\x10\x01\0\0\0" + b"\0" * 8,
-    af.made(0, b"\x52\x07"), af.made(0, af.described(0x77)), af.made(0, b"\0\x53\x10\x70"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n",
+        b"AMQP\x02\x01\x00\x00",
+        b"\0\0\0\x07\x02\0\0\0",
+        b"\0\0\0\x10\x01\0\0\0" + b"\0" * 8,
+        af.made(0, b"\x52\x07"),
+        af.made(0, af.described(0x77)),
+        af.made(0, b"\0\x53\x10\x70"),
+    ],
+)
 def test_what_is_no_frame_is_opaque(data: bytes) -> None:
     """Whatever it is."""
     assert isinstance(Talk().session.feed(TO, data), Opaque)

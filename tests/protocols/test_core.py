@@ -1,4 +1,6 @@
-"""What Core's packets are about: what is sent, given, acknowledged and committed, and which answer is whose."""
+"""What Core's packets are about: what is sent, given, acknowledged and committed, and which answer
+is whose.
+"""
 
 from __future__ import annotations
 
@@ -35,19 +37,35 @@ class Talk(Conversation):
 
 @pytest.mark.parametrize("version", [129, 130, 134, 136])
 def test_what_is_sent_and_answered(version: int) -> None:
-    """With its record, its address, its attempt, at every version; the answer is about what it answers."""
+    """With its record, its address, its attempt, at every version; the answer is about what it
+    answers.
+    """
     talk = Talk(version=version)
-    [(kind, record, request, _)] = talk.say(core.send(value("a"), version=version, **{ATTEMPT_HEADER: "p-1.0.1"}))
-    assert (kind, record, talk.last.step, talk.last.attempt) == ("sent", "a", Packet.SEND, "p-1.0.1")
+    [(kind, record, request, _)] = talk.say(
+        core.send(value("a"), version=version, **{ATTEMPT_HEADER: "p-1.0.1"})
+    )
+    assert (kind, record, talk.last.step, talk.last.attempt) == (
+        "sent",
+        "a",
+        Packet.SEND,
+        "p-1.0.1",
+    )
     assert (talk.seen.subject.records, talk.seen.subject.topics) == ({"a"}, {"q"})
-    assert talk.hear(core.answer(None if version < 130 else -1), reached=False) == [("produce_answer", "a", request, None)]
+    assert talk.hear(core.answer(None if version < 130 else -1), reached=False) == [
+        ("produce_answer", "a", request, None)
+    ]
     assert (talk.last.step, talk.seen.error) == (Packet.NULL_RESPONSE, 0)
-    assert talk.say(core.send(value("b"), version=version, asks=False), reached=False)[0][:2] == ("unsent", "b")
+    assert talk.say(core.send(value("b"), version=version, asks=False), reached=False)[0][:2] == (
+        "unsent",
+        "b",
+    )
     assert talk.last.id is None
 
 
 def test_an_answer_names_what_it_answers_where_it_can() -> None:
-    """What is sent with a listener is answered by its number, in any order; a commit by its own, behind them."""
+    """What is sent with a listener is answered by its number, in any order; a commit by its own,
+    behind them.
+    """
     talk = Talk()
     talk.say(core.send(value("a"), number=4))
     talk.say(core.send(value("b"), number=5))
@@ -60,13 +78,24 @@ def test_an_answer_names_what_it_answers_where_it_can() -> None:
 
 
 def test_a_session_of_another_connection_voids() -> None:
-    """After it was attached again: how its packets end was said there, and whose an answer is, too."""
+    """After it was attached again: how its packets end was said there, and whose an
+    answer is, too.
+    """
     talk = Conversation(Core())
     talk.session.feed(TO, core.GREETING)
     talk.session.taken(TO, len(core.GREETING))
-    talk.say(core.packet(Kind.REATTACH_SESSION, core.text("a session") + struct.pack(">i", -1), core.SESSION))
+    talk.say(
+        core.packet(
+            Kind.REATTACH_SESSION, core.text("a session") + struct.pack(">i", -1), core.SESSION
+        )
+    )
     talk.hear(core.packet(Kind.REATTACH_SESSION_RESP, struct.pack(">i?", 0, True), core.SESSION))
-    for data in (core.send(value("a"), number=4), core.acknowledge(1), core.commit(), core.rollback()):
+    for data in (
+        core.send(value("a"), number=4),
+        core.acknowledge(1),
+        core.commit(),
+        core.rollback(),
+    ):
         talk.say(data)
         assert "made on another connection" in talk.last.because
     talk.hear(core.give(1, value("b")))
@@ -82,7 +111,10 @@ def test_a_consumer_that_is_made_again_has_nothing_of_the_one_before(way: Any) -
     """Of its number, whoever closed it."""
     talk = Talk()
     talk.given("a")
-    closed = core.packet(Kind.SESS_CONSUMER_CLOSE if way is TO else Kind.DISCONNECT_CONSUMER, struct.pack(">q", core.CONSUMER))
+    closed = core.packet(
+        Kind.SESS_CONSUMER_CLOSE if way is TO else Kind.DISCONNECT_CONSUMER,
+        struct.pack(">q", core.CONSUMER),
+    )
     (talk.say if way is TO else talk.hear)(closed)
     assert talk.say(core.acknowledge(1, asks=False)) == []
     talk.say(core.subscribe("q"))
@@ -109,12 +141,16 @@ def test_what_is_rolled_back_may_be_acknowledged_again() -> None:
 def test_names_of_properties_may_be_javas() -> None:
     """A client of JMS cannot name a property with a dash in it."""
     talk = Talk()
-    talk.say(core.send(value("a"), **{ATTEMPT_HEADER.replace("-", "_"): "p-1.0.2", "n": 7, "none": None}))
+    talk.say(
+        core.send(value("a"), **{ATTEMPT_HEADER.replace("-", "_"): "p-1.0.2", "n": 7, "none": None})
+    )
     assert talk.last.attempt == "p-1.0.2"
 
 
 def test_two_phases() -> None:
-    """What is sent between begin and end is prepared and committed by the transaction's name; each answer is about that."""
+    """What is sent between begin and end is prepared and committed by the transaction's name; each
+    answer is about that.
+    """
     talk, name = Talk(bound=True), "xa:7431:01"
     talk.say(core.branch(Kind.SESS_XA_START, b"t1"))
     talk.hear(core.told())
@@ -125,9 +161,17 @@ def test_two_phases() -> None:
     talk.hear(core.told())
     assert (talk.last.step, talk.seen.subject.records) == (Packet.XA_RESPONSE, set())
     assert talk.say(core.branch(Kind.SESS_XA_PREPARE, b"t1")) == []
-    assert (talk.last.step, talk.seen.subject.records, talk.seen.subject.topics) == (Packet.XA_PREPARE, {"a"}, {"q"})
+    assert (talk.last.step, talk.seen.subject.records, talk.seen.subject.topics) == (
+        Packet.XA_PREPARE,
+        {"a"},
+        {"q"},
+    )
     assert talk.hear(core.told()) == []
-    assert (talk.last.step, talk.seen.subject.records, talk.seen.error) == (Packet.XA_PREPARED, {"a"}, 0)
+    assert (talk.last.step, talk.seen.subject.records, talk.seen.error) == (
+        Packet.XA_PREPARED,
+        {"a"},
+        0,
+    )
     talk.say(core.branch(Kind.SESS_XA_START, b"t2"))
     talk.hear(core.told())
     talk.say(core.send(value("b")))
@@ -142,7 +186,9 @@ def test_two_phases() -> None:
     assert talk.seen.error == "no such transaction (-4)"
 
 
-@pytest.mark.parametrize(("said", "number", "error"), [("no room", 4, "no room (110)"), (None, None, "refused (110)")])
+@pytest.mark.parametrize(
+    ("said", "number", "error"), [("no room", 4, "no room (110)"), (None, None, "refused (110)")]
+)
 def test_a_refusal_says_why(said: str | None, number: int | None, error: str) -> None:
     """By its text and its code."""
     talk = Talk()
@@ -159,7 +205,9 @@ def test_what_an_acknowledgement_is_about(*, alone: bool, taken: list[str]) -> N
     said = talk.say(core.acknowledge(2, alone=alone))
     assert [line[:2] for line in said] == [("acknowledged", record) for record in taken]
     assert talk.last.step == Packet.ACKNOWLEDGE
-    assert [line[1::2] for line in talk.hear(core.answer())] == [(record, "taken") for record in taken]
+    assert [line[1::2] for line in talk.hear(core.answer())] == [
+        (record, "taken") for record in taken
+    ]
     assert talk.say(core.acknowledge(2, alone=alone)) == []
     assert talk.say(core.acknowledge(3, asks=False))[0][1] == "c"
     assert talk.last.id is None
@@ -187,9 +235,15 @@ def test_a_commit_is_about_what_was_done_in_it(number: int) -> None:
     talk.given("a")
     talk.say(core.acknowledge(1, asks=False))
     talk.say(core.send(value("b"), asks=False))
-    assert [line[:2] for line in talk.say(core.commit(number))] == [("ending", "a"), ("ending", "b")]
+    assert [line[:2] for line in talk.say(core.commit(number))] == [
+        ("ending", "a"),
+        ("ending", "b"),
+    ]
     first = talk.last.transaction
-    assert [line[1::2] for line in talk.hear(core.answer(number))] == [("a", "taken"), ("b", "taken")]
+    assert [line[1::2] for line in talk.hear(core.answer(number))] == [
+        ("a", "taken"),
+        ("b", "taken"),
+    ]
     talk.say(core.send(value("c"), asks=False))
     assert talk.last.transaction not in (None, first)
     assert [line[:2] for line in talk.say(core.rollback())] == [("ending", "c")]
@@ -197,7 +251,9 @@ def test_a_commit_is_about_what_was_done_in_it(number: int) -> None:
 
 
 def test_a_programs_acknowledgement_is_done_by_the_commit_behind_it() -> None:
-    """The acknowledgement itself tells nothing, and neither does its answer; what is sent meanwhile is bound by nothing."""
+    """The acknowledgement itself tells nothing, and neither does its answer; what is sent meanwhile
+    is bound by nothing.
+    """
     talk = Talk(by_commit=True)
     talk.given("a", "b")
     assert talk.say(core.acknowledge(2)) == []
@@ -303,4 +359,8 @@ def test_what_is_no_packet_is_told(data: bytes) -> None:
 def test_a_packet_is_waited_for() -> None:
     """Up to its end, in which it says whether it asks for an answer."""
     data, session = core.send(value("a")), Talk().session
-    assert [session.feed(TO, data[:size]) for size in (3, 10, 20)] == [Need(7), Need(13), Need(len(data))]
+    assert [session.feed(TO, data[:size]) for size in (3, 10, 20)] == [
+        Need(7),
+        Need(13),
+        Need(len(data)),
+    ]

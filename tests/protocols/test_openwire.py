@@ -37,12 +37,16 @@ class Talk(Conversation):
 def test_what_is_sent_and_answered() -> None:
     """With its record, its destination, its attempt; the answer is about what it answers."""
     talk = Talk()
-    assert talk.say(ow.send(5, value("a"), **{ATTEMPT_HEADER: "p-1.0.1"})) == [("sent", "a", "7:5", None)]
+    assert talk.say(ow.send(5, value("a"), **{ATTEMPT_HEADER: "p-1.0.1"})) == [
+        ("sent", "a", "7:5", None)
+    ]
     assert (talk.last.step, talk.last.id, talk.seen.subject.records) == (Command.MESSAGE, 5, {"a"})
     assert talk.last.attempt == "p-1.0.1"
     assert talk.hear(ow.answer(5), reached=False) == [("produce_answer", "a", "7:5", None)]
     assert (talk.last.step, talk.last.answers, talk.seen.error) == (Command.RESPONSE, (5,), 0)
-    assert talk.say(ow.send(6, value("b"), asks=False), reached=False) == [("unsent", "b", "7:6", None)]
+    assert talk.say(ow.send(6, value("b"), asks=False), reached=False) == [
+        ("unsent", "b", "7:6", None)
+    ]
     assert talk.last.id is None
 
 
@@ -55,7 +59,8 @@ def test_a_refusal_names_its_exception() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "first", "taken"), [(2, None, ["a", "b"]), (2, 2, ["b"]), (INDIVIDUAL, None, ["b"]), (POISON, 2, ["b"])]
+    ("how", "first", "taken"),
+    [(2, None, ["a", "b"]), (2, 2, ["b"]), (INDIVIDUAL, None, ["b"]), (POISON, 2, ["b"])],
 )
 def test_what_an_acknowledgement_is_about(how: int, first: int | None, taken: list[str]) -> None:
     """A range up to the message that it names, or that one alone; each once."""
@@ -93,7 +98,9 @@ def test_a_redelivery_says_so() -> None:
         assert talk.last.redelivered is again
 
 
-@pytest.mark.parametrize(("what", "step"), [(ONE_PHASE, Command.COMMIT_ONE_PHASE), (TWO_PHASE, Command.COMMIT_TWO_PHASE)])
+@pytest.mark.parametrize(
+    ("what", "step"), [(ONE_PHASE, Command.COMMIT_ONE_PHASE), (TWO_PHASE, Command.COMMIT_TWO_PHASE)]
+)
 def test_a_commit_is_about_what_was_done_in_it(what: int, step: str) -> None:
     """What was sent and what was acknowledged, and so is its answer."""
     talk = Talk()
@@ -104,11 +111,17 @@ def test_a_commit_is_about_what_was_done_in_it(what: int, step: str) -> None:
     talk.say(ow.send(6, value("c"), asks=False, transaction=2))
     talk.say(ow.transact(7, 1, PREPARE))
     assert (talk.last.step, talk.seen.subject.records) == (Command.PREPARE, {"a", "b"})
-    assert talk.say(ow.transact(8, 1, what)) == [("ending", "a", "7:8", None), ("ending", "b", "7:8", None)]
+    assert talk.say(ow.transact(8, 1, what)) == [
+        ("ending", "a", "7:8", None),
+        ("ending", "b", "7:8", None),
+    ]
     assert (talk.last.step, talk.seen.subject.topics) == (step, {"q"})
     talk.hear(ow.answer(7))
     assert (talk.last.step, talk.seen.subject.records) == (Command.PREPARE_RESPONSE, {"a", "b"})
-    assert talk.hear(ow.answer(8)) == [("ending", "a", "7:8", "taken"), ("ending", "b", "7:8", "taken")]
+    assert talk.hear(ow.answer(8)) == [
+        ("ending", "a", "7:8", "taken"),
+        ("ending", "b", "7:8", "taken"),
+    ]
     assert talk.last.step == Command.COMMIT_RESPONSE
     assert talk.say(ow.transact(9, 1, what)) == []
 
@@ -120,7 +133,9 @@ def test_what_is_rolled_back_may_be_acknowledged_again() -> None:
     talk.say(ow.acknowledge(4, 1, asks=False, transaction=1))
     assert talk.say(ow.acknowledge(5, 1, asks=False, transaction=2)) == []
     talk.say(ow.transact(6, 1, ROLLBACK))
-    assert talk.say(ow.acknowledge(7, 1, asks=False, transaction=3)) == [("acknowledged", "a", "7:7", None)]
+    assert talk.say(ow.acknowledge(7, 1, asks=False, transaction=3)) == [
+        ("acknowledged", "a", "7:7", None)
+    ]
 
 
 def test_texts_and_properties_are_read() -> None:
@@ -133,7 +148,10 @@ def test_texts_and_properties_are_read() -> None:
 
 @pytest.mark.parametrize(
     ("data", "because"),
-    [(ow.send(5, b"x" * 5000), None), (ow.send(5, b"x", compressed=True), "a compressed message is not read")],
+    [
+        (ow.send(5, b"x" * 5000), None),
+        (ow.send(5, b"x", compressed=True), "a compressed message is not read"),
+    ],
 )
 def test_what_cannot_be_read_voids(data: bytes, because: str | None) -> None:
     """It may carry any record."""
@@ -163,10 +181,18 @@ def test_an_old_version_is_opaque() -> None:
     assert "version 9" in found.because
 
 
-@pytest.mark.parametrize("data", [
-    b"GET / HTTP/1.1\r\n", b"\0\0\0\0\x01", ow.command(77, b"x" * 20), ow.answer(1), ow.command(Kind.MESSAGE_ACK, ow.head(1)),
-    ow.command(Kind.WIREFORMAT_INFO, b"Artemis!" + b"\0" * 10), ow.transact(1, 1, 9),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n",
+        b"\0\0\0\0\x01",
+        ow.command(77, b"x" * 20),
+        ow.answer(1),
+        ow.command(Kind.MESSAGE_ACK, ow.head(1)),
+        ow.command(Kind.WIREFORMAT_INFO, b"Artemis!" + b"\0" * 10),
+        ow.transact(1, 1, 9),
+    ],
+)
 def test_what_is_no_command_of_a_client_is_opaque(data: bytes) -> None:
     """Whatever it is."""
     assert isinstance(Talk().session.feed(TO, data), Opaque)

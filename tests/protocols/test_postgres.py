@@ -16,29 +16,37 @@ TO, FROM = Direction.REQUEST, Direction.RESPONSE
 VALUE = Record("k0-1", "k0", 1, "x").encode("key")
 
 
-@pytest.mark.parametrize(("text", "does"), [
-    (b"COMMIT", [Does.COMMIT]),
-    (b" -- commit\n\tend transaction;", [Does.COMMIT]),
-    (b"/* x */ COMMIT", [Does.COMMIT]),
-    (b"/* /* x */ ; */ COMMIT", [Does.COMMIT]),
-    (b"/* never closed; COMMIT", []),
-    (b"insert into t values ('done; end of story')", [Does.NOTHING]),
-    (b"insert into t values ('it''s; commit')", [Does.NOTHING]),
-    (b"insert into t values (E'it\\'; commit; '); rollback", [Does.NOTHING, Does.ROLLBACK]),
-    (b"insert into t values ('\\'); commit", [Does.NOTHING, Does.COMMIT]),
-    (b"select $$ ; commit; $$; select $a$ $$; commit; $a$", [Does.NOTHING, Does.NOTHING]),
-    (b"select $1; commit", [Does.NOTHING, Does.COMMIT]),
-    (b'select 1 as "a;commit;"', [Does.NOTHING]),
-    (b"select 'never closed; commit", [Does.NOTHING]),
-    (b"COMMIT PREPARED 'x'; ROLLBACK PREPARED 'x'", [Does.NOTHING, Does.NOTHING]),
-    (b"rollback to savepoint s; rollback work to s; ROLLBACK", [Does.NOTHING, Does.NOTHING, Does.ROLLBACK]),
-    (b"commit and chain; commit transaction and no chain; abort and chain",
-     [Does.COMMIT_AND_BEGIN, Does.COMMIT, Does.ROLLBACK_AND_BEGIN]),
-    (b"prepare transaction 'x'; prepare s as select 1", [Does.PREPARE, Does.NOTHING]),
-    (b"start transaction isolation level serializable; begin", [Does.BEGIN, Does.BEGIN]),
-    (b";;  ; ", []),
-    (b"", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "does"),
+    [
+        (b"COMMIT", [Does.COMMIT]),
+        (b" -- commit\n\tend transaction;", [Does.COMMIT]),
+        (b"/* x */ COMMIT", [Does.COMMIT]),
+        (b"/* /* x */ ; */ COMMIT", [Does.COMMIT]),
+        (b"/* never closed; COMMIT", []),
+        (b"insert into t values ('done; end of story')", [Does.NOTHING]),
+        (b"insert into t values ('it''s; commit')", [Does.NOTHING]),
+        (b"insert into t values (E'it\\'; commit; '); rollback", [Does.NOTHING, Does.ROLLBACK]),
+        (b"insert into t values ('\\'); commit", [Does.NOTHING, Does.COMMIT]),
+        (b"select $$ ; commit; $$; select $a$ $$; commit; $a$", [Does.NOTHING, Does.NOTHING]),
+        (b"select $1; commit", [Does.NOTHING, Does.COMMIT]),
+        (b'select 1 as "a;commit;"', [Does.NOTHING]),
+        (b"select 'never closed; commit", [Does.NOTHING]),
+        (b"COMMIT PREPARED 'x'; ROLLBACK PREPARED 'x'", [Does.NOTHING, Does.NOTHING]),
+        (
+            b"rollback to savepoint s; rollback work to s; ROLLBACK",
+            [Does.NOTHING, Does.NOTHING, Does.ROLLBACK],
+        ),
+        (
+            b"commit and chain; commit transaction and no chain; abort and chain",
+            [Does.COMMIT_AND_BEGIN, Does.COMMIT, Does.ROLLBACK_AND_BEGIN],
+        ),
+        (b"prepare transaction 'x'; prepare s as select 1", [Does.PREPARE, Does.NOTHING]),
+        (b"start transaction isolation level serializable; begin", [Does.BEGIN, Does.BEGIN]),
+        (b";;  ; ", []),
+        (b"", []),
+    ],
+)
 def test_what_statements_do_is_read_by_their_words(text: bytes, does: list[Does]) -> None:
     """Not by what stands in strings, names and comments."""
     assert read(text) == does
@@ -72,12 +80,19 @@ class Talk:
     def commits(self, way: Direction, data: bytes) -> list[tuple[object, ...]]:
         """Return the lines that the commits among messages, or their answers, come to."""
         frames = [fed for fed in self.hear(way, data) if isinstance(fed, Frame)]
-        return [(fields["record"], fields["request"], fields["outcome"])
-                for frame in frames for _, fields in self.session.settled(frame, self.ledger, reached=True)]  # fmt: skip
+        return [
+            (fields["record"], fields["request"], fields["outcome"])
+            for frame in frames
+            for _, fields in self.session.settled(frame, self.ledger, reached=True)
+        ]
 
     def because(self, way: Direction, data: bytes) -> list[str]:
         """Return what voids a cell of messages."""
-        return [fed.because for fed in self.hear(way, data) if isinstance(fed, Between | Frame) and fed.because]
+        return [
+            fed.because
+            for fed in self.hear(way, data)
+            if isinstance(fed, Between | Frame) and fed.because
+        ]
 
 
 @pytest.fixture
@@ -94,7 +109,9 @@ def test_a_block_is_committed_by_its_commit(talk: Talk) -> None:
     """By nothing before, and once."""
     assert talk.commits(TO, BEGUN) == []
     assert talk.commits(TO, query("commit") + query("commit")) == [("k0-1", "1:1", None)]
-    assert talk.commits(FROM, BEGUN_ANSWERED + complete("COMMIT") + ready()) == [("k0-1", "1:1", "committed")]
+    assert talk.commits(FROM, BEGUN_ANSWERED + complete("COMMIT") + ready()) == [
+        ("k0-1", "1:1", "committed")
+    ]
     assert talk.because(FROM, complete("COMMIT") + ready()) == []
 
 
@@ -121,7 +138,9 @@ def test_a_statement_alone_commits_itself(talk: Talk) -> None:
 
 def test_a_sync_commits_what_was_run_before_it(talk: Talk) -> None:
     """It is the frame, and ReadyForQuery its answer."""
-    pipeline = executed("INSERT", VALUE).removesuffix(said(b"S")) + executed("INSERT", b"nothing of ours")
+    pipeline = executed("INSERT", VALUE).removesuffix(said(b"S")) + executed(
+        "INSERT", b"nothing of ours"
+    )
     frames = [fed for fed in talk.hear(TO, pipeline) if isinstance(fed, Frame)]
     assert [frame.size for frame in frames] == [len(said(b"S"))]
     assert talk.commits(FROM, complete("INSERT 0 1") * 2) == []
@@ -130,7 +149,10 @@ def test_a_sync_commits_what_was_run_before_it(talk: Talk) -> None:
 
 def test_an_error_answers_all_that_it_prevents(talk: Talk) -> None:
     """In a pipeline the server leaves out whatever stands before the Sync."""
-    assert talk.commits(TO, executed("INSERT", VALUE) + BEGUN + query("COMMIT")) == [("k0-1", "1:1", None), ("k0-1", "1:2", None)]
+    assert talk.commits(TO, executed("INSERT", VALUE) + BEGUN + query("COMMIT")) == [
+        ("k0-1", "1:1", None),
+        ("k0-1", "1:2", None),
+    ]
     assert talk.commits(FROM, said(b"E", b"SERROR\0\0")) == [("k0-1", "1:1", "refused")]
     assert talk.because(FROM, ready() + BEGUN_ANSWERED) == []
     assert talk.commits(FROM, said(b"E", b"SERROR\0\0") + ready()) == [("k0-1", "1:2", "refused")]
@@ -138,19 +160,42 @@ def test_an_error_answers_all_that_it_prevents(talk: Talk) -> None:
 
 def test_a_chained_commit_opens_the_next_block(talk: Talk) -> None:
     """What follows is not committed by its own Sync."""
-    assert talk.commits(TO, BEGUN + query("commit and chain") + executed("INSERT", VALUE)) == [("k0-1", "1:1", None)]
+    assert talk.commits(TO, BEGUN + query("commit and chain") + executed("INSERT", VALUE)) == [
+        ("k0-1", "1:1", None)
+    ]
     assert talk.commits(TO, query("commit")) == [("k0-1", "1:2", None)]
 
 
-@pytest.mark.parametrize(("asked", "answered", "says"), [
-    (BEGUN + query("commit"), BEGUN_ANSWERED + complete("SELECT 1") + ready("T"), "predicted to commit was answered by SELECT 1"),
-    (BEGUN + query("call p()"), BEGUN_ANSWERED + complete("COMMIT") + ready(), "not predicted to commit was answered by COMMIT"),
-    (BEGUN + query("call p()"), BEGUN_ANSWERED + complete("CALL") + ready(), "ended, unpredicted"),
-    (BEGUN + query("commit"), BEGUN_ANSWERED + complete("COMMIT") + ready("T"), "is open, but was predicted to have ended"),
-    (b"", complete("COMMIT"), "no client was seen to send"),
-    (query("begin; commit; begin; commit"), b"", ""),
-])  # fmt: skip
-def test_what_contradicts_the_prediction_is_told(talk: Talk, asked: bytes, answered: bytes, says: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "answered", "says"),
+    [
+        (
+            BEGUN + query("commit"),
+            BEGUN_ANSWERED + complete("SELECT 1") + ready("T"),
+            "predicted to commit was answered by SELECT 1",
+        ),
+        (
+            BEGUN + query("call p()"),
+            BEGUN_ANSWERED + complete("COMMIT") + ready(),
+            "not predicted to commit was answered by COMMIT",
+        ),
+        (
+            BEGUN + query("call p()"),
+            BEGUN_ANSWERED + complete("CALL") + ready(),
+            "ended, unpredicted",
+        ),
+        (
+            BEGUN + query("commit"),
+            BEGUN_ANSWERED + complete("COMMIT") + ready("T"),
+            "is open, but was predicted to have ended",
+        ),
+        (b"", complete("COMMIT"), "no client was seen to send"),
+        (query("begin; commit; begin; commit"), b"", ""),
+    ],
+)
+def test_what_contradicts_the_prediction_is_told(
+    talk: Talk, asked: bytes, answered: bytes, says: str
+) -> None:
     """So that the judge can void."""
     told = talk.because(TO, asked) + talk.because(FROM, answered)
     assert says in " ".join(told)
@@ -159,7 +204,9 @@ def test_what_contradicts_the_prediction_is_told(talk: Talk, asked: bytes, answe
 
 def test_a_block_that_failed_is_no_contradiction(talk: Talk) -> None:
     """Nor is what is asked in it, nor its COMMIT, which is answered by ROLLBACK."""
-    talk.hear(TO, BEGUN + query("nonsense") + query("select 1") + query("COMMIT") + query("select 1"))
+    talk.hear(
+        TO, BEGUN + query("nonsense") + query("select 1") + query("COMMIT") + query("select 1")
+    )
     error = said(b"E", b"SERROR\0\0")
     answers = BEGUN_ANSWERED + error + ready("E") + error + ready("E")
     assert talk.because(FROM, answers) == []
@@ -170,7 +217,14 @@ def test_a_block_that_failed_is_no_contradiction(talk: Talk) -> None:
 def test_a_begin_that_is_refused_makes_what_follows_unsure_and_no_contradiction(talk: Talk) -> None:
     """In a pipeline it was asked for before the refusal came."""
     talk.hear(TO, query("begin nonsense") + query("select 1") + query("commit"))
-    answers = said(b"E", b"SERROR\0\0") + ready() + complete("SELECT 1") + ready() + complete("COMMIT") + ready()
+    answers = (
+        said(b"E", b"SERROR\0\0")
+        + ready()
+        + complete("SELECT 1")
+        + ready()
+        + complete("COMMIT")
+        + ready()
+    )
     assert talk.because(FROM, answers) == []
 
 
@@ -184,7 +238,10 @@ def test_what_is_above_the_limit_voids_and_is_no_contradiction(talk: Talk) -> No
     assert talk.because(FROM, complete("INSERT 0 1") + complete("COMMIT") + ready("T")) == []
 
 
-@pytest.mark.parametrize("data", [said(b"P", b"name"), said(b"B", b"portal\0name"), said(b"P"), b"\1\0\0\0\5", b"Q\0\0\0\3"])
+@pytest.mark.parametrize(
+    "data",
+    [said(b"P", b"name"), said(b"B", b"portal\0name"), said(b"P"), b"\1\0\0\0\5", b"Q\0\0\0\3"],
+)
 def test_a_message_that_cannot_be_is_opaque(talk: Talk, data: bytes) -> None:
     """Found by feeding a million damaged ones."""
     assert isinstance(talk.session.feed(TO, data), Opaque)

@@ -1,4 +1,6 @@
-"""What Pulsar's frames are about: what is sent, given, acknowledged and committed, alone, in batches, in parts, compressed."""
+"""What Pulsar's frames are about: what is sent, given, acknowledged and committed, alone, in
+batches, in parts, compressed.
+"""
 
 from __future__ import annotations
 
@@ -52,38 +54,73 @@ class Talk(Conversation):
         self.tell(Command.PRODUCER, {1: TOPIC, 2: 0, 3: 1})
         self.tell(Command.SUBSCRIBE, {1: TOPIC, 2: "s", 3: 1, 4: 5, 5: 2})
 
-    def tell(self, command: Command, fields: dict[int, Any], message: bytes = b"", *, reached: bool = True) -> Told:
+    def tell(
+        self,
+        command: Command,
+        fields: dict[int, Any],
+        message: bytes = b"",
+        *,
+        reached: bool = True,
+    ) -> Told:
         """Let the client say a command; return the lines of it."""
         return self.say(frames.command(NUMBERS[command], fields, message), reached=reached)
 
-    def answer(self, command: Command, fields: dict[int, Any], message: bytes = b"", *, reached: bool = True) -> Told:
+    def answer(
+        self,
+        command: Command,
+        fields: dict[int, Any],
+        message: bytes = b"",
+        *,
+        reached: bool = True,
+    ) -> Told:
         """Let the broker say one."""
         return self.hear(frames.command(NUMBERS[command], fields, message), reached=reached)
 
-    def send(self, data: bytes, sequence: int = 1, *, transaction: int | None = None, **metadata: Any) -> Told:
+    def send(
+        self, data: bytes, sequence: int = 1, *, transaction: int | None = None, **metadata: Any
+    ) -> Told:
         """Let the producer send a payload. ``metadata``: ``f8=1`` is its field 8."""
-        said = {1: "p", 2: sequence, 3: 1} | {int(name[1:]): each for name, each in metadata.items()}
+        said = {1: "p", 2: sequence, 3: 1} | {
+            int(name[1:]): each for name, each in metadata.items()
+        }
         own = {} if transaction is None else {4: transaction, 5: 1}
         return self.tell(Command.SEND, {1: 0, 2: sequence, **own}, frames.message(said, data))
 
-    def give(self, entry: int, data: bytes, *, again: int = 0, reached: bool = True, **metadata: Any) -> Told:
+    def give(
+        self, entry: int, data: bytes, *, again: int = 0, reached: bool = True, **metadata: Any
+    ) -> Told:
         """Let the consumer be given a payload."""
         said = {1: "p", 2: 0, 3: 1} | {int(name[1:]): each for name, each in metadata.items()}
-        return self.answer(Command.MESSAGE, {1: 5, 2: place(entry), 3: again}, frames.message(said, data), reached=reached)
+        return self.answer(
+            Command.MESSAGE,
+            {1: 5, 2: place(entry), 3: again},
+            frames.message(said, data),
+            reached=reached,
+        )
 
     def ack(self, *places: bytes, kind: int = 0, reached: bool = True, **more: int) -> Told:
         """Let the consumer acknowledge."""
-        said = {1: 5, 2: kind, 3: list(places)} | {int(name[1:]): each for name, each in more.items()}
+        said = {1: 5, 2: kind, 3: list(places)} | {
+            int(name[1:]): each for name, each in more.items()
+        }
         return self.tell(Command.ACK, said, reached=reached)
 
 
 def test_types_have_their_numbers() -> None:
     """Those of ``PulsarApi.proto``."""
     some = {
-        "CONNECT": 2, "SEND": 6, "MESSAGE": 9, "REDELIVER_UNACKNOWLEDGED_MESSAGES": 20, "AUTH_RESPONSE": 37, "ACK_RESPONSE": 38,
-        "GET_OR_CREATE_SCHEMA_RESPONSE": 40, "NEW_TXN": 50, "END_TXN": 56, "END_TXN_ON_SUBSCRIPTION_RESPONSE": 61,
+        "CONNECT": 2,
+        "SEND": 6,
+        "MESSAGE": 9,
+        "REDELIVER_UNACKNOWLEDGED_MESSAGES": 20,
+        "AUTH_RESPONSE": 37,
+        "ACK_RESPONSE": 38,
+        "GET_OR_CREATE_SCHEMA_RESPONSE": 40,
+        "NEW_TXN": 50,
+        "END_TXN": 56,
+        "END_TXN_ON_SUBSCRIPTION_RESPONSE": 61,
         "TOPIC_MIGRATED": 68,
-    }  # fmt: skip
+    }
     assert {str(command): NUMBERS[command] for command in Command if command in some} == some
 
 
@@ -111,7 +148,9 @@ def test_an_error_refuses_what_was_sent() -> None:
     """By its name."""
     talk = Talk()
     talk.send(value("k0-1"))
-    assert talk.answer(Command.SEND_ERROR, {1: 0, 2: 1, 3: 2, 4: "no"}) == [("produce_answer", "k0-1", "7:4", None)]
+    assert talk.answer(Command.SEND_ERROR, {1: 0, 2: 1, 3: 2, 4: "no"}) == [
+        ("produce_answer", "k0-1", "7:4", None)
+    ]
     assert talk.seen.error == "PersistenceError"
     talk.answer(Command.ERROR, {1: 99, 2: 999, 3: "?"})
     assert talk.seen.error == "ServerError 999"
@@ -119,9 +158,13 @@ def test_an_error_refuses_what_was_sent() -> None:
 
 @pytest.mark.parametrize(
     ("codec", "deflate"),
-    [(1, lambda data: lz4.block.compress(data, store_size=False)), (2, zlib.compress), (3, zstandard.compress),
-     (4, lambda data: bytes(cramjam.snappy.compress_raw(data)))],
-)  # fmt: skip
+    [
+        (1, lambda data: lz4.block.compress(data, store_size=False)),
+        (2, zlib.compress),
+        (3, zstandard.compress),
+        (4, lambda data: bytes(cramjam.snappy.compress_raw(data))),
+    ],
+)
 def test_a_batch_is_all_its_messages(codec: int, deflate: Any) -> None:
     """However it is compressed; and what is not as large as it says is not read."""
     talk, plain = Talk(), batch("k0-1", "k0-2")
@@ -150,15 +193,24 @@ def test_a_wrong_checksum_voids() -> None:
     bad[-1] ^= 1
     assert talk.tell(Command.SEND, {1: 0, 2: 1}, bytes(bad)) == []
     assert (talk.seen.because, talk.seen.voids) == ("a message with a wrong checksum", True)
-    assert talk.tell(Command.SEND, {1: 0, 2: 1}, frames.message({1: "p", 2: 1, 3: 1}, value("k0-1"))[6:])
+    assert talk.tell(
+        Command.SEND, {1: 0, 2: 1}, frames.message({1: "p", 2: 1, 3: 1}, value("k0-1"))[6:]
+    )
 
 
 def test_what_a_broker_puts_in_front_is_passed_over() -> None:
     """Its own metadata, of a size that it says."""
     talk = Talk()
     own = made({1: 17})
-    message = frames.BROKERS_OWN + frames.INT.pack(len(own)) + own + frames.message({1: "p", 2: 0, 3: 1}, value("k0-1"))
-    assert talk.answer(Command.MESSAGE, {1: 5, 2: place(0)}, message) == [("fetched", "k0-1", None, None)]
+    message = (
+        frames.BROKERS_OWN
+        + frames.INT.pack(len(own))
+        + own
+        + frames.message({1: "p", 2: 0, 3: 1}, value("k0-1"))
+    )
+    assert talk.answer(Command.MESSAGE, {1: 5, 2: place(0)}, message) == [
+        ("fetched", "k0-1", None, None)
+    ]
 
 
 def test_a_message_in_parts_is_its_last() -> None:
@@ -170,17 +222,23 @@ def test_a_message_in_parts_is_its_last() -> None:
     assert talk.send(whole[20:], f29=1, **parts) == [("sent", "k0-1", "7:5", None)]
     assert talk.last.last
     assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1}) == []
-    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1}) == [("produce_answer", "k0-1", "7:5", None)]
+    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1}) == [
+        ("produce_answer", "k0-1", "7:5", None)
+    ]
 
 
 def test_a_last_part_that_is_known_is_answered_before_the_parts_that_are_stored() -> None:
-    """A broker that deduplicates looks at last parts alone, and names no place: other receipts come when those are written."""
+    """A broker that deduplicates looks at last parts alone, and names no place: other receipts come
+    when those are written.
+    """
     talk, whole = Talk(), value("k0-1") * 3
     for part, data in enumerate((whole[:20], whole[20:40], whole[40:])):
         talk.send(data, f26="u", f27=3, f29=part)
     nowhere = made({1: (1 << 64) - 1, 2: (1 << 64) - 1})
     assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: place(4)}) == []
-    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: nowhere}) == [("produce_answer", "k0-1", "7:6", None)]
+    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: nowhere}) == [
+        ("produce_answer", "k0-1", "7:6", None)
+    ]
     assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: place(5)}) == []
     assert talk.last.asked is not None
     assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: place(6)}) == []
@@ -188,7 +246,9 @@ def test_a_last_part_that_is_known_is_answered_before_the_parts_that_are_stored(
 
 
 def test_a_last_part_that_is_sent_again_alone_is_of_the_message_that_it_was_of() -> None:
-    """Over another connection, where the others never came; given alone to a consumer it is nothing."""
+    """Over another connection, where the others never came; given alone to a consumer it is
+    nothing.
+    """
     talk, again, whole = Talk(), Talk(), value("k0-1") * 3
     again.ledger = talk.ledger
     parts = {"f26": "u", "f27": 2}
@@ -203,10 +263,20 @@ def test_a_last_part_that_is_sent_again_alone_is_of_the_message_that_it_was_of()
 PARTS = {"f26": "u", "f27": 3}
 
 
-@pytest.mark.parametrize(("numbers", "unreached"), [
-    ((2,), None), ((0, 2), None), ((1, 0, 2), None), ((0, 1, 2), 1), ((0, 1, 2), 0), ((0, 2, 1, 2), None),
-])  # fmt: skip
-def test_a_message_that_has_not_come_whole_has_not_come(numbers: tuple[int, ...], unreached: int | None) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "unreached"),
+    [
+        ((2,), None),
+        ((0, 2), None),
+        ((1, 0, 2), None),
+        ((0, 1, 2), 1),
+        ((0, 1, 2), 0),
+        ((0, 2, 1, 2), None),
+    ],
+)
+def test_a_message_that_has_not_come_whole_has_not_come(
+    numbers: tuple[int, ...], unreached: int | None
+) -> None:
     """A part is missing, out of order, or did not arrive; wherever its records carry their ids."""
     whole = value("k0-1") * 3
     for identity in (None, Identity(where="header:id")):
@@ -220,11 +290,15 @@ def test_a_message_that_has_not_come_whole_has_not_come(numbers: tuple[int, ...]
 
 
 def test_a_part_that_comes_again_is_passed_over() -> None:
-    """Who sends the rest of a message again may begin with a part that is there: no byte of it counts twice."""
+    """Who sends the rest of a message again may begin with a part that is there: no byte of it
+    counts twice.
+    """
     talk, whole = Talk(), value("k0-1") * 3
     for number in (0, 1, 1, 0, 1):
         assert talk.give(number, whole[20 * number : 20 * number + 20], f29=number, **PARTS) == []
-    assert talk.give(2, whole[40:], f29=2, f28=len(whole), **PARTS) == [("fetched", "k0-1", None, None)]
+    assert talk.give(2, whole[40:], f29=2, f28=len(whole), **PARTS) == [
+        ("fetched", "k0-1", None, None)
+    ]
     assert talk.give(2, whole[40:], f29=2, f28=len(whole), **PARTS) == []
 
 
@@ -236,7 +310,9 @@ def test_a_message_that_is_begun_again_comes_whole() -> None:
     talk.give(5, value("k0-2")[:20], f29=0, f26="v", f27=2)
     for number in (0, 1):
         talk.give(number, whole[20 * number : 20 * number + 20], f29=number, **PARTS)
-    assert talk.give(2, whole[40:], f29=2, f28=len(whole), **PARTS) == [("fetched", "k0-1", None, None)]
+    assert talk.give(2, whole[40:], f29=2, f28=len(whole), **PARTS) == [
+        ("fetched", "k0-1", None, None)
+    ]
 
 
 def test_parts_that_are_not_as_large_as_they_say_void() -> None:
@@ -258,29 +334,43 @@ def test_parts_may_be_sent_over_several_connections() -> None:
 
 
 def test_the_end_of_a_transaction_may_be_asked_for_elsewhere() -> None:
-    """Its name is the broker's: over another connection, and again where the answer to the first did not come."""
+    """Its name is the broker's: over another connection, and again where the answer to the first
+    did not come.
+    """
     for reached in (False, True):
         one, other = Talk(), Talk()
         other.ledger = one.ledger
         one.send(value("k0-2"), transaction=3)
         assert one.tell(Command.END_TXN, {1: 6, 2: 3, 3: 1, 4: 0}, reached=reached)
-        assert other.tell(Command.END_TXN, {1: 7, 2: 3, 3: 1, 4: 0}) == [("ending", "k0-2", "7:4", None)]
-        assert other.answer(Command.END_TXN_RESPONSE, {1: 7, 2: 3, 3: 1}) == [("ending", "k0-2", "7:4", "taken")]
+        assert other.tell(Command.END_TXN, {1: 7, 2: 3, 3: 1, 4: 0}) == [
+            ("ending", "k0-2", "7:4", None)
+        ]
+        assert other.answer(Command.END_TXN_RESPONSE, {1: 7, 2: 3, 3: 1}) == [
+            ("ending", "k0-2", "7:4", "taken")
+        ]
 
 
 def test_an_acknowledgement_is_about_what_was_given() -> None:
     """One, several, or all up to one; and its answer about what it was about."""
     talk = Talk()
     for entry in range(5):
-        assert talk.give(entry, value(f"k0-{entry}"), again=entry) == [("fetched", f"k0-{entry}", None, None)]
+        assert talk.give(entry, value(f"k0-{entry}"), again=entry) == [
+            ("fetched", f"k0-{entry}", None, None)
+        ]
     assert talk.ack(place(3)) == [("acknowledged", "k0-3", "7:4", None)]
-    assert talk.ack(place(1), kind=1, f8=9) == [("acknowledged", f"k0-{n}", "7:5", None) for n in (0, 1)]
+    assert talk.ack(place(1), kind=1, f8=9) == [
+        ("acknowledged", f"k0-{n}", "7:5", None) for n in (0, 1)
+    ]
     assert len(talk.last.answers) == 2
-    assert talk.answer(Command.ACK_RESPONSE, {1: 5, 6: 9}) == [("acknowledged", f"k0-{n}", "7:5", "taken") for n in (0, 1)]
-    assert talk.ack(place(2), place(4), f8=10) == [("acknowledged", f"k0-{n}", "7:6", None) for n in (2, 4)]
+    assert talk.answer(Command.ACK_RESPONSE, {1: 5, 6: 9}) == [
+        ("acknowledged", f"k0-{n}", "7:5", "taken") for n in (0, 1)
+    ]
+    assert talk.ack(place(2), place(4), f8=10) == [
+        ("acknowledged", f"k0-{n}", "7:6", None) for n in (2, 4)
+    ]
     assert talk.answer(Command.ACK_RESPONSE, {1: 5, 6: 10, 4: 23}) == [
         ("acknowledged", f"k0-{n}", "7:6", "refused") for n in (2, 4)
-    ]  # fmt: skip
+    ]
     assert talk.seen.error == "TransactionConflict"
     assert talk.ack(place(2)) == []
 
@@ -335,7 +425,9 @@ def test_what_a_consumer_cannot_read_it_discards() -> None:
 
 @pytest.mark.parametrize("by", [TO, FROM])
 def test_a_consumer_that_is_made_again_has_nothing_of_the_one_before(by: Any) -> None:
-    """Of its number: an acknowledgement of all, or a wish for all again, is about what it was given itself."""
+    """Of its number: an acknowledgement of all, or a wish for all again, is about what it was given
+    itself.
+    """
     for last in ({"kind": 1}, None):
         talk, whole = Talk(), value("k0-2") * 3
         talk.give(0, value("k0-0"))
@@ -364,7 +456,9 @@ def test_what_did_not_arrive_was_not_said() -> None:
     """Neither sent, nor given."""
     talk = Talk()
     message = frames.message({1: "p", 2: 1, 3: 1}, value("k0-1"))
-    assert talk.tell(Command.SEND, {1: 0, 2: 1}, message, reached=False) == [("unsent", "k0-1", "7:4", None)]
+    assert talk.tell(Command.SEND, {1: 0, 2: 1}, message, reached=False) == [
+        ("unsent", "k0-1", "7:4", None)
+    ]
     assert talk.give(0, value("k0-1"), reached=False) == [("fetched", "k0-1", None, None)]
 
 
@@ -377,18 +471,28 @@ def test_an_end_is_about_all_of_its_transaction() -> None:
     talk.ack(place(0), f6=3, f7=1, f8=5)
     talk.send(value("k0-3"), sequence=2, transaction=4)
     assert talk.tell(Command.END_TXN, {1: 6, 2: 3, 3: 1, 4: 0}) == [
-        ("ending", "k0-1", "7:7", None), ("ending", "k0-2", "7:7", None)
-    ]  # fmt: skip
+        ("ending", "k0-1", "7:7", None),
+        ("ending", "k0-2", "7:7", None),
+    ]
     assert talk.last.facts["commit"] is True
-    assert talk.answer(Command.END_TXN_RESPONSE, {1: 6, 2: 3, 3: 1})[0] == ("ending", "k0-1", "7:7", "taken")
+    assert talk.answer(Command.END_TXN_RESPONSE, {1: 6, 2: 3, 3: 1})[0] == (
+        "ending",
+        "k0-1",
+        "7:7",
+        "taken",
+    )
     assert talk.seen.subject.transactional_ids == {"1:3"}
 
 
 @pytest.mark.parametrize(
     ("hello", "owner"),
-    [({1: "Pulsar-Java-v4.2.4-key.consumer.1"}, "key.consumer.1"), ({1: "Pulsar-CPP-v4.0.0"}, "q"),
-     ({1: "x", 5: "basic", 3: "key.consumer.1:secret"}, "key.consumer.1"), ({1: "x", 5: "token", 3: "abc"}, "q")],
-)  # fmt: skip
+    [
+        ({1: "Pulsar-Java-v4.2.4-key.consumer.1"}, "key.consumer.1"),
+        ({1: "Pulsar-CPP-v4.0.0"}, "q"),
+        ({1: "x", 5: "basic", 3: "key.consumer.1:secret"}, "key.consumer.1"),
+        ({1: "x", 5: "token", 3: "abc"}, "q"),
+    ],
+)
 def test_a_client_is_who_it_says_or_what_it_asks_for(hello: dict[int, Any], owner: str) -> None:
     """A user, a description, or else the topic."""
     session = Pulsar().session(1, limit=1 << 12)
@@ -400,11 +504,19 @@ def test_a_client_is_who_it_says_or_what_it_asks_for(hello: dict[int, Any], owne
 
 @pytest.mark.parametrize(
     "data",
-    [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"GET / HTTP/1.1\r\n", struct.pack(">II", 9, 0), struct.pack(">II", 3, 1),
-     struct.pack(">II", 6, 3), frames.command(99, {}), frames.command(NUMBERS[Command.SEND_RECEIPT], {}),
-     struct.pack(">II", 9, 5) + b"\xff" * 5, frames.command(NUMBERS[Command.SEND], {1: 0}, b"\x0e"),
-     frames.command(NUMBERS[Command.SEND], {1: 0}, frames.INT.pack(9))],
-)  # fmt: skip
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01",
+        b"GET / HTTP/1.1\r\n",
+        struct.pack(">II", 9, 0),
+        struct.pack(">II", 3, 1),
+        struct.pack(">II", 6, 3),
+        frames.command(99, {}),
+        frames.command(NUMBERS[Command.SEND_RECEIPT], {}),
+        struct.pack(">II", 9, 5) + b"\xff" * 5,
+        frames.command(NUMBERS[Command.SEND], {1: 0}, b"\x0e"),
+        frames.command(NUMBERS[Command.SEND], {1: 0}, frames.INT.pack(9)),
+    ],
+)
 def test_other_bytes_are_opaque(data: bytes) -> None:
     """Such as TLS, HTTP, sizes that cannot be, and what only a broker says."""
     assert isinstance(Pulsar().session(1, limit=1 << 12).feed(TO, data), Opaque)
@@ -412,7 +524,9 @@ def test_other_bytes_are_opaque(data: bytes) -> None:
 
 def test_a_frame_says_how_much_of_it_is_needed() -> None:
     """Its command first, and of a message the metadata, wherever it is cut."""
-    data = frames.command(NUMBERS[Command.SEND], {1: 0, 2: 1}, frames.message({1: "p", 2: 1, 3: 1}, bytes(100)))
+    data = frames.command(
+        NUMBERS[Command.SEND], {1: 0, 2: 1}, frames.message({1: "p", 2: 1, 3: 1}, bytes(100))
+    )
     for size in range(len(data) - 100):
         fed = Pulsar().session(1, limit=1 << 12).feed(TO, data[:size])
         assert isinstance(fed, Need)
@@ -431,7 +545,9 @@ def test_nothing_is_moved_and_some_may_vanish() -> None:
         Rule("r", Action.DROP, Command.SEND_RECEIPT, FROM, after=After.GO_ON)
 
 
-@pytest.mark.parametrize("data", [b"\x08", b"\x0a\x05a", b"\x0b", b"\x02\x00", b"\x08" + b"\xff" * 11])
+@pytest.mark.parametrize(
+    "data", [b"\x08", b"\x0a\x05a", b"\x0b", b"\x02\x00", b"\x08" + b"\xff" * 11]
+)
 def test_what_is_no_message_is_told(data: bytes) -> None:
     """Cut off, of an encoding that is gone, without a number, or without an end."""
     with pytest.raises(MalformedError):

@@ -1,4 +1,6 @@
-"""How a connection logs in, on the wire: what passes, what cannot, and how the wire logs in where a frame is to go elsewhere."""
+"""How a connection logs in, on the wire: what passes, what cannot, and how the wire logs in where a
+frame is to go elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def handshake(mechanism: str, version: int = 1) -> bytes:
 def authenticate(token: bytes, version: int = 1) -> bytes:
     """Give a token."""
     if version < sasl.FLEXIBLE_AUTHENTICATE:
-        return request(Api.SASL_AUTHENTICATE, 2, "c", struct.pack(">i", len(token)) + token, version)
+        return request(
+            Api.SASL_AUTHENTICATE, 2, "c", struct.pack(">i", len(token)) + token, version
+        )
     size = len(token) + 1
     coded = bytes([size]) if size < 0x80 else bytes([size & 0x7F | 0x80, size >> 7])
     return request(Api.SASL_AUTHENTICATE, 2, "c", b"\0" + coded + token + b"\0", version)
@@ -73,7 +77,9 @@ def passed(session: KafkaSession, way: Direction, data: bytes) -> Fed:
     raise AssertionError(data)
 
 
-def begun(mechanism: str, *tokens: bytes, version: int = 1, users: dict[str, str] | None = None) -> KafkaSession:
+def begun(
+    mechanism: str, *tokens: bytes, version: int = 1, users: dict[str, str] | None = None
+) -> KafkaSession:
     """Return a session that has logged in by version 1."""
     protocol = Kafka()
     protocol.admit(USERS if users is None else users)
@@ -94,17 +100,31 @@ def moved(session: KafkaSession) -> Move | Immovable:
     return session.move(frame, data)
 
 
-@pytest.mark.parametrize(("mechanism", "said"), [
-    ("PLAIN", None), ("SCRAM-SHA-256", None), ("SCRAM-SHA-512", None), ("OAUTHBEARER", None), ("GSSAPI", "Kerberos"),
-    ("SCRAM-SHA-256-PLUS", "channel binding"), ("AWS_MSK_IAM", "AWS_MSK_IAM"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mechanism", "said"),
+    [
+        ("PLAIN", None),
+        ("SCRAM-SHA-256", None),
+        ("SCRAM-SHA-512", None),
+        ("OAUTHBEARER", None),
+        ("GSSAPI", "Kerberos"),
+        ("SCRAM-SHA-256-PLUS", "channel binding"),
+        ("AWS_MSK_IAM", "AWS_MSK_IAM"),
+    ],
+)
 @pytest.mark.parametrize("version", [0, 1])
-def test_what_cannot_pass_is_refused_by_its_name(mechanism: str, said: str | None, version: int) -> None:
+def test_what_cannot_pass_is_refused_by_its_name(
+    mechanism: str, said: str | None, version: int
+) -> None:
     """It voids the cell, in one line; what can passes."""
     fed = passed(Kafka().session(1, limit=1 << 20), TO, handshake(mechanism, version))
     assert isinstance(fed, Frame)
     assert fed.step == "SaslHandshake"
-    assert (fed.because is None) if said is None else (said in str(fed.because) and "\n" not in str(fed.because))
+    assert (
+        (fed.because is None)
+        if said is None
+        else (said in str(fed.because) and "\n" not in str(fed.because))
+    )
 
 
 @pytest.mark.parametrize(("mechanism", "count"), [("PLAIN", 1), ("SCRAM-SHA-512", 2)])
@@ -115,7 +135,9 @@ def test_tokens_without_a_header_are_no_frames(mechanism: str, count: int) -> No
     assert passed(session, FROM, shaken()).size  # type: ignore[union-attr]
     for _ in range(count):
         for way in Direction:
-            assert passed(session, way, framed(b"n,,n=ann,r=x" if way is TO else b"")) == Between(16 if way is TO else 4)
+            assert passed(session, way, framed(b"n,,n=ann,r=x" if way is TO else b"")) == Between(
+                16 if way is TO else 4
+            )
     asked = passed(session, TO, request(Api.HEARTBEAT, 3, "c"))
     assert isinstance(asked, Frame)
     assert asked.step == "Heartbeat"
@@ -133,22 +155,33 @@ def test_no_token_follows_a_handshake_that_is_refused() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize(("mechanism", "token", "name"), [
-    ("PLAIN", b"\0ann\0pencil", "ann"), ("SCRAM-SHA-256", b"n,,n=a=2Cb=3Dc,r=abc", "a,b=c"),
-    ("SCRAM-SHA-512", b"y,,n=ann,r=" + b"x" * 200, "ann"), ("OAUTHBEARER", b"n,,\1auth=Bearer x\1\1", None),
-])  # fmt: skip
-def test_who_comes_is_known_and_nothing_else(mechanism: str, token: bytes, name: str | None, version: int) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "token", "name"),
+    [
+        ("PLAIN", b"\0ann\0pencil", "ann"),
+        ("SCRAM-SHA-256", b"n,,n=a=2Cb=3Dc,r=abc", "a,b=c"),
+        ("SCRAM-SHA-512", b"y,,n=ann,r=" + b"x" * 200, "ann"),
+        ("OAUTHBEARER", b"n,,\1auth=Bearer x\1\1", None),
+    ],
+)
+def test_who_comes_is_known_and_nothing_else(
+    mechanism: str, token: bytes, name: str | None, version: int
+) -> None:
     """Their name, in whatever version; of a password or a proof nothing is kept, nor told."""
     session = begun(mechanism, token, b"c=biws,r=abc,p=proof", version=version)
     assert session._user == name
-    assert not [value for value in vars(session).values() if "pencil" in repr(value) and value != USERS]
+    assert not [
+        value for value in vars(session).values() if "pencil" in repr(value) and value != USERS
+    ]
 
 
-# --- a frame over a connection of the wire's own ------------------------------------------------------------------------
+# --- a frame over a connection of the wire's own --------------------------------------------------
 
 
 def played(talk: Move | Immovable, server: Callable[[bytes], bytes]) -> list[bytes]:
-    """Hold the conversation with a server of tokens; return what was said. Raises what its parts raise."""
+    """Hold the conversation with a server of tokens; return what was said. Raises what its parts
+    raise.
+    """
     assert isinstance(talk, Move)
     session, kept, said = Kafka().session(9, limit=1 << 20), {}, []
     for part in talk.talk:
@@ -174,7 +207,10 @@ def test_a_connection_without_a_login_needs_none() -> None:
 
 def test_plain_is_said_again() -> None:
     """By whoever knows the password, which the wire was told, and did not overhear."""
-    said = played(moved(begun("PLAIN", b"\0ann\0overheard")), lambda frame: authenticated(struct.unpack_from(">i", frame, 8)[0]))
+    said = played(
+        moved(begun("PLAIN", b"\0ann\0overheard")),
+        lambda frame: authenticated(struct.unpack_from(">i", frame, 8)[0]),
+    )
     assert said[0].endswith(text("PLAIN"))
     assert said[1].endswith(b"\0ann\0pencil")
 
@@ -200,8 +236,14 @@ class ScramServer:
         assert bare == f"c=biws,{self.told.split(',', 1)[0]}"
         salted = hashlib.pbkdf2_hmac(self.digest, self.password.encode(), self.salt, 4096)
         key = hmac.digest(salted, b"Client Key", self.digest)
-        signature = hmac.digest(hashlib.new(self.digest, key).digest(), f"{self.first},{self.told},{bare}".encode(), self.digest)
-        self.let_in = bytes(a ^ b for a, b in zip(base64.b64decode(proof), signature, strict=True)) == key
+        signature = hmac.digest(
+            hashlib.new(self.digest, key).digest(),
+            f"{self.first},{self.told},{bare}".encode(),
+            self.digest,
+        )
+        self.let_in = (
+            bytes(a ^ b for a, b in zip(base64.b64decode(proof), signature, strict=True)) == key
+        )
         return authenticated(corr, b"v=...", error=0 if self.let_in else 58)
 
 
@@ -211,7 +253,9 @@ def test_scram_is_a_conversation_of_its_own(mechanism: str, digest: str, user: s
     """With a nonce of its own: the proof that was overheard would be worth nothing."""
     server = ScramServer(digest, user, USERS[user])
     name = user.replace("=", "=3D").replace(",", "=2C")
-    said = played(moved(begun(mechanism, f"n,,n={name},r=theirs".encode(), b"c=biws,r=theirs,p=x")), server)
+    said = played(
+        moved(begun(mechanism, f"n,,n={name},r=theirs".encode(), b"c=biws,r=theirs,p=x")), server
+    )
     assert server.let_in
     assert not any(USERS[user].encode() in frame or b"theirs" in frame for frame in said)
 
@@ -224,23 +268,40 @@ def test_a_password_that_is_wrong_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize(
-    "told", [b"r=elsewhere,s=c2FsdA==,i=4096", b"nothing", b"r=%s,s=c2FsdA==,i=0", b"r=%s,s=c2FsdA==,i=99999999"]
+    "told",
+    [
+        b"r=elsewhere,s=c2FsdA==,i=4096",
+        b"nothing",
+        b"r=%s,s=c2FsdA==,i=0",
+        b"r=%s,s=c2FsdA==,i=99999999",
+    ],
 )
 def test_a_server_that_is_none_gets_no_proof(told: bytes) -> None:
     """A nonce that is not ours, no words at all, work without end."""
 
     def server(frame: bytes) -> bytes:
         nonce = frame.rpartition(b"r=")[2]
-        return authenticated(struct.unpack_from(">i", frame, 8)[0], told % nonce if b"%s" in told else told)
+        return authenticated(
+            struct.unpack_from(">i", frame, 8)[0], told % nonce if b"%s" in told else told
+        )
 
     with pytest.raises(UnableError, match="the broker's part of SCRAM"):
         played(moved(begun("SCRAM-SHA-256", b"n,,n=ann,r=x")), server)
 
 
-@pytest.mark.parametrize(("session", "said"), [
-    (begun("PLAIN", b"\0eve\0secret"), "is of the user 'eve', whose password the wire was not told"),
-    (begun("OAUTHBEARER", b"n,,\1auth=Bearer x\1\1", users={"": ""}), "OAUTHBEARER, which nobody else can"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("session", "said"),
+    [
+        (
+            begun("PLAIN", b"\0eve\0secret"),
+            "is of the user 'eve', whose password the wire was not told",
+        ),
+        (
+            begun("OAUTHBEARER", b"n,,\1auth=Bearer x\1\1", users={"": ""}),
+            "OAUTHBEARER, which nobody else can",
+        ),
+    ],
+)
 def test_who_cannot_be_stood_for_says_so(session: KafkaSession, said: str) -> None:
     """Its frames can only go on in place."""
     found = moved(session)

@@ -1,7 +1,8 @@
-"""Frames of share groups and of groups by heartbeats, as the Java client 4.3.0 and a broker of that version exchanged them.
+"""Frames of share groups and of groups by heartbeats, as the Java client 4.3.0 and a broker of that
+version exchanged them.
 
-Each file in ``frames/`` is a part of a conversation, in its order: on which connection (a reader's, or from broker to broker),
-which way, and the frame in Base64. Records are those of a cell of 12.
+Each file in ``frames/`` is a part of a conversation, in its order: on which connection (a reader's,
+or from broker to broker), which way, and the frame in Base64. Records are those of a cell of 12.
 """
 
 from __future__ import annotations
@@ -31,19 +32,27 @@ TOPIC_ID = "afab9325-7eea-4c11-8b29-b89248e1c96b"
 
 def said(name: str) -> list[tuple[str, Direction, bytes]]:
     """Return a conversation."""
-    lines = (line.split() for line in FRAMES.joinpath(f"{name}.txt").read_text(encoding="ascii").splitlines())
+    lines = (
+        line.split()
+        for line in FRAMES.joinpath(f"{name}.txt").read_text(encoding="ascii").splitlines()
+    )
     return [(who, Direction(way), base64.b64decode(data)) for who, way, data in lines]
 
 
 class Heard:
-    """A conversation as the wire hears it: of each frame its step, what it is about, and its lines."""
+    """A conversation as the wire hears it: of each frame its step, what it is about,
+    and its lines.
+    """
 
     def __init__(self, name: str, *, lost: tuple[str, Direction] | None = None) -> None:
         """``lost``: which frames do not reach whom they are for."""
         protocol = Kafka()
         protocol.learn({TOPIC: TOPIC_ID, "8a18180a.in": "add6c4b0-7671-47cb-b68b-548cc3310317"})
         ledger = protocol.ledger("k", None)
-        sessions = {who: protocol.session(conn, limit=1 << 20) for conn, who in enumerate(("reader", "brokers"), 1)}
+        sessions = {
+            who: protocol.session(conn, limit=1 << 20)
+            for conn, who in enumerate(("reader", "brokers"), 1)
+        }
         self.steps: list[tuple[str, Direction]] = []
         self.about: list[Any] = []
         self.lines: list[Line] = []
@@ -72,28 +81,65 @@ class Heard:
 def test_a_share_group_begins_reads_acknowledges_and_writes_down() -> None:
     """Each frame is known by its step, and what it is about is the one record that is given."""
     heard = Heard("share-group")
-    names = ["InitializeShareGroupState", "ShareGroupHeartbeat", "ShareFetch", "ReadShareGroupState", "ShareAcknowledge",
-             "WriteShareGroupState"]  # fmt: skip
+    names = [
+        "InitializeShareGroupState",
+        "ShareGroupHeartbeat",
+        "ShareFetch",
+        "ReadShareGroupState",
+        "ShareAcknowledge",
+        "WriteShareGroupState",
+    ]
     assert {step for step, _ in heard.steps} == set(names)
-    about = {step: insight.subject.records for step, insight in zip(heard.steps, heard.about, strict=True)}
+    about = {
+        step: insight.subject.records
+        for step, insight in zip(heard.steps, heard.about, strict=True)
+    }
     record = frozenset({"k1-1"})
     assert about["ShareFetch", FROM] == record
-    assert [about[api, way] for api in ("ShareAcknowledge", "WriteShareGroupState") for way in (TO, FROM)] == [record] * 4
-    assert about["ShareFetch", TO] == about["ReadShareGroupState", TO] == about["ShareGroupHeartbeat", TO] == frozenset()
+    assert [
+        about[api, way]
+        for api in ("ShareAcknowledge", "WriteShareGroupState")
+        for way in (TO, FROM)
+    ] == [record] * 4
+    assert (
+        about["ShareFetch", TO]
+        == about["ReadShareGroupState", TO]
+        == about["ShareGroupHeartbeat", TO]
+        == frozenset()
+    )
     assert heard.of(Api.SHARE_ACKNOWLEDGE, TO).subject.topics == {TOPIC}
 
 
 def test_what_was_given_and_what_became_of_it_is_told() -> None:
-    """By the how-manieth delivery it is; asked and answered; and written down by the share coordinator."""
+    """By the how-manieth delivery it is; asked and answered; and written down by the share
+    coordinator.
+    """
     heard = Heard("share-group")
     [fetched] = heard.told(kinds.FETCHED)
-    assert fetched == {"record": "k1-1", "topic": TOPIC, "partition": 0, "offset": 0, "epoch": 0, "conn": 1, "deliveries": 1,
-                       "reached": True}  # fmt: skip
+    assert fetched == {
+        "record": "k1-1",
+        "topic": TOPIC,
+        "partition": 0,
+        "offset": 0,
+        "epoch": 0,
+        "conn": 1,
+        "deliveries": 1,
+        "reached": True,
+    }
     asked, taken = heard.told(kinds.ACKNOWLEDGED)
-    assert (asked["record"], asked["how"], asked["outcome"], taken["outcome"]) == ("k1-1", "ack", None, "taken")
+    assert (asked["record"], asked["how"], asked["outcome"], taken["outcome"]) == (
+        "k1-1",
+        "ack",
+        None,
+        "taken",
+    )
     assert asked["request"] == taken["request"]
     wanted, written = heard.told(kinds.SHARE_STATE)
-    assert (wanted["state"], wanted["outcome"], written["outcome"]) == ("acknowledged", None, "taken")
+    assert (wanted["state"], wanted["outcome"], written["outcome"]) == (
+        "acknowledged",
+        None,
+        "taken",
+    )
 
 
 @pytest.mark.parametrize("way", [TO, FROM])
@@ -104,14 +150,19 @@ def test_what_did_not_arrive_is_not_told_as_arrived(way: Direction) -> None:
 
 
 def test_one_frame_acknowledges_and_asks_for_more() -> None:
-    """A ShareFetch request is about what it acknowledges; its answer gives another record, and says that the first was taken."""
+    """A ShareFetch request is about what it acknowledges; its answer gives another record, and says
+    that the first was taken.
+    """
     heard = Heard("implicit")
     assert heard.steps == [("ShareFetch", TO), ("ShareFetch", FROM)] * 2
     first, second = (insight.subject.records for insight in heard.about[1::2])
     assert [insight.subject.records for insight in heard.about[::2]] == [frozenset(), first]
     assert first != second
     assert len(first) == len(second) == 1
-    assert [(line["record"], line["outcome"]) for line in heard.told(kinds.ACKNOWLEDGED)] == [(*first, None), (*first, "taken")]
+    assert [(line["record"], line["outcome"]) for line in heard.told(kinds.ACKNOWLEDGED)] == [
+        (*first, None),
+        (*first, "taken"),
+    ]
     assert [line["record"] for line in heard.told(kinds.FETCHED)] == [*first, *second]
 
 
@@ -122,7 +173,11 @@ def test_a_member_by_heartbeats_joins_and_is_assigned() -> None:
     assert isinstance(joins, sharing.Member)
     assert (joins.group, joins.epoch) == ("13fcd3d2.group", 0)
     assert isinstance(told, sharing.MemberAnswer)
-    assert (told.error, told.epoch, [partition for _, partition in told.assigned or ()]) == (0, 2, [0, 1, 2])
+    assert (told.error, told.epoch, [partition for _, partition in told.assigned or ()]) == (
+        0,
+        2,
+        [0, 1, 2],
+    )
 
 
 def answer(error: int, *parts: tuple[int, int]) -> Any:
@@ -131,19 +186,28 @@ def answer(error: int, *parts: tuple[int, int]) -> Any:
     topics = of.ShareAcknowledgeTopicResponse
     leader = topics.PartitionData.LeaderIdAndEpoch(leader_id=1, leader_epoch=0)
     found = [
-        topics.PartitionData(partition_index=partition, error_code=each, error_message=None, current_leader=leader)
+        topics.PartitionData(
+            partition_index=partition, error_code=each, error_message=None, current_leader=leader
+        )
         for partition, each in parts
     ]
-    told = of(version=2, error_code=error, error_message=None, node_endpoints=[],
-              responses=[topics(topic_id=TOPIC_ID, partitions=found)])  # fmt: skip
+    told = of(
+        version=2,
+        error_code=error,
+        error_message=None,
+        node_endpoints=[],
+        responses=[topics(topic_id=TOPIC_ID, partitions=found)],
+    )
     told.with_header(correlation_id=1)
     return reading.decode(Api.SHARE_ACKNOWLEDGE, FROM, 2, bytes(told.encode(header=True)))
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "taken": (answer(0, (0, 0)), "taken"), "its partition": (answer(0, (0, 121)), "refused"),
-    "the whole": (answer(122), "refused"), "another partition": (answer(0, (1, 121)), "taken"),
-}  # fmt: skip
+    "taken": (answer(0, (0, 0)), "taken"),
+    "its partition": (answer(0, (0, 121)), "refused"),
+    "the whole": (answer(122), "refused"),
+    "another partition": (answer(0, (1, 121)), "taken"),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -171,7 +235,12 @@ def test_every_step_of_a_share_group_can_be_read_both_ways() -> None:
     assert len(apis) == 7
     assert all(reading.decodable(api, way) for api in apis for way in Direction)
     durable = {api for api in apis if STEPS[str(api), TO].durable}
-    assert durable == {Api.SHARE_FETCH, Api.SHARE_ACKNOWLEDGE, Api.INITIALIZE_SHARE_GROUP_STATE, Api.WRITE_SHARE_GROUP_STATE}
+    assert durable == {
+        Api.SHARE_FETCH,
+        Api.SHARE_ACKNOWLEDGE,
+        Api.INITIALIZE_SHARE_GROUP_STATE,
+        Api.WRITE_SHARE_GROUP_STATE,
+    }
 
 
 @pytest.mark.parametrize("version", [0, 3])

@@ -1,4 +1,6 @@
-"""How a client of Kafka calls itself: its library says so in ApiVersions, and its line in the history has it."""
+"""How a client of Kafka calls itself: its library says so in ApiVersions, and its line in the
+history has it.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,28 @@ def compact(text: str) -> bytes:
 NAMED = compact("confluent-kafka-python") + compact("2.14.0-librdkafka-2.14.0")
 
 
-@pytest.mark.parametrize(("version", "body", "want"), [
-    (3, b"\0" + NAMED + b"\0", "confluent-kafka-python 2.14.0-librdkafka-2.14.0"),
-    (4, b"\0" + compact("librdkafka") + compact("") + b"\0", "librdkafka"),
-    (3, b"\1\7\2xx" + compact("a") + compact("1") + b"\0", "a 1"),  # a tagged field in the header
-    (2, b"", None),
-    (3, b"\0", None),
-    (3, b"\0" + b"\x05\xff\xff\xff\xff\1\0", None),  # no UTF-8
-    (3, b"\0\xff\xff\xff\xff\xff\xff\xff\xff", None),
-])  # fmt: skip
-def test_a_library_is_known_by_what_it_calls_itself(version: int, body: bytes, want: str | None) -> None:
-    """Whatever the bytes are, the frame is one, and passes; only where it says a name is there one."""
+@pytest.mark.parametrize(
+    ("version", "body", "want"),
+    [
+        (3, b"\0" + NAMED + b"\0", "confluent-kafka-python 2.14.0-librdkafka-2.14.0"),
+        (4, b"\0" + compact("librdkafka") + compact("") + b"\0", "librdkafka"),
+        (
+            3,
+            b"\1\7\2xx" + compact("a") + compact("1") + b"\0",
+            "a 1",
+        ),  # a tagged field in the header
+        (2, b"", None),
+        (3, b"\0", None),
+        (3, b"\0" + b"\x05\xff\xff\xff\xff\1\0", None),  # no UTF-8
+        (3, b"\0\xff\xff\xff\xff\xff\xff\xff\xff", None),
+    ],
+)
+def test_a_library_is_known_by_what_it_calls_itself(
+    version: int, body: bytes, want: str | None
+) -> None:
+    """Whatever the bytes are, the frame is one, and passes; only where it says a name
+    is there one.
+    """
     data = request(Api.API_VERSIONS, 1, "c", body, version)
     session = Kafka().session(1, limit=1 << 20)
     for count in range(1, len(data)):
@@ -44,24 +57,44 @@ def test_a_library_is_known_by_what_it_calls_itself(version: int, body: bytes, w
 @pytest.mark.parametrize("name", ["", "me"])
 @pytest.mark.parametrize("version", range(10))
 def test_a_member_is_known_to_name_itself(version: int, name: str) -> None:
-    """JoinGroup, as kafka-python writes it in every version: only where it has a group.instance.id, which is since version 5."""
+    """JoinGroup, as kafka-python writes it in every version: only where it has a group.instance.id,
+    which is since version 5.
+    """
     asked = JoinGroupRequest(
-        version=version, group_id="billing", session_timeout_ms=1000, rebalance_timeout_ms=1000, member_id="m-1",
-        group_instance_id=name or None, protocol_type="consumer", protocols=[], reason=None,
-    )  # fmt: skip
+        version=version,
+        group_id="billing",
+        session_timeout_ms=1000,
+        rebalance_timeout_ms=1000,
+        member_id="m-1",
+        group_instance_id=name or None,
+        protocol_type="consumer",
+        protocols=[],
+        reason=None,
+    )
     body = asked.encode(version=version) if version < 6 else b"\0" + asked.encode(version=version)
-    found = Kafka().session(1, limit=1 << 20).feed(Direction.REQUEST, request(Api.JOIN_GROUP, 1, "c", body, version))
+    found = (
+        Kafka()
+        .session(1, limit=1 << 20)
+        .feed(Direction.REQUEST, request(Api.JOIN_GROUP, 1, "c", body, version))
+    )
     assert isinstance(found, Frame)
     assert found.facts.get("named_member", False) is (bool(name) and version >= 5)
 
 
-@pytest.mark.parametrize(("body", "named"), [
-    (b"\0" + compact("billing") + compact("m-1") + b"\0\0\0\1" + compact("me"), True),
-    (b"\0" + compact("billing") + compact("m-1") + b"\0\0\0\1" + b"\0", False),
-    (b"\0\xff\xff\xff\xff\xff\xff", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b"\0" + compact("billing") + compact("m-1") + b"\0\0\0\1" + compact("me"), True),
+        (b"\0" + compact("billing") + compact("m-1") + b"\0\0\0\1" + b"\0", False),
+        (b"\0\xff\xff\xff\xff\xff\xff", False),
+    ],
+)
 def test_a_member_by_heart_beats_is_known_to_name_itself(body: bytes, named: bool) -> None:
     """The newer protocol of groups has no JoinGroup; bytes that are no message pass."""
-    found = Kafka().session(1, limit=1 << 20).feed(Direction.REQUEST, request(Api.CONSUMER_GROUP_HEARTBEAT, 1, "c", body, 0))
+    found = (
+        Kafka()
+        .session(1, limit=1 << 20)
+        .feed(Direction.REQUEST, request(Api.CONSUMER_GROUP_HEARTBEAT, 1, "c", body, 0))
+    )
     assert isinstance(found, Frame)
     assert found.facts.get("named_member", False) is named

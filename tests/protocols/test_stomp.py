@@ -1,4 +1,6 @@
-"""What STOMP's frames are about: what is sent, given, acknowledged and committed, in each version."""
+"""What STOMP's frames are about: what is sent, given, acknowledged and committed, in
+each version.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,15 @@ class Talk(Conversation):
         self.tell("CONNECT", {"client-id": "key.consumer.1", "accept-version": "1.0,1.1,1.2"})
         self.answer("CONNECTED", {"version": version} if version != "1.0" else {})
 
-    def tell(self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True) -> Told:
+    def tell(
+        self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True
+    ) -> Told:
         """Let the client say a frame; return the lines of it."""
         return self.say(made(command, headers, body), reached=reached)
 
-    def answer(self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True) -> Told:
+    def answer(
+        self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True
+    ) -> Told:
         """Let the server say one."""
         return self.hear(made(command, headers, body), reached=reached)
 
@@ -35,7 +41,11 @@ class Talk(Conversation):
         """Let messages be delivered, each called after its record."""
         for record in records:
             names = {"message-id": f"m-{record}", "ack": f"a-{record}"}
-            self.answer("MESSAGE", {"subscription": subscription, "destination": "/queue/q", **names}, value(record))
+            self.answer(
+                "MESSAGE",
+                {"subscription": subscription, "destination": "/queue/q", **names},
+                value(record),
+            )
 
 
 def test_a_receipt_is_about_what_asked_for_it() -> None:
@@ -52,24 +62,32 @@ def test_an_error_refuses_what_asked_for_a_receipt() -> None:
     """It says why; where it names none, it is about nothing."""
     talk = Talk()
     talk.tell("SEND", {"destination": "/queue/q", "receipt": "r"}, value("k0-1"))
-    assert talk.answer("ERROR", {"receipt-id": "r", "message": "no space"}) == [("produce_answer", "k0-1", "7:2", None)]
+    assert talk.answer("ERROR", {"receipt-id": "r", "message": "no space"}) == [
+        ("produce_answer", "k0-1", "7:2", None)
+    ]
     assert talk.seen.error == "no space"
     assert talk.answer("ERROR", {"message": "you are too slow"}) == []
     assert talk.seen.error == "you are too slow"
 
 
-@pytest.mark.parametrize(("mode", "records"), [("client", ["k0-1", "k0-2"]), ("client-individual", ["k0-2"])])
+@pytest.mark.parametrize(
+    ("mode", "records"), [("client", ["k0-1", "k0-2"]), ("client-individual", ["k0-2"])]
+)
 def test_an_ack_is_about_one_message_or_all_up_to_it(mode: str, records: list[str]) -> None:
     """As the subscription says; what was acknowledged is not acknowledged again."""
     talk = Talk()
     talk.tell("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": mode})
     talk.given("k0-1", "k0-2", "k0-3")
-    assert [record for _, record, *_ in talk.tell("ACK", {"id": "a-k0-2"}, reached=False)] == records
+    assert [
+        record for _, record, *_ in talk.tell("ACK", {"id": "a-k0-2"}, reached=False)
+    ] == records
     assert [record for _, record, *_ in talk.tell("ACK", {"id": "a-k0-2"})] == records
     assert talk.last.answers == tuple(f"a-{record}" for record in records)
     assert talk.tell("ACK", {"id": "a-k0-2"}) == []
     left = ["k0-3"] if mode == "client" else ["k0-1", "k0-3"]
-    assert [record for record in ("k0-1", "k0-3") if talk.tell("ACK", {"id": f"a-{record}"})] == left
+    assert [
+        record for record in ("k0-1", "k0-3") if talk.tell("ACK", {"id": f"a-{record}"})
+    ] == left
 
 
 def test_what_acknowledges_itself_is_answered_by_nobody() -> None:
@@ -80,10 +98,17 @@ def test_what_acknowledges_itself_is_answered_by_nobody() -> None:
     assert talk.last.id is None
 
 
-@pytest.mark.parametrize(("version", "headers"), [
-    ("1.0", {"message-id": "m-k0-1"}), ("1.1", {"message-id": "m-k0-1", "subscription": "s"}), ("1.2", {"id": "a-k0-1"}),
-])  # fmt: skip
-def test_an_ack_names_its_message_as_its_version_does(version: str, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("version", "headers"),
+    [
+        ("1.0", {"message-id": "m-k0-1"}),
+        ("1.1", {"message-id": "m-k0-1", "subscription": "s"}),
+        ("1.2", {"id": "a-k0-1"}),
+    ],
+)
+def test_an_ack_names_its_message_as_its_version_does(
+    version: str, headers: dict[str, str]
+) -> None:
     """By the message's id, or by a name that the server has given it."""
     talk = Talk(version)
     talk.tell("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client"})
@@ -93,20 +118,32 @@ def test_an_ack_names_its_message_as_its_version_does(version: str, headers: dic
 
 
 def test_before_1_2_an_ack_names_its_message_and_its_subscription() -> None:
-    """Two subscriptions may have one message; and what a server says besides, for 1.2, names nothing."""
+    """Two subscriptions may have one message; and what a server says besides, for 1.2, names
+    nothing.
+    """
     talk = Talk("1.1")
     for subscription, record in (("s", "k0-1"), ("t", "k0-2")):
-        talk.tell("SUBSCRIBE", {"id": subscription, "destination": "/topic/q", "ack": "client-individual"})
+        talk.tell(
+            "SUBSCRIBE", {"id": subscription, "destination": "/topic/q", "ack": "client-individual"}
+        )
         names = {"subscription": subscription, "message-id": "m", "ack": "a"}
         talk.answer("MESSAGE", {"destination": "/topic/q", **names}, value(record))
-    assert [each[1] for each in talk.tell("ACK", {"message-id": "m", "subscription": "t"})] == ["k0-2"]
+    assert [each[1] for each in talk.tell("ACK", {"message-id": "m", "subscription": "t"})] == [
+        "k0-2"
+    ]
     assert talk.last.answers == ("t/m",)
-    assert [each[1] for each in talk.tell("ACK", {"message-id": "m", "subscription": "s"})] == ["k0-1"]
+    assert [each[1] for each in talk.tell("ACK", {"message-id": "m", "subscription": "s"})] == [
+        "k0-1"
+    ]
 
 
-@pytest.mark.parametrize("between", [("UNSUBSCRIBE",), ("UNSUBSCRIBE", "SUBSCRIBE"), ("SUBSCRIBE",)])
+@pytest.mark.parametrize(
+    "between", [("UNSUBSCRIBE",), ("UNSUBSCRIBE", "SUBSCRIBE"), ("SUBSCRIBE",)]
+)
 def test_what_a_subscription_was_given_ends_with_it(between: tuple[str, ...]) -> None:
-    """One that is made by the same id acknowledges only what it was given itself, whatever transactions are aborted."""
+    """One that is made by the same id acknowledges only what it was given itself, whatever
+    transactions are aborted.
+    """
     talk = Talk()
     subscribed = {"id": "s", "destination": "/queue/q", "ack": "client"}
     talk.tell("SUBSCRIBE", subscribed)
@@ -142,8 +179,12 @@ def test_the_end_of_a_transaction_is_about_all_that_was_in_it() -> None:
     talk.tell("SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-1"))
     talk.tell("ACK", {"id": "a-k0-1", "transaction": "t"})
     talk.tell("ACK", {"id": "a-k0-2", "transaction": "u"})
-    talk.tell("SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-3"), reached=False)
-    assert talk.tell("COMMIT", {"transaction": "t", "receipt": "c"}) == [("ending", "k0-1", "7:9", None)]
+    talk.tell(
+        "SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-3"), reached=False
+    )
+    assert talk.tell("COMMIT", {"transaction": "t", "receipt": "c"}) == [
+        ("ending", "k0-1", "7:9", None)
+    ]
     assert talk.seen.subject.topics == {"/queue/q", "/queue/out"}
     assert talk.seen.subject.transactional_ids == {"t"}
     assert talk.answer("RECEIPT", {"receipt-id": "c"}) == [("ending", "k0-1", "7:9", "taken")]
@@ -153,21 +194,36 @@ def test_the_end_of_a_transaction_is_about_all_that_was_in_it() -> None:
 def test_a_foreign_record_is_found_where_its_identity_says() -> None:
     """In a header, say."""
     talk = Talk(identity=Identity(where="value", json="no"))
-    assert talk.tell("SEND", {"destination": "/queue/q"}, b'{"no": "17"}') == [("sent", "17", "7:2", None)]
+    assert talk.tell("SEND", {"destination": "/queue/q"}, b'{"no": "17"}') == [
+        ("sent", "17", "7:2", None)
+    ]
 
 
-@pytest.mark.parametrize(("data", "is_"), [
-    (b"\n", Between(1)), (b"\r\n", Between(2)), (b"\r", Need(2)), (b"\rx", Opaque("a carriage return alone")), (b"", Need(1)),
-    (b"SEN", Need(4)), (b"SEND\r\na:b\r\n\r", Need(13)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "is_"),
+    [
+        (b"\n", Between(1)),
+        (b"\r\n", Between(2)),
+        (b"\r", Need(2)),
+        (b"\rx", Opaque("a carriage return alone")),
+        (b"", Need(1)),
+        (b"SEN", Need(4)),
+        (b"SEND\r\na:b\r\n\r", Need(13)),
+    ],
+)
 def test_what_is_between_frames_or_not_yet_one(data: bytes, is_: object) -> None:
     """Ends of lines, of either kind, and beginnings."""
     assert Stomp().session(1, limit=1 << 12).feed(TO, data) == is_
 
 
-@pytest.mark.parametrize("data", [
-    b"SEND\r\ndestination:/queue/q\r\n\r\nbody\0rest", b"SEND\ncontent-length:6\n\nbo\0dy!\0", b"SEND\na:1\na:2\n\n\0",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"SEND\r\ndestination:/queue/q\r\n\r\nbody\0rest",
+        b"SEND\ncontent-length:6\n\nbo\0dy!\0",
+        b"SEND\na:1\na:2\n\n\0",
+    ],
+)
 def test_a_body_ends_where_it_says_or_at_a_null_byte(data: bytes) -> None:
     """With lines that end either way; of a repeated header the first counts."""
     frame = Stomp().session(1, limit=1 << 12).feed(TO, data)
@@ -177,13 +233,26 @@ def test_a_body_ends_where_it_says_or_at_a_null_byte(data: bytes) -> None:
     assert frame.headers.get("a", "1") == "1"
 
 
-@pytest.mark.parametrize("data", [
-    b"MESSAGE\n\n\0", b"GET / HTTP/1.1\r\n\r\n", b"SEND\nno colon\n\n\0", b"SEND\ncontent-length:-1\n\n\0",
-    b"SEND\ncontent-length:9999999999\n\n\0", b"SEND\na:" + b"x" * MOST_HEADER_BYTES, b"\0" * 20, b"send\n\n\0",
-    b"SEND\n\n" + b"x" * 5000, b"SEND\na:b\\t\n\n\0", b"SEND\na:b\\\n\n\0",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"MESSAGE\n\n\0",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"SEND\nno colon\n\n\0",
+        b"SEND\ncontent-length:-1\n\n\0",
+        b"SEND\ncontent-length:9999999999\n\n\0",
+        b"SEND\na:" + b"x" * MOST_HEADER_BYTES,
+        b"\0" * 20,
+        b"send\n\n\0",
+        b"SEND\n\n" + b"x" * 5000,
+        b"SEND\na:b\\t\n\n\0",
+        b"SEND\na:b\\\n\n\0",
+    ],
+)
 def test_what_cannot_be_is_opaque(data: bytes) -> None:
-    """Another direction's command, another protocol, no end of headers or of a body above the limit, escapes that are none."""
+    """Another direction's command, another protocol, no end of headers or of a body above the
+    limit, escapes that are none.
+    """
     assert isinstance(Stomp().session(1, limit=1 << 12).feed(TO, data), Opaque)
 
 
@@ -199,7 +268,10 @@ def test_headers_are_escaped_behind_the_hello_only() -> None:
 def test_a_client_without_a_name_is_known_by_its_first_destination() -> None:
     """Which carries the cell's key."""
     session = Stomp().session(1, limit=1 << 12)
-    for data in (made("CONNECT", {}), made("SUBSCRIBE", {"destination": "/queue/c0ffee.in", "id": "1"})):
+    for data in (
+        made("CONNECT", {}),
+        made("SUBSCRIBE", {"destination": "/queue/c0ffee.in", "id": "1"}),
+    ):
         fed = session.feed(TO, data)
         assert isinstance(fed, Frame)
         session.taken(TO, fed.size)
@@ -207,7 +279,9 @@ def test_a_client_without_a_name_is_known_by_its_first_destination() -> None:
 
 
 def test_what_belongs_to_its_connection_is_not_moved() -> None:
-    """A SEND may be, behind the hello of the same client; one in a transaction, and an ACK, may not."""
+    """A SEND may be, behind the hello of the same client; one in a transaction, and an ACK, may
+    not.
+    """
     talk = Talk()
     data = made("SEND", {"destination": "/queue/q", "receipt": "r"})
     talk.tell("SEND", {"destination": "/queue/q", "receipt": "r"})
@@ -232,5 +306,7 @@ def test_rules_are_checked_by_what_a_command_has() -> None:
 def test_a_frame_may_vanish_alone_where_nothing_numbers_frames() -> None:
     """A rule may say so of STOMP, and not of Kafka, whose clients count on each answer."""
     Rule("r", Action.DROP, Command.MESSAGE, FROM, after=After.GO_ON)
-    with pytest.raises(RuleError, match="no Heartbeat response can vanish while its connection lives on"):
+    with pytest.raises(
+        RuleError, match="no Heartbeat response can vanish while its connection lives on"
+    ):
         Rule("r", Action.DROP, Api.HEARTBEAT, FROM, after=After.GO_ON)

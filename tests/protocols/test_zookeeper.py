@@ -27,12 +27,22 @@ class Talk(Conversation):
 
 
 def test_an_answer_is_about_what_was_asked() -> None:
-    """Its step, its path and its number are those of its question, and it says whether that was refused."""
+    """Its step, its path and its number are those of its question, and it says whether that was
+    refused.
+    """
     talk = Talk()
     assert talk.say(zk.set_data(4, "/a/b", value("k0-1"))) == [("sent", "k0-1", "7:2")]
-    assert (talk.last.step, talk.last.facts["path"], talk.seen.subject.topics) == ("setData", "/a/b", {"/a/b"})
+    assert (talk.last.step, talk.last.facts["path"], talk.seen.subject.topics) == (
+        "setData",
+        "/a/b",
+        {"/a/b"},
+    )
     assert talk.hear(zk.answer(4, error=-103)) == [("produce_answer", "k0-1", "7:2")]
-    assert (talk.last.step, talk.last.facts["path"], talk.last.facts["corr"]) == ("setData", "/a/b", 2)
+    assert (talk.last.step, talk.last.facts["path"], talk.last.facts["corr"]) == (
+        "setData",
+        "/a/b",
+        2,
+    )
     assert talk.seen.error == -103
 
 
@@ -40,10 +50,13 @@ def test_a_multi_is_about_all_its_paths() -> None:
     """And about what is in their data; where one part is refused, all are."""
     talk = Talk()
     parts = (
-        (Op.CHECK, "/a", struct.pack(">i", 3)), (Op.CREATE, "/b", zk.create_body(value("k0-1"))),
-        (Op.CREATE2, "/e", zk.create_body(b"")), (Op.CREATE_TTL, "/f", zk.create_body(b"") + bytes(8)),
-        (Op.SET_DATA, "/c", zk.set_body(value("k0-2"))), (Op.DELETE, "/d", struct.pack(">i", -1)),
-    )  # fmt: skip
+        (Op.CHECK, "/a", struct.pack(">i", 3)),
+        (Op.CREATE, "/b", zk.create_body(value("k0-1"))),
+        (Op.CREATE2, "/e", zk.create_body(b"")),
+        (Op.CREATE_TTL, "/f", zk.create_body(b"") + bytes(8)),
+        (Op.SET_DATA, "/c", zk.set_body(value("k0-2"))),
+        (Op.DELETE, "/d", struct.pack(">i", -1)),
+    )
     talk.say(zk.several(5, *parts))
     assert talk.seen.subject.topics == {"/a", "/b", "/c", "/d", "/e", "/f"}
     assert talk.seen.subject.records == {"k0-1", "k0-2"}
@@ -77,7 +90,10 @@ def test_a_watch_tells_without_being_asked() -> None:
     assert talk.last.step == UNKNOWN
 
 
-@pytest.mark.parametrize("data", [b"ruok" + bytes(60), b"GET / HTTP/1.1\r\nHost: x\r\nAccept: every single thing\r\n\r\n"])
+@pytest.mark.parametrize(
+    "data",
+    [b"ruok" + bytes(60), b"GET / HTTP/1.1\r\nHost: x\r\nAccept: every single thing\r\n\r\n"],
+)
 def test_what_is_no_client_is_opaque(data: bytes) -> None:
     """As a word of four letters, which an administrator says."""
     assert isinstance(ZooKeeper().session(1, limit=1 << 12).feed(TO, data), Opaque)
@@ -101,8 +117,17 @@ def test_rules_choose_by_path_where_there_is_one() -> None:
     """And by record where data may carry one; a multi too."""
     Rule("r", Action.HOLD, Op.SET_DATA, topic="/a", record="k0-1")
     Rule("r", Action.HOLD, Op.MULTI, topic="/a")
-    for op, fields in ((Op.EXISTS, {"record": "k0-1"}), (Op.CLOSE, {"topic": "/a"}), (Op.EVENT, {"topic": "/a"})):
+    for op, fields in (
+        (Op.EXISTS, {"record": "k0-1"}),
+        (Op.CLOSE, {"topic": "/a"}),
+        (Op.EVENT, {"topic": "/a"}),
+    ):
         with pytest.raises(RuleError):
             Rule("r", Action.HOLD, op, **fields)  # type: ignore[arg-type]  # they are texts
-    assert {op for op, way in STEPS if STEPS[op, way].durable} >= {"setData", "multi", "create", "delete"}
+    assert {op for op, way in STEPS if STEPS[op, way].durable} >= {
+        "setData",
+        "multi",
+        "create",
+        "delete",
+    }
     assert not STEPS["getData", TO].durable

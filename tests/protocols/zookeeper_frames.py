@@ -52,14 +52,27 @@ def set_body(data: bytes) -> bytes:
 
 
 def create_body(data: bytes) -> bytes:
-    """Make what stands behind the path of a ``create``: the data, one entry of who may do what, and flags."""
-    return buffer(data) + struct.pack(">ii", 1, 31) + buffer(b"world") + buffer(b"anyone") + struct.pack(">i", 0)
+    """Make what stands behind the path of a ``create``: the data, one entry of who may do what, and
+    flags.
+    """
+    return (
+        buffer(data)
+        + struct.pack(">ii", 1, 31)
+        + buffer(b"world")
+        + buffer(b"anyone")
+        + struct.pack(">i", 0)
+    )
 
 
 def several(xid: int, *parts: tuple[Op, str, bytes]) -> bytes:
     """Make a ``multi`` of operations: what it is, its path, what stands behind that."""
-    made = b"".join(struct.pack(">i?i", NUMBERS[op], False, -1) + buffer(path.encode()) + rest for op, path, rest in parts)
-    return _framed(struct.pack(">ii", xid, NUMBERS[Op.MULTI]) + made + struct.pack(">i?i", -1, True, -1))
+    made = b"".join(
+        struct.pack(">i?i", NUMBERS[op], False, -1) + buffer(path.encode()) + rest
+        for op, path, rest in parts
+    )
+    return _framed(
+        struct.pack(">ii", xid, NUMBERS[Op.MULTI]) + made + struct.pack(">i?i", -1, True, -1)
+    )
 
 
 def answer(xid: int, body: bytes = b"", error: int = 0) -> bytes:

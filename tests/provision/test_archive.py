@@ -1,4 +1,6 @@
-"""The class-data archive where it cannot be made: said once, remembered for a while, then tried again."""
+"""The class-data archive where it cannot be made: said once, remembered for a while, then tried
+again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def test_a_failure_is_remembered_but_not_for_ever(tmp_path: Path) -> None:
-    """A machine too busy to make one goes without, is not asked again at once, and is asked again later."""
+    """A machine too busy to make one goes without, is not asked again at once, and is asked again
+    later.
+    """
     java = Java(tmp_path / "java", 17, "a Java of this test")
     tried: list[str] = []
 
@@ -49,15 +53,25 @@ def test_a_failure_is_remembered_but_not_for_ever(tmp_path: Path) -> None:
 
 
 def test_a_killed_guardian_is_no_failure_of_the_archive(tmp_path: Path) -> None:
-    """It ends the run, as everywhere; nothing is remembered, whatever had to wait for what it guarded."""
+    """It ends the run, as everywhere; nothing is remembered, whatever had to wait for what it
+    guarded.
+    """
 
     def killed(java: Java, jars: Sequence[Path], directory: Path) -> None:
         del java, jars
         with ProcessRuntime(directory=directory / "work") as runtime:
             node = runtime.start(NodeSpec("archive-broker", "broker", ("sleep", "60")))
             os.kill(runtime.guardian_pid, signal.SIGKILL)
-            wait_until(lambda: archive._up(node, 1), within_s=20, because="the archive's broker to listen")
+            wait_until(
+                lambda: archive._up(node, 1), within_s=20, because="the archive's broker to listen"
+            )
 
     with pytest.raises(GuardianDiedError, match="SIGKILL"):
-        archive.ensure_archive(Java(tmp_path / "java", 17, "a Java"), (), cache=tmp_path, say=lambda _: None, make=killed)
+        archive.ensure_archive(
+            Java(tmp_path / "java", 17, "a Java"),
+            (),
+            cache=tmp_path,
+            say=lambda _: None,
+            make=killed,
+        )
     assert not [path for path in tmp_path.glob("archives/*") if path.is_dir()]

@@ -1,4 +1,6 @@
-"""What a machine may lack: each is one clear line that says what helps, and a damaged jar is never used."""
+"""What a machine may lack: each is one clear line that says what helps, and a damaged jar is never
+used.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def fake_java(folder: Path, version: str) -> Path:
 
 def no_fetch(_cache: Path, _say: object) -> Path:
     """Stand for a network that is not there."""
-    raise EnvironmentFailure("no network; install Java: sudo apt-get install openjdk-17-jre-headless")
+    raise EnvironmentFailure(
+        "no network; install Java: sudo apt-get install openjdk-17-jre-headless"
+    )
 
 
 def test_java_17_is_taken_from_java_home(tmp_path: Path) -> None:
@@ -63,7 +67,13 @@ def test_a_chosen_java_11_is_refused(tmp_path: Path) -> None:
     """LOSTACK_JAVA_HOME decides alone, and is told when it is wrong."""
     fake_java(tmp_path / "jdk", "11.0.2")
     with pytest.raises(EnvironmentFailure, match=r"Java 11 .*; Java 17 or 21 is needed"):
-        find_java(tmp_path, print, environ={"LOSTACK_JAVA_HOME": str(tmp_path / "jdk")}, usual=(), fetch=no_fetch)
+        find_java(
+            tmp_path,
+            print,
+            environ={"LOSTACK_JAVA_HOME": str(tmp_path / "jdk")},
+            usual=(),
+            fetch=no_fetch,
+        )
 
 
 def jar_set(folder: Path) -> JarSet:
@@ -71,7 +81,11 @@ def jar_set(folder: Path) -> JarSet:
     folder.mkdir(parents=True)
     for name in ("a.jar", "b.jar"):
         (folder / name).write_bytes(name.encode() * 100)
-    return JarSet("test", (Module("org", "module", "1"),), {name: sha256(folder / name) for name in ("a.jar", "b.jar")})
+    return JarSet(
+        "test",
+        (Module("org", "module", "1"),),
+        {name: sha256(folder / name) for name in ("a.jar", "b.jar")},
+    )
 
 
 def test_every_way_a_jar_can_be_wrong_is_seen(tmp_path: Path) -> None:
@@ -96,7 +110,9 @@ def test_a_stamp_ends_with_the_file_it_speaks_of(tmp_path: Path) -> None:
     assert not is_stamped(folder, jars)
 
 
-def test_a_missing_jar_that_cannot_be_fetched_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_jar_that_cannot_be_fetched_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where Ivy brings nothing, the message says so and nothing half-made stays in the cache."""
     jars = JarSet("test", (Module("org", "module", "1"),), {"a.jar": "00"})
     java = Java(fake_java(tmp_path / "jdk", "17.0.9"), 17, "17.0.9")
@@ -114,7 +130,9 @@ def test_the_cache_can_be_put_elsewhere(tmp_path: Path) -> None:
 
 
 def test_listed_modules_come_alone_and_another_with_all_it_needs(tmp_path: Path) -> None:
-    """Spark's connector must not bring a second Hadoop; of what is not known yet everything must come."""
+    """Spark's connector must not bring a second Hadoop; of what is not known yet everything must
+    come.
+    """
     (tmp_path / "several.sha256").write_text("# org a 1\n# org b 2\n00  a-1.jar\n11  b-2.jar\n")
     several = read_jar_set("several", tmp_path)
     assert [module.name for module in several.modules] == ["a", "b"]
@@ -137,18 +155,24 @@ def test_a_module_may_be_called_otherwise_than_a_jar(tmp_path: Path) -> None:
 def test_our_lists_have_the_module_of_every_jar(name: str) -> None:
     """Where one is not there, all of a set is resolved again, which takes most of a minute."""
     jars = read_jar_set(name)
-    assert [f"{module.name}-{module.revision}.jar" for module in sorted(jars.modules, key=lambda each: each.name)] == sorted(
-        jars.sums, key=lambda jar: jar.rpartition("-")[0]
-    )
+    assert [
+        f"{module.name}-{module.revision}.jar"
+        for module in sorted(jars.modules, key=lambda each: each.name)
+    ] == sorted(jars.sums, key=lambda jar: jar.rpartition("-")[0])
     assert jars.listed
 
 
-def test_a_mirror_s_settings_are_used_in_the_place_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirror_s_settings_are_used_in_the_place_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ours ask for jars alone, and only for what is listed."""
     java = Java(tmp_path / "java", 17, "17.0.9")
     java.path.write_text('#!/bin/sh\necho "$@" > "$0.words"\n')
     java.path.chmod(0o755)
-    listed, unknown = JarSet("a", (Module("org", "a", "1"),), {"a-1.jar": "00"}), JarSet("a", (Module("org", "a", "1"),), {})
+    listed, unknown = (
+        JarSet("a", (Module("org", "a", "1"),), {"a-1.jar": "00"}),
+        JarSet("a", (Module("org", "a", "1"),), {}),
+    )
 
     def asked(jars: JarSet, name: str) -> str:
         ivy_retrieve(jars, tmp_path / "out", tmp_path / name, java, print)

@@ -54,7 +54,9 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_source_becomes_a_jar_that_runs_and_is_made_once(tmp_path: Path, cache: Path) -> None:
-    """A lambda, a record and a letter beyond ASCII come through; a second call compiles nothing; another text is another jar."""
+    """A lambda, a record and a letter beyond ASCII come through; a second call compiles nothing;
+    another text is another jar.
+    """
     source = written(tmp_path, SOURCE)
     jar = compiled("modern", [source], [], print)
     java = str(find_java(cache_root(), print).path)
@@ -65,7 +67,10 @@ def test_a_source_becomes_a_jar_that_runs_and_is_made_once(tmp_path: Path, cache
     assert (compiled("modern", [source], [], print), jar.stat().st_mtime_ns) == (jar, made)
     other = compiled("modern", [written(tmp_path, SOURCE.replace("word.length()", "1"))], [], print)
     assert other != jar
-    assert {file.parent.name for file in cache.glob("compiled/*/modern.jar")} == {jar.parent.name, other.parent.name}
+    assert {file.parent.name for file in cache.glob("compiled/*/modern.jar")} == {
+        jar.parent.name,
+        other.parent.name,
+    }
 
 
 def test_what_it_is_compiled_against_is_found_and_names_it(tmp_path: Path, cache: Path) -> None:
@@ -83,6 +88,9 @@ def test_what_it_is_compiled_against_is_found_and_names_it(tmp_path: Path, cache
 def test_the_first_error_is_one_line_and_nothing_is_left(tmp_path: Path, cache: Path) -> None:
     """It names file, line and what is wrong; no half-made folder stays."""
     wrong = written(tmp_path, SOURCE.replace("Step<String, Pair> step", "int step"))
-    with pytest.raises(EnvironmentFailure, match=r"^modern does not compile: Modern\.java, line 9: [^\n]+ functional interface$"):
+    with pytest.raises(
+        EnvironmentFailure,
+        match=r"^modern does not compile: Modern\.java, line 9: [^\n]+ functional interface$",
+    ):
         compiled("modern", [wrong], [], print)
     assert [file for file in (cache / "compiled").iterdir() if file.is_dir()] == []

@@ -1,4 +1,6 @@
-"""What a program is run by in a container: the Java of its image, and jars and packages that are seen where they lie here."""
+"""What a program is run by in a container: the Java of its image, and jars and packages that are
+seen where they lie here.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,30 @@ from harness.stages.clients.bridge import COMMAND
 
 ARCHIVE = Path("/cache/archive/classes.jsa")
 BRIDGE = JavaProgram(
-    Path("/jdk/bin/java"), ("-Xmx1m", f"-XX:SharedArchiveFile={ARCHIVE}"),
-    (Path("/cache/a/1.jar"), Path("/cache/a/2.jar"), Path("/cache/b/3.jar")), "lostack.Bridge", ARCHIVE,
-)  # fmt: skip
+    Path("/jdk/bin/java"),
+    ("-Xmx1m", f"-XX:SharedArchiveFile={ARCHIVE}"),
+    (Path("/cache/a/1.jar"), Path("/cache/a/2.jar"), Path("/cache/b/3.jar")),
+    "lostack.Bridge",
+    ARCHIVE,
+)
 SEEN = (Path("/cache/a"), Path("/cache/b"), Path("/cache/archive"))
 
 
 def test_a_program_on_jars_is_the_same_but_for_its_java() -> None:
-    """Flags of the JVM stand before its class path, and the program's words last; every file that it reads is in a folder."""
+    """Flags of the JVM stand before its class path, and the program's words last; every file that
+    it reads is in a folder.
+    """
     words = BRIDGE.command("go", flags=("-Dx=y",))
     assert words == (
-        "/jdk/bin/java", "-Xmx1m", "-XX:SharedArchiveFile=/cache/archive/classes.jsa", "-Dx=y",
-        "-cp", "/cache/a/1.jar:/cache/a/2.jar:/cache/b/3.jar", "lostack.Bridge", "go",
-    )  # fmt: skip
+        "/jdk/bin/java",
+        "-Xmx1m",
+        "-XX:SharedArchiveFile=/cache/archive/classes.jsa",
+        "-Dx=y",
+        "-cp",
+        "/cache/a/1.jar:/cache/a/2.jar:/cache/b/3.jar",
+        "lostack.Bridge",
+        "go",
+    )
     inside = BRIDGE.contained()
     assert inside.command("go", flags=("-Dx=y",)) == ("java", *words[1:])
     assert inside.folders == BRIDGE.folders == SEEN
@@ -47,7 +60,9 @@ def test_a_stage_with_a_jvm_beside_it_is_of_the_image_with_a_java() -> None:
     assert JAVA_IMAGE in OWN
 
 
-def test_a_client_in_an_environment_of_its_own_comes_before_what_the_image_has(tmp_path: Path) -> None:
+def test_a_client_in_an_environment_of_its_own_comes_before_what_the_image_has(
+    tmp_path: Path,
+) -> None:
     """By the image's own interpreter; a client of the image itself needs nothing."""
     packages = tmp_path / "env" / "lib" / "python3.99" / "site-packages"
     packages.mkdir(parents=True)
@@ -60,5 +75,8 @@ def test_a_client_in_an_environment_of_its_own_comes_before_what_the_image_has(t
 
 def test_an_environment_without_packages_is_told(tmp_path: Path) -> None:
     """A folder that is not there would be made, empty, where the container is to see it."""
-    with pytest.raises(EnvironmentFailure, match=r"^the environment of .* has no packages: remove it and try again$"):
+    with pytest.raises(
+        EnvironmentFailure,
+        match=r"^the environment of .* has no packages: remove it and try again$",
+    ):
         environments.packages(str(tmp_path / "bin" / "python"))

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
     from harness.runtimes.interface import NodeSpec
 
-INSTALL = SparkInstall(Path("/java/bin/java"), Path("/spark"), "/spark/jars/a.jar", (), ("-Xshare:auto",), "4.0.0", "17")
+INSTALL = SparkInstall(
+    Path("/java/bin/java"),
+    Path("/spark"),
+    "/spark/jars/a.jar",
+    (),
+    ("-Xshare:auto",),
+    "4.0.0",
+    "17",
+)
 
 
 class Pretended:
@@ -24,12 +32,18 @@ class Pretended:
     def start(self, spec: NodeSpec) -> Any:
         """Remember what was to be started, and write what the JVM would write."""
         self.spec = spec
-        Path(spec.env["_PYSPARK_DRIVER_CONN_INFO_PATH"]).write_bytes(struct.pack(">ii", 4711, 3) + b"key")
+        Path(spec.env["_PYSPARK_DRIVER_CONN_INFO_PATH"]).write_bytes(
+            struct.pack(">ii", 4711, 3) + b"key"
+        )
         return SimpleNamespace(alive=True)
 
 
-def test_a_killed_jvm_leaves_nothing_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Working folder and temporary files are below the folder it is given, however that is named; paths are whole."""
+def test_a_killed_jvm_leaves_nothing_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Working folder and temporary files are below the folder it is given, however that is named;
+    paths are whole.
+    """
     monkeypatch.chdir(tmp_path)
     runtime: Any = Pretended()
     gateway = start_gateway(runtime, INSTALL, work=Path("here/driver"), jars=(Path("mine.jar"),))

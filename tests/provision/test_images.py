@@ -1,4 +1,6 @@
-"""Images: their names, their settings, and what a stand-in is made of. Nothing here needs an engine."""
+"""Images: their names, their settings, and what a stand-in is made of. Nothing here needs an
+engine.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ if TYPE_CHECKING:
 def test_official_images_are_the_default_and_each_is_a_setting() -> None:
     """All are pinned by version, and a stand-in is never called like the official one."""
     assert wanted("kafka", {}) == OFFICIAL["kafka"]
-    assert wanted("kafka", {"LOSTACK_IMAGE_KAFKA": "mirror.example/kafka:1"}) == "mirror.example/kafka:1"
+    assert (
+        wanted("kafka", {"LOSTACK_IMAGE_KAFKA": "mirror.example/kafka:1"})
+        == "mirror.example/kafka:1"
+    )
     for name in NAMES:
         assert ":" in wanted(name, {}).rpartition("/")[2]
         assert stand_in_reference(name).startswith("lostack")
@@ -37,38 +42,57 @@ def test_official_images_are_the_default_and_each_is_a_setting() -> None:
 
 def test_what_a_run_would_find_of_an_image_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours are pulled from nowhere."""
-    monkeypatch.setattr(images, "_present", lambda _, reference: reference if "java" in reference else None)
+    monkeypatch.setattr(
+        images, "_present", lambda _, reference: reference if "java" in reference else None
+    )
     said = {name: images.describe(None, name) for name in ("kafka", "lostack", "java")}  # type: ignore[arg-type]
     assert said == {
-        "kafka": f"{OFFICIAL['kafka']} is pulled, or a stand-in made, by the first run that needs it",
+        "kafka": (
+            f"{OFFICIAL['kafka']} is pulled, or a stand-in made, by the first run that needs it"
+        ),
         "lostack": "lostack:local is made by the first run that needs it",
         "java": "lostack-java:local is there",
     }
 
 
-@pytest.mark.parametrize("reference", ["kafka", "mirror.example:5000/kafka", "mirror.example:5000/kafka:4.3", "kafka@sha256:0a"])
-def test_a_reference_is_pulled_as_it_was_named(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "reference",
+    ["kafka", "mirror.example:5000/kafka", "mirror.example:5000/kafka:4.3", "kafka@sha256:0a"],
+)
+def test_a_reference_is_pulled_as_it_was_named(
+    reference: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A port is no tag, and half a digest none either: the engine's client takes it apart."""
     monkeypatch.delenv(images.PULL_VARIABLE, raising=False)
     asked: list[tuple[object, ...]] = []
-    client = SimpleNamespace(images=SimpleNamespace(pull=lambda *words, **options: asked.append((*words, options))))
+    client = SimpleNamespace(
+        images=SimpleNamespace(pull=lambda *words, **options: asked.append((*words, options)))
+    )
     images._pull(client, reference, lambda _: None)  # type: ignore[arg-type]
     assert asked == [(reference, {})]
 
 
 def test_the_version_of_an_image_that_somebody_named_is_not_made_up() -> None:
     """The report says 4.3.0 of the images that are 4.3.0, and of another only what it is called."""
-    own = {name: Image("kafka", name, "sha256:0") for name in (OFFICIAL["kafka"], stand_in_reference("kafka"))}
+    own = {
+        name: Image("kafka", name, "sha256:0")
+        for name in (OFFICIAL["kafka"], stand_in_reference("kafka"))
+    }
     for image in own.values():
         assert DockerGround({"kafka": image}, "c").versions()["kafka"] == images.KAFKA
     other = Image("kafka", "mirror.example/kafka:4.1.0", "sha256:0")
-    assert DockerGround({"kafka": other}, "c").versions()["kafka"] == "as in mirror.example/kafka:4.1.0"
+    assert (
+        DockerGround({"kafka": other}, "c").versions()["kafka"]
+        == "as in mirror.example/kafka:4.1.0"
+    )
 
 
 def test_the_stand_in_of_postgres_is_called_by_the_server_that_it_is_made_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is the only one whose version is not the official image's; where there is no server, one line says what helps."""
+    """It is the only one whose version is not the official image's; where there is no server, one
+    line says what helps.
+    """
     server = PostgresInstall(tmp_path, "15.18", None)
     monkeypatch.setattr(images, "find_postgres", lambda: server)
     assert stand_in_reference("postgres") == "lostack/stand-in-postgres:15.18"
@@ -76,12 +100,18 @@ def test_the_stand_in_of_postgres_is_called_by_the_server_that_it_is_made_of(
     assert str(image).endswith(f"a STAND-IN for postgres:{images.POSTGRES})")
     monkeypatch.setattr(postgres, "find_postgres", lambda: None)
     with pytest.raises(
-        EnvironmentFailure, match=r"^no stand-in for postgres:.* can be built from this machine's server: .*install one"
+        EnvironmentFailure,
+        match=(
+            r"^no stand-in for postgres:.* can be built from this machine's server: .*install "
+            r"one"
+        ),
     ):
         images.RECIPES["postgres"](tmp_path, print)
     (tmp_path / "pg_config").write_text("")
     monkeypatch.setattr(images, "ensure_postgres", lambda: server)
-    with pytest.raises(EnvironmentFailure, match=r"^no stand-in for postgres:[^\n]*pg_config[^\n]*$"):
+    with pytest.raises(
+        EnvironmentFailure, match=r"^no stand-in for postgres:[^\n]*pg_config[^\n]*$"
+    ):
         images.RECIPES["postgres"](tmp_path, print)
 
 
@@ -105,7 +135,9 @@ def rootfs(tmp_path: Path) -> Iterator[Rootfs]:
     return rootfs  # type: ignore[return-value]
 
 
-def test_a_program_brings_its_libraries_and_a_tree_leaves_out_what_it_is_told(rootfs: Rootfs) -> None:
+def test_a_program_brings_its_libraries_and_a_tree_leaves_out_what_it_is_told(
+    rootfs: Rootfs,
+) -> None:
     """The loader and libc come along; every path is there once."""
     names = made(rootfs)
     assert any("libc.so" in name for name in names)
@@ -142,12 +174,18 @@ def with_ours() -> tuple[Rootfs, list[str]]:
 def test_every_image_with_our_modules_has_what_they_read() -> None:
     """A wire in a container reads descriptions of frames that are no modules."""
     home = Path(harness.__path__[0])
-    wanted = {f"/opt/lostack/harness/{file.relative_to(home)}" for file in home.rglob("*") if file.is_file()}
+    wanted = {
+        f"/opt/lostack/harness/{file.relative_to(home)}"
+        for file in home.rglob("*")
+        if file.is_file()
+    }
     assert any(name.endswith("/messages/ShareFetchRequest.json") for name in wanted)
     assert {name for name in wanted if not name.endswith(".pyc")} <= with_ours()[0].entries.keys()
 
 
-def test_the_image_of_the_whole_command_has_what_a_run_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_image_of_the_whole_command_has_what_a_run_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Modules, and what they bring besides: without the file of known breaks no run begins."""
     monkeypatch.setattr(images, "_lostack", lambda *_: with_ours())
     monkeypatch.setattr(images, "_java", lambda *_: None)
@@ -157,11 +195,22 @@ def test_the_image_of_the_whole_command_has_what_a_run_reads(tmp_path: Path, mon
     monkeypatch.setattr(images, "ensure_jars", lambda *_, **__: tmp_path)
     rootfs, _ = images._matrix(tmp_path, print)
     home = registry.baseline().parents[2]
-    own = [file for folder in ("harness", "harness/scenarios") for file in (home / folder).rglob("*") if file.is_file()]
-    wanted = {f"/opt/lostack/{file.relative_to(home)}" for file in own if file.suffix not in {".py", ".pyc"}}
+    own = [
+        file
+        for folder in ("harness", "harness/scenarios")
+        for file in (home / folder).rglob("*")
+        if file.is_file()
+    ]
+    wanted = {
+        f"/opt/lostack/{file.relative_to(home)}"
+        for file in own
+        if file.suffix not in {".py", ".pyc"}
+    }
     assert "/opt/lostack/harness/scenarios/baseline.toml" in wanted
     assert wanted <= rootfs.entries.keys()
-    assert {f"/opt/lostack/harness/scenarios/{name}.py" for name in ("__init__", "plain")} <= rootfs.entries.keys()
+    assert {
+        f"/opt/lostack/harness/scenarios/{name}.py" for name in ("__init__", "plain")
+    } <= rootfs.entries.keys()
 
 
 def test_no_engine_is_one_line_and_the_machine_s_fault(
@@ -169,20 +218,27 @@ def test_no_engine_is_one_line_and_the_machine_s_fault(
 ) -> None:
     """What to do is in it; exit code 3, no traceback."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    assert cli.main(["run", "--runtime", "docker", "--only", "ack-lost", "--reports", str(tmp_path / "r")]) == 3
+    assert (
+        cli.main(
+            ["run", "--runtime", "docker", "--only", "ack-lost", "--reports", str(tmp_path / "r")]
+        )
+        == 3
+    )
     said = capsys.readouterr().err
     assert "no container engine answers at" in said
     assert "start it" in said
     assert "Traceback" not in said
 
 
-def test_a_system_that_does_not_run_in_containers_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_system_that_does_not_run_in_containers_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """One line with those that do; nothing is started."""
     assert cli.main(["run", "--runtime", "docker", "--system", "memory"]) == 2
     assert (
-        "memory does not run in runtime docker; these do: activemq, artemis, flink, kafka, pulsar, spark, streams\n"
-        in capsys.readouterr().err
-    )
+        "memory does not run in runtime docker; these do: activemq, artemis, flink, kafka, "
+        "pulsar, spark, streams\n"
+    ) in capsys.readouterr().err
     assert cli.main(["run", "--runtime", "dokcer"]) == 2
     assert "did you mean docker" in capsys.readouterr().err
 
@@ -201,8 +257,16 @@ print(*sorted({each for top in tops for each in found.get(top, ())}))
 
 
 def test_programs_in_containers_find_all_that_they_import() -> None:
-    """The image of our own programs has every package of the wire, of the protocols that it reads there, and of the stages."""
-    told = subprocess.run([sys.executable, "-c", IMPORTED], check=True, capture_output=True, text=True, encoding="utf-8").stdout
+    """The image of our own programs has every package of the wire, of the protocols that it reads
+    there, and of the stages.
+    """
+    told = subprocess.run(
+        [sys.executable, "-c", IMPORTED],
+        check=True,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    ).stdout
     needed = set(told.replace("_", "-").split()) - {"lostack", "setuptools", "editables"}
     assert "kafka-python" in needed
     assert needed <= set(images.PACKAGES)

@@ -1,4 +1,6 @@
-"""Finding a PostgreSQL server: the newest there is, or the one that a setting names; and what is said where there is none."""
+"""Finding a PostgreSQL server: the newest there is, or the one that a setting names; and what is
+said where there is none.
+"""
 
 from __future__ import annotations
 
@@ -52,20 +54,27 @@ def test_the_setting_alone_decides(alone: Path) -> None:
     assert found is not None
     assert found.version == "16.1"
     with pytest.raises(
-        EnvironmentFailure, match=r"LOSTACK_POSTGRES is set, but .* does not hold working programs postgres and initdb"
+        EnvironmentFailure,
+        match=r"LOSTACK_POSTGRES is set, but .* does not hold working programs postgres and initdb",
     ):
         postgres.find_postgres({postgres.VARIABLE: str(alone / "path")})
 
 
-def test_a_wrong_setting_is_no_reason_to_leave_cells_out(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who names a server wants its cells run: one clear error, where without the setting they would not apply."""
+def test_a_wrong_setting_is_no_reason_to_leave_cells_out(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who names a server wants its cells run: one clear error, where without the setting they would
+    not apply.
+    """
     monkeypatch.setenv(postgres.VARIABLE, str(alone / "path"))
     with pytest.raises(EnvironmentFailure, match="LOSTACK_POSTGRES is set, but"):
         select(registry.scenarios(), only=("database-none",), system="kafka")
 
 
 def test_without_a_server_the_cells_do_not_apply(alone: Path) -> None:
-    """Each has the reason, and the command that helps; the doctor says the same and calls it optional."""
+    """Each has the reason, and the command that helps; the doctor says the same and calls it
+    optional.
+    """
     chosen = select(registry.scenarios(), only=("database-none", "plain/none"), system="kafka")
     assert {cell.pipeline for cell in chosen.cells} == {"plain"}
     reasons = {row.because for row in chosen.not_applicable if row.pipeline == "to-postgres"}
@@ -85,8 +94,12 @@ def test_a_container_needs_no_server_of_this_machine(alone: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root must become somebody else")
-def test_root_runs_it_as_somebody_else_who_can_reach_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its user cannot enter a folder that is closed to others: its files lie elsewhere, and go; or one line says what to do."""
+def test_root_runs_it_as_somebody_else_who_can_reach_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its user cannot enter a folder that is closed to others: its files lie elsewhere, and go; or
+    one line says what to do.
+    """
     install = postgres.PostgresInstall(tmp_path, "17", "nobody")
     assert install.command("postgres")[:2] == ("setpriv", "--reuid=nobody")
     closed = tmp_path / "closed"

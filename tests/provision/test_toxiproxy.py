@@ -1,4 +1,6 @@
-"""Where the Toxiproxy server comes from: a setting, the PATH, an earlier build, or Go; what is missing is one clear line."""
+"""Where the Toxiproxy server comes from: a setting, the PATH, an earlier build, or Go; what is
+missing is one clear line.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.model.failures import EnvironmentFailure
-from harness.provision.toxiproxy import MODULE, PROGRAM, ensure_toxiproxy, find_toxiproxy, go_candidates
+from harness.provision.toxiproxy import (
+    MODULE,
+    PROGRAM,
+    ensure_toxiproxy,
+    find_toxiproxy,
+    go_candidates,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +37,9 @@ def no_go(_cache: Path, _say: object) -> Path:
 
 def make_go(folder: Path, build: str) -> Path:
     """Make a ``go`` that answers ``version`` and builds what ``build`` says."""
-    return program(folder / "go", f'[ "$1" = version ] && exit 0\necho "$@" > "$GOBIN/../asked"\n{build}')
+    return program(
+        folder / "go", f'[ "$1" = version ] && exit 0\necho "$@" > "$GOBIN/../asked"\n{build}'
+    )
 
 
 def test_the_setting_decides_alone(tmp_path: Path) -> None:
@@ -45,12 +55,17 @@ def test_the_setting_decides_alone(tmp_path: Path) -> None:
 def test_the_path_comes_before_a_build(tmp_path: Path) -> None:
     """A server on the PATH is used; nothing is built."""
     on_path = program(tmp_path / "bin" / PROGRAM)
-    assert ensure_toxiproxy(tmp_path, print, environ={"PATH": str(on_path.parent)}, fetch_go=no_go) == on_path
+    assert (
+        ensure_toxiproxy(tmp_path, print, environ={"PATH": str(on_path.parent)}, fetch_go=no_go)
+        == on_path
+    )
 
 
 def test_it_is_built_once_at_the_pinned_version(tmp_path: Path) -> None:
     """Go builds the named version into the cache; the next run finds it there and needs no Go."""
-    go = make_go(tmp_path / "gobin", 'printf "#!/bin/sh\\n" > "$GOBIN/server"; chmod +x "$GOBIN/server"')
+    go = make_go(
+        tmp_path / "gobin", 'printf "#!/bin/sh\\n" > "$GOBIN/server"; chmod +x "$GOBIN/server"'
+    )
     environ = {"PATH": f"{go.parent}:{os.defpath}"}
     cache = tmp_path / "cache"
     cache.mkdir()
@@ -60,19 +75,28 @@ def test_it_is_built_once_at_the_pinned_version(tmp_path: Path) -> None:
     assert built.is_relative_to(cache)
     assert (cache / "asked").read_text() == f"install {MODULE}\n"
     assert "v2.12.0" in MODULE
-    assert ensure_toxiproxy(cache, said.append, environ={"PATH": ""}, usual_go=(), fetch_go=no_go) == built
+    assert (
+        ensure_toxiproxy(cache, said.append, environ={"PATH": ""}, usual_go=(), fetch_go=no_go)
+        == built
+    )
     assert len([line for line in said if "building" in line]) == 1
 
 
 def test_a_failed_build_leaves_nothing_and_says_why(tmp_path: Path) -> None:
     """The last line of Go's own words is in the message, and the next run starts from scratch."""
     go = make_go(tmp_path / "gobin", "echo 'dial tcp: no route to host' >&2; exit 1")
-    with pytest.raises(EnvironmentFailure, match=r"could not be built \(dial tcp: no route to host\); install Go"):
-        ensure_toxiproxy(tmp_path, print, environ={"PATH": str(go.parent)}, usual_go=(), fetch_go=no_go)
+    with pytest.raises(
+        EnvironmentFailure, match=r"could not be built \(dial tcp: no route to host\); install Go"
+    ):
+        ensure_toxiproxy(
+            tmp_path, print, environ={"PATH": str(go.parent)}, usual_go=(), fetch_go=no_go
+        )
     assert find_toxiproxy(tmp_path, {"PATH": ""}) is None
 
 
-def test_without_go_it_is_fetched_or_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_go_it_is_fetched_or_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No Go anywhere: the fetch is tried, and its failure is the message."""
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "nowhere"))
     assert all(not path.exists() for path in go_candidates(tmp_path, {"PATH": ""}, ()))

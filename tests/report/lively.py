@@ -1,4 +1,6 @@
-"""A cell's history as a real run leaves it (frames, rules, answers, fetches, positions), made by hand for the page."""
+"""A cell's history as a real run leaves it (frames, rules, answers, fetches, positions), made by
+hand for the page.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ STEP_NS = 3_700_000
 def golden(name: str) -> CellResult:
     """Judge a golden cell (its history bears no cell's id, which a run that is read back must)."""
     directory = Path(__file__).parents[1] / "judge" / "golden" / name
-    return CellResult(judge(Plan.load(directory), read_history(directory / "history"), knowledge()), directory, 0.0, {})
+    return CellResult(
+        judge(Plan.load(directory), read_history(directory / "history"), knowledge()),
+        directory,
+        0.0,
+        {},
+    )
 
 
 class _Told:
@@ -36,16 +43,27 @@ class _Told:
 
     def __call__(self, event: str, by: str = "runner", **fields: Any) -> None:
         t = len(self.lines) * STEP_NS
-        self.lines.append(json.dumps({"t": t, "w": t, "cell": self.cell, "by": by, "event": event, **fields}))
+        self.lines.append(
+            json.dumps({"t": t, "w": t, "cell": self.cell, "by": by, "event": event, **fields})
+        )
 
 
-def lively(directory: Path, *, seed: int = 1, name: Callable[[str], str] = str, scenario: str = "ack-lost") -> CellResult:
-    """Write an ``ack-lost`` cell whose target is stored and recorded twice; ``name`` renames records and nodes. Judge it."""
+def lively(
+    directory: Path, *, seed: int = 1, name: Callable[[str], str] = str, scenario: str = "ack-lost"
+) -> CellResult:
+    """Write an ``ack-lost`` cell whose target is stored and recorded twice; ``name`` renames
+    records and nodes. Judge it.
+    """
     cell = Cell(replace(ACK_LOST, id=scenario), ALO, "kafka", "kafka-python", "process", seed, 24)
     plan = plan_of(cell)
     records = [record.id for record in cell.load().records]
-    plan = replace(plan, target=name(plan.target), because=name(plan.because), logs={"topic": 1},
-                   select={which: frozenset(map(name, ids)) for which, ids in plan.select.items()})  # fmt: skip
+    plan = replace(
+        plan,
+        target=name(plan.target),
+        because=name(plan.because),
+        logs={"topic": 1},
+        select={which: frozenset(map(name, ids)) for which, ids in plan.select.items()},
+    )
     directory.mkdir(parents=True)
     (directory / "cell.json").write_text(plan.to_json(), encoding="utf-8")
     (directory / "history").mkdir()
@@ -55,23 +73,47 @@ def lively(directory: Path, *, seed: int = 1, name: Callable[[str], str] = str, 
 
 
 def told_of(plan: Plan, records: list[str], name: Callable[[str], str] = str) -> list[str]:
-    """Return the lines of a history in which the answer to the target is lost, and the target stored and recorded twice."""
+    """Return the lines of a history in which the answer to the target is lost, and the target
+    stored and recorded twice.
+    """
     tell, target = _Told(plan.id), plan.target
     tell("cell", phase="begun", seal=plan.seal)
     for node in ("consumer", "producer"):
         tell("node", node=name(node), role=node, incarnation=1, phase="started", pid=100)
-        tell("ready", f"{name(node)}-1", role=node, **({"partitions": [0]} if node == "consumer" else {}))
+        tell(
+            "ready",
+            f"{name(node)}-1",
+            role=node,
+            **({"partitions": [0]} if node == "consumer" else {}),
+        )
     tell("cell", phase="loaded")
     tell("fault", phase="armed", fault="drop")
-    tell("rule", "wire", rule="fault", phase="armed", action="drop", api="Produce", direction="response", role="producer",
-         record=target, occurrence=1)  # fmt: skip
+    tell(
+        "rule",
+        "wire",
+        rule="fault",
+        phase="armed",
+        action="drop",
+        api="Produce",
+        direction="response",
+        role="producer",
+        record=target,
+        occurrence=1,
+    )
     offset = 0
     for number, record in enumerate(records, start=1):
         tell("taken", f"{name('producer')}-1", record=record)
         for lost in (True, False) if record == target else (False,):
             _send(tell, name, record, number + (100 if lost else 0), offset, lost=lost)
             offset += 1
-        tell("acked", f"{name('producer')}-1", record=record, attempt=f"producer-1.0.{number}", partition=0, offset=offset - 1)
+        tell(
+            "acked",
+            f"{name('producer')}-1",
+            record=record,
+            attempt=f"producer-1.0.{number}",
+            partition=0,
+            offset=offset - 1,
+        )
     tell("drain", phase="begun")
     copies = [record for record in records for _ in range(2 if record == target else 1)]
     for place, record in enumerate(copies):
@@ -82,38 +124,108 @@ def told_of(plan: Plan, records: list[str], name: Callable[[str], str] = str) ->
     tell("cursor", position=len(records) + 1, where="outbox")
     number = {record: place for place, record in enumerate(records, start=1)}
     for place, record in enumerate(copies):
-        tell("stored", hop="topic", topic="t", partition=0, epoch=0, offset=place, record=record, key="k", intact=True,
-             visible=True, attempt=f"producer-1.0.{number[record]}", producer_id=-1)  # fmt: skip
-    tell("log", hop="topic", topic="t", partition=0, start=0, stable=len(copies), end=len(copies), last_data=len(copies) - 1)
+        tell(
+            "stored",
+            hop="topic",
+            topic="t",
+            partition=0,
+            epoch=0,
+            offset=place,
+            record=record,
+            key="k",
+            intact=True,
+            visible=True,
+            attempt=f"producer-1.0.{number[record]}",
+            producer_id=-1,
+        )
+    tell(
+        "log",
+        hop="topic",
+        topic="t",
+        partition=0,
+        start=0,
+        stable=len(copies),
+        end=len(copies),
+        last_data=len(copies) - 1,
+    )
     tell("position", partition=0, offset=len(copies), where="group")
     for place, record in enumerate(copies):
-        tell("recorded", record=record, key="k", intact=True, order=place, partition=0, epoch=0, offset=place,
-             attempt=f"producer-1.0.{number[record]}")  # fmt: skip
+        tell(
+            "recorded",
+            record=record,
+            key="k",
+            intact=True,
+            order=place,
+            partition=0,
+            epoch=0,
+            offset=place,
+            attempt=f"producer-1.0.{number[record]}",
+        )
     for phase in ("observed", "ended"):
         tell("cell", phase=phase)
     return tell.lines
 
 
-def _frame(tell: _Told, name: Callable[[str], str], role: str, what: tuple[str, str], corr: int) -> None:
+def _frame(
+    tell: _Told, name: Callable[[str], str], role: str, what: tuple[str, str], corr: int
+) -> None:
     api, direction = what
-    tell("frame", "wire", conn=1 if role == "producer" else 2, role=role, node=name("broker-1"), client=f"c.{name(role)}.1",
-         dir=direction, api=api, version=9, corr=corr, size=199)  # fmt: skip
+    tell(
+        "frame",
+        "wire",
+        conn=1 if role == "producer" else 2,
+        role=role,
+        node=name("broker-1"),
+        client=f"c.{name(role)}.1",
+        dir=direction,
+        api=api,
+        version=9,
+        corr=corr,
+        size=199,
+    )
 
 
-def _send(tell: _Told, name: Callable[[str], str], record: str, corr: int, offset: int, *, lost: bool) -> None:
+def _send(
+    tell: _Told, name: Callable[[str], str], record: str, corr: int, offset: int, *, lost: bool
+) -> None:
     attempt = f"producer-1.0.{corr % 100}"
     _frame(tell, name, "producer", ("Produce", "request"), corr)
-    tell("sent", "wire", record=record, topic="t", partition=0, request=f"1:{corr}", producer_id=-1, attempt=attempt)
+    tell(
+        "sent",
+        "wire",
+        record=record,
+        topic="t",
+        partition=0,
+        request=f"1:{corr}",
+        producer_id=-1,
+        attempt=attempt,
+    )
     _frame(tell, name, "producer", ("Produce", "response"), corr)
-    where = {"conn": 1, "corr": corr, "dir": "response", "api": "Produce", "version": 9, "size": 58, "record": record,
-             "records": [record], "client": f"c.{name('producer')}.1"}  # fmt: skip
+    where = {
+        "conn": 1,
+        "corr": corr,
+        "dir": "response",
+        "api": "Produce",
+        "version": 9,
+        "size": 58,
+        "record": record,
+        "records": [record],
+        "client": f"c.{name('producer')}.1",
+    }
     if lost:
         for phase in ("hit", "dropped", "cut"):
             tell("rule", "wire", rule="fault", phase=phase, **where)
         tell("fault", phase="fired", fault="drop", record=record)
         tell("fault", phase="healed", fault="drop")
     tell(
-        "produce_answer", "wire", record=record, request=f"1:{corr}", error=0, base_offset=offset, offset=offset, reached=not lost
+        "produce_answer",
+        "wire",
+        record=record,
+        request=f"1:{corr}",
+        error=0,
+        base_offset=offset,
+        offset=offset,
+        reached=not lost,
     )
 
 
@@ -121,8 +233,27 @@ def _receive(tell: _Told, name: Callable[[str], str], record: str, offset: int) 
     corr = 500 + 2 * offset
     _frame(tell, name, "consumer", ("Fetch", "request"), corr)
     _frame(tell, name, "consumer", ("Fetch", "response"), corr)
-    tell("fetched", "wire", record=record, topic="t", partition=0, offset=offset, epoch=0, conn=2, reached=True)
+    tell(
+        "fetched",
+        "wire",
+        record=record,
+        topic="t",
+        partition=0,
+        offset=offset,
+        epoch=0,
+        conn=2,
+        reached=True,
+    )
     tell("delivered", f"{name('consumer')}-1", record=record, partition=0, epoch=0, offset=offset)
     for direction, event in (("request", "committed"), ("response", "commit_answer")):
         _frame(tell, name, "consumer", ("OffsetCommit", direction), corr + 1)
-        tell(event, "wire", topic="t", partition=0, offset=offset + 1, request=f"2:{corr + 1}", error=0, reached=True)
+        tell(
+            event,
+            "wire",
+            topic="t",
+            partition=0,
+            offset=offset + 1,
+            request=f"2:{corr + 1}",
+            error=0,
+            reached=True,
+        )

@@ -1,4 +1,6 @@
-"""A run of a pipeline of somebody's own, made by hand: a record twice, one lost, a stage that failed, and what does not apply."""
+"""A run of a pipeline of somebody's own, made by hand: a record twice, one lost, a stage that
+failed, and what does not apply.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,21 @@ SAID = ["Traceback (most recent call last):", LAST]
 
 
 def own_run(directory: Path) -> SavedRun:
-    """Write three cells of ``examples/orders`` below a folder, and return the run: kept, broken, and void (a stage ended)."""
+    """Write three cells of ``examples/orders`` below a folder, and return the run: kept, broken,
+    and void (a stage ended).
+    """
     pipeline = read_pipeline(ORDERS)
     seen = {"producer": ("Produce",), "consumer": ("Fetch", "OffsetCommit")}
     cells = cells_of(pipeline, failure_points(pipeline, seen))
     named = {cell.scenario.id: cell for cell in cells}
     drop = named["ack-lost"].scenario
     twice, lost, ended = (
-        replace(named[name], scenario=replace(drop, id=name, failure_point=name, because=named[name].scenario.because))
+        replace(
+            named[name],
+            scenario=replace(
+                drop, id=name, failure_point=name, because=named[name].scenario.because
+            ),
+        )
         for name in ("ack-lost", "commit-ack-lost", "commit-lost")
     )
     results = (
@@ -44,30 +53,65 @@ def own_run(directory: Path) -> SavedRun:
     )
     rest = tuple(not_run(cell) for cell in cells if isinstance(cell.expectation, NotApplicable))
     info = RunInfo(
-        id="20261121-120000", started="2026-11-21T12:00:00+00:00", seconds=12.5, complete=True,
-        planned=tuple(one.plan.id for one in results), not_applicable=rest, seeds=(1,), records=48,
-        versions={"observer (kafka-python)": "3.0.12", "kafka": "4.3.0"}, machine={"cores": "2"},
+        id="20261121-120000",
+        started="2026-11-21T12:00:00+00:00",
+        seconds=12.5,
+        complete=True,
+        planned=tuple(one.plan.id for one in results),
+        not_applicable=rest,
+        seeds=(1,),
+        records=48,
+        versions={"observer (kafka-python)": "3.0.12", "kafka": "4.3.0"},
+        machine={"cores": "2"},
         command="lostack check examples/orders/pipeline.toml",
-    )  # fmt: skip
+    )
     info.save(directory)
     return SavedRun(directory, info, results, ())
 
 
-def _cell(directory: Path, cell: DeclaredCell, *, without: Iterable[str] = (), failing: bool = False) -> CellResult:
-    """Write a cell in which the target is stored twice, but for lines of these kinds about it; ``failing``: a stage ends."""
+def _cell(
+    directory: Path, cell: DeclaredCell, *, without: Iterable[str] = (), failing: bool = False
+) -> CellResult:
+    """Write a cell in which the target is stored twice, but for lines of these kinds about it;
+    ``failing``: a stage ends.
+    """
     plan = replace(plan_of(cell), logs={"topic": 1})
     folder = directory / "cells" / plan.id.replace("/", ".")
-    lines = [json.loads(line) for line in told_of(plan, [record.id for record in cell.load().records])]
-    kept = [line for line in lines if line["event"] not in without or line.get("record") != plan.target]
+    lines = [
+        json.loads(line) for line in told_of(plan, [record.id for record in cell.load().records])
+    ]
+    kept = [
+        line for line in lines if line["event"] not in without or line.get("record") != plan.target
+    ]
     about = {name: value for name, value in kept[0].items() if name not in {"phase", "seal"}}
-    says = {"event": "frame", "by": "wire", "dir": "request", "api": "ApiVersions", "version": 4, "corr": 0, "size": 51}
+    says = {
+        "event": "frame",
+        "by": "wire",
+        "dir": "request",
+        "api": "ApiVersions",
+        "version": 4,
+        "corr": 0,
+        "size": 51,
+    }
     first = [
-        about | says | {"conn": conn, "role": role, "node": "broker-1", "client": "rdkafka", "software": LIBRARY}
+        about
+        | says
+        | {"conn": conn, "role": role, "node": "broker-1", "client": "rdkafka", "software": LIBRARY}
         for conn, role in ((1, "producer"), (2, "consumer"))
     ]
     if failing:
-        life = {"node": "consumer", "role": "consumer", "incarnation": 1, "phase": "exited", "pid": 100, "status": 1}
-        first.append(about | {"event": "failed", "by": "runner", "because": "the consumer cannot do its work"})
+        life = {
+            "node": "consumer",
+            "role": "consumer",
+            "incarnation": 1,
+            "phase": "exited",
+            "pid": 100,
+            "status": 1,
+        }
+        first.append(
+            about
+            | {"event": "failed", "by": "runner", "because": "the consumer cannot do its work"}
+        )
         first.append(about | {"event": "node", "by": "runner", **life})
         (folder / "logs").mkdir(parents=True)
         (folder / "logs" / "consumer.log").write_text("\n".join(SAID) + "\n", encoding="utf-8")

@@ -11,7 +11,15 @@ import pytest
 from harness import registry
 from harness.judge.verdict import Kind, Verdict
 from harness.model.exits import ExitCode
-from harness.report.breaks import BaselineError, Known, append_history, breaks_of, exit_code, read_baseline, seedless
+from harness.report.breaks import (
+    BaselineError,
+    Known,
+    append_history,
+    breaks_of,
+    exit_code,
+    read_baseline,
+    seedless,
+)
 from harness.report.summary import Outcome
 from tests.report.hostile import ACK_LOST, ALO, EOS, NONE, result, run_of
 
@@ -39,7 +47,9 @@ KNOWN = (Known(CELL, Outcome.BROKEN, "an issue"),)
 def test_only_known_breaks_are_forgiven(
     verdicts: tuple[Verdict, Verdict], code: ExitCode, new: int, known: int, vanished: int
 ) -> None:
-    """A known cell that breaks in another way is a new break; a void one is neither the break nor its end."""
+    """A known cell that breaks in another way is a new break; a void one is neither the break nor
+    its end.
+    """
     run = run_of(result(ACK_LOST, EOS, verdicts[0]), result(NONE, ALO, verdicts[1]))
     breaks = breaks_of(run, KNOWN)
     assert (len(breaks.new), len(breaks.known), len(breaks.vanished)) == (new, known, vanished)
@@ -60,7 +70,10 @@ def test_a_stage_that_nobody_tried_is_not_saved_by_a_baseline() -> None:
     """Of what no cell kills nobody knows anything, whatever is known of the others."""
     run = run_of(result(ACK_LOST, EOS, BROKEN))
     assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.KEPT
-    run = replace(run, info=replace(run.info, untried=("The consumer is not tried: no failure point kills it.",)))
+    run = replace(
+        run,
+        info=replace(run.info, untried=("The consumer is not tried: no failure point kills it.",)),
+    )
     assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.VOID
 
 
@@ -79,7 +92,10 @@ def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
         ("[[known]]\ncell = 'a'\noutcome = 'broken'", "correct because"),
         ("[[known]]\ncell = 'a'\noutcome = 'void'\nbecause = 'b'", "not 'void'"),
         ("[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = ' '", "say why a"),
-        ("[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = 'b'\nreason = '('", "is no regular expression"),
+        (
+            "[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = 'b'\nreason = '('",
+            "is no regular expression",
+        ),
         ("[[knwon]]\ncell = 'a'", "unknown name knwon"),
         ("[[known", "is no baseline"),
     ],
@@ -101,7 +117,9 @@ def test_the_baseline_beside_the_scenarios_can_be_read() -> None:
 def test_every_run_adds_one_line_to_the_history(tmp_path: Path) -> None:
     """Seeds are folded: how often each cell came out how."""
     (tmp_path / "one").mkdir()
-    run = replace(run_of(result(ACK_LOST, EOS, BROKEN), result(NONE, ALO, KEPT)), directory=tmp_path / "one")
+    run = replace(
+        run_of(result(ACK_LOST, EOS, BROKEN), result(NONE, ALO, KEPT)), directory=tmp_path / "one"
+    )
     for _ in range(2):
         assert append_history(run, breaks_of(run, KNOWN)) is None
     lines = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
@@ -111,12 +129,15 @@ def test_every_run_adds_one_line_to_the_history(tmp_path: Path) -> None:
     assert not lines[0]["new"]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    (b"known = 7", r"write \[\[known\]\], once for each known break"),
-    (b"known = [7]", r"write \[\[known\]\], once for each"),
-    (b'[known]\ncell = "x"', r"write \[\[known\]\], once for each"),
-    (b"\xff", "is no baseline: it is not UTF-8 from byte 0 on"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"known = 7", r"write \[\[known\]\], once for each known break"),
+        (b"known = [7]", r"write \[\[known\]\], once for each"),
+        (b'[known]\ncell = "x"', r"write \[\[known\]\], once for each"),
+        (b"\xff", "is no baseline: it is not UTF-8 from byte 0 on"),
+    ],
+)
 def test_what_is_no_baseline_is_told_in_plain_words(tmp_path: Path, text: bytes, said: str) -> None:
     """With what to write."""
     file = tmp_path / "known.toml"

@@ -1,4 +1,6 @@
-"""``lostack events``: what a history holds of a record, and what the wire saw, in the protocol's own names."""
+"""``lostack events``: what a history holds of a record, and what the wire saw, in the protocol's
+own names.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def cell(tmp_path: Path) -> CellResult:
 
 
 def test_every_frame_of_a_record_is_listed_and_no_other(cell: CellResult) -> None:
-    """Those that carried it, and their answers, on the connections of both sides; with what a rule did to them."""
+    """Those that carried it, and their answers, on the connections of both sides; with what a rule
+    did to them.
+    """
     target = cell.plan.target
     heading, *lines, _ = event_lines([cell], record=target, frames=True)
     assert heading == f"{cell.plan.id}  ✔ kept"
@@ -39,8 +43,12 @@ def test_every_frame_of_a_record_is_listed_and_no_other(cell: CellResult) -> Non
     want = [e for e in history.of("frame") if f"{e['conn']}:{e['corr']}" in asked]
     assert len(want) == 4
     frames = [line for line in lines if "correlation" in line and "rule" not in line]
-    assert [line.split("correlation ")[1].split(",")[0] for line in frames] == [str(e["corr"]) for e in want]
-    assert [line.split("rule fault ")[1].split(":")[0] for line in lines if "rule fault " in line] == ["hit", "dropped", "cut"]
+    assert [line.split("correlation ")[1].split(",")[0] for line in frames] == [
+        str(e["corr"]) for e in want
+    ]
+    assert [
+        line.split("rule fault ")[1].split(":")[0] for line in lines if "rule fault " in line
+    ] == ["hit", "dropped", "cut"]
     assert not any("Fetch" in line for line in lines)
 
 
@@ -62,24 +70,35 @@ def test_the_lines_are_those_of_the_history_as_json(cell: CellResult) -> None:
 
 
 def test_what_is_not_there_is_said(cell: CellResult) -> None:
-    """A record that nobody offered is a mistake, with a name that there is; one without frames has none in its history."""
+    """A record that nobody offered is a mistake, with a name that there is; one without frames has
+    none in its history.
+    """
     with pytest.raises(NoRecordError, match=f"an example of a record is {cell.plan.target}"):
         list(event_lines([cell], record="nobody", frames=True))
     file = cell.directory / HISTORY / "all.jsonl"
-    rest = [line for line in file.read_text().splitlines() if json.loads(line)["event"] not in ("frame", "rule")]
+    rest = [
+        line
+        for line in file.read_text().splitlines()
+        if json.loads(line)["event"] not in ("frame", "rule")
+    ]
     file.write_text("\n".join(rest) + "\n")
     with pytest.raises(NoRecordError, match="hold no frames with"):
         list(event_lines([cell], record=cell.plan.target, frames=True))
 
 
 def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the cells that are meant; a library's name stands with the frame that says it; nothing meant is wrong use."""
+    """Of the cells that are meant; a library's name stands with the frame that says it; nothing
+    meant is wrong use.
+    """
     run = own_run(tmp_path / "run")
     assert main(["events", str(run.directory), "--frames", "--only", "ack-lost"]) == 0
     out = capsys.readouterr().out
     assert "orders/ack-lost/at-least-once" in out
     assert "commit-lost" not in out
-    assert f"producer → broker-1  ApiVersions v4 request  connection 1, correlation 0, 51 bytes ({LIBRARY})" in out
+    assert (
+        "producer → broker-1  ApiVersions v4 request  connection 1, correlation 0, 51 bytes "
+        f"({LIBRARY})"
+    ) in out
     assert main(["events", str(run.directory), "--only", "nothing-like-it"]) == 2
     assert "no cell of 20261121-120000 matches 'nothing-like-it'" in capsys.readouterr().err
     assert main(["events", str(run.directory), "--record", "nobody"]) == 2
@@ -89,9 +108,16 @@ def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_errors_have_the_names_that_kafka_gives_them() -> None:
     """Each code that is known here is known by the same name to a client of somebody else's."""
     older = {6, 10, 17}  # it has names for them that Kafka has changed since
-    theirs = {error.errno: error.message for error in vars(kafka.errors).values()
-              if isinstance(error, type) and issubclass(error, kafka.errors.BrokerResponseError)}  # fmt: skip
-    both = {code for code in range(200) if steps.error_name(code) != f"error {code}" and code in theirs and code not in older}
+    theirs = {
+        error.errno: error.message
+        for error in vars(kafka.errors).values()
+        if isinstance(error, type) and issubclass(error, kafka.errors.BrokerResponseError)
+    }
+    both = {
+        code
+        for code in range(200)
+        if steps.error_name(code) != f"error {code}" and code in theirs and code not in older
+    }
     assert len(both) > 30
     assert {code: steps.error_name(code) for code in both} == {code: theirs[code] for code in both}
 

@@ -1,4 +1,6 @@
-"""The page's model: lanes come from the data, what is drawn is what the history says, and large runs stay small."""
+"""The page's model: lanes come from the data, what is drawn is what the history says, and large
+runs stay small.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,14 @@ class Tape:
 
     def tell(self, event: str, by: str = "runner", **fields: object) -> Row:
         """Tell one event."""
-        row: Row = {"t": len(self.events) * 1_000_000, "w": 0, "cell": "c", "by": by, "event": event, **fields}
+        row: Row = {
+            "t": len(self.events) * 1_000_000,
+            "w": 0,
+            "cell": "c",
+            "by": by,
+            "event": event,
+            **fields,
+        }
         self.events.append(row)
         return row
 
@@ -48,20 +57,46 @@ class Tape:
 
     def frame(self, client: str, api: str, direction: str, corr: int) -> None:
         """The wire saw a frame."""
-        self.tell("frame", "wire", conn=1, role="client", node="broker-1", client=client, dir=direction, api=api, version=9,
-                  corr=corr, size=9)  # fmt: skip
+        self.tell(
+            "frame",
+            "wire",
+            conn=1,
+            role="client",
+            node="broker-1",
+            client=client,
+            dir=direction,
+            api=api,
+            version=9,
+            corr=corr,
+            size=9,
+        )
 
 
 def test_lanes_are_found_in_the_data() -> None:
-    """A driver and two executors have lanes of their own; the source stands first, the sink last, the wire before the broker."""
+    """A driver and two executors have lanes of their own; the source stands first, the sink last,
+    the wire before the broker.
+    """
     tape = Tape()
-    for name, role in (("driver", "driver"), ("executor-1", "executor"), ("executor-2", "executor"), ("broker-1", "broker")):
+    for name, role in (
+        ("driver", "driver"),
+        ("executor-1", "executor"),
+        ("executor-2", "executor"),
+        ("broker-1", "broker"),
+    ):
         tape.node(name, role, "started")
     tape.frame("abc.executor-2.1", "Fetch", "request", 1)
     tape.tell("offered", record="a", key="k", position=1)
     timeline = timeline_of(tape.events)
     assert timeline is not None
-    assert [lane.name for lane in timeline.lanes] == ["source", "wire", "broker-1", "driver", "executor-1", "executor-2", "sink"]
+    assert [lane.name for lane in timeline.lanes] == [
+        "source",
+        "wire",
+        "broker-1",
+        "driver",
+        "executor-1",
+        "executor-2",
+        "sink",
+    ]
     assert [(m.start, m.end) for m in timeline.messages] == [("executor-2", "broker-1")]
 
 
@@ -81,12 +116,23 @@ def test_who_sends_stands_before_the_wire_and_who_receives_behind_the_broker() -
 
 
 def test_what_a_rule_stopped_is_drawn_as_stopped() -> None:
-    """A frame that was held and then discarded has that fate; one that was held and released has passed."""
+    """A frame that was held and then discarded has that fate; one that was held and released has
+    passed.
+    """
     tape = Tape()
     for corr, last in ((1, "discarded"), (2, "released")):
         tape.frame("x.a.1", "Produce", "response", corr)
         for phase in ("hit", "held", last):
-            tape.tell("rule", "wire", rule="fault", phase=phase, conn=1, corr=corr, dir="response", api="Produce")
+            tape.tell(
+                "rule",
+                "wire",
+                rule="fault",
+                phase=phase,
+                conn=1,
+                corr=corr,
+                dir="response",
+                api="Produce",
+            )
     timeline = timeline_of(tape.events)
     assert timeline is not None
     assert [(m.fate, m.weight) for m in timeline.messages] == [("discarded", 3), ("", 3)]
@@ -99,18 +145,42 @@ def test_what_holds_back_the_load_is_drawn_as_no_hit_and_proves_nothing() -> Non
     for rule, corr in (("fault", 1), ("last-wave", 2)):
         tape.frame("x.a.1", "Produce", "request", corr)
         for phase in ("hit", "held", "released"):
-            tape.tell("rule", "wire", rule=rule, phase=phase, conn=1, corr=corr, dir="request", api="Produce")
+            tape.tell(
+                "rule",
+                "wire",
+                rule=rule,
+                phase=phase,
+                conn=1,
+                corr=corr,
+                dir="request",
+                api="Produce",
+            )
     tape.tell("fault", phase="fired", fault="kill")
     timeline = timeline_of(tape.events)
     assert timeline is not None
     assert [(m.hit, m.fate) for m in timeline.messages] == [(True, ""), (False, "")]
-    assert [mark.kind for mark in timeline.marks if mark.lane == "wire"] == ["hit", "rule", "rule", "rule", "rule", "rule"]
+    assert [mark.kind for mark in timeline.marks if mark.lane == "wire"] == [
+        "hit",
+        "rule",
+        "rule",
+        "rule",
+        "rule",
+        "rule",
+    ]
     assert timeline.fired == 10
-    assert sum(line.startswith("hit: ") for line in proof_of(golden("kept-after-a-crash").plan, tape.events)) == 1
+    assert (
+        sum(
+            line.startswith("hit: ")
+            for line in proof_of(golden("kept-after-a-crash").plan, tape.events)
+        )
+        == 1
+    )
 
 
 def test_a_transaction_ends_with_its_program() -> None:
-    """Bars of transactions stop where they committed, or where the program died in them, and never run into the next."""
+    """Bars of transactions stop where they committed, or where the program died in them, and never
+    run into the next.
+    """
     tape = Tape()
     tape.node("a", "producer", "started")
     for name, outcome in (("a-1.1", "begun"), ("a-1.1", "committed"), ("a-1.2", "begun")):
@@ -119,13 +189,20 @@ def test_a_transaction_ends_with_its_program() -> None:
     tape.tell("transaction", "a-1", transaction="a-2.1", outcome="begun", error=None)
     timeline = timeline_of(tape.events)
     assert timeline is not None
-    bars = [(band.text, band.start, band.end) for band in timeline.bands if band.kind == "transaction"]
-    assert bars == [("transaction a-1.1 committed", 10, 20), ("transaction a-1.2: its program died in it", 30, 40),
-                    ("transaction a-2.1", 50, None)]  # fmt: skip
+    bars = [
+        (band.text, band.start, band.end) for band in timeline.bands if band.kind == "transaction"
+    ]
+    assert bars == [
+        ("transaction a-1.1 committed", 10, 20),
+        ("transaction a-1.2: its program died in it", 30, 40),
+        ("transaction a-2.1", 50, None),
+    ]
 
 
 def test_what_ends_after_the_drain_was_not_killed_by_the_fault() -> None:
-    """The harness ends every node with SIGKILL at last; only deaths before that are drawn, and proved, as kills."""
+    """The harness ends every node with SIGKILL at last; only deaths before that are drawn, and
+    proved, as kills.
+    """
     tape = Tape()
     tape.tell("fault", phase="fired", fault="kill")
     tape.node("b", "consumer", "exited", status=None, signal=9)
@@ -140,13 +217,24 @@ def test_what_ends_after_the_drain_was_not_killed_by_the_fault() -> None:
 
 
 def test_a_limited_timeline_keeps_what_tells_most() -> None:
-    """The frames of the rule stay whatever the limit; then those with records; housekeeping goes first, and is counted."""
+    """The frames of the rule stay whatever the limit; then those with records; housekeeping goes
+    first, and is counted.
+    """
     tape = Tape()
     for corr in range(20):
         tape.frame("x.a.1", "Heartbeat" if corr % 2 else "Produce", "request", corr)
         if not corr % 2:
             tape.tell("sent", "wire", record=f"r{corr}", request=f"1:{corr}")
-    tape.tell("rule", "wire", rule="fault", phase="dropped", conn=1, corr=3, dir="request", api="Heartbeat")
+    tape.tell(
+        "rule",
+        "wire",
+        rule="fault",
+        phase="dropped",
+        conn=1,
+        corr=3,
+        dir="request",
+        api="Heartbeat",
+    )
     timeline = timeline_of(tape.events)
     assert timeline is not None
     small = timeline.limited(6)
@@ -156,24 +244,47 @@ def test_a_limited_timeline_keeps_what_tells_most() -> None:
 
 
 def test_batches_of_an_engine_are_bars_and_steps_of_a_record() -> None:
-    """What a part of a node wrote is drawn on the node's lane; a batch ends with its commit, or with its program."""
+    """What a part of a node wrote is drawn on the node's lane; a batch ends with its commit, or
+    with its program.
+    """
     tape = Tape()
     tape.node("driver", "driver", "started")
-    for batch, phase in ((0, "before-offset-log"), (0, "after-commit-log"), (1, "before-offset-log")):
+    for batch, phase in (
+        (0, "before-offset-log"),
+        (0, "after-commit-log"),
+        (1, "before-offset-log"),
+    ):
         for partition in (0, 1):
             tape.tell(
-                "batch", "driver-1-jvm", phase=phase, batch=batch, partition=partition, offset=5 * batch, position=5 * batch + 5
+                "batch",
+                "driver-1-jvm",
+                phase=phase,
+                batch=batch,
+                partition=partition,
+                offset=5 * batch,
+                position=5 * batch + 5,
             )
     tape.node("driver", "driver", "exited", status=None, signal=9)
-    tape.tell("stored", hop="topic", topic="t", partition=0, epoch=0, offset=7, record="r", visible=True)
+    tape.tell(
+        "stored", hop="topic", topic="t", partition=0, epoch=0, offset=7, record="r", visible=True
+    )
     timeline = timeline_of(tape.events)
     assert timeline is not None
     assert [lane.name for lane in timeline.lanes] == ["driver"]
     bars = [(band.text, band.start, band.end) for band in timeline.bands if band.kind == "batch"]
     assert bars == [("batch 0 committed", 10, 30), ("batch 1: its program died in it", 50, 70)]
     assert len([mark for mark in timeline.marks if mark.kind == "step"]) == 3
-    row = {"record": "r", "key": "k", "position": 1, "state": "recorded", "recordings": 1, "absorbed": 0}
-    assert [hop.text for hop in Paths(tape.events).of(row).hops if hop.by == "driver-1-jvm"] == ["batch 1: before-offset-log"]
+    row = {
+        "record": "r",
+        "key": "k",
+        "position": 1,
+        "state": "recorded",
+        "recordings": 1,
+        "absorbed": 0,
+    }
+    assert [hop.text for hop in Paths(tape.events).of(row).hops if hop.by == "driver-1-jvm"] == [
+        "batch 1: before-offset-log"
+    ]
 
 
 def test_a_bad_network_is_a_band_and_a_proof() -> None:
@@ -181,7 +292,9 @@ def test_a_bad_network_is_a_band_and_a_proof() -> None:
     tape = Tape()
     tape.node("a", "producer", "started")
     tape.tell("network", role="producer", node="broker-1", phase="on", toxics=["latency 3000 ms"])
-    tape.tell("network", role="producer", node="broker-1", phase="off", toxics=[], sent=400, longest_s=3.1)
+    tape.tell(
+        "network", role="producer", node="broker-1", phase="off", toxics=[], sent=400, longest_s=3.1
+    )
     timeline = timeline_of(tape.events)
     assert timeline is not None
     [band] = [band for band in timeline.bands if band.kind == "network"]
@@ -189,14 +302,16 @@ def test_a_bad_network_is_a_band_and_a_proof() -> None:
     lines = proof_of(golden("kept-after-a-crash").plan, tape.events)
     assert "the producer's network to broker-1 made bad: latency 3000 ms" in lines
     assert (
-        "the producer's network to broker-1 mended; counted meanwhile: bytes sent 400, longest wait for an answer in s 3.1"
-        in lines
-    )
+        "the producer's network to broker-1 mended; counted meanwhile: bytes sent 400, longest "
+        "wait for an answer in s 3.1"
+    ) in lines
 
 
 @pytest.mark.parametrize("cell", sorted(path.parent.name for path in GOLDEN.glob("*/cell.json")))
 def test_every_golden_history_can_be_drawn(cell: str) -> None:
-    """No history that the judge knows, damaged ones among them, is one that the page cannot tell."""
+    """No history that the judge knows, damaged ones among them, is one that the page
+    cannot tell.
+    """
     detail, timeline = detail_of(golden(cell), Shared())
     assert not any("cannot be drawn" in line for line in detail["trouble"])
     assert timeline is not None
@@ -221,7 +336,9 @@ def test_a_path_tells_every_hop_of_a_duplicate_both_ways() -> None:
 
 
 def test_a_lost_record_says_where_it_was_last_seen() -> None:
-    """For every hop at which a record can be lost there is one in the golden history, and each path names it."""
+    """For every hop at which a record can be lost there is one in the golden history, and each path
+    names it.
+    """
     found = golden("lost-at-every-hop")
     rows = path_rows(found)
     lost = {row["record"]: row["sentence"] for row in rows if row["fate"] == "lost"}
@@ -232,13 +349,38 @@ def test_a_lost_record_says_where_it_was_last_seen() -> None:
 
 
 def _copies(fates: str, at: int = 0) -> tuple[list[Row], list[Row]]:
-    """Make a log of one partition, and its record table, from letters: r(ecorded), l(ost), d(uplicated)."""
+    """Make a log of one partition, and its record table, from letters: r(ecorded), l(ost),
+    d(uplicated).
+    """
     tape, rows = Tape(), []
-    tape.tell("log", hop="topic", topic="t", partition=0, start=at, stable=at + len(fates), end=at + len(fates))
+    tape.tell(
+        "log",
+        hop="topic",
+        topic="t",
+        partition=0,
+        start=at,
+        stable=at + len(fates),
+        end=at + len(fates),
+    )
     for place, fate in enumerate(fates):
-        tape.tell("stored", hop="topic", topic="t", partition=0, epoch=0, offset=at + place, record=f"r{place}", visible=True)
-        rows.append({"record": f"r{place}", "position": place + 1, "state": "lost" if fate == "l" else "recorded",
-                     "recordings": {"r": 1, "l": 0, "d": 2}[fate]})  # fmt: skip
+        tape.tell(
+            "stored",
+            hop="topic",
+            topic="t",
+            partition=0,
+            epoch=0,
+            offset=at + place,
+            record=f"r{place}",
+            visible=True,
+        )
+        rows.append(
+            {
+                "record": f"r{place}",
+                "position": place + 1,
+                "state": "lost" if fate == "l" else "recorded",
+                "recordings": {"r": 1, "l": 0, "d": 2}[fate],
+            }
+        )
     return tape.events, rows
 
 
@@ -258,7 +400,9 @@ def test_a_ribbon_has_an_end() -> None:
 
 
 def test_an_aborted_copy_is_no_duplicate() -> None:
-    """What stands below the last stable offset and is not visible was aborted; above it, its transaction is open."""
+    """What stands below the last stable offset and is not visible was aborted; above it, its
+    transaction is open.
+    """
     events, rows = _copies("rrr")
     events[1]["visible"] = events[3]["visible"] = False
     events[0]["stable"] = 2
@@ -267,10 +411,14 @@ def test_an_aborted_copy_is_no_duplicate() -> None:
 
 
 def test_settings_are_shown_against_the_recipe() -> None:
-    """A cell with the recipe differs in nothing; a variant says in what; a pipeline without a recipe shows its settings only."""
+    """A cell with the recipe differs in nothing; a variant says in what; a pipeline without a
+    recipe shows its settings only.
+    """
     plan = result(ACK_LOST, ALO, Verdict(Kind.KEPT, "kept")).plan
     assert settings_of(plan)[0] == []
-    variant = replace(plan, settings=plan.settings | {"producer": plan.settings["producer"] | {"acks": 0}})
+    variant = replace(
+        plan, settings=plan.settings | {"producer": plan.settings["producer"] | {"acks": 0}}
+    )
     assert settings_of(variant)[0] == [("producer.acks", "0", "all")]
     other = replace(plan, pipeline="spark-batch", settings={"driver": {"memory": "1g"}})
     assert settings_of(other) == ([], {"driver.memory": "1g"})
@@ -282,7 +430,9 @@ def test_every_outcome_has_a_next_step() -> None:
 
 
 def test_a_page_of_many_cells_stays_small() -> None:
-    """Every timeline shows less when there are many; the page's texts are written once however many cells have them."""
+    """Every timeline shows less when there are many; the page's texts are written once however many
+    cells have them.
+    """
     one = golden("kept-after-a-crash")
     small, large = (page_of(replace(run_of(one), results=(one,) * count)) for count in (1, 60))
     assert sum(len(unfold(chunk)) for chunk in large.details) == 60
@@ -298,7 +448,9 @@ def test_alike_cells_fold_well() -> None:
     assert len(fold([detail] * 20)) < 2 * len(fold([detail]))
 
 
-def test_more_anomalies_than_fit_are_counted_and_lie_beside_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_anomalies_than_fit_are_counted_and_lie_beside_the_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The first are inline, the rest is a number, and the file beside the page has every one."""
     found = golden("lost-at-every-hop")
     monkeypatch.setattr("harness.report.page.detail.PATHS_PER_CELL", 2)
@@ -310,14 +462,41 @@ def test_more_anomalies_than_fit_are_counted_and_lie_beside_the_page(monkeypatch
 
 
 NONSENSE: list[Any] = [None, [], ["x"], {}, {"a": []}, "x", -1, 1.5, True]
-FIELDS = ("record", "records", "node", "role", "incarnation", "partition", "partitions", "offset", "request", "phase", "attempt",
-          "api", "conn", "corr", "client", "position", "transaction", "outcome", "error", "hop", "topic", "pid")  # fmt: skip
+FIELDS = (
+    "record",
+    "records",
+    "node",
+    "role",
+    "incarnation",
+    "partition",
+    "partitions",
+    "offset",
+    "request",
+    "phase",
+    "attempt",
+    "api",
+    "conn",
+    "corr",
+    "client",
+    "position",
+    "transaction",
+    "outcome",
+    "error",
+    "hop",
+    "topic",
+    "pid",
+)
 
 
-@pytest.mark.parametrize("kind", ["node", "fault", "rule", "frame", "sent", "fetched", "transaction", "ready", "conn", "stored"])
+@pytest.mark.parametrize(
+    "kind",
+    ["node", "fault", "rule", "frame", "sent", "fetched", "transaction", "ready", "conn", "stored"],
+)
 @pytest.mark.parametrize("value", NONSENSE, ids=str)
 def test_nonsense_in_a_history_ends_no_page(tmp_path: Path, kind: str, value: object) -> None:
-    """Fields of any type are drawn as they are, or the cell's page says that its history cannot be drawn."""
+    """Fields of any type are drawn as they are, or the cell's page says that its history cannot be
+    drawn.
+    """
     directory = tmp_path / "cell"
     shutil.copytree(GOLDEN / "kept-after-a-crash", directory)
     line = {"t": 1, "by": value, "event": kind} | dict.fromkeys(FIELDS, value)
@@ -337,7 +516,9 @@ def test_the_account_of_the_page_is_the_judges() -> None:
 
 
 def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
-    """What was moved keeps its letter, a second copy has its own; what was taken away, and why, is told; no ribbon is drawn."""
+    """What was moved keeps its letter, a second copy has its own; what was taken away, and why, is
+    told; no ribbon is drawn.
+    """
     story = queue_run()
     story.moved(TARGET, queue_runs.place(TARGET), "later:1")
     story.copy(TARGET, "later:1", queue="later", attempt="producer-2.3.1")
@@ -346,7 +527,9 @@ def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
     deliver(story, TARGET, again=True)
     rows = account(story.events).records.to_dict("records")
     path = Paths(story.events).of(next(row for row in rows if row["record"] == TARGET))
-    assert not [hop.text for hop in path.hops if "None" in hop.text and not hop.text.startswith("rule")]
+    assert not [
+        hop.text for hop in path.hops if "None" in hop.text and not hop.text.startswith("rule")
+    ]
     told = {(hop.by, hop.text, hop.copy) for hop in path.hops}
     assert told >= {
         ("queue", "stored in q: q:3, attempt producer-2.3.1", "A"),
@@ -363,7 +546,9 @@ def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
 def test_what_was_set_aside_has_its_path_told() -> None:
     """It is as good as lost."""
     story = queue_run()
-    story.events[:] = [row for row in story.events if not (row["event"] == "recorded" and row["record"] == TARGET)]
+    story.events[:] = [
+        row for row in story.events if not (row["event"] == "recorded" and row["record"] == TARGET)
+    ]
     story.copy(TARGET, "dlq:1", "ready", hop="aside", queue="dlq")
     rows = account(story.events).records.to_dict("records")
     assert [row["record"] for row in anomalous(rows)] == [TARGET]

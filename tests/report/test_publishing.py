@@ -1,4 +1,6 @@
-"""What is committed of a run: its three files say the same, and nothing of the machine they come from."""
+"""What is committed of a run: its three files say the same, and nothing of the machine they come
+from.
+"""
 
 from __future__ import annotations
 
@@ -30,24 +32,42 @@ SPOT = re.compile(r"(\d+|\?) / (\d+|\?) \S (.+?)(?: in (\d+) runs)?")
 
 def disagreements(folder: Path) -> list[str]:
     """Say where the committed files of a run contradict each other."""
-    page, text = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    page, text = (
+        (folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md")
+    )
     told = numbers(folder)
-    cells = {cell["id"]: [cell["outcome"], cell["lost"], cell["duplicated"]] for cell in told["cells"]}
+    cells = {
+        cell["id"]: [cell["outcome"], cell["lost"], cell["duplicated"]] for cell in told["cells"]
+    }
     index = json.loads(element(page, "index"))
-    drawn = {row[1]: [index["outcomes"][row[2]], row[3] or 0, row[4] or 0] for row in index["cells"]}
+    drawn = {
+        row[1]: [index["outcomes"][row[2]], row[3] or 0, row[4] or 0] for row in index["cells"]
+    }
     summary = told["summary"]
     counts = Counter(cell["outcome"] for cell in told["cells"])
     kinds = ("kept", "broken", "convicted", "not convicted", "void", "stuck")
-    found = [f"{cell}: the page says {drawn.get(cell)}, the numbers {cells.get(cell)}"
-             for cell in cells | drawn if cells.get(cell) != drawn.get(cell)]  # fmt: skip
-    found += [f"{summary[kind.replace(' ', '_')]} {kind} in the summary, {counts[kind]} in the cells"
-              for kind in kinds if summary[kind.replace(" ", "_")] != counts[kind]]  # fmt: skip
-    if not (f"{summary['kept']} kept" in text and f"planned {summary['planned']} = ran {summary['ran']}" in text):
+    found = [
+        f"{cell}: the page says {drawn.get(cell)}, the numbers {cells.get(cell)}"
+        for cell in cells | drawn
+        if cells.get(cell) != drawn.get(cell)
+    ]
+    found += [
+        f"{summary[kind.replace(' ', '_')]} {kind} in the summary, {counts[kind]} in the cells"
+        for kind in kinds
+        if summary[kind.replace(" ", "_")] != counts[kind]
+    ]
+    if not (
+        f"{summary['kept']} kept" in text
+        and f"planned {summary['planned']} = ran {summary['ran']}" in text
+    ):
         found.append("the sentence of the Markdown is not that of the summary")
     columns = ("scenario", "lost", "duplicated", "outcome", "runs")
     wanted = Counter(tuple(spot[column] for column in columns) for spot in told["matrix"])
     if wanted != matrix_of(text):
-        found.append(f"the matrices differ: {sorted((wanted - matrix_of(text)) + (matrix_of(text) - wanted))[:3]}")
+        found.append(
+            "the matrices differ: "
+            f"{sorted((wanted - matrix_of(text)) + (matrix_of(text) - wanted))[:3]}"
+        )
     for file in (page, text):
         if told["run"]["id"] not in file:
             found.append(f"the run {told['run']['id']} is not named everywhere")
@@ -68,19 +88,29 @@ def element(page: str, name: str) -> str:
 
 
 def matrix_of(text: str) -> Counter[tuple[str, int, int, str, int]]:
-    """Return the spots of the Markdown's matrix: scenario (its failure point may follow), lost, duplicated, outcome, runs."""
+    """Return the spots of the Markdown's matrix: scenario (its failure point may follow), lost,
+    duplicated, outcome, runs.
+    """
     spots: Counter[tuple[str, int, int, str, int]] = Counter()
     for line in text.splitlines():
         first, *rest = (word.strip() for word in line.strip("| ").split("|"))
         for word in rest:
             if spot := SPOT.fullmatch(word):
                 lost, duplicated, outcome, runs = spot.groups()
-                spots[first.replace("\\", "").partition(" (")[0], int(lost), int(duplicated), outcome, int(runs or 1)] += 1
+                spots[
+                    first.replace("\\", "").partition(" (")[0],
+                    int(lost),
+                    int(duplicated),
+                    outcome,
+                    int(runs or 1),
+                ] += 1
     return spots
 
 
 def saved(folder: Path, *, complete: bool = True) -> SavedRun:
-    """Save a run of two seeds as a real system leaves it, in a folder whose name is in its history, and read it back."""
+    """Save a run of two seeds as a real system leaves it, in a folder whose name is in its history,
+    and read it back.
+    """
     directory = folder / "20261121-120000"
     results = [lively(directory / "cells" / f"s{seed}", seed=seed) for seed in (1, 2)]
     ledger = directory / "cells" / "s1" / "history" / "all.jsonl"
@@ -88,28 +118,49 @@ def saved(folder: Path, *, complete: bool = True) -> SavedRun:
     why = f"IOError: {folder}/x and {Path.home()}/.cache and {sys.prefix}/lib"
     said = line | {"event": "stopped", "kind": "done", "because": why, "t": 10**12}
     ledger.write_text(ledger.read_text() + json.dumps(said) + "\n")
-    info = RunInfo(**vars_of(run_of(*results).info) | {
-        "id": directory.name, "complete": complete, "planned": tuple(result.plan.id for result in results),
-        "not_applicable": (), "command": f"lostack run --reports {folder}",
-    })  # fmt: skip
+    info = RunInfo(
+        **vars_of(run_of(*results).info)
+        | {
+            "id": directory.name,
+            "complete": complete,
+            "planned": tuple(result.plan.id for result in results),
+            "not_applicable": (),
+            "command": f"lostack run --reports {folder}",
+        }
+    )
     info.save(directory)
     return load_run(directory)
 
 
-def test_a_copywithout_folders_is_sealed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan names folders otherwise in the copy: it gets another seal, in the history, too; one that was changed gets none."""
+def test_a_copywithout_folders_is_sealed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan names folders otherwise in the copy: it gets another seal, in the history, too; one
+    that was changed gets none.
+    """
     directory = tmp_path / "20261121-120000"
-    monkeypatch.setattr(harness.report.publishing, "_folders", lambda _: [(str(tmp_path), "[reports]")])
+    monkeypatch.setattr(
+        harness.report.publishing, "_folders", lambda _: [(str(tmp_path), "[reports]")]
+    )
     for seed in (1, 2):
-        lively(directory / "cells" / f"s{seed}", seed=seed, name=lambda text: f"{text} of {tmp_path}")
+        lively(
+            directory / "cells" / f"s{seed}", seed=seed, name=lambda text: f"{text} of {tmp_path}"
+        )
     changed = directory / "cells" / "s2" / "cell.json"
     changed.write_text(changed.read_text().replace("ack-lost", "ack-gone"))
     results = [judge_cell(directory / "cells" / f"s{seed}") for seed in (1, 2)]
-    info = RunInfo(**vars_of(run_of(*results).info) | {"planned": tuple(result.plan.id for result in results)})
+    info = RunInfo(
+        **vars_of(run_of(*results).info) | {"planned": tuple(result.plan.id for result in results)}
+    )
     info.save(directory)
-    for run in (load_run(directory), load_run(without_folders(load_run(directory), tmp_path / "copy"))):
+    for run in (
+        load_run(directory),
+        load_run(without_folders(load_run(directory), tmp_path / "copy")),
+    ):
         kept, void = run.results
-        assert (kept.verdict.kind, kept.plan.seal is not None) == (Kind.KEPT, True), kept.verdict.reason
+        assert (kept.verdict.kind, kept.plan.seal is not None) == (Kind.KEPT, True), (
+            kept.verdict.reason
+        )
         assert (void.verdict.kind, "was changed" in void.verdict.reason) == (Kind.VOID, True)
     assert str(tmp_path) not in kept.plan.because
     assert "of [reports]" in kept.plan.because
@@ -151,22 +202,34 @@ def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
     """Command, histories and what is folded into the page name places, not folders."""
     publish(saved(tmp_path), tmp_path / "published")
     page = (tmp_path / "published" / "report.html").read_text(encoding="utf-8")
-    folded = json.dumps([unfold(element(page, f"d{chunk}")) for chunk in range(page.count('id="d'))])
-    texts = [*((tmp_path / "published" / name).read_text(encoding="utf-8") for name in FILES), folded]
+    folded = json.dumps(
+        [unfold(element(page, f"d{chunk}")) for chunk in range(page.count('id="d'))]
+    )
+    texts = [
+        *((tmp_path / "published" / name).read_text(encoding="utf-8") for name in FILES),
+        folded,
+    ]
     for place in (tmp_path, Path.home(), Path(sys.prefix)):
         assert not any(str(place) in text for text in texts), place
     assert "[reports]" in texts[0]
 
 
-def test_only_a_whole_real_run_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A partial one, a simulated one and one that is too large are refused with a line that says so."""
+def test_only_a_whole_real_run_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partial one, a simulated one and one that is too large are refused with a line that says
+    so.
+    """
     with pytest.raises(ReportError, match="is partial"):
         publish(saved(tmp_path / "cut", complete=False), tmp_path / "published")
     whole = saved(tmp_path)
     one = golden("kept-after-a-crash")
     plan = replace(one.plan, system="memory")
     with pytest.raises(ReportError, match="is simulated"):
-        publish(replace(whole, results=(replace(one, judgement=replace(one.judgement, plan=plan)),)), tmp_path / "published")
+        publish(
+            replace(whole, results=(replace(one, judgement=replace(one.judgement, plan=plan)),)),
+            tmp_path / "published",
+        )
     monkeypatch.setattr(harness.report.publishing, "MOST_BYTES", 1000)
     with pytest.raises(ReportError, match="bytes, of"):
         publish(whole, tmp_path / "published")
@@ -174,8 +237,12 @@ def test_only_a_whole_real_run_is_published(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_is_committed_agrees() -> None:
-    """The matrix in the repository is that of one whole run: of both systems, every promise kept; and README leads to it."""
-    linked = "](reports/published/report.md)" in (PUBLISHED.parents[1] / "README.md").read_text(encoding="utf-8")
+    """The matrix in the repository is that of one whole run: of both systems, every promise kept;
+    and README leads to it.
+    """
+    linked = "](reports/published/report.md)" in (PUBLISHED.parents[1] / "README.md").read_text(
+        encoding="utf-8"
+    )
     files = sorted(file.name for file in PUBLISHED.glob("*") if file.is_file())
     assert files == (sorted(FILES) if linked else [])
     if linked:

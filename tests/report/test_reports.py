@@ -26,13 +26,27 @@ from harness.report.page.detail import Shared, detail_of
 from harness.report.page.model import unfold
 from harness.report.renderers import RENDERERS
 from harness.report.summary import rerun_line, summarise
-from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
+from tests.report.hostile import (
+    ACK_LOST,
+    ALO,
+    AMO,
+    EOS,
+    NASTY,
+    NASTY_ID,
+    NONE,
+    green_run,
+    hostile_run,
+    result,
+    run_of,
+)
 from tests.report.own import own_run
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
-SCHEMA = json.loads(Path(harness.report.__file__).with_name("schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    Path(harness.report.__file__).with_name("schema.json").read_text(encoding="utf-8")
+)
 RUNS = {"green": green_run, "hostile": hostile_run}
 
 
@@ -44,19 +58,29 @@ def test_reports_look_as_they_did(snapshot: SnapshotAssertion, form: str, run: s
 
 
 def _without_own(text: str) -> str:
-    """Leave out the page's own script and style, and their sums, which are not made from the run; unfold what is folded."""
-    text = re.sub(r'(octet-stream" id="d[0-9]+">)([A-Za-z0-9+/=]+)', lambda found: found[1] + json.dumps(unfold(found[2])), text)
+    """Leave out the page's own script and style, and their sums, which are not made from the run;
+    unfold what is folded.
+    """
+    text = re.sub(
+        r'(octet-stream" id="d[0-9]+">)([A-Za-z0-9+/=]+)',
+        lambda found: found[1] + json.dumps(unfold(found[2])),
+        text,
+    )
     text = re.sub(r"(<style>|<script>).*?(</style>|</script>)", r"\1\2", text, flags=re.DOTALL)
     return re.sub(r"sha256-[A-Za-z0-9+/=]+", "sha256-", text)
 
 
 @pytest.mark.parametrize("form", RENDERERS)
 def test_renderers_are_pure(form: str) -> None:
-    """The same run gives the same report, byte for byte, and text that every file system and terminal can hold."""
+    """The same run gives the same report, byte for byte, and text that every file system and
+    terminal can hold.
+    """
     text = RENDERERS[form].render(hostile_run())
     assert text == RENDERERS[form].render(hostile_run())
     assert text.endswith("\n") or not text
-    assert not [char for char in text.encode("utf-8").decode() if char != "\n" and not char.isprintable()]
+    assert not [
+        char for char in text.encode("utf-8").decode() if char != "\n" and not char.isprintable()
+    ]
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -73,7 +97,14 @@ def test_the_json_report_has_the_published_form(run: str) -> None:
 def test_every_cell_is_counted_once() -> None:
     """The outcomes add up to what ran, and what ran and what is missing to what was planned."""
     summary = summarise(hostile_run())
-    outcomes = (summary.kept, summary.broken, summary.convicted, summary.not_convicted, summary.void, summary.stuck)
+    outcomes = (
+        summary.kept,
+        summary.broken,
+        summary.convicted,
+        summary.not_convicted,
+        summary.void,
+        summary.stuck,
+    )
     assert outcomes == (6, 1, 1, 1, 2, 1)
     assert sum(outcomes) == summary.ran == summary.planned - 1
     assert summary.partial
@@ -86,7 +117,10 @@ CODES = {
     "convicted": ([KEPT, Verdict(Kind.BROKEN, "as predicted", control=True)], ExitCode.KEPT),
     "broken": ([KEPT, Verdict(Kind.BROKEN, "lost")], ExitCode.BROKEN),
     "not convicted": ([Verdict(Kind.KEPT, "nothing", control=True)], ExitCode.BROKEN),
-    "convicted of something else": ([Verdict(Kind.BROKEN, "x", control=True, as_predicted=False)], ExitCode.BROKEN),
+    "convicted of something else": (
+        [Verdict(Kind.BROKEN, "x", control=True, as_predicted=False)],
+        ExitCode.BROKEN,
+    ),
     "void": ([KEPT, Verdict(Kind.VOID, "did not fire")], ExitCode.VOID),
     "void control": ([Verdict(Kind.VOID, "did not fire", control=True)], ExitCode.VOID),
     "stuck": ([KEPT, Verdict(Kind.STUCK, "no progress")], ExitCode.VOID),
@@ -97,7 +131,9 @@ CODES = {
 
 @pytest.mark.parametrize("case", CODES)
 def test_the_exit_code_says_the_worst(case: str) -> None:
-    """Green is only a run in which every cell is green; a broken promise beats a void run; no cells are no success."""
+    """Green is only a run in which every cell is green; a broken promise beats a void run; no cells
+    are no success.
+    """
     verdicts, want = CODES[case]
     results = [result(NONE, EOS, verdict, seed=seed) for seed, verdict in enumerate(verdicts)]
     summary = summarise(run_of(*results))
@@ -106,7 +142,9 @@ def test_the_exit_code_says_the_worst(case: str) -> None:
 
 
 def test_a_partial_run_is_never_green() -> None:
-    """A cell that never began, a run cut short, and a cell that nobody planned are not overlooked."""
+    """A cell that never began, a run cut short, and a cell that nobody planned are not
+    overlooked.
+    """
     one = result(NONE, EOS, KEPT)
     for run, want in (
         (run_of(one, missing=("kafka/x",)), ExitCode.VOID),
@@ -126,14 +164,18 @@ def test_a_partial_run_is_never_green() -> None:
 
 def test_who_was_kept_and_shows_no_effect_is_counted() -> None:
     """It is green, and the summary says how many of the kept there are of it."""
-    summary = summarise(run_of(result(NONE, EOS, KEPT), result(NONE, EOS, replace(KEPT, effect=False), seed=2)))
+    summary = summarise(
+        run_of(result(NONE, EOS, KEPT), result(NONE, EOS, replace(KEPT, effect=False), seed=2))
+    )
     assert summary.exit_code == ExitCode.KEPT
     assert summary.sentence.startswith("2 kept (1 with no effect seen), 0 broken")
     assert summary.row()["no_effect"] == 1
 
 
 def test_a_stage_that_nobody_kills_is_not_tried() -> None:
-    """Everything that was run was kept, and yet nobody knows: it is counted, said among what was not tested, and not green."""
+    """Everything that was run was kept, and yet nobody knows: it is counted, said among what was
+    not tested, and not green.
+    """
     said = "The consumer is not tried: no failure point kills it."
     run = run_of(result(NONE, EOS, KEPT))
     assert summarise(run).green
@@ -146,9 +188,17 @@ def test_a_stage_that_nobody_kills_is_not_tried() -> None:
 
 
 def test_an_interrupted_run_says_so_whatever_it_found() -> None:
-    """Judging an interrupted run again exits as the run did, and what was found broken by then still stands in it."""
-    summary = summarise(run_of(result(NONE, EOS, Verdict(Kind.BROKEN, "lost")), complete=False, interrupted=True))
-    assert (summary.exit_code, summary.broken, summary.interrupted) == (ExitCode.INTERRUPTED, 1, True)
+    """Judging an interrupted run again exits as the run did, and what was found broken by then
+    still stands in it.
+    """
+    summary = summarise(
+        run_of(result(NONE, EOS, Verdict(Kind.BROKEN, "lost")), complete=False, interrupted=True)
+    )
+    assert (summary.exit_code, summary.broken, summary.interrupted) == (
+        ExitCode.INTERRUPTED,
+        1,
+        True,
+    )
 
 
 def test_what_was_cut_short_has_not_run() -> None:
@@ -161,19 +211,28 @@ def test_what_was_cut_short_has_not_run() -> None:
 
 def test_renderers_are_known_by_their_names() -> None:
     """The registry's names are the renderers', and no two write one file."""
-    assert {name: renderer.name for name, renderer in RENDERERS.items()} == {name: name for name in RENDERERS}
+    assert {name: renderer.name for name, renderer in RENDERERS.items()} == {
+        name: name for name in RENDERERS
+    }
     assert list(RENDERERS) == ["json", "markdown", "junit", "html", "anomalies"]
     assert len({renderer.file for renderer in RENDERERS.values()}) == len(RENDERERS)
 
 
 def test_junit_has_a_case_for_every_cell() -> None:
-    """Red cells fail, what never began is an error, only what does not apply is skipped; every count is a property."""
+    """Red cells fail, what never began is an error, only what does not apply is skipped; every
+    count is a property.
+    """
     run = hostile_run()
     suite = ET.fromstring(RENDERERS["junit"].render(run)).find("testsuite")
     assert suite is not None
     cases = suite.findall("testcase")
     assert len(cases) == len(run.results) + len(run.missing) + len(run.info.not_applicable)
-    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["14", "5", "1", "1"]
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == [
+        "14",
+        "5",
+        "1",
+        "1",
+    ]
     for case, cell in zip(cases, run.results, strict=False):
         found = {p.get("name"): p.get("value") for p in case.iter("property")}
         counts = {name: str(value) for name, value in cell.judgement.account.counts.items()}
@@ -209,7 +268,9 @@ def _page(html: str) -> Page:
 
 
 def test_html_shows_hostile_text_and_obeys_none_of_it() -> None:
-    """The page has no element, attribute or address that is not its own, and works without a network."""
+    """The page has no element, attribute or address that is not its own, and works without a
+    network.
+    """
     page = _page(RENDERERS["html"].render(hostile_run()))
     assert not page.tags & {"img", "link", "iframe", "object", "embed", "base", "svg"}
     assert not {name for name in page.attributes if name.startswith("on")}
@@ -220,7 +281,9 @@ def test_html_shows_hostile_text_and_obeys_none_of_it() -> None:
 
 
 def test_html_runs_one_script_and_it_is_ours() -> None:
-    """Everything else between script tags is data, the page allows only what has our own sum, and no data ends its element."""
+    """Everything else between script tags is data, the page allows only what has our own sum, and
+    no data ends its element.
+    """
     html = RENDERERS["html"].render(hostile_run())
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", html, re.DOTALL)
     assert [head for head, _ in scripts if "application/" not in head] == [""]
@@ -235,14 +298,32 @@ def test_html_has_every_count_of_the_account() -> None:
     """No column of the account that is not zero is missing from a cell's page."""
     for one in (*green_run().results, *hostile_run().results):
         counts = one.judgement.account.counts
-        assert detail_of(one, Shared())[0]["counts"] == {name: count for name, count in counts.items() if count}
+        assert detail_of(one, Shared())[0]["counts"] == {
+            name: count for name, count in counts.items() if count
+        }
 
 
 def test_markdown_shows_hostile_text_and_obeys_none_of_it() -> None:
-    """Rendered by a CommonMark parser, the report has its own elements only, and the text as it was."""
+    """Rendered by a CommonMark parser, the report has its own elements only, and the text as it
+    was.
+    """
     text = RENDERERS["markdown"].render(hostile_run())
     page = _page(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
-    assert page.tags <= {"h1", "h2", "p", "ul", "li", "strong", "code", "table", "thead", "tbody", "tr", "th", "td"}
+    assert page.tags <= {
+        "h1",
+        "h2",
+        "p",
+        "ul",
+        "li",
+        "strong",
+        "code",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    }
     assert not page.links
     assert visible(NASTY) in "".join(page.text)
     for row in text.splitlines():
@@ -272,11 +353,17 @@ def test_a_rerun_line_is_safe_to_paste() -> None:
 
 
 def test_seeds_share_a_spot_and_zero_is_bounded() -> None:
-    """Zero in n runs is bounded by 3/n, void runs are not among the n, and the worst outcome shows."""
+    """Zero in n runs is bounded by 3/n, void runs are not among the n, and the worst
+    outcome shows.
+    """
     [table] = [table for table in tables(hostile_run()) if table.pipeline == "plain"]
     row = next(row for row in table.rows if row.scenario == "ack-lost")
     assert (row.spots[AMO].evidence, row.spots[AMO].zero_bound("lost")) == (5, 0.6)
-    assert (row.spots[ALO].evidence, row.spots[ALO].zero_bound("lost"), row.spots[ALO].outcome) == (1, 1.0, "void")
+    assert (row.spots[ALO].evidence, row.spots[ALO].zero_bound("lost"), row.spots[ALO].outcome) == (
+        1,
+        1.0,
+        "void",
+    )
     assert row.spots[EOS].zero_bound("lost") is None
     assert "5 runs 60%" in RENDERERS["markdown"].render(hostile_run())
 
@@ -285,7 +372,10 @@ def test_a_run_that_stands_still_is_none_of_n() -> None:
     """What has not been counted to the end shows no zero."""
     stuck = Verdict(Kind.STUCK, "no progress", fired=1)
     [table] = tables(run_of(result(NONE, ALO, KEPT, seed=1), result(NONE, ALO, stuck, seed=2)))
-    assert (table.rows[0].spots[ALO].evidence, table.rows[0].spots[ALO].zero_bound("lost")) == (1, 1.0)
+    assert (table.rows[0].spots[ALO].evidence, table.rows[0].spots[ALO].zero_bound("lost")) == (
+        1,
+        1.0,
+    )
 
 
 def test_nothing_is_said_of_a_history_that_could_not_be_read() -> None:
@@ -296,8 +386,13 @@ def test_nothing_is_said_of_a_history_that_could_not_be_read() -> None:
 
 
 def test_a_run_of_somebodys_own_speaks_of_no_controls(tmp_path: Path) -> None:
-    """It has none; of lostack's own pipelines zero is told, for a suite without a control proves nothing."""
-    assert summarise(own_run(tmp_path)).sentence == "1 kept, 1 broken, 1 void, 0 stuck; planned 3 = ran 3; 6 not applicable"
+    """It has none; of lostack's own pipelines zero is told, for a suite without a control proves
+    nothing.
+    """
+    assert (
+        summarise(own_run(tmp_path)).sentence
+        == "1 kept, 1 broken, 1 void, 0 stuck; planned 3 = ran 3; 6 not applicable"
+    )
     assert "0 controls convicted" in summarise(run_of(result(NONE, EOS, KEPT))).sentence
 
 

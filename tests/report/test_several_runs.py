@@ -1,4 +1,6 @@
-"""What is shown of more than one run, and of one record: comparing, the list of runs, a path in a terminal."""
+"""What is shown of more than one run, and of one record: comparing, the list of runs, a path in a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,19 @@ from harness.report.index import listed, write_index
 from harness.report.record import NoRecordError, record_text
 from harness.report.renderers import write_reports
 from harness.saved import NotRun
-from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
+from tests.report.hostile import (
+    ACK_LOST,
+    ALO,
+    AMO,
+    EOS,
+    NASTY,
+    NASTY_ID,
+    NONE,
+    green_run,
+    hostile_run,
+    result,
+    run_of,
+)
 from tests.report.lively import golden, lively
 
 if TYPE_CHECKING:
@@ -32,20 +46,37 @@ def _named(run: SavedRun, name: str, directory: Path | None = None) -> SavedRun:
 
 
 def _pair() -> tuple[SavedRun, SavedRun]:
-    before = run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT, duplicated=1), result(ACK_LOST, EOS, BROKEN, lost=2),
-                    result(ACK_LOST, AMO, KEPT))  # fmt: skip
-    after = run_of(result(NONE, EOS, BROKEN, lost=1), result(ACK_LOST, ALO, KEPT, duplicated=2), result(ACK_LOST, EOS, KEPT),
-                   result(ACK_LOST, AMO, KEPT), result(NONE, AMO, KEPT))  # fmt: skip
+    before = run_of(
+        result(NONE, EOS, KEPT),
+        result(ACK_LOST, ALO, KEPT, duplicated=1),
+        result(ACK_LOST, EOS, BROKEN, lost=2),
+        result(ACK_LOST, AMO, KEPT),
+    )
+    after = run_of(
+        result(NONE, EOS, BROKEN, lost=1),
+        result(ACK_LOST, ALO, KEPT, duplicated=2),
+        result(ACK_LOST, EOS, KEPT),
+        result(ACK_LOST, AMO, KEPT),
+        result(NONE, AMO, KEPT),
+    )
     return _named(before, "one"), _named(after, "two")
 
 
 def test_a_comparison_says_what_changed_and_both_counts() -> None:
-    """Worse first, then better, then other counts, then what only one run has; what is alike is counted and not listed."""
+    """Worse first, then better, then other counts, then what only one run has; what is alike is
+    counted and not listed.
+    """
     comparison = compare(*_pair())
-    assert comparison.sentence == "1 worse, 1 better, 1 with other counts, 1 alike; 0 only in one, 1 only in two"
+    assert (
+        comparison.sentence
+        == "1 worse, 1 better, 1 with other counts, 1 alike; 0 only in one, 1 only in two"
+    )
     assert [change.id.split("/")[3:5] for change in comparison.changes] == [
-        ["none", "exactly-once"], ["ack-lost", "exactly-once"], ["ack-lost", "at-least-once"], ["none", "at-most-once"],
-    ]  # fmt: skip
+        ["none", "exactly-once"],
+        ["ack-lost", "exactly-once"],
+        ["ack-lost", "at-least-once"],
+        ["none", "at-most-once"],
+    ]
     text = as_text(comparison)
     assert "✔ kept 0 / 1" in text
     assert "✔ kept 0 / 2" in text
@@ -66,44 +97,81 @@ def test_a_run_that_is_not_there_is_no_change_for_the_worse() -> None:
     assert not any(change.worse or change.better for change in comparison.changes)
 
 
-def _in(runtime: str, run: SavedRun, *, without: int = 0, reasons: tuple[NotRun, ...] = ()) -> SavedRun:
+def _in(
+    runtime: str, run: SavedRun, *, without: int = 0, reasons: tuple[NotRun, ...] = ()
+) -> SavedRun:
     """Return a run as another runtime would have it: other ids, the same cells."""
     cells = []
     for each in run.results[without:]:
-        plan = replace(each.plan, runtime=runtime, id=each.plan.id.replace("/process/", f"/{runtime}/"))
+        plan = replace(
+            each.plan, runtime=runtime, id=each.plan.id.replace("/process/", f"/{runtime}/")
+        )
         cells.append(replace(each, judgement=replace(each.judgement, plan=plan)))
-    return replace(run, results=tuple(cells), info=replace(run.info, id=runtime, not_applicable=reasons))
+    return replace(
+        run, results=tuple(cells), info=replace(run.info, id=runtime, not_applicable=reasons)
+    )
 
 
 def test_a_verdict_that_differs_between_runtimes_is_red() -> None:
-    """Cells are the same but for the runtime; counts may differ where theory permits it, verdicts may not."""
+    """Cells are the same but for the runtime; counts may differ where theory permits it, verdicts
+    may not.
+    """
     process = run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT, duplicated=1, seconds=2))
-    docker = _in("docker", run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT, duplicated=2, seconds=3)))
+    docker = _in(
+        "docker",
+        run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT, duplicated=2, seconds=3)),
+    )
     alike = compare(process, docker)
     assert not alike.red
-    assert alike.judged == "every verdict is the same in process and docker; cells of both: process 3 s, docker 4 s"
-    broken = compare(process, _in("docker", run_of(result(NONE, EOS, BROKEN, lost=1), result(ACK_LOST, ALO, KEPT, duplicated=1))))
+    assert (
+        alike.judged
+        == "every verdict is the same in process and docker; cells of both: process 3 s, docker 4 s"
+    )
+    broken = compare(
+        process,
+        _in(
+            "docker",
+            run_of(result(NONE, EOS, BROKEN, lost=1), result(ACK_LOST, ALO, KEPT, duplicated=1)),
+        ),
+    )
     assert broken.red
     assert "RED: 1 cell with different verdicts in process and docker" in as_text(broken)
     assert "RED: " in as_page(broken)
 
 
 def test_a_cell_that_a_runtime_lacks_is_red_unless_it_says_why() -> None:
-    """Left out silently, it would look like agreement. Two runs of one runtime are free to have other cells."""
+    """Left out silently, it would look like agreement. Two runs of one runtime are free to have
+    other cells.
+    """
     process = run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT))
     lacking = _in("docker", process, without=1)
     assert compare(process, lacking).red
     plan = process.results[0].plan
-    why = NotRun(plan.id.replace("/process/", "/docker/"), plan.scenario, plan.failure_point, plan.pipeline, plan.system,
-                 plan.client, "docker", plan.semantic, plan.seed, "no such thing there")  # fmt: skip
+    why = NotRun(
+        plan.id.replace("/process/", "/docker/"),
+        plan.scenario,
+        plan.failure_point,
+        plan.pipeline,
+        plan.system,
+        plan.client,
+        "docker",
+        plan.semantic,
+        plan.seed,
+        "no such thing there",
+    )
     assert not compare(process, _in("docker", process, without=1, reasons=(why,))).red
     assert not compare(process, run_of(result(NONE, EOS, KEPT))).red
     assert compare(process, _in("docker", run_of(result(ACK_LOST, EOS, KEPT)))).red
 
 
-def test_runtimes_that_disagree_have_an_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runtimes_that_disagree_have_an_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The nightly run is red for it."""
-    runs = {"one": run_of(result(NONE, EOS, KEPT)), "two": _in("docker", run_of(result(NONE, EOS, BROKEN)))}
+    runs = {
+        "one": run_of(result(NONE, EOS, KEPT)),
+        "two": _in("docker", run_of(result(NONE, EOS, BROKEN))),
+    }
     found = {name: replace(run, directory=tmp_path / name) for name, run in runs.items()}
     for run in found.values():
         run.directory.mkdir()
@@ -123,21 +191,33 @@ def test_a_comparison_is_harmless(shown: object) -> None:
 
 
 def test_comparing_is_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It prints what changed and writes a page beside the later run; a folder that is no run is one clear line."""
+    """It prints what changed and writes a page beside the later run; a folder that is no run is one
+    clear line.
+    """
     for name in ("one", "two"):
         run = _named(green_run(), name, tmp_path / name)
         run.directory.mkdir()
         run.info.save(run.directory)
     assert main(["report", "--compare", str(tmp_path / "one"), str(tmp_path / "two")]) == 0
     assert "0 worse, 0 better" in capsys.readouterr().out
-    assert (tmp_path / "two" / "compare-one.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (
+        (tmp_path / "two" / "compare-one.html")
+        .read_text(encoding="utf-8")
+        .startswith("<!doctype html>")
+    )
     assert main(["report", "--compare", str(tmp_path / "one"), str(tmp_path)]) == 2
     assert "is not a saved run" in capsys.readouterr().err
 
 
 def test_the_list_of_runs_has_the_newest_first_and_links_what_is_there(tmp_path: Path) -> None:
-    """Runs without a report say so; what is no run is left out; names are no markup and no foreign address."""
-    moments = {"a": "2026-11-21T12:00:00+00:00", "b": "2026-11-21T12:00:01+00:00", "javascript:x<b>": "2026-11-21T11:00:00+00:00"}
+    """Runs without a report say so; what is no run is left out; names are no markup and no foreign
+    address.
+    """
+    moments = {
+        "a": "2026-11-21T12:00:00+00:00",
+        "b": "2026-11-21T12:00:01+00:00",
+        "javascript:x<b>": "2026-11-21T11:00:00+00:00",
+    }
     for name, started in moments.items():
         run = _named(green_run(), name, tmp_path / name)
         run = replace(run, info=replace(run.info, started=started, command=NASTY))
@@ -158,7 +238,9 @@ def test_the_list_of_runs_has_the_newest_first_and_links_what_is_there(tmp_path:
 
 
 def test_a_record_can_be_followed_in_a_terminal() -> None:
-    """Every hop stands on a line of its own, with its time; the sentence on top says what became of it."""
+    """Every hop stands on a line of its own, with its time; the sentence on top says what became of
+    it.
+    """
     found = golden("lost-at-every-hop")
     record = min(found.judgement.account.lost)
     text = record_text([found], record)
@@ -171,14 +253,21 @@ def test_a_record_can_be_followed_in_a_terminal() -> None:
 def test_a_record_that_is_not_there_is_one_clear_line() -> None:
     """The message names a record that there is."""
     found = golden("lost-at-every-hop")
-    with pytest.raises(NoRecordError, match=f"none of 1 cell has a record 'x'; an example of a record is {found.plan.target}"):
+    with pytest.raises(
+        NoRecordError,
+        match=f"none of 1 cell has a record 'x'; an example of a record is {found.plan.target}",
+    ):
         record_text([found], "x")
     with pytest.raises(NoRecordError, match="none of 0 cells"):
         record_text([], NASTY_ID)
 
 
-def test_following_a_record_is_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``--record`` prints its path in the cells that ``--only`` means; what fits nothing exits with wrong use."""
+def test_following_a_record_is_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--record`` prints its path in the cells that ``--only`` means; what fits nothing exits with
+    wrong use.
+    """
     found = lively(tmp_path / "one" / "cells" / "x")
     run = _named(run_of(found), "one", tmp_path / "one")
     run.info.save(run.directory)

@@ -1,4 +1,6 @@
-"""Writing reports: whole files, one clear line where that cannot be, and a pointer that only moves forward."""
+"""Writing reports: whole files, one clear line where that cannot be, and a pointer that only moves
+forward.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,21 @@ def test_every_report_is_written_whole(tmp_path: Path) -> None:
 
 
 def test_hostile_text_can_be_written(tmp_path: Path) -> None:
-    """No record id and no log line, lone surrogates among them, keeps a report from being written."""
+    """No record id and no log line, lone surrogates among them, keeps a report from
+    being written.
+    """
     run = replace(hostile_run(), directory=tmp_path)
     assert all(file.stat().st_size for file in write_reports(run) if file.name != "anomalies.jsonl")
     assert append_step_summary(run, {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}) is None
-    assert (tmp_path / "summary.md").read_text(encoding="utf-8") == RENDERERS["markdown"].render(run)
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8") == RENDERERS["markdown"].render(
+        run
+    )
 
 
 def test_latest_moves_forward_only(tmp_path: Path) -> None:
-    """``latest`` is the newest run, though an older one be rendered again; runs of one second are told apart."""
+    """``latest`` is the newest run, though an older one be rendered again; runs of one second are
+    told apart.
+    """
     second, next_second = "2026-11-21T12:00:00+00:00", "2026-11-21T12:00:01+00:00"
     moments = {"b": second, "b-2": second, "b-10": second, "a": next_second}
     runs = [saved(tmp_path, name, started) for name, started in moments.items()]
@@ -73,15 +81,21 @@ def test_latest_can_be_moved_with_its_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"gone", b"", b"\xff\xfe", b"a\0b"])
 def test_a_latest_that_is_no_run_is_replaced(tmp_path: Path, content: bytes) -> None:
-    """A pointer to a run that is gone, or a file with anything in it, keeps no run from becoming the latest."""
+    """A pointer to a run that is gone, or a file with anything in it, keeps no run from becoming
+    the latest.
+    """
     run = saved(tmp_path, "one")
     (tmp_path / LATEST).write_bytes(content)
     write_reports(run)
     assert (tmp_path / LATEST).resolve() == run.directory
 
 
-def test_without_symbolic_links_latest_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the file system has no links, a file holds the folder's name, is understood, and moves forward only, too."""
+def test_without_symbolic_links_latest_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the file system has no links, a file holds the folder's name, is understood, and moves
+    forward only, too.
+    """
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(1, "Operation not permitted")
@@ -95,7 +109,9 @@ def test_without_symbolic_links_latest_is_a_file(tmp_path: Path, monkeypatch: py
 
 
 def test_a_folder_in_the_way_of_latest_is_left_alone(tmp_path: Path) -> None:
-    """What people keep under that name is theirs; the reports are written all the same, and the warning is one line."""
+    """What people keep under that name is theirs; the reports are written all the same, and the
+    warning is one line.
+    """
     (tmp_path / LATEST / "mine").mkdir(parents=True)
     run = saved(tmp_path, "one")
     assert all(file.exists() for file in write_reports(run))
@@ -107,8 +123,12 @@ def test_a_folder_in_the_way_of_latest_is_left_alone(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [INDEX, LATEST, "one"]
 
 
-def test_a_read_only_folder_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line names the file and the reason; an older report stays whole, and ``latest`` does not move."""
+def test_a_read_only_folder_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line names the file and the reason; an older report stays whole, and ``latest`` does not
+    move.
+    """
     run = saved(tmp_path, "one")
     write_reports(run)
     newer = saved(tmp_path, "two", "2026-11-21T13:00:00+00:00")
@@ -117,7 +137,10 @@ def test_a_read_only_folder_is_one_clear_line(tmp_path: Path, monkeypatch: pytes
         raise OSError(30, "Read-only file system", str(path))
 
     monkeypatch.setattr(harness.report.writing, "write_whole", refuse)
-    with pytest.raises(ReportError, match=r"^cannot write .*report\.json: Read-only file system; is the folder writable\?$"):
+    with pytest.raises(
+        ReportError,
+        match=r"^cannot write .*report\.json: Read-only file system; is the folder writable\?$",
+    ):
         write_reports(newer)
     assert (tmp_path / LATEST).resolve() == run.directory
 
@@ -125,7 +148,9 @@ def test_a_read_only_folder_is_one_clear_line(tmp_path: Path, monkeypatch: pytes
 def test_a_step_summary_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     """Without the variable nothing is done; where the file cannot be written, a warning says so."""
     assert append_step_summary(green_run(), {}) is None
-    warning = append_step_summary(green_run(), {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "summary.md")})
+    warning = append_step_summary(
+        green_run(), {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "summary.md")}
+    )
     assert warning == "cannot append to GITHUB_STEP_SUMMARY: No such file or directory"
 
 

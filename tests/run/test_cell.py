@@ -1,4 +1,6 @@
-"""The steps of a cell: which part is asked for what, in which order, and what is freed where something fails."""
+"""The steps of a cell: which part is asked for what, in which order, and what is freed where
+something fails.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class BrokenError(Exception):
 
 
 class Played:
-    """Plays every part of a cell, and its fault: writes down what is asked of it. ``fails``: what fails when it is asked.
+    """Plays every part of a cell, and its fault: writes down what is asked of it. ``fails``: what
+    fails when it is asked.
 
     Not all of it is asked for by the run itself: what a fault does with its controls, for instance.
     """
@@ -106,16 +109,22 @@ class Draining:
         return self._end
 
 
-def run_of(played: Played, *, end: Drained | None = None, ground: Sequence[str] = ("1", "2"), **parts: Any) -> CellRun:
+def run_of(
+    played: Played, *, end: Drained | None = None, ground: Sequence[str] = ("1", "2"), **parts: Any
+) -> CellRun:
     """Return the run of a cell that is made of these parts."""
     plays: Any = played
     history: Any = Kept()
     made = Parts(
-        ground=[played.part(name) for name in ground], feed=played.feed(), stages=plays, controls=plays,
+        ground=[played.part(name) for name in ground],
+        feed=played.feed(),
+        stages=plays,
+        controls=plays,
         drain=lambda: Draining(played, end or Drained()),
         authorities=(lambda: played.does("position"), lambda: played.does("log")),
-        freed=(lambda: played.does("free 1"), lambda: played.does("free 2")), **parts,
-    )  # fmt: skip
+        freed=(lambda: played.does("free 1"), lambda: played.does("free 2")),
+        **parts,
+    )
     return CellRun(replace(CELL, scenario=replace(CELL.scenario, fault=plays)), history, made)
 
 
@@ -142,24 +151,46 @@ END = [["disarm", "drain"], ["position", "log"], ["close 2", "close 1"]]
         (When.AFTER_FAULT, True, [*PREPARED, "arm"], ["feed"], [*INJECT, "read"]),
         (When.NEVER, True, [*PREPARED, "arm"], ["feed"], INJECT),
     ],
-    ids=["before the load", "filled, armed before", "filled, armed then", "after the fault", "never"],
+    ids=[
+        "before the load",
+        "filled, armed before",
+        "filled, armed then",
+        "after the fault",
+        "never",
+    ],
 )
 def test_the_reading_side_starts_when_it_should(
     when: When, armed_before_load: bool, prepare: list[str], load: list[str], inject: list[str]
 ) -> None:
-    """And the fault is armed before anybody could pass its place: a reader that comes later finds it armed."""
-    assert steps(Played(), when=when, armed_before_load=armed_before_load) == [prepare, load, inject, *END]
+    """And the fault is armed before anybody could pass its place: a reader that comes later finds
+    it armed.
+    """
+    assert steps(Played(), when=when, armed_before_load=armed_before_load) == [
+        prepare,
+        load,
+        inject,
+        *END,
+    ]
 
 
 def test_every_way_to_start_is_tried() -> None:
     """Who adds one says its order."""
-    [mark] = [each for each in test_the_reading_side_starts_when_it_should.pytestmark if each.name == "parametrize"]  # type: ignore[attr-defined]
+    [mark] = [
+        each
+        for each in test_the_reading_side_starts_when_it_should.pytestmark
+        if each.name == "parametrize"
+    ]  # type: ignore[attr-defined]
     assert {case[0] for case in mark.args[1]} == {*When}
 
 
 def test_the_step_ends_where_a_fault_has_not_fired() -> None:
-    """Whoever waits for its end is let go; the run goes on to its drain and authorities, and the judge says that it is void."""
-    assert steps(Played("no trigger"), when=When.AFTER_FAULT)[2:] == [["inject", "free 1", "free 2", "read"], *END]
+    """Whoever waits for its end is let go; the run goes on to its drain and authorities, and the
+    judge says that it is void.
+    """
+    assert steps(Played("no trigger"), when=When.AFTER_FAULT)[2:] == [
+        ["inject", "free 1", "free 2", "read"],
+        *END,
+    ]
 
 
 @pytest.mark.parametrize("fails", ["inject", "injected"])
@@ -195,7 +226,9 @@ def test_what_is_opened_first_is_closed_last_and_only_once() -> None:
 
 @pytest.mark.parametrize("fails", ["open 1", "open 2", "open 3"])
 def test_whatever_opens_in_vain_everything_is_closed(fails: str) -> None:
-    """What was taken when the parts were made is freed, too: a port, a place among those that share a death."""
+    """What was taken when the parts were made is freed, too: a port, a place among those that share
+    a death.
+    """
     played = Played(fails)
     run = run_of(played, ground="123")
     with pytest.raises(BrokenError, match=fails):
@@ -238,13 +271,21 @@ def test_an_authority_that_fails_ends_the_step() -> None:
     ("end", "last"),
     [
         (Drained(), {"phase": "completed", "stage": None, "because": None}),
-        (Drained("a position", "position"), {"phase": "failed", "stage": "position", "because": "a position"}),
-        (Drained(more={"rested": 2}), {"phase": "completed", "stage": None, "because": None, "rested": 2}),
+        (
+            Drained("a position", "position"),
+            {"phase": "failed", "stage": "position", "because": "a position"},
+        ),
+        (
+            Drained(more={"rested": 2}),
+            {"phase": "completed", "stage": None, "because": None, "rested": 2},
+        ),
     ],
     ids=["at rest", "not at rest", "with more to say"],
 )
 def test_the_drain_is_written_down(end: Drained, last: dict[str, Any]) -> None:
-    """That it began, before anything else is done; how it ended, and where it stood if it did not."""
+    """That it began, before anything else is done; how it ended, and where it stood if
+    it did not.
+    """
     played = Played()
     run = run_of(played, end=end)
     history: Any = run._history

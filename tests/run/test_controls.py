@@ -1,4 +1,6 @@
-"""What a fault can do to a cell through the wire: the eight verbs, and the abilities that it has named."""
+"""What a fault can do to a cell through the wire: the eight verbs, and the abilities that it has
+named.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ class Nodes:
 
     def target(self, role: Role, node: str | None = None) -> Any:
         """Return the process."""
-        return SimpleNamespace(name=node, role=role, resume=lambda: self.does.append(f"resume {role} {node}"))
+        return SimpleNamespace(
+            name=node, role=role, resume=lambda: self.does.append(f"resume {role} {node}")
+        )
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
         """Note whose it is."""
@@ -128,22 +132,41 @@ def controls(tmp_path: Path, wire: Wire, nodes: Nodes) -> WireControls:
     return controls_of(tmp_path, wire, nodes)
 
 
-def controls_of(folder: Path, wire: Any, nodes: Nodes, fault: Any = None, **abilities: object) -> WireControls:
+def controls_of(
+    folder: Path, wire: Any, nodes: Nodes, fault: Any = None, **abilities: object
+) -> WireControls:
     """Return the controls of a cell with a fault; ``abilities`` by their names."""
     cell, history = replace(CELL, scenario=replace(CELL.scenario, fault=fault or NoFault())), Kept()
-    named: Any = {kind: abilities[kind.__name__] for kind in (PowerLoss, Membership, Checkpoint) if kind.__name__ in abilities}
+    named: Any = {
+        kind: abilities[kind.__name__]
+        for kind in (PowerLoss, Membership, Checkpoint)
+        if kind.__name__ in abilities
+    }
     at_rest = Watching(lambda: 0, lambda: True, lambda: True, idle_s=0)
     kept: Any = history
-    return WireControls(cell, LOAD, wire, folder, kept, SoFar(folder / "history"), nodes, at_rest, named)
+    return WireControls(
+        cell, LOAD, wire, folder, kept, SoFar(folder / "history"), nodes, at_rest, named
+    )
 
 
-def hits(controls: WireControls, rule: str, held: str | None = "h1", record: str | None = None) -> None:
+def hits(
+    controls: WireControls, rule: str, held: str | None = "h1", record: str | None = None
+) -> None:
     """Let the wire see a hit of a rule."""
-    tell(controls.directory / "history", {"event": kinds.RULE, "rule": rule, "phase": "hit", "held": held, "record": record,
-                                          "conn": 3})  # fmt: skip
+    tell(
+        controls.directory / "history",
+        {
+            "event": kinds.RULE,
+            "rule": rule,
+            "phase": "hit",
+            "held": held,
+            "record": record,
+            "conn": 3,
+        },
+    )
 
 
-# --- abilities -------------------------------------------------------------------------------------------------------
+# --- abilities ------------------------------------------------------------------------------------
 
 
 def test_an_ability_that_was_not_named_is_refused(tmp_path: Path, wire: Wire, nodes: Nodes) -> None:
@@ -154,7 +177,9 @@ def test_an_ability_that_was_not_named_is_refused(tmp_path: Path, wire: Wire, no
         controls.ability(PowerLoss)
 
 
-def test_an_ability_that_was_named_is_given_where_it_is_there(tmp_path: Path, wire: Wire, nodes: Nodes) -> None:
+def test_an_ability_that_was_named_is_given_where_it_is_there(
+    tmp_path: Path, wire: Wire, nodes: Nodes
+) -> None:
     """That one and no other; where it is not there, it is said which and of which cell."""
     members = object()
     controls = controls_of(tmp_path, wire, nodes, Pause(AT), Membership=members, PowerLoss=object())
@@ -164,15 +189,21 @@ def test_an_ability_that_was_named_is_given_where_it_is_there(tmp_path: Path, wi
         without.ability(Membership)
 
 
-@pytest.mark.parametrize("fault", [NoFault(), TransactionTimeout(AT), OffsetsExpired(IN_HAND, AT)], ids=lambda fault: fault.id)
-def test_no_fault_is_given_what_it_says_nothing_of(tmp_path: Path, wire: Wire, nodes: Nodes, fault: Any) -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [NoFault(), TransactionTimeout(AT), OffsetsExpired(IN_HAND, AT)],
+    ids=lambda fault: fault.id,
+)
+def test_no_fault_is_given_what_it_says_nothing_of(
+    tmp_path: Path, wire: Wire, nodes: Nodes, fault: Any
+) -> None:
     """One that says nothing of what it needs needs nothing."""
     controls = controls_of(tmp_path, wire, nodes, fault, Checkpoint=object())
     with pytest.raises(LookupError, match=f"{fault.id} does not list Checkpoint"):
         controls.ability(Checkpoint)
 
 
-# --- triggers --------------------------------------------------------------------------------------------------------
+# --- triggers -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 1])
@@ -192,8 +223,13 @@ def test_a_program_stops_and_a_frame_does_not(controls: WireControls) -> None:
         controls.arm(AT, Stop.PAUSE)
 
 
-@pytest.mark.parametrize(("trigger", "record"), [(IN_HAND, LOAD.target.id), (InProgram(Role.PRODUCER, "before-send"), "another")])
-def test_a_failpoint_is_armed_as_the_nodes_say(controls: WireControls, trigger: InProgram, record: str) -> None:
+@pytest.mark.parametrize(
+    ("trigger", "record"),
+    [(IN_HAND, LOAD.target.id), (InProgram(Role.PRODUCER, "before-send"), "another")],
+)
+def test_a_failpoint_is_armed_as_the_nodes_say(
+    controls: WireControls, trigger: InProgram, record: str
+) -> None:
     """At the target, unless they know it by another name; with the place that they say."""
     controls.arm(trigger, Stop.KILL)
     armed = json.loads((controls.directory / "failpoints" / f"{trigger.name}.json").read_text())
@@ -209,14 +245,23 @@ def test_what_counts_from_a_frame_is_left_to_the_wire(controls: WireControls, wi
     assert wire.does == ["arm before-joins of consumer", "arm joins of consumer"]
     (_, mark), (_, joins) = wire.armed
     assert (mark.record, mark.action) == (LOAD.target.id, Action.MARK)
-    assert (joins.record, joins.client, joins.action, joins.since) == (None, None, Action.DROP, "before-joins of consumer")
+    assert (joins.record, joins.client, joins.action, joins.since) == (
+        None,
+        None,
+        Action.DROP,
+        "before-joins of consumer",
+    )
     hits(controls, "before-joins of consumer", record=LOAD.target.id, held=None)
     hits(controls, "joins of consumer", held=None)
     assert controls.await_fired(since) == Fired(None, "consumer-3", None)
 
 
-def test_programs_are_supervised_while_a_frame_is_awaited_behind_a_fault(controls: WireControls) -> None:
-    """Only a program that is started again may send it. Before the fault nobody is started: a run that fails then is void."""
+def test_programs_are_supervised_while_a_frame_is_awaited_behind_a_fault(
+    controls: WireControls,
+) -> None:
+    """Only a program that is started again may send it. Before the fault nobody is started: a run
+    that fails then is void.
+    """
     began: list[str] = []
 
     def begin() -> None:
@@ -234,7 +279,9 @@ def test_programs_are_supervised_while_a_frame_is_awaited_behind_a_fault(control
     assert began == ["again"]
 
 
-def test_what_counts_from_a_trigger_that_is_armed_needs_no_other(controls: WireControls, wire: Wire) -> None:
+def test_what_counts_from_a_trigger_that_is_armed_needs_no_other(
+    controls: WireControls, wire: Wire
+) -> None:
     """Its own rule is what the second counts since."""
     since = replace(AT, api=Api.JOIN_GROUP, since=GIVEN)
     controls.arm(GIVEN, rule_at(GIVEN, Action.HOLD))
@@ -249,7 +296,10 @@ def test_what_counts_from_a_failpoint_is_armed_while_its_program_stands_still(
     """It has stopped itself: nothing is held, and it is woken."""
     since = replace(AT, api=Api.JOIN_GROUP, since=IN_HAND)
     controls.arm(since, rule_at(since, Action.HOLD, "joins"))
-    assert json.loads((controls.directory / "failpoints" / "before-commit.json").read_text())["action"] == "pause"
+    assert (
+        json.loads((controls.directory / "failpoints" / "before-commit.json").read_text())["action"]
+        == "pause"
+    )
     assert not wire.armed
     nodes.stands[IN_HAND] = Fired(LOAD.target.id, "consumer", None)
     hits(controls, "joins of consumer")
@@ -257,7 +307,9 @@ def test_what_counts_from_a_failpoint_is_armed_while_its_program_stands_still(
     assert wire.does == ["arm joins of consumer", "resume consumer consumer"]
 
 
-def test_what_counts_from_something_that_has_fired_is_armed_at_once(controls: WireControls, wire: Wire) -> None:
+def test_what_counts_from_something_that_has_fired_is_armed_at_once(
+    controls: WireControls, wire: Wire
+) -> None:
     """That is not waited for again."""
     controls.arm(GIVEN, rule_at(GIVEN, Action.HOLD))
     hits(controls, "fault of consumer", record=LOAD.target.id)
@@ -278,8 +330,12 @@ def test_what_it_counts_from_is_waited_for_first(controls: WireControls, wire: W
     assert wire.does == ["arm before-joins of consumer", "arm joins of consumer"]
 
 
-def test_an_ability_can_let_a_trigger_count_from_another(controls: WireControls, wire: Wire, nodes: Nodes) -> None:
-    """What is to be done there is done before what is held goes on: the durable writes are counted from then."""
+def test_an_ability_can_let_a_trigger_count_from_another(
+    controls: WireControls, wire: Wire, nodes: Nodes
+) -> None:
+    """What is to be done there is done before what is held goes on: the durable writes are counted
+    from then.
+    """
     write = AtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE), GIVEN)
     controls.arm(GIVEN, rule_at(GIVEN, Action.HOLD, "given"))
 
@@ -293,19 +349,25 @@ def test_an_ability_can_let_a_trigger_count_from_another(controls: WireControls,
     assert wire.does[1:] == ["trace consumer-3", "release h1"]
 
 
-# --- what is held ----------------------------------------------------------------------------------------------------
+# --- what is held ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reached", [True, False])
-def test_what_the_wire_holds_is_resolved_there(controls: WireControls, wire: Wire, reached: bool) -> None:
-    """It may not get to where it was to go: its client has hung up. Of nothing there is nothing to be resolved."""
+def test_what_the_wire_holds_is_resolved_there(
+    controls: WireControls, wire: Wire, reached: bool
+) -> None:
+    """It may not get to where it was to go: its client has hung up. Of nothing there is nothing to
+    be resolved.
+    """
     wire.reached = reached
     assert controls.resolve("h1", How.RELEASE) is reached
     assert not controls.resolve(None, How.RELEASE)
     assert wire.does == ["release h1"]
 
 
-def test_a_program_that_is_held_goes_on_when_it_is_released(controls: WireControls, wire: Wire, nodes: Nodes) -> None:
+def test_a_program_that_is_held_goes_on_when_it_is_released(
+    controls: WireControls, wire: Wire, nodes: Nodes
+) -> None:
     """Only the program stood still; the wire knows nothing of it."""
     controls.arm(IN_HAND, Stop.HOLD)
     nodes.stands[IN_HAND] = Fired(LOAD.target.id, "consumer", None)
@@ -320,7 +382,9 @@ def test_a_program_that_is_held_goes_on_when_it_is_released(controls: WireContro
 
 
 @pytest.mark.parametrize("stop", [Stop.KILL, Stop.PAUSE])
-def test_a_program_that_stops_itself_is_not_held(controls: WireControls, nodes: Nodes, stop: Stop) -> None:
+def test_a_program_that_stops_itself_is_not_held(
+    controls: WireControls, nodes: Nodes, stop: Stop
+) -> None:
     """It is killed or woken as a process."""
     controls.arm(IN_HAND, stop)
     nodes.stands[IN_HAND] = Fired(LOAD.target.id, "consumer", None)
@@ -328,23 +392,32 @@ def test_a_program_that_stops_itself_is_not_held(controls: WireControls, nodes: 
 
 
 def test_at_the_end_everything_is_taken_back(controls: WireControls, wire: Wire) -> None:
-    """What is held of this cell is discarded first, then its rules go, the last first; what stands beside them last of all."""
-    mine, other = (Held(held, "fault", cell, 1, "request", "Fetch", "key.consumer", attached=True)
-                   for held, cell in (("h1", CELL.id), ("h2", "another")))  # fmt: skip
+    """What is held of this cell is discarded first, then its rules go, the last first; what stands
+    beside them last of all.
+    """
+    mine, other = (
+        Held(held, "fault", cell, 1, "request", "Fetch", "key.consumer", attached=True)
+        for held, cell in (("h1", CELL.id), ("h2", "another"))
+    )
     wire.held = (mine, other)
     controls.arm(AT, rule_at(AT, Action.HOLD, "first"))
     controls.put_beside(rule_at(GIVEN, Action.HOLD, "copies"))
     controls.arm(AT, rule_at(AT, Action.HOLD, "second"))
     wire.does.clear()
     controls.disarm()
-    assert wire.does == ["discard h1", "disarm second of consumer", "disarm first of consumer", "disarm copies"]
+    assert wire.does == [
+        "discard h1",
+        "disarm second of consumer",
+        "disarm first of consumer",
+        "disarm copies",
+    ]
     wire.held = ()
     wire.does.clear()
     controls.disarm()
     assert not wire.does
 
 
-# --- words and waits -------------------------------------------------------------------------------------------------
+# --- words and waits ------------------------------------------------------------------------------
 
 
 def test_what_is_said_is_written_down(controls: WireControls) -> None:
@@ -356,7 +429,11 @@ def test_what_is_said_is_written_down(controls: WireControls) -> None:
     assert controls.has_fired
     controls.say("healed")
     assert controls.has_fired
-    assert kept.of(kinds.FAULT, "phase", "fault") == [("armed", "none"), ("fired", "none"), ("healed", "none")]
+    assert kept.of(kinds.FAULT, "phase", "fault") == [
+        ("armed", "none"),
+        ("fired", "none"),
+        ("healed", "none"),
+    ]
     assert kept.lines[1]["record"] == "k-1"
 
 
@@ -366,23 +443,33 @@ def test_the_node_of_a_role_is_asked_for(controls: WireControls) -> None:
     assert (found.role, found.name) == (Role.CONSUMER, "consumer-2")
 
 
-def test_waits_are_bounded_and_say_for_what(controls: WireControls, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source may be as long as its client may take to give a record up, and then send it again."""
+def test_waits_are_bounded_and_say_for_what(
+    controls: WireControls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source may be as long as its client may take to give a record up, and then
+    send it again.
+    """
     controls.settle()
     controls.await_exhausted()
     controls.watching = Watching(lambda: 0, settled=lambda: False, exhausted=lambda: False)
     with pytest.raises(WaitTimeoutError, match="everything acknowledged to be recorded"):
         controls.settle()
     asked: list[float] = []
-    monkeypatch.setattr(run_controls, "wait_until", lambda _, *, within_s, **__: asked.append(within_s))
+    monkeypatch.setattr(
+        run_controls, "wait_until", lambda _, *, within_s, **__: asked.append(within_s)
+    )
     controls.await_exhausted()
     assert asked == [0.2 + CELL.settings.producer.delivery_timeout_ms / 1000]
 
 
-def test_whoever_looks_is_asked_each_time_that_a_trigger_is_waited_for(controls: WireControls) -> None:
+def test_whoever_looks_is_asked_each_time_that_a_trigger_is_waited_for(
+    controls: WireControls,
+) -> None:
     """Whose a new connection is, is learnt while it lives."""
     looks: list[int] = []
-    controls.watching = Watching(lambda: 0, lambda: True, lambda: True, idle_s=0.05, look=lambda: looks.append(1))
+    controls.watching = Watching(
+        lambda: 0, lambda: True, lambda: True, idle_s=0.05, look=lambda: looks.append(1)
+    )
     controls.arm(AT, rule_at(AT, Action.HOLD))
     with pytest.raises(NotFiredError):
         controls.await_fired(AT)

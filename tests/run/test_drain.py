@@ -23,7 +23,9 @@ class UnansweredError(Exception):
 
 
 class Cell:
-    """What a drain asks, and what was asked: the sink's sizes are given one by one, the last for ever."""
+    """What a drain asks, and what was asked: the sink's sizes are given one by one, the last for
+    ever.
+    """
 
     def __init__(self, sizes: Iterable[int] = (7,), **troubles: Callable[[], str | None]) -> None:
         self.asked: list[str] = []
@@ -33,7 +35,9 @@ class Cell:
 
     def checks(self, *costly: str) -> Checks:
         """Return its conditions, in their order."""
-        made = [Check(name, lambda name=name: self._ask(name), name in costly) for name in self.troubles]  # type: ignore[misc]
+        made = [
+            Check(name, lambda name=name: self._ask(name), name in costly) for name in self.troubles
+        ]  # type: ignore[misc]
         return Checks(made, (UnansweredError,))
 
     def size(self) -> int:
@@ -96,7 +100,9 @@ def test_all_hold_or_none_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [UnansweredError("gone"), WaitTimeoutError("an answer", 2)], ids=["as the system says", "not in time"]
+    "error",
+    [UnansweredError("gone"), WaitTimeoutError("an answer", 2)],
+    ids=["as the system says", "not in time"],
 )
 def test_who_cannot_be_asked_is_told(error: Exception) -> None:
     """Nothing is known then, so nothing holds: it is that condition, and why nobody knows."""
@@ -108,7 +114,9 @@ def test_who_cannot_be_asked_is_told(error: Exception) -> None:
 
 
 def test_what_nobody_expects_is_no_answer() -> None:
-    """An error of the instrument ends the run of the cell; it is never taken for a condition that does not hold yet."""
+    """An error of the instrument ends the run of the cell; it is never taken for a condition that
+    does not hold yet.
+    """
     with pytest.raises(ZeroDivisionError):
         Cell(topic=raises(ZeroDivisionError())).checks().hold()
     with pytest.raises(UnansweredError):
@@ -131,7 +139,9 @@ def test_nobody_who_is_costly_is_asked_while_results_move() -> None:
 
 def test_a_drain_is_over_when_all_hold_and_the_sink_is_quiet() -> None:
     """It waits for what comes later, and says nothing of it then."""
-    cell = Cell(source=one_by_one("more to come", "more to come", None), topic=one_by_one("open", None))
+    cell = Cell(
+        source=one_by_one("more to come", "more to come", None), topic=one_by_one("open", None)
+    )
     assert QuietSink(cell.checks("topic"), cell.size).wait() == Drained()
     assert cell.asked.count("topic") == 2
 
@@ -165,11 +175,21 @@ def test_a_drain_that_does_not_end_says_what_it_waits_for() -> None:
     assert QuietSink(cell.checks(), cell.size).wait() == Drained("behind", "position")
 
 
-@pytest.mark.parametrize(("stage", "told"), [("", "consumer"), ("topic", "topic")], ids=["where it was asked", "elsewhere"])
+@pytest.mark.parametrize(
+    ("stage", "told"),
+    [("", "consumer"), ("topic", "topic")],
+    ids=["where it was asked", "elsewhere"],
+)
 def test_a_dead_stage_ends_it(stage: str, told: str) -> None:
     """At once: no drain can complete any more; and what is behind it is not asked."""
-    cell = Cell(source=no_trouble, consumer=raises(StageEndedError("the consumer ended with signal 9", stage)), topic=no_trouble)
-    assert QuietSink(cell.checks(), cell.size).wait() == Drained("the consumer ended with signal 9", told)
+    cell = Cell(
+        source=no_trouble,
+        consumer=raises(StageEndedError("the consumer ended with signal 9", stage)),
+        topic=no_trouble,
+    )
+    assert QuietSink(cell.checks(), cell.size).wait() == Drained(
+        "the consumer ended with signal 9", told
+    )
     assert cell.asked == ["source", "consumer"]
 
 
@@ -256,7 +276,17 @@ def test_nobody_looks_twice_at_the_same_moment(monkeypatch: pytest.MonkeyPatch) 
 def test_what_a_complete_drain_says_besides() -> None:
     """Of one that is not complete it says nothing."""
     right, behind = Cell(position=no_trouble), Cell(position=lambda: "behind")
-    assert QuietSink(right.checks(), right.size, more=lambda: {"tail": True}).wait() == Drained(more={"tail": True})
+    assert QuietSink(right.checks(), right.size, more=lambda: {"tail": True}).wait() == Drained(
+        more={"tail": True}
+    )
     assert (
-        QuietSink(behind.checks(), behind.size, Idle(lambda: 0, lambda: True, 0), more=lambda: {"tail": True}).wait().more == {}
+        QuietSink(
+            behind.checks(),
+            behind.size,
+            Idle(lambda: 0, lambda: True, 0),
+            more=lambda: {"tail": True},
+        )
+        .wait()
+        .more
+        == {}
     )

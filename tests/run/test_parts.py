@@ -1,4 +1,6 @@
-"""What the cells of each system are made of, where nothing is started: what their faults may ask for, and in which order."""
+"""What the cells of each system are made of, where nothing is started: what their faults may ask
+for, and in which order.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Leaving(SharedCrash):
 
 
 class Observer:
-    """Answers whatever it is asked that there is nothing; ``asked``: what that was, and of which topic."""
+    """Answers whatever it is asked that there is nothing; ``asked``: what that was, and of which
+    topic.
+    """
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -94,28 +98,56 @@ def transport_of(observer: Any) -> Any:
     nothing: Any = None
     return SimpleNamespace(
         secured=None,
-        observer=observer, wire=nothing, runtime=nothing, bootstrap=lambda _: "nowhere", routes=lambda *_: (), brokers=(),
-        servers=(), size=3, broker_process=nothing, kill_broker=nothing, restart_broker=nothing,
-    )  # fmt: skip
+        observer=observer,
+        wire=nothing,
+        runtime=nothing,
+        bootstrap=lambda _: "nowhere",
+        routes=lambda *_: (),
+        brokers=(),
+        servers=(),
+        size=3,
+        broker_process=nothing,
+        kill_broker=nothing,
+        restart_broker=nothing,
+    )
 
 
 def services() -> Any:
     """Return what stands beside a transport of which nothing runs."""
     where = "postgres://nowhere/key"
-    server = SimpleNamespace(direct=lambda _: where, by_wire=lambda _: where, process=None, kill=None, restart=None)
+    server = SimpleNamespace(
+        direct=lambda _: where, by_wire=lambda _: where, process=None, kill=None, restart=None
+    )
     return SimpleNamespace(database=lambda: server)
 
 
-def made(cell: Cell, folder: Path, *, crash: Leaving | None = None, observer: Any = None, history: Any = None) -> Parts:
+def made(
+    cell: Cell,
+    folder: Path,
+    *,
+    crash: Leaving | None = None,
+    observer: Any = None,
+    history: Any = None,
+) -> Parts:
     """Return what a cell is made of."""
     transport = transport_of(observer or Observer())
     kept: Any = history or Kept()
     if cell.system == SPARK.name:
         ground: Any = Ground()
         session: Any = None
-        return spark_parts(cell, folder, kept, transport=transport, services=services(), spark=ground, session=session)
+        return spark_parts(
+            cell,
+            folder,
+            kept,
+            transport=transport,
+            services=services(),
+            spark=ground,
+            session=session,
+        )
     shared = crash or Leaving()
-    return kafka_parts(cell, folder, kept, transport=transport, services=services(), crash=shared, setup=None)
+    return kafka_parts(
+        cell, folder, kept, transport=transport, services=services(), crash=shared, setup=None
+    )
 
 
 def cells() -> Iterator[Cell]:
@@ -124,7 +156,14 @@ def cells() -> Iterator[Cell]:
         mine = [scenario for scenario in registry.scenarios() if system.runs(scenario)]
         for runtime in system.runtimes:
             client = system.clients[0]
-            for cell in expand(mine, semantics=Semantic, seeds=[1], system=system.name, client=client, runtime=runtime):
+            for cell in expand(
+                mine,
+                semantics=Semantic,
+                seeds=[1],
+                system=system.name,
+                client=client,
+                runtime=runtime,
+            ):
                 if not isinstance(cell.expectation, NotApplicable):
                     yield cell
 
@@ -136,17 +175,28 @@ def first(wanted: Callable[[Cell], bool]) -> Cell:
 
 def test_who_has_an_ability_has_all_of_it(tmp_path: Path) -> None:
     """A method that stands only in the protocol would do nothing, and say nothing of it."""
-    for cell in (first(lambda cell: cell.scenario.deployment.clustered), first(lambda cell: cell.system == SPARK.name)):
+    for cell in (
+        first(lambda cell: cell.scenario.deployment.clustered),
+        first(lambda cell: cell.system == SPARK.name),
+    ):
         controls: Any = made(cell, tmp_path).controls
         for kind, found in controls.abilities.items():
             assert kind in type(found).mro(), f"{kind} is another ability"
-            named = [name for name, each in vars(kind).items() if callable(each) and not name.startswith("_")]
+            named = [
+                name
+                for name, each in vars(kind).items()
+                if callable(each) and not name.startswith("_")
+            ]
             assert named
-            assert [name for name in named if getattr(type(found), name) is getattr(kind, name)] == [], kind
+            assert [
+                name for name in named if getattr(type(found), name) is getattr(kind, name)
+            ] == [], kind
 
 
 def test_the_reading_side_comes_when_the_scenario_says(tmp_path: Path) -> None:
-    """Of our own stages before there is load, unless it is to come later or never; a query when its topic is filled."""
+    """Of our own stages before there is load, unless it is to come later or never; a query when its
+    topic is filled.
+    """
     found = set()
     for cell in cells():
         parts, scenario = made(cell, tmp_path), cell.scenario
@@ -157,7 +207,9 @@ def test_the_reading_side_comes_when_the_scenario_says(tmp_path: Path) -> None:
         else:
             wanted = When.AFTER_FAULT if scenario.consumer_starts_after_fault else When.BEFORE_LOAD
         assert parts.when is wanted, cell.id
-        assert parts.armed_before_load is (scenario.source_goes_on if wanted is When.FILLED else True), cell.id
+        assert parts.armed_before_load is (
+            scenario.source_goes_on if wanted is When.FILLED else True
+        ), cell.id
         found.add(wanted)
     assert found == {*When}
 
@@ -177,7 +229,9 @@ class UnfiredFault:
 
 
 def test_a_cell_whose_fault_has_not_fired_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """Those who share the death of its broker go on without it: when its fault is over, and when it is closed."""
+    """Those who share the death of its broker go on without it: when its fault is over, and when it
+    is closed.
+    """
     fault: Any = UnfiredFault()
     shared, volley = first(lambda cell: cell.scenario.together), Leaving()
     cell = replace(shared, scenario=replace(shared.scenario, fault=fault))
@@ -203,13 +257,21 @@ ORDER = {
     TOPIC_TO_TOPIC: ["positions of in", "out", "in"],
     STREAM_TO_FILES: ["in"],
 }
-"""Who is asked, by what a cell records in: the position, the results, and the log of the source last."""
+"""Who is asked, by what a cell records in: the position, the results, and the log of the source
+last.
+"""
 
 
 @pytest.mark.parametrize("kind", ORDER, ids=str)
-def test_authorities_are_asked_for_the_position_first_and_for_the_source_last(kind: Pipeline, tmp_path: Path) -> None:
-    """Whatever moves meanwhile: what is past a position is found behind it, and what is in the sink in the log."""
-    cell = first(lambda cell: cell.scenario.pipeline is kind and cell.semantic is not Semantic.AT_MOST_ONCE)
+def test_authorities_are_asked_for_the_position_first_and_for_the_source_last(
+    kind: Pipeline, tmp_path: Path
+) -> None:
+    """Whatever moves meanwhile: what is past a position is found behind it, and what is in the sink
+    in the log.
+    """
+    cell = first(
+        lambda cell: cell.scenario.pipeline is kind and cell.semantic is not Semantic.AT_MOST_ONCE
+    )
     observer, history = Observer(), Kept()
     parts = made(cell, tmp_path, observer=observer, history=history)
     Outbox.create(tmp_path / "outbox.sqlite", cell.load().records)
@@ -218,16 +280,24 @@ def test_authorities_are_asked_for_the_position_first_and_for_the_source_last(ki
     for authority in parts.authorities:
         authority()
     assert observer.asked == ORDER[kind]
-    [source] = {number for number, line in enumerate(history.lines) if line["event"] == kinds.LOG and line["hop"] == Hop.TOPIC}
+    [source] = {
+        number
+        for number, line in enumerate(history.lines)
+        if line["event"] == kinds.LOG and line["hop"] == Hop.TOPIC
+    }
     assert source == len(history.lines) - 1
-    positions = [number for number, line in enumerate(history.lines) if line["event"] == kinds.POSITION]
+    positions = [
+        number for number, line in enumerate(history.lines) if line["event"] == kinds.POSITION
+    ]
     assert len(positions) == cell.settings.topic.partitions
 
 
 def test_on_a_cluster_who_leads_is_asked_behind_the_logs(tmp_path: Path) -> None:
     """And then what each replica has."""
     observer = Observer()
-    parts = made(first(lambda cell: cell.scenario.deployment.clustered), tmp_path, observer=observer)
+    parts = made(
+        first(lambda cell: cell.scenario.deployment.clustered), tmp_path, observer=observer
+    )
     parts.authorities[-1]()
     assert observer.asked[0] == "leaders of in"
     assert all(asked.startswith("leaders") for asked in observer.asked)

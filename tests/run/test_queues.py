@@ -81,7 +81,10 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     """Return it."""
     kept, broker = Kept(), Played()
     scene = CellScene(CELL, tmp_path, kept)  # type: ignore[arg-type]  # a history in memory
-    writers = [HistoryWriter(tmp_path / HISTORY / f"{by}{SUFFIX}", cell=CELL.id, by=by) for by in ("wire", "consumer-1")]
+    writers = [
+        HistoryWriter(tmp_path / HISTORY / f"{by}{SUFFIX}", cell=CELL.id, by=by)
+        for by in ("wire", "consumer-1")
+    ]
     yield Stand(scene, broker, Queue(scene, broker), kept, *writers)  # type: ignore[arg-type]  # what it is asked for it has
     for writer in writers:
         writer.close()
@@ -93,17 +96,24 @@ def message(place: str, record: Any = ONE, **more: Any) -> Message:
 
 
 def test_what_waits_keeps_a_queue_from_rest(stand: Stand) -> None:
-    """By the broker's count, whatever the journal says; and by the journal, whatever the broker counts."""
+    """By the broker's count, whatever the journal says; and by the journal, whatever the broker
+    counts.
+    """
     assert stand.queue.trouble() is None
     stand.broker.counts[IN] = Count(2, 1)
     assert stand.queue.trouble() == "2 messages are ready, 1 in flight, 0 scheduled"
     stand.broker.counts[IN] = Count()
-    stand.broker.journal[IN] = (message("1:1", removed=Removal.ACK), message("1:2", TWO, waiting=Waiting.READY))
+    stand.broker.journal[IN] = (
+        message("1:1", removed=Removal.ACK),
+        message("1:2", TWO, waiting=Waiting.READY),
+    )
     assert stand.queue.trouble() == "in the journal 1 messages wait, the first at 1:2 (ready)"
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_cell_that_has_its_broker_to_itself_has_its_talk_to_itself_too(stand: Stand, *, alone: bool) -> None:
+def test_a_cell_that_has_its_broker_to_itself_has_its_talk_to_itself_too(
+    stand: Stand, *, alone: bool
+) -> None:
     """What a shared broker says to itself is of nobody knows which cell."""
     opened: list[Any] = []
     need = Deployment.OWN if alone else Deployment.SHARED
@@ -121,62 +131,103 @@ def test_a_frame_of_the_broker_s_own_is_hit_in_the_broker() -> None:
 
 
 def test_every_copy_and_its_end_are_written(stand: Stand) -> None:
-    """What was taken off, what was moved, and what nobody of ours has sent; counts of the queue and of its dead letters."""
+    """What was taken off, what was moved, and what nobody of ours has sent; counts of the queue and
+    of its dead letters.
+    """
     stranger = Message("1:3", "ID:1:3", b"something else", waiting=Waiting.READY)
     stand.broker.journal = {
-        IN: (message("1:1", attempt="producer-1.0.1", removed=Removal.ACK), message("1:2", TWO, moved="1:9"), stranger),
+        IN: (
+            message("1:1", attempt="producer-1.0.1", removed=Removal.ACK),
+            message("1:2", TWO, moved="1:9"),
+            stranger,
+        ),
         ASIDE: (message("1:9", TWO, waiting=Waiting.READY),),
     }
     stand.broker.counts = {IN: Count(1), ASIDE: Count(1)}
     stand.queue.observe()
-    assert stand.kept.of(kinds.STORED, "hop", "place", "record", "waiting", "intact", "attempt") == [
-        ("topic", "1:1", ONE.id, None, True, "producer-1.0.1"), ("topic", "1:2", TWO.id, None, True, None),
-        ("topic", "1:3", None, Waiting.READY, False, None), ("aside", "1:9", TWO.id, Waiting.READY, True, None),
-    ]  # fmt: skip
+    assert stand.kept.of(
+        kinds.STORED, "hop", "place", "record", "waiting", "intact", "attempt"
+    ) == [
+        ("topic", "1:1", ONE.id, None, True, "producer-1.0.1"),
+        ("topic", "1:2", TWO.id, None, True, None),
+        ("topic", "1:3", None, Waiting.READY, False, None),
+        ("aside", "1:9", TWO.id, Waiting.READY, True, None),
+    ]
     assert stand.kept.of(kinds.REMOVED, "place", "record", "why") == [("1:1", ONE.id, Removal.ACK)]
     assert stand.kept.of(kinds.MOVED, "place", "to") == [("1:2", "1:9")]
-    assert stand.kept.of(kinds.COUNTED, "hop", "queue", "ready") == [("topic", IN, 1), ("aside", ASIDE, 1)]
+    assert stand.kept.of(kinds.COUNTED, "hop", "queue", "ready") == [
+        ("topic", IN, 1),
+        ("aside", ASIDE, 1),
+    ]
 
 
 def test_what_a_broker_counts_otherwise_is_written(stand: Stand) -> None:
-    """For how many a message counts, and what it counts that is no message, whatever that looks like."""
+    """For how many a message counts, and what it counts that is no message, whatever that looks
+    like.
+    """
     stand.broker.journal[IN] = (
-        message("1:1", waiting=Waiting.READY, counts=3), message("1:2", TWO, waiting=Waiting.READY),
+        message("1:1", waiting=Waiting.READY, counts=3),
+        message("1:2", TWO, waiting=Waiting.READY),
         message("1:4", TWO, waiting=Waiting.READY, whole=False),
-    )  # fmt: skip
+    )
     stand.queue.observe()
     stored = [e for e in stand.kept.lines if e["event"] == kinds.STORED]
     assert [(e["record"], e["waiting"], e.get("counts"), e.get("foreign")) for e in stored] == [
-        (ONE.id, Waiting.READY, 3, None), (TWO.id, Waiting.READY, None, None), (None, Waiting.READY, None, True),
-    ]  # fmt: skip
+        (ONE.id, Waiting.READY, 3, None),
+        (TWO.id, Waiting.READY, None, None),
+        (None, Waiting.READY, None, True),
+    ]
 
 
 def test_who_has_a_message_the_wire_knows(stand: Stand) -> None:
-    """What was put on a connection that is open is in flight, whether it has arrived or not; on a closed one nobody has it."""
-    stand.broker.journal[IN] = (message("1:1", waiting=Waiting.READY), message("1:2", TWO, waiting=Waiting.READY))
+    """What was put on a connection that is open is in flight, whether it has arrived or not; on a
+    closed one nobody has it.
+    """
+    stand.broker.journal[IN] = (
+        message("1:1", waiting=Waiting.READY),
+        message("1:2", TWO, waiting=Waiting.READY),
+    )
     stand.fetched(ONE.id, 1)
     stand.fetched(TWO.id, 2, reached=False)
     stand.wire.write(kinds.CONN, phase="close", conn=1)
     stand.queue.observe()
-    assert stand.kept.of(kinds.STORED, "record", "waiting") == [(ONE.id, Waiting.READY), (TWO.id, Waiting.IN_FLIGHT)]
+    assert stand.kept.of(kinds.STORED, "record", "waiting") == [
+        (ONE.id, Waiting.READY),
+        (TWO.id, Waiting.IN_FLIGHT),
+    ]
 
 
 def test_what_a_consumer_has_refused_it_has_no_more(stand: Stand) -> None:
-    """It is the broker's again. A refusal that did not arrive, its answer, and one of a connection that is gone do not count."""
-    stand.broker.journal[IN] = (message("1:1", waiting=Waiting.READY), message("1:2", TWO, waiting=Waiting.READY))
+    """It is the broker's again. A refusal that did not arrive, its answer, and one of a connection
+    that is gone do not count.
+    """
+    stand.broker.journal[IN] = (
+        message("1:1", waiting=Waiting.READY),
+        message("1:2", TWO, waiting=Waiting.READY),
+    )
     for record, conn in ((ONE.id, 1), (TWO.id, 3)):
         stand.fetched(record, conn)
     refusal = {"how": "nack", "outcome": None, "reached": True}
     stand.wire.write(kinds.ACKNOWLEDGED, record=ONE.id, request="1:7", **refusal)
-    for request, more in (("3:7", {"reached": False}), ("3:8", {"outcome": "taken"}), ("3:9", {"how": "ack"}), ("2:7", {})):
+    for request, more in (
+        ("3:7", {"reached": False}),
+        ("3:8", {"outcome": "taken"}),
+        ("3:9", {"how": "ack"}),
+        ("2:7", {}),
+    ):
         stand.wire.write(kinds.ACKNOWLEDGED, record=TWO.id, request=request, **(refusal | more))
     stand.wire.write(kinds.CONN, phase="close", conn=2)
     stand.queue.observe()
-    assert stand.kept.of(kinds.STORED, "record", "waiting") == [(ONE.id, Waiting.READY), (TWO.id, Waiting.IN_FLIGHT)]
+    assert stand.kept.of(kinds.STORED, "record", "waiting") == [
+        (ONE.id, Waiting.READY),
+        (TWO.id, Waiting.IN_FLIGHT),
+    ]
 
 
 def test_a_result_is_placed_by_the_name_of_its_copy(stand: Stand) -> None:
-    """The journal is read again only where it may have grown; a name that it does not know stays one."""
+    """The journal is read again only where it may have grown; a name that it does not know stays
+    one.
+    """
     stand.broker.journal[IN] = (message("1:1"), message("1:2"))
     assert [stand.queue.place_of(f"ID:{place}") for place in ("1:1", "1:2")] == ["1:1", "1:2"]
     assert stand.broker.asked == 1
@@ -185,7 +236,9 @@ def test_a_result_is_placed_by_the_name_of_its_copy(stand: Stand) -> None:
 
 
 def test_what_has_arrived_is_awaited_at_a_reader_that_lives(stand: Stand) -> None:
-    """A broker that has forgotten a message cannot say that it is on its way; a closed connection brings nothing more."""
+    """A broker that has forgotten a message cannot say that it is on its way; a closed connection
+    brings nothing more.
+    """
     ended: list[str] = []
 
     def trouble() -> None:

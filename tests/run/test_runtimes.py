@@ -54,7 +54,9 @@ class Contained(Runtimes):
         return Elsewhere(directory=directory)
 
 
-CONTAINED = Contained({name: Image(name, f"{name}:local", "sha256:0123") for name in (PROGRAMS_IMAGE, JAVA_IMAGE)})
+CONTAINED = Contained(
+    {name: Image(name, f"{name}:local", "sha256:0123") for name in (PROGRAMS_IMAGE, JAVA_IMAGE)}
+)
 
 
 @pytest.fixture
@@ -66,27 +68,49 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("product", [CLASSIC, ARTEMIS], ids=["activemq", "artemis"])
-def test_a_broker_in_a_container_listens_to_others_and_publishes_one_port(product: Product, folder: Path) -> None:
-    """It sees its jars and its deployment's folder where they lie, has process ids of its own, and comes back as the same one."""
+def test_a_broker_in_a_container_listens_to_others_and_publishes_one_port(
+    product: Product, folder: Path
+) -> None:
+    """It sees its jars and its deployment's folder where they lie, has process ids of its own, and
+    comes back as the same one.
+    """
     broker = QueueServer(product, Install(PROGRAM, "1", "17"), folder, CONTAINED)
     try:
         spec = broker.spec()
         control = broker.ports[0]
-        assert spec.argv[:6] == ("java", "-cp", "/cache/a/1.jar", "lostack.Broker", "broker", str(folder / "data"))
+        assert spec.argv[:6] == (
+            "java",
+            "-cp",
+            "/cache/a/1.jar",
+            "lostack.Broker",
+            "broker",
+            str(folder / "data"),
+        )
         assert spec.argv[6] == f"{EVERYWHERE}:{control}"
         assert all(f"://{EVERYWHERE}:" in word for word in spec.argv[7:])
         wants = spec.container
-        assert (wants.image, wants.ports, wants.folders) == (JAVA_IMAGE, (control,), (folder, Path("/cache/a")))
+        assert (wants.image, wants.ports, wants.folders) == (
+            JAVA_IMAGE,
+            (control,),
+            (folder, Path("/cache/a")),
+        )
         assert wants.keep
         assert not wants.host_pids
-        assert {(route.listen_host, route.upstream_host) for route in broker.routes()} == {(EVERYWHERE, "broker-1")}
+        assert {(route.listen_host, route.upstream_host) for route in broker.routes()} == {
+            (EVERYWHERE, "broker-1")
+        }
         assert broker.spec() == spec, "else its restart is another container"
     finally:
         broker.close()
 
 
-@pytest.mark.parametrize(("runtimes", "bind", "wire"), [(PROCESSES, "127.0.0.1", "127.0.0.1"), (CONTAINED, EVERYWHERE, "wire")])
-def test_a_pulsar_leads_its_clients_to_the_wire(runtimes: Runtimes, bind: str, wire: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("runtimes", "bind", "wire"),
+    [(PROCESSES, "127.0.0.1", "127.0.0.1"), (CONTAINED, EVERYWHERE, "wire")],
+)
+def test_a_pulsar_leads_its_clients_to_the_wire(
+    runtimes: Runtimes, bind: str, wire: str, folder: Path
+) -> None:
     """Where that is found: by its name in containers."""
     install = PulsarInstall(Java(Path("/jdk/bin/java"), 17, ""), (Path("/cache/a/1.jar"),), "1")
     broker = PulsarBroker(install, folder, runtimes)
@@ -117,7 +141,10 @@ def test_a_broker_that_is_a_process_listens_on_loopback(folder: Path) -> None:
 
 def test_the_images_are_told(tmp_path: Path) -> None:
     """A report says what containers were made of; processes are made of none."""
-    assert CONTAINED.versions() == {"image lostack": "lostack:local (0123)", "image java": "java:local (0123)"}
+    assert CONTAINED.versions() == {
+        "image lostack": "lostack:local (0123)",
+        "image java": "java:local (0123)",
+    }
     assert PROCESSES.versions() == {}
     assert prepare_runtimes("process", print) is PROCESSES
     with PROCESSES.make(tmp_path) as made:
@@ -132,7 +159,9 @@ def test_what_is_made_of_jars_has_its_versions_in_containers_too(name: str) -> N
 
 @pytest.fixture
 def hanging_up() -> Iterator[int]:
-    """Return a port where each connection is taken, and closed: what the engine does for a container that does not listen yet."""
+    """Return a port where each connection is taken, and closed: what the engine does for a
+    container that does not listen yet.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def take() -> None:
@@ -156,8 +185,14 @@ def test_who_hangs_up_has_not_answered(hanging_up: int, folder: Path) -> None:
     broker = QueueServer(CLASSIC, Install(PROGRAM, "1", "17"), folder)
     try:
         broker._control = hanging_up
-        for ask in (broker.answers, lambda: broker.messages("/queue/a"), lambda: broker.count("/queue/a")):
-            with pytest.raises(OSError, match=r"^broker-1 closed the connection without an answer to \w+$"):
+        for ask in (
+            broker.answers,
+            lambda: broker.messages("/queue/a"),
+            lambda: broker.count("/queue/a"),
+        ):
+            with pytest.raises(
+                OSError, match=r"^broker-1 closed the connection without an answer to \w+$"
+            ):
                 ask()
     finally:
         broker.close()

@@ -1,4 +1,6 @@
-"""The life of a broker behind its wire: a few lines of Python that answer each line by itself, and remember nothing."""
+"""The life of a broker behind its wire: a few lines of Python that answer each line by itself, and
+remember nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ while True:
 
 
 class Echo(ServedBroker):
-    """Answers what it is told. ``program``: what its process runs; ``wanted``: what it must have answered to be there."""
+    """Answers what it is told. ``program``: what its process runs; ``wanted``: what it must have
+    answered to be there.
+    """
 
     start_s = 3.0
 
@@ -48,7 +52,9 @@ class Echo(ServedBroker):
     def spec(self) -> NodeSpec:
         """Return how it is started."""
         argv = (sys.executable, "-c", self._program, str(self.ports[1]))
-        return NodeSpec(name=BROKER, role=Role.BROKER, argv=argv, log=self._directory / "broker.log")
+        return NodeSpec(
+            name=BROKER, role=Role.BROKER, argv=argv, log=self._directory / "broker.log"
+        )
 
     def answers(self) -> bool:
         """Whether it says what it is told."""
@@ -104,7 +110,11 @@ def test_it_is_killed_and_started_again_behind_its_wire(echo: Echo) -> None:
     pids = [second.pid, echo.wire_node.pid]
     assert all(map(psutil.pid_exists, pids))
     echo.close()
-    wait_until(lambda: not any(map(psutil.pid_exists, pids)), within_s=10, because="its processes to be gone")
+    wait_until(
+        lambda: not any(map(psutil.pid_exists, pids)),
+        within_s=10,
+        because="its processes to be gone",
+    )
     echo.close()
 
 
@@ -119,12 +129,18 @@ def test_a_wire_that_has_died_by_itself_is_told(echo: Echo) -> None:
     ("program", "wanted", "says"),
     [
         ("raise SystemExit('no licence')", b"hello\n", "ended at once .*no licence"),
-        ("import time; time.sleep(60)", b"hello\n", r"broker-1 to answer.*\(it said: .*refused\); its logs: "),
+        (
+            "import time; time.sleep(60)",
+            b"hello\n",
+            r"broker-1 to answer.*\(it said: .*refused\); its logs: ",
+        ),
         (ECHO, b"goodbye\n", r"broker-1 to answer.*\(it said: "),
     ],
     ids=["ends", "refuses", "answers otherwise"],
 )
-def test_one_that_does_not_come_up_says_why(program: str, wanted: bytes, says: str, folder: Path) -> None:
+def test_one_that_does_not_come_up_says_why(
+    program: str, wanted: bytes, says: str, folder: Path
+) -> None:
     """In one line, and nothing of it is left."""
     broker = Echo(folder, program, wanted)
     try:

@@ -1,4 +1,6 @@
-"""Stages that have ended by themselves: a supervised one is started again, another one ends the drain."""
+"""Stages that have ended by themselves: a supervised one is started again, another one ends the
+drain.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
     from harness.run.nodes import StageNode
 
 
-def ended(folder: Path, role: Role, history: Kept, end: Exit, *, supervised: bool, lasts: bool = True) -> StageNode:
-    """Return a stage that has ended. ``lasts``: whether its next incarnation lives on; else it ends in the same way."""
+def ended(
+    folder: Path, role: Role, history: Kept, end: Exit, *, supervised: bool, lasts: bool = True
+) -> StageNode:
+    """Return a stage that has ended. ``lasts``: whether its next incarnation lives on; else it ends
+    in the same way.
+    """
     scene = scene_of(folder, history=history)
     node = living(scene, role, str(role))
     node.supervised = supervised
@@ -36,7 +42,12 @@ def ended(folder: Path, role: Role, history: Kept, end: Exit, *, supervised: boo
     return node
 
 
-FAILED, DONE, KILLED, CRASHED = Exit(7, 1, None, 0), Exit(7, 0, None, 0), Exit(7, None, 9, 0), Exit(7, None, 6, 0)
+FAILED, DONE, KILLED, CRASHED = (
+    Exit(7, 1, None, 0),
+    Exit(7, 0, None, 0),
+    Exit(7, None, 9, 0),
+    Exit(7, None, 6, 0),
+)
 TROUBLES: list[tuple[Role, Callable[[Kept, StageNode], str | None]]] = [
     (Role.PRODUCER, lambda history, node: Producing(history, node).trouble()),  # type: ignore[arg-type]
     (Role.CONSUMER, lambda _, node: Reading(lambda _role, _name: node, Role.CONSUMER).trouble()),
@@ -46,24 +57,39 @@ TROUBLES: list[tuple[Role, Callable[[Kept, StageNode], str | None]]] = [
 @pytest.mark.parametrize(("end", "how"), [(FAILED, "status 1"), (CRASHED, "signal 6")])
 @pytest.mark.parametrize(("role", "trouble"), TROUBLES)
 def test_a_supervised_program_is_started_again(
-    role: Role, trouble: Callable[[Kept, StageNode], str | None], end: Exit, how: str, tmp_path: Path
+    role: Role,
+    trouble: Callable[[Kept, StageNode], str | None],
+    end: Exit,
+    how: str,
+    tmp_path: Path,
 ) -> None:
-    """The drain goes on, and the history says who started it. A fault's own restart is no supervisor's."""
+    """The drain goes on, and the history says who started it. A fault's own restart is no
+    supervisor's.
+    """
     history = Kept()
     node = ended(tmp_path, role, history, end, supervised=True)
     assert trouble(history, node) == f"the {role} ended with {how} and was started again"
     assert node.stage.incarnation == 2
     assert history.of(kinds.NODE, "phase", "incarnation") == [("exited", 1), ("started", 2)]
     node.begin_again()
-    assert [line["supervised"] for line in history.lines if line["phase"] == "started"] == [True, False]
+    assert [line["supervised"] for line in history.lines if line["phase"] == "started"] == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(("role", "trouble"), TROUBLES)
 @pytest.mark.parametrize(("end", "supervised"), [(FAILED, False), (KILLED, True), (KILLED, False)])
 def test_nobody_else_is(
-    role: Role, trouble: Callable[[Kept, StageNode], str | None], end: Exit, supervised: bool, tmp_path: Path
+    role: Role,
+    trouble: Callable[[Kept, StageNode], str | None],
+    end: Exit,
+    supervised: bool,
+    tmp_path: Path,
 ) -> None:
-    """What a fault has killed is started again by the fault, and what nobody supervises by nobody."""
+    """What a fault has killed is started again by the fault, and what nobody
+    supervises by nobody.
+    """
     history = Kept()
     node = ended(tmp_path, role, history, end, supervised=supervised)
     with pytest.raises(StageEndedError, match=f"the {role} ended with "):
@@ -79,7 +105,9 @@ def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None
     for life in range(2, LIVES + 1):
         assert reading.trouble() is not None
         assert node.stage.incarnation == life
-    with pytest.raises(StageEndedError, match=f"the consumer ended with status 1, started {LIVES} times"):
+    with pytest.raises(
+        StageEndedError, match=f"the consumer ended with status 1, started {LIVES} times"
+    ):
         reading.trouble()
     drained = QuietSink(Checks([Check("consumer", reading.trouble)]), lambda: 0).wait()
     assert (drained.stage, drained.more) == ("consumer", {"at_once": True})
@@ -96,6 +124,11 @@ def test_a_program_that_nobody_supervises_leaves_it_open_why_nothing_moves(tmp_p
 def test_a_source_is_not_exhausted_while_its_producer_comes_back(tmp_path: Path) -> None:
     """It has ended for good only if it is done, or nobody starts it again."""
     history: Any = Kept()
-    for end, supervised, expected in ((DONE, True, True), (DONE, False, True), (FAILED, False, True), (FAILED, True, False)):
+    for end, supervised, expected in (
+        (DONE, True, True),
+        (DONE, False, True),
+        (FAILED, False, True),
+        (FAILED, True, False),
+    ):
         node = ended(tmp_path, Role.PRODUCER, history, end, supervised=supervised)
         assert Producing(history, node).has_ended() is expected

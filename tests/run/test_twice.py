@@ -27,7 +27,9 @@ SENDS = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=1)
 
 @dataclass
 class _Program:
-    """A program whose successors ask before they are ready; what they ask is held until the second fault has struck."""
+    """A program whose successors ask before they are ready; what they ask is held until the second
+    fault has struck.
+    """
 
     controls: _Held
     name: str
@@ -61,16 +63,22 @@ class _Program:
         self.life += 1
 
     def await_back(self) -> None:
-        assert not self.controls.holds, "it is waited for while what it asks is held: it ends by itself"
+        assert not self.controls.holds, (
+            "it is waited for while what it asks is held: it ends by itself"
+        )
         self._note("ready")
 
 
 class _Held(Recording):
-    """Controls that hold the second trigger's frame from when its rule is armed until it is resolved, or lost."""
+    """Controls that hold the second trigger's frame from when its rule is armed until it is
+    resolved, or lost.
+    """
 
     def __init__(self, fault: Any) -> None:
         super().__init__(fault)
-        self.programs = {role: _Program(self, str(role), role) for role in (Role.CONSUMER, Role.PRODUCER)}
+        self.programs = {
+            role: _Program(self, str(role), role) for role in (Role.CONSUMER, Role.PRODUCER)
+        }
         self.holds = False
 
     def arm(self, trigger: Trigger, act: Any) -> None:
@@ -106,15 +114,24 @@ class _Held(Recording):
         return self.target(role, node)
 
 
-@pytest.mark.parametrize(("first", "second", "did"), [
-    (Kill(DONE, (Role.CONSUMER,)), Kill(ASKS, (Role.CONSUMER,)), ["kill 1", "kill 2", "ready 3"]),
-    (Kill(DONE, (Role.CONSUMER,)), Drop(ASKS), ["kill 1", "ready 2"]),
-    (Kill(DONE, (Role.CONSUMER,)), Kill(SENDS, (Role.PRODUCER,)), ["kill 1", "ready 2"]),
-    (Terminate(DONE), Kill(ASKS, (Role.CONSUMER,)), ["tell 1", "end 1", "kill 2", "ready 3"]),
-    (Kill(DONE, (Role.CONSUMER,)), Pause(ASKS), ["kill 1", "pause 2", "resume 2", "ready 2"]),
-    (Terminate(DONE), Terminate(ASKS), ["tell 1", "end 1", "tell 2", "end 2", "ready 3"]),
-])  # fmt: skip
-def test_the_second_strikes_while_the_first_ones_successor_gets_ready(first: Any, second: Any, did: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "did"),
+    [
+        (
+            Kill(DONE, (Role.CONSUMER,)),
+            Kill(ASKS, (Role.CONSUMER,)),
+            ["kill 1", "kill 2", "ready 3"],
+        ),
+        (Kill(DONE, (Role.CONSUMER,)), Drop(ASKS), ["kill 1", "ready 2"]),
+        (Kill(DONE, (Role.CONSUMER,)), Kill(SENDS, (Role.PRODUCER,)), ["kill 1", "ready 2"]),
+        (Terminate(DONE), Kill(ASKS, (Role.CONSUMER,)), ["tell 1", "end 1", "kill 2", "ready 3"]),
+        (Kill(DONE, (Role.CONSUMER,)), Pause(ASKS), ["kill 1", "pause 2", "resume 2", "ready 2"]),
+        (Terminate(DONE), Terminate(ASKS), ["tell 1", "end 1", "tell 2", "end 2", "ready 3"]),
+    ],
+)
+def test_the_second_strikes_while_the_first_ones_successor_gets_ready(
+    first: Any, second: Any, did: list[str]
+) -> None:
     """Each incarnation once, and everybody is waited for at the end, once."""
     fault = Twice(first, second)
     controls = _Held(fault)
@@ -133,10 +150,20 @@ class _Seen:
     killed: list[Any]
 
 
-@pytest.mark.parametrize(("hit", "died", "proved"), [(20, 10, True), (9, 10, False), (9, None, False), (None, 10, True)])
-def test_the_second_must_strike_a_successor(hit: int | None, died: int | None, proved: bool) -> None:
-    """A trigger that the first process hit itself, before it was killed, says nothing of a recovery."""
-    rules = [{"event": "rule", "phase": "hit", "rule": "second-fault", "t": hit}] if hit is not None else []
+@pytest.mark.parametrize(
+    ("hit", "died", "proved"), [(20, 10, True), (9, 10, False), (9, None, False), (None, 10, True)]
+)
+def test_the_second_must_strike_a_successor(
+    hit: int | None, died: int | None, proved: bool
+) -> None:
+    """A trigger that the first process hit itself, before it was killed, says nothing of a
+    recovery.
+    """
+    rules = (
+        [{"event": "rule", "phase": "hit", "rule": "second-fault", "t": hit}]
+        if hit is not None
+        else []
+    )
     killed = [{"role": "consumer", "t": died}] if died is not None else []
     fault = Twice(Kill(DONE, (Role.CONSUMER,)), Kill(ASKS, (Role.CONSUMER,)))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
@@ -146,8 +173,10 @@ def test_the_second_must_strike_a_successor(hit: int | None, died: int | None, p
 @pytest.mark.parametrize(("hit", "proved"), [(20, True), (9, False)])
 def test_who_is_told_to_end_must_have_been_told(hit: int, proved: bool) -> None:
     """A program that ends by SIGTERM is in no list of the killed."""
-    events = [{"event": "rule", "phase": "hit", "rule": "second-fault", "t": hit},
-              {"event": "node", "phase": "told", "role": "consumer", "t": 10}]  # fmt: skip
+    events = [
+        {"event": "rule", "phase": "hit", "rule": "second-fault", "t": hit},
+        {"event": "node", "phase": "told", "role": "consumer", "t": 10},
+    ]
     fault = Twice(Terminate(DONE), Kill(ASKS, (Role.CONSUMER,)))
     [proof] = [each for each in fault.evidence().proofs if isinstance(each, InSuccessor)]
     assert (proof.trouble(cast("Any", _Seen(History(tuple(events), ()), []))) is None) is proved

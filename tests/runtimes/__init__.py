@@ -1,1 +1,3 @@
-"""Proves what a runtime says of its nodes: who started, who died, of what, and that nothing stays."""
+"""Proves what a runtime says of its nodes: who started, who died, of what, and that
+nothing stays.
+"""

@@ -1,4 +1,6 @@
-"""A container's node and its making, with an engine that is played: what is asked of it, and how its word is read."""
+"""A container's node and its making, with an engine that is played: what is asked of it, and how
+its word is read.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class Host:
 @pytest.fixture
 def node(tmp_path: Path) -> DockerNode:
     """A node that is up."""
-    made = DockerNode(Host(), NodeSpec("b", "broker", ("run",)), log_path=tmp_path / "b.log", incarnation=1)
+    made = DockerNode(
+        Host(), NodeSpec("b", "broker", ("run",)), log_path=tmp_path / "b.log", incarnation=1
+    )
     made.container = Container()
     return made
 
@@ -118,27 +122,34 @@ def test_a_signal_that_the_engine_did_not_take_was_not_sent(node: DockerNode) ->
         node.tell_to_end()
 
 
-@pytest.mark.parametrize(("code", "sent", "oom", "host_pids", "number"), [
-    (0, set(), False, False, None),
-    (1, {TERM}, False, True, None),
-    (KILLED + KILL, {KILL}, False, False, KILL),
-    (KILLED + KILL, set(), False, False, None),  # a shell whose child has died so
-    (KILLED + TERM, {KILL}, False, False, None),
-    (KILLED + KILL, set(), True, False, KILL),
-    (KILLED + TERM, set(), True, False, None),
-    (KILLED + KILL, set(), False, True, KILL),  # a failpoint
-    (255, {KILL}, True, True, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "sent", "oom", "host_pids", "number"),
+    [
+        (0, set(), False, False, None),
+        (1, {TERM}, False, True, None),
+        (KILLED + KILL, {KILL}, False, False, KILL),
+        (KILLED + KILL, set(), False, False, None),  # a shell whose child has died so
+        (KILLED + TERM, {KILL}, False, False, None),
+        (KILLED + KILL, set(), True, False, KILL),
+        (KILLED + TERM, set(), True, False, None),
+        (KILLED + KILL, set(), False, True, KILL),  # a failpoint
+        (255, {KILL}, True, True, None),
+    ],
+)
 def test_an_exit_code_is_a_signal_where_somebody_sent_it(
     node: DockerNode, *, code: int, sent: set[int], oom: bool, host_pids: bool, number: int | None
 ) -> None:
-    """The engine shows a death by signal n as 128 + n, and so may a program that leaves by itself."""
+    """The engine shows a death by signal n as 128 + n, and so may a program that
+    leaves by itself.
+    """
     node.sent = sent
     node.spec = NodeSpec("b", "broker", ("run",), container=ContainerSpec(host_pids=host_pids))
     assert node.signal_of(code, oom=oom) == number
 
 
-def test_a_death_for_want_of_memory_is_awaited(node: DockerNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_death_for_want_of_memory_is_awaited(
+    node: DockerNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The engine learns of the death first; who was killed by us is asked once."""
     told = iter([False, False, True])
     monkeypatch.setattr(Host, "state", lambda *_: {"OOMKilled": next(told, True)})
@@ -153,34 +164,73 @@ def test_a_death_for_want_of_memory_is_awaited(node: DockerNode, monkeypatch: py
     assert asked == [1]
 
 
-def test_a_container_is_made_as_its_spec_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Image, name, network and the name there, ports on loopback only, folders, volumes, a disk, labels and user."""
+def test_a_container_is_made_as_its_spec_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Image, name, network and the name there, ports on loopback only, folders, volumes, a disk,
+    labels and user.
+    """
     made: list[DockerContainer] = []
-    monkeypatch.setattr(DockerContainer, "__init__", lambda self, image: self.__dict__.update(
-        image=image, volumes={}, env={}, ports={}, _network=None, _network_aliases=None, _kwargs={}, _name=None, _command=None
-    ))  # fmt: skip
+    monkeypatch.setattr(
+        DockerContainer,
+        "__init__",
+        lambda self, image: self.__dict__.update(
+            image=image,
+            volumes={},
+            env={},
+            ports={},
+            _network=None,
+            _network_aliases=None,
+            _kwargs={},
+            _name=None,
+            _command=None,
+        ),
+    )
     monkeypatch.setattr(DockerContainer, "start", lambda self: made.append(self))  # noqa: PLW0108 - a method
     monkeypatch.setattr(DockerContainer, "get_wrapped_container", lambda self: self)
     monkeypatch.setattr("os.getuid", lambda: 12345)
     wants = ContainerSpec(
-        image="kafka", ports=(9092,), folders=(tmp_path / "data",), volumes=(("v", tmp_path / "v"),), memory="256m",
+        image="kafka",
+        ports=(9092,),
+        folders=(tmp_path / "data",),
+        volumes=(("v", tmp_path / "v"),),
+        memory="256m",
         disk=SmallDisk(tmp_path / "small", 1 << 20),
-    )  # fmt: skip
+    )
     network = SimpleNamespace(name="lostack-1")
     spec = NodeSpec("b", "broker", ("run", "it"), {"A": "1"}, container=wants)
     create(
-        spec, SimpleNamespace(id="sha256:1", reference="kafka:4"), name="lostack-1-b-1", labels={"run": "1"}, network=network,
-        disk="lostack-1-b", accounts=tmp_path / "passwd",
-    )  # fmt: skip
+        spec,
+        SimpleNamespace(id="sha256:1", reference="kafka:4"),
+        name="lostack-1-b-1",
+        labels={"run": "1"},
+        network=network,
+        disk="lostack-1-b",
+        accounts=tmp_path / "passwd",
+    )
     [one] = made
-    assert (one.image, one._name, one._command, one.env) == ("sha256:1", "lostack-1-b-1", ["run", "it"], {"A": "1"})
-    assert (one._network, one._network_aliases, one.ports) == (network, ["b"], {"9092/tcp": ("127.0.0.1", 9092)})
+    assert (one.image, one._name, one._command, one.env) == (
+        "sha256:1",
+        "lostack-1-b-1",
+        ["run", "it"],
+        {"A": "1"},
+    )
+    assert (one._network, one._network_aliases, one.ports) == (
+        network,
+        ["b"],
+        {"9092/tcp": ("127.0.0.1", 9092)},
+    )
     assert {path: where["bind"] for path, where in one.volumes.items()} == {
-        str(tmp_path / "data"): str(tmp_path / "data"), "v": str(tmp_path / "v"), "lostack-1-b": str(tmp_path / "small"),
+        str(tmp_path / "data"): str(tmp_path / "data"),
+        "v": str(tmp_path / "v"),
+        "lostack-1-b": str(tmp_path / "small"),
         str(tmp_path / "passwd"): "/etc/passwd",
-    }  # fmt: skip
+    }
     assert (tmp_path / "data").is_dir()
     assert f"12345:{os.getgid()}" in (tmp_path / "passwd").read_text()
     kwargs = one._kwargs
-    assert (kwargs["labels"], kwargs["user"]) == ({"run": "1", "lostack.node": "b"}, f"12345:{os.getgid()}")
+    assert (kwargs["labels"], kwargs["user"]) == (
+        {"run": "1", "lostack.node": "b"},
+        f"12345:{os.getgid()}",
+    )
     assert (kwargs["mem_limit"], kwargs["hostname"]) == ("256m", "b")

@@ -48,15 +48,29 @@ LOG = """\
 
 
 def test_a_log_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
-    """Interrupted lines, threads that count for themselves, results, files, and a last line that is not whole."""
+    """Interrupted lines, threads that count for themselves, results, files, and a last line that is
+    not whole.
+    """
     log = tmp_path / "log"
     log.write_text(LOG)
     found = writes_in(log)
     assert [(w.number, w.tid, w.call, w.occurrence, w.result) for w in found] == [
-        (1, 71, "fdatasync", 1, "0"), (2, 71, "unlink", 1, "0"), (3, 72, "fdatasync", 1, "0"), (4, 71, "rename", 1, "-1"),
-        (5, 72, "fdatasync", 2, "0"), (6, 71, "fdatasync", 2, "?"), (7, 72, "renameat2", 1, "0"), (8, 72, "sync", 1, None),
-    ]  # fmt: skip
-    assert [w.files for w in found][3:] == [("w/b", "w/c"), ("/w/a",), ("/w/db-journal",), ("/w", "x", "/w", "y"), ()]
+        (1, 71, "fdatasync", 1, "0"),
+        (2, 71, "unlink", 1, "0"),
+        (3, 72, "fdatasync", 1, "0"),
+        (4, 71, "rename", 1, "-1"),
+        (5, 72, "fdatasync", 2, "0"),
+        (6, 71, "fdatasync", 2, "?"),
+        (7, 72, "renameat2", 1, "0"),
+        (8, 72, "sync", 1, None),
+    ]
+    assert [w.files for w in found][3:] == [
+        ("w/b", "w/c"),
+        ("/w/a",),
+        ("/w/db-journal",),
+        ("/w", "x", "/w", "y"),
+        (),
+    ]
     assert found[0].at_ns == 1790000000_000001_000
     assert [w.number for w in found if w.delayed] == [5]
     held = held_in(log, Point("fdatasync", 2, Side.AFTER))
@@ -84,13 +98,20 @@ PLAIN = """\
 
 
 def test_writes_into_files_are_told_from_those_into_sockets(tmp_path: Path) -> None:
-    """Those into what is written again and again; not into devices, nor into what is left aside, nor into one of each record."""
+    """Those into what is written again and again; not into devices, nor into what is left aside,
+    nor into one of each record.
+    """
     log = tmp_path / "log"
     log.write_text(PLAIN)
     found = writes_in(log)
     assert [write.files[0] for write in found if write.tid == 71] == [
-        "/w/stage.log", "/w/db-wal", "/w/k3-7.json", "/w/stage.log", "/w/db-wal", "/w/x",
-    ]  # fmt: skip
+        "/w/stage.log",
+        "/w/db-wal",
+        "/w/k3-7.json",
+        "/w/stage.log",
+        "/w/db-wal",
+        "/w/x",
+    ]
     assert durable.files_since(found, 0) == ("/w/db-wal", "/w/stage.log")
     files = durable.files_since(found, 0, aside={"/w/stage.log"})
     assert files == ("/w/db-wal",)
@@ -107,18 +128,31 @@ def test_writes_of_a_time_are_counted_by_thread_and_call(tmp_path: Path) -> None
     log.write_text(LOG)
     second = 1790000000_000000_000
     assert made_since(writes_in(log), 0)["fdatasync"] == [2, 2]
-    assert made_since(writes_in(log), second + 3000) == {"fdatasync": [2, 1], "rename": [1], "renameat2": [1], "sync": [1]}
+    assert made_since(writes_in(log), second + 3000) == {
+        "fdatasync": [2, 1],
+        "rename": [1],
+        "renameat2": [1],
+        "sync": [1],
+    }
 
 
 def test_a_point_is_told_to_the_tracer_as_a_delay() -> None:
     """Never as a signal, which does not come where only some calls are traced."""
     log = Path("/w/log")
     assert durable.attached([7], log, Point("fsync", 3, Side.BEFORE))[-4:] == (
-        "-e", "inject=fsync:delay_enter=3600s:when=3", "-p", "7",
-    )  # fmt: skip
+        "-e",
+        "inject=fsync:delay_enter=3600s:when=3",
+        "-p",
+        "7",
+    )
     assert durable.attached([7, 8], log, Point("fsync", 1, Side.AFTER))[-6:] == (
-        "-e", "inject=fsync:delay_exit=3600s:when=1", "-p", "7", "-p", "8",
-    )  # fmt: skip
+        "-e",
+        "inject=fsync:delay_exit=3600s:when=1",
+        "-p",
+        "7",
+        "-p",
+        "8",
+    )
     assert not [word for word in durable.attached([7], log) if word.startswith("inject")]
 
 
@@ -128,15 +162,24 @@ def test_only_writes_into_the_files_of_a_point_are_traced() -> None:
     words = durable.attached([7], log, Point("write", 3, Side.AFTER, ("/w/a", "/w/b")))
     assert [file for option, file in pairwise(words) if option == "-P"] == ["/w/a", "/w/b"]
     assert "trace=?write,?pwrite64,?writev,?pwritev,?pwritev2" in words
-    plain, durables = (next(w for w in durable.attached([7], log, plain=p) if w.startswith("trace=")) for p in (True, False))
+    plain, durables = (
+        next(w for w in durable.attached([7], log, plain=p) if w.startswith("trace="))
+        for p in (True, False)
+    )
     assert plain == f"{durables},?write,?pwrite64,?writev,?pwritev,?pwritev2"
     assert "-P" not in durable.attached([7], log, Point("fsync", 3, Side.AFTER, ("/w/a",)))
 
 
 FAKES = {
     "none": (None, "strace is not on the PATH (Debian: apt-get install strace)"),
-    "too old": ("echo \"strace: invalid argument 'fsync:delay_enter=1'\" >&2; exit 1", "invalid argument 'fsync:delay_enter"),
-    "no right to": ("echo 'strace: attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2; exit 1", "not permitted"),
+    "too old": (
+        "echo \"strace: invalid argument 'fsync:delay_enter=1'\" >&2; exit 1",
+        "invalid argument 'fsync:delay_enter",
+    ),
+    "no right to": (
+        "echo 'strace: attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2; exit 1",
+        "not permitted",
+    ),
     "one that does nothing": ("exit 0", "cannot hold a program before a durable"),
 }
 
@@ -145,7 +188,9 @@ FAKES = {
 def test_where_it_cannot_be_done_the_reason_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, said: str
 ) -> None:
-    """No strace, an old one, none that may trace, and one that only seems to hold: it is tried, not believed."""
+    """No strace, an old one, none that may trace, and one that only seems to hold: it is tried, not
+    believed.
+    """
     if program is not None:
         file = tmp_path / "strace"
         file.write_text(f"#!/bin/sh\n{program}\n")
@@ -205,7 +250,9 @@ def crash(runtime: ProcessRuntime, folder: Path, command: tuple[str, ...], point
 
 def standing(node: ProcessNode, log: Path, point: Point) -> Held:
     """Wait until somebody is held at a point."""
-    found = wait_until(lambda: held_in(log, point) or not node.alive, within_s=WITHIN_S, because=f"{point}")
+    found = wait_until(
+        lambda: held_in(log, point) or not node.alive, within_s=WITHIN_S, because=f"{point}"
+    )
     assert isinstance(found, Held), f"it ended by {node.exit}: {node.log_tail()}"
     return found
 
@@ -223,13 +270,17 @@ TWO_TRANSACTIONS = """
 
 
 @pytest.mark.strace
-@pytest.mark.parametrize(("order", "between"), [("row first", [1, 2, 2, 3]), ("position first", [1, 3])])
+@pytest.mark.parametrize(
+    ("order", "between"), [("row first", [1, 2, 2, 3]), ("position first", [1, 3])]
+)
 def test_a_crash_between_two_transactions_shows_by_every_number(
     runtime: ProcessRuntime, tmp_path: Path, order: str, between: list[int]
 ) -> None:
-    """Duplicated, or lost, at every point between what makes the first durable and what makes the second, and at no other.
+    """Duplicated, or lost, at every point between what makes the first durable and what makes the
+    second, and at no other.
 
-    A transaction of SQLite is durable when its journal is gone: from behind the one unlink until in front of the next.
+    A transaction of SQLite is durable when its journal is gone: from behind the one unlink until in
+    front of the next.
     """
     file, log = tmp_path / "program.py", tmp_path / "log"
     file.write_text("import sqlite3\n" + GO + textwrap.dedent(TWO_TRANSACTIONS))
@@ -246,15 +297,23 @@ def test_a_crash_between_two_transactions_shows_by_every_number(
         folder.mkdir()
         command = (sys.executable, str(file), str(folder / "database"), order)
         held = crash(runtime, folder, command, point)
-        [same] = [write for write in made if (write.call, write.occurrence) == (point.call, point.occurrence)]
+        [same] = [
+            write
+            for write in made
+            if (write.call, write.occurrence) == (point.call, point.occurrence)
+        ]
         assert held.write.number == same.number
         assert held.made.total() == held.write.number - 1
         assert str(folder) in held.write.files[0]
         assert run(runtime, command).status == 0
         with contextlib.closing(sqlite3.connect(folder / "database")) as database:
-            results[point] = [record for (record,) in database.execute("SELECT record FROM rows ORDER BY rowid")]
+            results[point] = [
+                record for (record,) in database.execute("SELECT record FROM rows ORDER BY rowid")
+            ]
     exposed = chosen[
-        chosen.index(Point("unlink", first.occurrence, Side.AFTER)) : chosen.index(Point("unlink", second.occurrence, Side.AFTER))
+        chosen.index(Point("unlink", first.occurrence, Side.AFTER)) : chosen.index(
+            Point("unlink", second.occurrence, Side.AFTER)
+        )
     ]
     assert results == {point: between if point in exposed else [1, 2, 3] for point in chosen}
 
@@ -268,13 +327,18 @@ RENAMES = """
     os.rename(sys.argv[1] + "/a", sys.argv[1] + "/b")
     open(sys.argv[1] + "/done", "w").close()
 """
-OTHER = "import os, signal, sys; open(f'{sys.argv[1]}/other', 'w').write(str(os.getpid())); signal.pause()"
+OTHER = (
+    "import os, signal, sys; open(f'{sys.argv[1]}/other', 'w').write(str(os.getpid())); "
+    "signal.pause()"
+)
 
 
 @pytest.mark.strace
 @pytest.mark.parametrize("side", Side)
 def test_the_whole_node_dies_there(runtime: ProcessRuntime, tmp_path: Path, side: Side) -> None:
-    """What was held in front of the call is never done, though its tracer dies too; what was held behind it is, and no more."""
+    """What was held in front of the call is never done, though its tracer dies too; what was held
+    behind it is, and no more.
+    """
     file = tmp_path / "program.py"
     file.write_text(GO + textwrap.dedent(RENAMES))
     for number in range(3):
@@ -283,7 +347,13 @@ def test_the_whole_node_dies_there(runtime: ProcessRuntime, tmp_path: Path, side
         log, point = folder / "log", Point("rename", 1, side)
         node, tracing = begin(runtime, (sys.executable, str(file), str(folder), OTHER), log, point)
         held = standing(node, log, point)
-        other = int(wait_until(lambda f=folder / "other": f.exists() and f.read_text(), within_s=WITHIN_S, because="the other"))
+        other = int(
+            wait_until(
+                lambda f=folder / "other": f.exists() and f.read_text(),
+                within_s=WITHIN_S,
+                because="the other",
+            )
+        )
         assert (held.write.tid, held.pid) == (node.pid, node.pid)
         assert held.write.files == (str(folder / "a"), str(folder / "b"))
         end = node.kill()
@@ -303,9 +373,10 @@ TELLING = """
     {how}
 """
 ENDS = {
-    "a status": ("sys.exit(7)", 7, None), "a signal": ("os.kill(os.getpid(), signal.SIGABRT)", None, signal.SIGABRT),
+    "a status": ("sys.exit(7)", 7, None),
+    "a signal": ("os.kill(os.getpid(), signal.SIGABRT)", None, signal.SIGABRT),
     "when it is asked to": ("signal.pause()", 43, None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.strace
@@ -313,7 +384,9 @@ ENDS = {
 def test_a_program_that_is_traced_is_the_same_program(
     runtime: ProcessRuntime, tmp_path: Path, how: str, status: int | None, number: int | None
 ) -> None:
-    """Its id, its parent, its group, its input, how it is asked to end, and how it ends; and nothing else in its log."""
+    """Its id, its parent, its group, its input, how it is asked to end, and how it ends; and
+    nothing else in its log.
+    """
     log = tmp_path / "log"
     command = (sys.executable, "-c", textwrap.dedent(TELLING.format(how=how)))
     node, tracing = begin(runtime, command, log, Point("fsync", 9, Side.BEFORE))
@@ -321,9 +394,14 @@ def test_a_program_that_is_traced_is_the_same_program(
     end = node.terminate(WITHIN_S) if how == "signal.pause()" else node.wait(WITHIN_S)
     assert end is not None
     assert (end.pid, end.status, end.signal) == (node.pid, status, number)
-    assert node.log_path.read_text() == f"{node.pid} {runtime.guardian_pid} {node.pid} {node.pid} line\n"
+    assert (
+        node.log_path.read_text()
+        == f"{node.pid} {runtime.guardian_pid} {node.pid} {node.pid} line\n"
+    )
     tracing.end()
-    assert [(write.call, write.tid, write.result) for write in writes_in(log)] == [("sync", node.pid, "0")]
+    assert [(write.call, write.tid, write.result) for write in writes_in(log)] == [
+        ("sync", node.pid, "0")
+    ]
 
 
 MANY = """
@@ -346,13 +424,21 @@ MANY = """
 
 @pytest.mark.strace
 def test_threads_and_children_count_for_themselves(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    """As the tracer does: a point is where a thread first gets to that number; the process is said that it is of."""
+    """As the tracer does: a point is where a thread first gets to that number; the process is said
+    that it is of.
+    """
     command = (sys.executable, "-c", GO + textwrap.dedent(MANY), str(tmp_path))
     run(runtime, command, tmp_path / "dry.log")
     made = writes_in(tmp_path / "dry.log")
     assert [(Path(w.files[0]).name, w.occurrence) for w in made] == [
-        ("first", 1), ("thread", 1), ("thread", 2), ("child", 1), ("child", 2), ("child", 3), ("last", 2),
-    ]  # fmt: skip
+        ("first", 1),
+        ("thread", 1),
+        ("thread", 2),
+        ("child", 1),
+        ("child", 2),
+        ("child", 3),
+        ("last", 2),
+    ]
     for occurrence, side in product((1, 2, 3), Side):
         held = crash(runtime, tmp_path, command, Point("fsync", occurrence, side))
         assert held.write.number == {1: 1, 2: 3, 3: 6}[occurrence]
@@ -373,7 +459,9 @@ WAITING = """
 
 @pytest.mark.strace
 @pytest.mark.parametrize("side", Side)
-def test_a_node_that_runs_is_traced_from_then_on(runtime: ProcessRuntime, tmp_path: Path, side: Side) -> None:
+def test_a_node_that_runs_is_traced_from_then_on(
+    runtime: ProcessRuntime, tmp_path: Path, side: Side
+) -> None:
     """All its threads, and what it made before does not count; its tracer dies with it."""
     command = (sys.executable, "-c", textwrap.dedent(WAITING), str(tmp_path))
     node = runtime.start(NodeSpec("a", "consumer", command, stdin_pipe=True))
@@ -405,15 +493,29 @@ APPENDS = """
 @pytest.mark.strace
 @pytest.mark.parametrize("prints", [False, True])
 def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool) -> None:
-    """Neither is flushed: the first is there, the second is not. What it prints counts only where that is the output."""
+    """Neither is flushed: the first is there, the second is not. What it prints counts only where
+    that is the output.
+    """
 
     def stage_in(folder: Path, out: HistoryWriter) -> CommandNode:
         folder.mkdir()
         return CommandNode(
-            stage=Stage(role=Role.CONSUMER, command=(sys.executable, "-c", textwrap.dedent(APPENDS), str(folder))),
-            values={"bootstrap": "", "work": folder}, runtime=runtime, history=out, cell_key="c", directory=tmp_path,
-            log=folder / "stage.log", failpoints=tmp_path, fetches=lambda _: True, stdin=True, hint=lambda: "", prints=prints,
-        )  # fmt: skip
+            stage=Stage(
+                role=Role.CONSUMER,
+                command=(sys.executable, "-c", textwrap.dedent(APPENDS), str(folder)),
+            ),
+            values={"bootstrap": "", "work": folder},
+            runtime=runtime,
+            history=out,
+            cell_key="c",
+            directory=tmp_path,
+            log=folder / "stage.log",
+            failpoints=tmp_path,
+            fetches=lambda _: True,
+            stdin=True,
+            hint=lambda: "",
+            prints=prints,
+        )
 
     def starts(stage: CommandNode, point: Point | None) -> None:
         stage.start()
@@ -429,10 +531,17 @@ def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool
         dry = stage_in(tmp_path / "dry", out)
         starts(dry, None)
         total = 9 if prints else 6
-        wait_until(lambda: sum(dry.written(0)[0].get("write", ())) == total, within_s=WITHIN_S, because="its writes")
+        wait_until(
+            lambda: sum(dry.written(0)[0].get("write", ())) == total,
+            within_s=WITHIN_S,
+            because="its writes",
+        )
         made, files = dry.written(0)
         assert made == {"write": [total]}
-        assert files == (*(["{work}/position", "{work}/rows"]), *(["{work}/stage.log"] if prints else []))
+        assert files == (
+            *(["{work}/position", "{work}/rows"]),
+            *(["{work}/stage.log"] if prints else []),
+        )
         dry.kill()
         stage = stage_in(tmp_path / "real", out)
         starts(stage, Point("write", 5 if prints else 3, Side.AFTER, files))
@@ -453,10 +562,21 @@ def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
         HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as out,
     ):
         stage = CommandNode(
-            stage=Stage(role=Role.PRODUCER, command=(sys.executable, str(tmp_path / "program.py"), str(tmp_path))),
-            values={"bootstrap": "", "work": tmp_path}, runtime=runtime, history=out, cell_key="c", directory=tmp_path,
-            log=tmp_path / "stage.log", failpoints=tmp_path, fetches=lambda _: True, stdin=True, hint=lambda: "",
-        )  # fmt: skip
+            stage=Stage(
+                role=Role.PRODUCER,
+                command=(sys.executable, str(tmp_path / "program.py"), str(tmp_path)),
+            ),
+            values={"bootstrap": "", "work": tmp_path},
+            runtime=runtime,
+            history=out,
+            cell_key="c",
+            directory=tmp_path,
+            log=tmp_path / "stage.log",
+            failpoints=tmp_path,
+            fetches=lambda _: True,
+            stdin=True,
+            hint=lambda: "",
+        )
         stage.start()
         stage.trace(tmp_path / "writes", point)
         assert stage.node is not None
@@ -472,10 +592,22 @@ def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
         assert stage.held() is None
     assert (tmp_path / "done").exists()
     [event] = read_history(tmp_path).of(kinds.DURABLE)
-    assert {name: event[name] for name in ("role", "incarnation", "side", "call", "occurrence", "number", "result")} == {
-        "role": "producer", "incarnation": 1, "side": "after", "call": "rename", "occurrence": 1, "number": 1, "result": "0",
-    }  # fmt: skip
+    assert {
+        name: event[name]
+        for name in ("role", "incarnation", "side", "call", "occurrence", "number", "result")
+    } == {
+        "role": "producer",
+        "incarnation": 1,
+        "side": "after",
+        "call": "rename",
+        "occurrence": 1,
+        "number": 1,
+        "result": "0",
+    }
     lives = list(read_history(tmp_path).of(kinds.NODE))
     assert [(e["phase"], e.get("signal"), e.get("status")) for e in lives] == [
-        ("started", None, None), ("exited", signal.SIGKILL, None), ("started", None, None), ("exited", None, 0),
-    ]  # fmt: skip
+        ("started", None, None),
+        ("exited", signal.SIGKILL, None),
+        ("started", None, None),
+        ("exited", None, 0),
+    ]

@@ -1,4 +1,6 @@
-"""What a user is told when the container engine refuses: one clear line each, with what to do. No engine is needed."""
+"""What a user is told when the container engine refuses: one clear line each, with what to do. No
+engine is needed.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REFUSALS = {
-    "driver failed programming external connectivity: Bind for 127.0.0.1:9092 failed: port is already allocated":
-        "end the program that uses the port, and run again",
-    "listen tcp4 127.0.0.1:9092: bind: address already in use": "end the program that uses the port, and run again",
-    "write /var/lib/docker/tmp/x: no space left on device": "the engine's disk is full: see what uses it by docker system df",
-}  # fmt: skip
+    (
+        "driver failed programming external connectivity: Bind for 127.0.0.1:9092 failed: port is "
+        "already allocated"
+    ): "end the program that uses the port, and run again",
+    "listen tcp4 127.0.0.1:9092: bind: address already in use": (
+        "end the program that uses the port, and run again"
+    ),
+    "write /var/lib/docker/tmp/x: no space left on device": (
+        "the engine's disk is full: see what uses it by docker system df"
+    ),
+}
 
 
 @pytest.mark.parametrize(("said", "told"), REFUSALS.items())
 def test_what_the_engine_refuses_says_what_to_do(said: str, told: str) -> None:
     """A port that is taken, a disk that is full."""
-    with pytest.raises(EngineError, match="cannot start node a: ") as caught, telling("cannot start node a"):
+    with (
+        pytest.raises(EngineError, match="cannot start node a: ") as caught,
+        telling("cannot start node a"),
+    ):
         raise APIError(said, explanation=said)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -36,13 +47,18 @@ def test_an_engine_that_is_gone_is_one_line() -> None:
     """Whatever its client raises."""
     with pytest.raises(EngineError) as caught, telling("asking for the state of node a"):
         raise ConnectionRefusedError(111, "Connection refused")
-    assert str(caught.value) == "asking for the state of node a: the container engine does not answer (Connection refused)"
+    assert str(caught.value) == (
+        "asking for the state of node a: the container engine does not answer (Connection refused)"
+    )
 
 
 def test_no_engine_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None at that address, and what to do."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
-    with pytest.raises(EngineError, match=r"no container engine answers at unix://.*: start it \(sudo systemctl start docker\)"):
+    with pytest.raises(
+        EngineError,
+        match=r"no container engine answers at unix://.*: start it \(sudo systemctl start docker\)",
+    ):
         connect()
 
 
@@ -51,15 +67,20 @@ def test_permission_denied_names_the_group(monkeypatch: pytest.MonkeyPatch) -> N
 
     def denied(**_: Any) -> None:
         raise DockerException(
-            "Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))"
+            "Error while fetching server API version: ('Connection aborted.', "
+            "PermissionError(13, 'Permission denied'))"
         )
 
     monkeypatch.setattr("harness.runtimes.docker.engine.docker.from_env", denied)
-    with pytest.raises(EngineError, match=r"may not use the container engine at .*: sudo usermod -aG docker \$USER"):
+    with pytest.raises(
+        EngineError, match=r"may not use the container engine at .*: sudo usermod -aG docker \$USER"
+    ):
         connect()
 
 
-def test_an_image_that_is_named_and_cannot_be_pulled_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_is_named_and_cannot_be_pulled_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A stand-in takes the place of the official one only, never of one that somebody named."""
 
     def missing(_: str) -> None:
@@ -69,6 +90,7 @@ def test_an_image_that_is_named_and_cannot_be_pulled_is_one_line(monkeypatch: py
     monkeypatch.setenv(PULL_VARIABLE, "never")
     client: Any = SimpleNamespace(images=SimpleNamespace(get=missing))
     with pytest.raises(
-        EnvironmentFailure, match=r"mirror\.example/spark:4 is missing and cannot be pulled .*; pull it, or unset"
+        EnvironmentFailure,
+        match=r"mirror\.example/spark:4 is missing and cannot be pulled .*; pull it, or unset",
     ):
         ensure_image(client, "spark", lambda _: None)

@@ -62,31 +62,54 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process
 
 def spec(folder: Path, name: str, how: str, preload: tuple[str, ...] = PRELOAD) -> NodeSpec:
     """Return the program as a node."""
-    return NodeSpec(name, "tool", (sys.executable, "-m", "stage", how), {"HITS": name}, cwd=folder, preload=preload)
+    return NodeSpec(
+        name,
+        "tool",
+        (sys.executable, "-m", "stage", how),
+        {"HITS": name},
+        cwd=folder,
+        preload=preload,
+    )
 
 
 def told(node: ProcessNode) -> dict[str, Any]:
     """Return what the program says of itself."""
-    wait_until(lambda: node.log_path.exists() and "\n" in node.log_path.read_text(), within_s=WITHIN_S, because="its word")
+    wait_until(
+        lambda: node.log_path.exists() and "\n" in node.log_path.read_text(),
+        within_s=WITHIN_S,
+        because="its word",
+    )
     said: dict[str, Any] = json.loads(node.log_path.read_text().splitlines()[0])
     return said
 
 
 def server_of(runtime: ProcessRuntime) -> psutil.Process:
     """Return the fork server's process."""
-    return next(p for p in psutil.Process(runtime.guardian_pid).children() if "fork_server" in " ".join(p.cmdline()))
+    return next(
+        p
+        for p in psutil.Process(runtime.guardian_pid).children()
+        if "fork_server" in " ".join(p.cmdline())
+    )
 
 
-def test_whoever_imports_a_part_of_it_is_forked_too_and_numpy_starts_no_thread(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    """As the programs of a Spark cell are: a producer, and a front, of one fork server with NumPy in it."""
+def test_whoever_imports_a_part_of_it_is_forked_too_and_numpy_starts_no_thread(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    """As the programs of a Spark cell are: a producer, and a front, of one fork server with NumPy
+    in it.
+    """
     runtime.expect(("numpy", *PRELOAD))
     assert told(runtime.start(spec(tmp_path, "part", "0")))["heavy"] == server_of(runtime).pid
     other = runtime.start(spec(tmp_path, "more", "0", (*PRELOAD, "argparse")))
     assert told(other)["heavy"] == other.pid
 
 
-def test_a_forked_program_has_its_own_of_everything(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    """Group, session, folder, words, environment, descriptors, dice, ``__main__``: as if started afresh; imports apart."""
+def test_a_forked_program_has_its_own_of_everything(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
+    """Group, session, folder, words, environment, descriptors, dice, ``__main__``: as if started
+    afresh; imports apart.
+    """
     first, second = (runtime.start(spec(tmp_path, name, "0")) for name in "ab")
     one, other = told(first), told(second)
     assert one["heavy"] == other["heavy"] == server_of(runtime).pid
@@ -100,11 +123,16 @@ def test_a_forked_program_has_its_own_of_everything(runtime: ProcessRuntime, tmp
     assert one["dice"] != other["dice"]
 
 
-@pytest.mark.parametrize(("how", "status", "killed"), [("0", 0, None), ("7", 7, None), ("raise", 1, None), ("die", None, 15)])
+@pytest.mark.parametrize(
+    ("how", "status", "killed"),
+    [("0", 0, None), ("7", 7, None), ("raise", 1, None), ("die", None, 15)],
+)
 def test_its_end_is_told_as_it_was(
     runtime: ProcessRuntime, tmp_path: Path, how: str, status: int | None, killed: int | None
 ) -> None:
-    """Exit status and signal are the kernel's word about the program, and its last words are in its log."""
+    """Exit status and signal are the kernel's word about the program, and its last words are in its
+    log.
+    """
     node = runtime.start(spec(tmp_path, "a", how))
     end = node.wait(WITHIN_S)
     assert end is not None
@@ -114,7 +142,9 @@ def test_its_end_is_told_as_it_was(
 
 
 def test_the_end_of_the_server_ends_nobody_else(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    """SIGKILL of the fork server: its programs go on, their ends are told, and the next are forked from another."""
+    """SIGKILL of the fork server: its programs go on, their ends are told, and the next are forked
+    from another.
+    """
     node = runtime.start(spec(tmp_path, "a", "sleep"))
     was = told(node)["heavy"]
     psutil.Process(was).kill()
@@ -130,10 +160,18 @@ def test_the_end_of_the_server_ends_nobody_else(runtime: ProcessRuntime, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "how", ["raise ImportError('no such thing')", "import threading; threading.Thread(target=input).start()"]
+    "how",
+    [
+        "raise ImportError('no such thing')",
+        "import threading; threading.Thread(target=input).start()",
+    ],
 )
-def test_what_cannot_be_preloaded_is_started_afresh(runtime: ProcessRuntime, tmp_path: Path, how: str) -> None:
-    """Where an import fails, or starts a thread, there is no server; the log says why, and the program runs all the same."""
+def test_what_cannot_be_preloaded_is_started_afresh(
+    runtime: ProcessRuntime, tmp_path: Path, how: str
+) -> None:
+    """Where an import fails, or starts a thread, there is no server; the log says why, and the
+    program runs all the same.
+    """
     (tmp_path / "odd.py").write_text(f"{how}\n")
     node = runtime.start(spec(tmp_path, "a", "3", ("stage", "odd")))
     end = node.wait(WITHIN_S)
@@ -144,7 +182,9 @@ def test_what_cannot_be_preloaded_is_started_afresh(runtime: ProcessRuntime, tmp
     assert "no such thing" in log or "starts a thread when it is imported" in log
 
 
-def test_another_folder_or_python_is_started_afresh(runtime: ProcessRuntime, tmp_path: Path) -> None:
+def test_another_folder_or_python_is_started_afresh(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
     """What was imported in one folder is not what a program in another would import."""
     (tmp_path / "else").mkdir()
     for name in ("heavy.py", "stage.py"):
@@ -156,9 +196,19 @@ def test_another_folder_or_python_is_started_afresh(runtime: ProcessRuntime, tmp
 
 
 def test_a_log_that_cannot_be_written_is_one_line(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    """What goes wrong after the fork is told by the one who asked for it, as when started afresh."""
+    """What goes wrong after the fork is told by the one who asked for it, as when
+    started afresh.
+    """
     runtime.start(spec(tmp_path, "a", "0"))
-    wrong = NodeSpec("b", "tool", (sys.executable, "-m", "stage", "0"), {}, cwd=tmp_path, log=tmp_path, preload=PRELOAD)
+    wrong = NodeSpec(
+        "b",
+        "tool",
+        (sys.executable, "-m", "stage", "0"),
+        {},
+        cwd=tmp_path,
+        log=tmp_path,
+        preload=PRELOAD,
+    )
     with pytest.raises(Exception, match="cannot open its log"):
         runtime.start(wrong)
 
@@ -185,23 +235,41 @@ HARNESS = """
 @pytest.mark.parametrize("victim", ["harness", "both", "guardian"])
 @pytest.mark.usefixtures("runtime")
 def test_nothing_outlives_the_harness_or_the_guardian(tmp_path: Path, victim: str) -> None:
-    """SIGKILL of either, or of both: forked programs end, stopped or not, with what they have started, and the server too."""
-    harness = subprocess.Popen([sys.executable, "-c", textwrap.dedent(HARNESS)], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    """SIGKILL of either, or of both: forked programs end, stopped or not, with what they have
+    started, and the server too.
+    """
+    harness = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(HARNESS)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
     assert harness.stdout is not None
     *pids, guardian = [int(word) for word in harness.stdout.readline().split()]
     log = tmp_path / "logs" / "a.log"
-    child = [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("child")]
-    everyone = [*pids, *child, guardian, *(process.pid for process in psutil.Process(guardian).children(recursive=True))]
+    child = [
+        int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("child")
+    ]
+    everyone = [
+        *pids,
+        *child,
+        guardian,
+        *(process.pid for process in psutil.Process(guardian).children(recursive=True)),
+    ]
     if victim != "harness":
         psutil.Process(guardian).kill()
     if victim != "guardian":
         harness.kill()
-    wait_until(lambda: all(gone(pid) for pid in everyone), within_s=GONE_S, because="everything to be gone")
+    wait_until(
+        lambda: all(gone(pid) for pid in everyone), within_s=GONE_S, because="everything to be gone"
+    )
     harness.kill()
     harness.wait(WITHIN_S)
 
 
-def test_the_death_of_the_guardian_is_told_of_forked_programs(runtime: ProcessRuntime, tmp_path: Path) -> None:
+def test_the_death_of_the_guardian_is_told_of_forked_programs(
+    runtime: ProcessRuntime, tmp_path: Path
+) -> None:
     """Nobody knows their end any more, and that is said."""
     node = runtime.start(spec(tmp_path, "a", "sleep"))
     psutil.Process(runtime.guardian_pid).kill()

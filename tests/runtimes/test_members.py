@@ -1,4 +1,6 @@
-"""What belongs to a node, wherever it has gone to: it is stopped with the node, it dies with it, and nothing outlives the run."""
+"""What belongs to a node, wherever it has gone to: it is stopped with the node, it dies with it,
+and nothing outlives the run.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,19 @@ DETACHED = {
     "setsid": ("sh", "-c", "setsid {worker} & wait", "descendant"),
     "a shell with job control": ("bash", "-c", "set -m; {worker} & wait", "session"),
     "a session of its own, and no environment": (
-        "sh", "-c", "setsid sh -c '(env -i {worker} &); sleep 600' & wait", "session",
+        "sh",
+        "-c",
+        "setsid sh -c '(env -i {worker} &); sleep 600' & wait",
+        "session",
     ),
     "two forks": ("sh", "-c", "{daemon} kept {worker_words}; sleep 600", "token"),
-    "two forks, and no environment": ("sh", "-c", "{daemon} bare {worker_words}; sleep 600", "orphan"),
-}  # fmt: skip
+    "two forks, and no environment": (
+        "sh",
+        "-c",
+        "{daemon} bare {worker_words}; sleep 600",
+        "orphan",
+    ),
+}
 
 
 class Place:
@@ -69,11 +79,17 @@ class Place:
         *words, _ = DETACHED[way]
         daemon = f"{sys.executable} {self.folder / 'daemon.py'}"
         worker = f"{sys.executable} {self.words}"
-        return tuple(word.format(worker=worker, daemon=daemon, worker_words=self.words) for word in words)
+        return tuple(
+            word.format(worker=worker, daemon=daemon, worker_words=self.words) for word in words
+        )
 
     def workers(self, count: int = 1) -> list[int]:
         """Wait for so many workers; return their process ids."""
-        return wait_until(lambda: len(found := self.there()) >= count and found, within_s=UP_S, because=f"{count} workers")
+        return wait_until(
+            lambda: len(found := self.there()) >= count and found,
+            within_s=UP_S,
+            because=f"{count} workers",
+        )
 
     def there(self) -> list[int]:
         """Return the process ids of those that have noted that they are there."""
@@ -82,7 +98,9 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    """Return a folder with programs; who was left alive is ended at last, for it must not be found by the next test."""
+    """Return a folder with programs; who was left alive is ended at last, for it must not be found
+    by the next test.
+    """
     made = Place(tmp_path)
     yield made
     for pid in made.there():
@@ -93,7 +111,9 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture
 def runtime(tmp_path: Path) -> Iterator[ProcessRuntime]:
-    """Return a runtime without cgroups, for there are none on many a machine; it is closed afterwards."""
+    """Return a runtime without cgroups, for there are none on many a machine; it is closed
+    afterwards.
+    """
     with ProcessRuntime(directory=tmp_path / "nodes", cgroups=False) as made:
         yield made
 
@@ -102,7 +122,9 @@ def runtime(tmp_path: Path) -> Iterator[ProcessRuntime]:
 def bounding(tmp_path: Path) -> Iterator[ProcessRuntime]:
     """Return one whose foreign nodes have a cgroup each."""
     if not (parent := cgroups.make_parent()):
-        pytest.skip("no cgroup can be made here: it takes version 2, and the right to divide one's own")
+        pytest.skip(
+            "no cgroup can be made here: it takes version 2, and the right to divide one's own"
+        )
     cgroups.remove(parent)
     with ProcessRuntime(directory=tmp_path / "nodes") as made:
         yield made
@@ -114,7 +136,9 @@ def stands(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("way", DETACHED)
-def test_who_has_left_the_group_is_paused_and_dies_with_its_node(runtime: ProcessRuntime, place: Place, way: str) -> None:
+def test_who_has_left_the_group_is_paused_and_dies_with_its_node(
+    runtime: ProcessRuntime, place: Place, way: str
+) -> None:
     """By setsid, by job control, as a daemon, as one that has thrown its environment away."""
     node = runtime.start(NodeSpec("a", "consumer", place.command(way), foreign=True))
     [worker] = place.workers()
@@ -127,15 +151,25 @@ def test_who_has_left_the_group_is_paused_and_dies_with_its_node(runtime: Proces
     end = node.kill()
     assert gone(worker)
     assert {member.pid: member.how for member in end.members}[worker] == DETACHED[way][-1]
-    assert str(place.folder) in next(member.command for member in end.members if member.pid == worker)
+    assert str(place.folder) in next(
+        member.command for member in end.members if member.pid == worker
+    )
     assert not end.left
 
 
 @pytest.mark.parametrize("way", ["setsid", "two forks", "two forks, and no environment"])
-def test_who_has_left_the_group_dies_when_its_node_ends_by_itself(runtime: ProcessRuntime, place: Place, way: str) -> None:
+def test_who_has_left_the_group_dies_when_its_node_ends_by_itself(
+    runtime: ProcessRuntime, place: Place, way: str
+) -> None:
     """And is told with its end, which is the node's own: status 0."""
-    command = place.command(way)[-1].replace("& wait", "& read line").replace("; sleep 600", "; read line")
-    node = runtime.start(NodeSpec("a", "consumer", ("sh", "-c", command), stdin_pipe=True, foreign=True))
+    command = (
+        place.command(way)[-1]
+        .replace("& wait", "& read line")
+        .replace("; sleep 600", "; read line")
+    )
+    node = runtime.start(
+        NodeSpec("a", "consumer", ("sh", "-c", command), stdin_pipe=True, foreign=True)
+    )
     [worker] = place.workers()
     node.close_stdin()
     end = node.wait(UP_S)
@@ -145,11 +179,20 @@ def test_who_has_left_the_group_dies_when_its_node_ends_by_itself(runtime: Proce
 
 
 def test_of_two_nodes_nobody_knows_whose_a_stray_is(runtime: ProcessRuntime, place: Place) -> None:
-    """It is not killed with one of them, and that is told; it ends when it can only be the other's."""
+    """It is not killed with one of them, and that is told; it ends when it can only be
+    the other's.
+    """
     nodes = [
-        runtime.start(NodeSpec(name, "consumer", place.command("two forks, and no environment" if name == "b" else "setsid"),
-                               foreign=True)) for name in "ab"
-    ]  # fmt: skip
+        runtime.start(
+            NodeSpec(
+                name,
+                "consumer",
+                place.command("two forks, and no environment" if name == "b" else "setsid"),
+                foreign=True,
+            )
+        )
+        for name in "ab"
+    ]
     workers = set(place.workers(2))
     [stray] = [pid for pid in workers if psutil.Process(pid).ppid() == runtime.guardian_pid]
     end = nodes[0].kill()
@@ -173,13 +216,17 @@ def test_a_stray_of_one_of_our_own_ends_with_the_run(runtime: ProcessRuntime, pl
 
 
 def test_nobody_else_is_killed(runtime: ProcessRuntime, place: Place) -> None:
-    """Neither another node's daemon, nor a stranger, nor whoever bears a token of another life of the node."""
+    """Neither another node's daemon, nor a stranger, nor whoever bears a token of another life of
+    the node.
+    """
     node = runtime.start(NodeSpec("a", "consumer", place.command("two forks"), foreign=True))
     [first] = place.workers()
     other = runtime.start(NodeSpec("b", "consumer", place.command("two forks"), foreign=True))
     mine = {first, *place.workers(2)} - {first}
     words = [sys.executable, *place.words.split()]
-    with subprocess.Popen(words, env={**os.environ, members.VARIABLE: f"{node.token}1"}, start_new_session=True) as stranger:
+    with subprocess.Popen(
+        words, env={**os.environ, members.VARIABLE: f"{node.token}1"}, start_new_session=True
+    ) as stranger:
         try:
             place.workers(3)
             node.kill()
@@ -195,7 +242,9 @@ def test_who_has_the_id_of_one_that_is_gone_is_somebody_else(place: Place) -> No
         try:
             place.workers()
             began = members.look()[other.pid].start
-            assert [one.pid for one in members.Members(other.pid, since=began).find(members.look())] == [other.pid]
+            assert [
+                one.pid for one in members.Members(other.pid, since=began).find(members.look())
+            ] == [other.pid]
             assert not members.Members(other.pid, since=began - 1).find(members.look())
         finally:
             other.kill()
@@ -210,7 +259,9 @@ while sys.stdin.buffer.read(1):
 
 @contextlib.contextmanager
 def starting(place: Place) -> Iterator[tuple[Callable[[], list[Member]], list[list[int]]]]:
-    """Start a program that starts a worker between the first look at its members and what follows; and who was found when."""
+    """Start a program that starts a worker between the first look at its members and what follows;
+    and who was found when.
+    """
     words = [sys.executable, "-c", STARTER, *place.words.split()]
     with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as starter:
         belonging = members.Members(starter.pid)
@@ -232,7 +283,9 @@ def starting(place: Place) -> Iterator[tuple[Callable[[], list[Member]], list[li
 
 
 def test_who_is_started_while_all_are_being_killed_is_found(place: Place) -> None:
-    """One looks again until nobody is new: between the first look and the first SIGSTOP another worker is started."""
+    """One looks again until nobody is new: between the first look and the first SIGSTOP another
+    worker is started.
+    """
     with starting(place) as (find, looks):
         left = run(members.end(find, UP_S))
         [worker] = place.workers()
@@ -273,9 +326,13 @@ signal.pause()
 """
 
 
-def test_a_node_that_starts_one_worker_after_the_other_dies_with_all_of_them(runtime: ProcessRuntime, place: Place) -> None:
+def test_a_node_that_starts_one_worker_after_the_other_dies_with_all_of_them(
+    runtime: ProcessRuntime, place: Place
+) -> None:
     """Each in a session of its own, hundreds of them, while it is killed."""
-    node = runtime.start(NodeSpec("a", "consumer", (sys.executable, "-c", BREEDER, str(place.folder))))
+    node = runtime.start(
+        NodeSpec("a", "consumer", (sys.executable, "-c", BREEDER, str(place.folder)))
+    )
     place.workers(20)
     end = node.kill()
     assert not end.left
@@ -286,7 +343,10 @@ def test_a_node_that_starts_one_worker_after_the_other_dies_with_all_of_them(run
 @pytest.mark.parametrize("way", DETACHED)
 def test_a_cgroup_has_them_all(bounding: ProcessRuntime, place: Place, way: str) -> None:
     """Of two nodes, too, and it is gone when its node is."""
-    nodes = [bounding.start(NodeSpec(name, "consumer", place.command(way), foreign=True)) for name in "ab"]
+    nodes = [
+        bounding.start(NodeSpec(name, "consumer", place.command(way), foreign=True))
+        for name in "ab"
+    ]
     workers = place.workers(2)
     mine = [pid for pid in workers if pid in [member.pid for member in nodes[0].members()]]
     assert len(mine) == 1
@@ -309,8 +369,10 @@ while time.monotonic() < float(sys.argv[2]):
     os.setsid()
 open(os.path.join(sys.argv[1], "over"), "w").close()
 """
-"""Each forks the next one and ends, until a time that all of them know: whoever fails to catch them has not let them loose for
-ever. (No number of processes bounds them: there are never more than two.)"""
+"""Each forks the next one and ends, until a time that all of them know: whoever fails to catch them
+has not let them loose for ever. (No number of processes bounds them: there are never more than
+two.)
+"""
 RUNS_S = 30.0
 
 
@@ -322,10 +384,15 @@ def chain_of(place: Place, until: float) -> tuple[str, ...]:
 
 def in_chain(place: Place) -> bool:
     """Whether any process of the chain is there."""
-    return any(str(place.folder / "chain.py") in " ".join(_words(process)) for process in psutil.process_iter())
+    return any(
+        str(place.folder / "chain.py") in " ".join(_words(process))
+        for process in psutil.process_iter()
+    )
 
 
-def test_what_runs_away_as_fast_as_it_can_is_caught_by_its_cgroup(bounding: ProcessRuntime, place: Place) -> None:
+def test_what_runs_away_as_fast_as_it_can_is_caught_by_its_cgroup(
+    bounding: ProcessRuntime, place: Place
+) -> None:
     """Each process of it lives for less time than a look takes."""
     until = time.monotonic() + RUNS_S
     words = f"{' '.join(chain_of(place, until))} & sleep 600"
@@ -339,7 +406,9 @@ def test_what_runs_away_as_fast_as_it_can_is_caught_by_its_cgroup(bounding: Proc
 
 
 def test_what_runs_away_and_is_caught_by_nobody_ends_by_itself(place: Place) -> None:
-    """Else a harness that fails above would leave a core busy for ever, and nobody to kill: each id is gone when it is read."""
+    """Else a harness that fails above would leave a core busy for ever, and nobody to kill: each id
+    is gone when it is read.
+    """
     with subprocess.Popen(chain_of(place, time.monotonic() + 0.5)) as first:
         place.workers()
         assert first.wait(UP_S) == 0
@@ -354,14 +423,22 @@ def _words(process: psutil.Process) -> list[str]:
 
 def cgroups_of(runtime: ProcessRuntime) -> list[str]:
     """Return what the runtime's guardian has left of cgroups."""
-    return [folder for folder, _, _ in os.walk("/sys/fs/cgroup") if f"{cgroups.MINE}{runtime.guardian_pid}" in folder]
+    return [
+        folder
+        for folder, _, _ in os.walk("/sys/fs/cgroup")
+        if f"{cgroups.MINE}{runtime.guardian_pid}" in folder
+    ]
 
 
 def test_a_cgroup_is_killed_as_a_whole(bounding: ProcessRuntime, place: Place) -> None:
     """All at once, without a look at who is in it."""
-    node = bounding.start(NodeSpec("a", "consumer", place.command("two forks, and no environment"), foreign=True))
+    node = bounding.start(
+        NodeSpec("a", "consumer", place.command("two forks, and no environment"), foreign=True)
+    )
     [worker] = place.workers()
-    _, cgroup = [folder for folder in cgroups_of(bounding) if worker in members.cgroup_members(folder)]
+    _, cgroup = [
+        folder for folder in cgroups_of(bounding) if worker in members.cgroup_members(folder)
+    ]
     cgroups.kill(cgroup)
     end = node.wait(UP_S)
     assert end is not None
@@ -378,7 +455,11 @@ def test_no_cgroup_is_left(bounding: ProcessRuntime, place: Place, dies: str) ->
         die(dies, harness, guardian)
         wait_until(lambda: gone(worker), within_s=LEFT_S, because="all to be gone")
         left = f"{cgroups.MINE}{guardian}"
-        wait_until(lambda: not any(left in folder for folder, _, _ in os.walk("/sys/fs/cgroup")), within_s=LEFT_S, because="it")
+        wait_until(
+            lambda: not any(left in folder for folder, _, _ in os.walk("/sys/fs/cgroup")),
+            within_s=LEFT_S,
+            because="it",
+        )
 
 
 VFORKER = """
@@ -390,11 +471,17 @@ signal.pause()
 """
 
 
-def test_a_node_in_the_middle_of_a_vfork_is_paused_and_killed(runtime: ProcessRuntime, place: Place) -> None:
-    """Its child stands still before it is a program of its own, and it waits in the kernel, with a stop to come."""
+def test_a_node_in_the_middle_of_a_vfork_is_paused_and_killed(
+    runtime: ProcessRuntime, place: Place
+) -> None:
+    """Its child stands still before it is a program of its own, and it waits in the kernel, with a
+    stop to come.
+    """
     fifo = place.folder / "fifo"
     os.mkfifo(fifo)
-    node = runtime.start(NodeSpec("a", "consumer", (sys.executable, "-c", VFORKER, str(place.folder), str(fifo))))
+    node = runtime.start(
+        NodeSpec("a", "consumer", (sys.executable, "-c", VFORKER, str(place.folder), str(fifo)))
+    )
     place.workers()
     wait_until(lambda: members.thread_states(node.pid) == ["D"], within_s=UP_S, because="the vfork")
     node.pause()
@@ -419,13 +506,19 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
 """
 
 
-def test_a_process_whose_first_thread_has_ended_lives(runtime: ProcessRuntime, place: Place) -> None:
+def test_a_process_whose_first_thread_has_ended_lives(
+    runtime: ProcessRuntime, place: Place
+) -> None:
     """The kernel shows it as a zombie, and its other threads go on."""
     command = ("sh", "-c", f"{sys.executable} {place.folder / 'headless.py'} {place.folder} & wait")
     (place.folder / "headless.py").write_text(HEADLESS)
     node = runtime.start(NodeSpec("a", "consumer", command))
     [worker] = place.workers()
-    wait_until(lambda: psutil.Process(worker).status() == psutil.STATUS_ZOMBIE, within_s=UP_S, because="its end, by half")
+    wait_until(
+        lambda: psutil.Process(worker).status() == psutil.STATUS_ZOMBIE,
+        within_s=UP_S,
+        because="its end, by half",
+    )
     assert worker in [member.pid for member in node.members()]
     node.kill()
     wait_until(lambda: not members.look().get(worker), within_s=GONE_S, because="it to be reaped")
@@ -444,8 +537,12 @@ HARNESS = """
 
 
 @contextlib.contextmanager
-def harness_of(place: Place, way: str, *, cgroups: bool) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
-    """Start a harness with one node, which starts a worker; give it, and the ids of the node and of the guardian."""
+def harness_of(
+    place: Place, way: str, *, cgroups: bool
+) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+    """Start a harness with one node, which starts a worker; give it, and the ids of the node and of
+    the guardian.
+    """
     program = textwrap.dedent(HARNESS.format(cgroups=cgroups))
     words = [sys.executable, "-c", program, str(place.folder), *place.command(way)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as harness:
@@ -468,20 +565,32 @@ def die(who: str, harness: subprocess.Popen[str], guardian: int) -> None:
 @pytest.mark.parametrize("way", DETACHED)
 @pytest.mark.parametrize("dies", ["harness", "guardian", "both"])
 def test_nothing_outlives_the_harness_or_its_guardian(place: Place, dies: str, way: str) -> None:
-    """Not a daemon either; one without any environment only where the guardian lives to see whose child it has become."""
+    """Not a daemon either; one without any environment only where the guardian lives to see whose
+    child it has become.
+    """
     with harness_of(place, way, cgroups=False) as (harness, node, guardian):
         [worker] = place.workers()
         die(dies, harness, guardian)
         bare = "forks, and no environment" in way and dies != "harness"
-        wait_until(lambda: all(map(gone, [node] if bare else [node, worker])), within_s=LEFT_S, because="all to be gone")
+        wait_until(
+            lambda: all(map(gone, [node] if bare else [node, worker])),
+            within_s=LEFT_S,
+            because="all to be gone",
+        )
 
 
-def test_what_is_left_when_the_guardian_has_died_is_killed_at_the_end(tmp_path: Path, place: Place) -> None:
+def test_what_is_left_when_the_guardian_has_died_is_killed_at_the_end(
+    tmp_path: Path, place: Place
+) -> None:
     """And that the guardian died is told."""
     runtime = ProcessRuntime(directory=tmp_path / "nodes")
     runtime.start(NodeSpec("a", "consumer", place.command("two forks")))
     [worker] = place.workers()
-    second = next(each for each in psutil.Process(runtime.guardian_pid).children() if each.pid == _second(runtime))
+    second = next(
+        each
+        for each in psutil.Process(runtime.guardian_pid).children()
+        if each.pid == _second(runtime)
+    )
     second.kill()
     psutil.Process(runtime.guardian_pid).kill()
     with pytest.raises(GuardianDiedError):

@@ -1,4 +1,6 @@
-"""Runtime ``process``: the ends of its guardian, and of the harness. What any runtime must is in ``tests/contract``."""
+"""Runtime ``process``: the ends of its guardian, and of the harness. What any runtime must is in
+``tests/contract``.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,14 @@ def gone(pid: int) -> bool:
 def test_a_node_may_end_as_soon_as_it_goes_on(tmp_path: Path) -> None:
     """That it does is no failure of the one who let it go on; that it had ended before is."""
     with ProcessRuntime(directory=tmp_path) as runtime:
-        node = runtime.start(NodeSpec("a", "consumer", (sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"),
-                                      stdin_pipe=True))  # fmt: skip
+        node = runtime.start(
+            NodeSpec(
+                "a",
+                "consumer",
+                (sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"),
+                stdin_pipe=True,
+            )
+        )
         wait_until(node.log_path.read_text, within_s=GONE_S, because="it to run")
         node.pause()
         node.close_stdin()
@@ -46,13 +54,19 @@ def test_a_node_may_end_as_soon_as_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_the_death_of_the_guardian_is_told_and_takes_the_nodes_along(tmp_path: Path) -> None:
-    """SIGKILL of the guardian: the kernel ends the nodes, and every later call says what happened."""
+    """SIGKILL of the guardian: the kernel ends the nodes, and every later call says
+    what happened.
+    """
     runtime = ProcessRuntime(directory=tmp_path)
     try:
         nodes = [runtime.start(NodeSpec(name, "consumer", SLEEPER)) for name in "ab"]
         nodes[1].pause()
         psutil.Process(runtime.guardian_pid).kill()
-        wait_until(lambda: all(gone(node.pid) for node in nodes), within_s=GONE_S, because="the nodes to be gone")
+        wait_until(
+            lambda: all(gone(node.pid) for node in nodes),
+            within_s=GONE_S,
+            because="the nodes to be gone",
+        )
         with pytest.raises(GuardianDiedError):
             wait_until(runtime.check, within_s=GONE_S, because="the runtime to notice")
     finally:
@@ -75,15 +89,25 @@ HARNESS = """
 
 @pytest.mark.parametrize("with_guardian", [False, True])
 def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, with_guardian: bool) -> None:
-    """SIGKILL of the harness, with or without its guardian at the same instant: nothing lives on, stopped or not."""
-    harness = subprocess.Popen([sys.executable, "-c", textwrap.dedent(HARNESS), str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    """SIGKILL of the harness, with or without its guardian at the same instant: nothing lives on,
+    stopped or not.
+    """
+    harness = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(HARNESS), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert harness.stdout is not None
     *pids, guardian = [int(word) for word in harness.stdout.readline().split()]
     if with_guardian:
         psutil.Process(guardian).kill()
     harness.kill()
     harness.wait(10)
-    wait_until(lambda: all(gone(pid) for pid in [*pids, guardian]), within_s=GONE_S, because="everything to be gone")
+    wait_until(
+        lambda: all(gone(pid) for pid in [*pids, guardian]),
+        within_s=GONE_S,
+        because="everything to be gone",
+    )
 
 
 def test_leased_ports_are_leased_once() -> None:

@@ -55,16 +55,30 @@ def test_a_broker_out_of_the_metadata_is_asked_again(monkeypatch: pytest.MonkeyP
     assert admin.answers == []
 
 
-def test_topics_are_made_once_there_are_brokers_for_their_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is not registered yet, or was put out, comes back; what was made and not seen in time is waited for."""
-    admin = Admin(InvalidReplicationFactorError(), InvalidReplicationAssignmentError(), KafkaTimeoutError(), [], ["mine"])
+def test_topics_are_made_once_there_are_brokers_for_their_copies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is not registered yet, or was put out, comes back; what was made and not seen in
+    time is waited for.
+    """
+    admin = Admin(
+        InvalidReplicationFactorError(),
+        InvalidReplicationAssignmentError(),
+        KafkaTimeoutError(),
+        [],
+        ["mine"],
+    )
     observer_of(admin, monkeypatch).create_topics({"mine": (1, {})})
     assert admin.answers == []
 
 
 @pytest.mark.parametrize("outdated", [UnknownBrokerIdError(2), NotCoordinatorError()])
-def test_an_outdated_picture_of_the_cluster_is_replaced(outdated: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found in a real run: a broker that had died was asked by number, after the cluster had forgotten it."""
+def test_an_outdated_picture_of_the_cluster_is_replaced(
+    outdated: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in a real run: a broker that had died was asked by number, after the cluster had
+    forgotten it.
+    """
     first, second = Admin(outdated), Admin(["mine"])
     observer = Observer("127.0.0.1:1", lambda: None)
     monkeypatch.setattr(first, "close", lambda: None, raising=False)
@@ -82,7 +96,9 @@ def test_an_outdated_picture_of_the_cluster_is_replaced(outdated: Exception, mon
     assert first.answers == second.answers == []
 
 
-def test_who_was_not_answered_in_time_is_replaced_for_the_next_question(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_was_not_answered_in_time_is_replaced_for_the_next_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Found in a real run: leaders had moved, and a reader asked the old ones for 90 s."""
     admin = Admin(KafkaTimeoutError(), ["mine"])
     observer = observer_of(admin, monkeypatch)

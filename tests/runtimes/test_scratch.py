@@ -1,4 +1,6 @@
-"""Temporary files of what the harness starts: where they are, and that they go, however the harness ends."""
+"""Temporary files of what the harness starts: where they are, and that they go, however the harness
+ends.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LEAVES_A_FILE = (
-    sys.executable, "-c",
-    "import os, tempfile as t; open(t.gettempdir() + '/left', 'w').close(); print(os.environ.get('JAVA_TOOL_OPTIONS'))",
-)  # fmt: skip
+    sys.executable,
+    "-c",
+    (
+        "import os, tempfile as t; open(t.gettempdir() + '/left', 'w').close(); "
+        "print(os.environ.get('JAVA_TOOL_OPTIONS'))"
+    ),
+)
 WAITS = f"""
 import sys
 from pathlib import Path
@@ -52,13 +58,21 @@ def folders(place: Path) -> list[Path]:
     return sorted(place.iterdir())
 
 
-def test_programs_put_temporary_files_into_a_folder_of_the_runtimes(place: Path, tmp_path: Path) -> None:
-    """While it runs there is one folder; a node that has one of its own uses that, and its JVM, too; then there is none."""
+def test_programs_put_temporary_files_into_a_folder_of_the_runtimes(
+    place: Path, tmp_path: Path
+) -> None:
+    """While it runs there is one folder; a node that has one of its own uses that, and its JVM,
+    too; then there is none.
+    """
     with ProcessRuntime(directory=tmp_path / "logs") as runtime:
         [shared] = folders(place)
         runtime.start(NodeSpec("one", "program", LEAVES_A_FILE)).wait(20)
         assert (shared / "left").exists()
-        own = runtime.start(NodeSpec("two", "program", LEAVES_A_FILE, {"JAVA_TOOL_OPTIONS": "-ea"}, temporary="cell"))
+        own = runtime.start(
+            NodeSpec(
+                "two", "program", LEAVES_A_FILE, {"JAVA_TOOL_OPTIONS": "-ea"}, temporary="cell"
+            )
+        )
         own.wait(20)
         assert (shared / "cell" / "left").exists()
         assert own.log_tail() == f"-ea -Djava.io.tmpdir={shared / 'cell'}"
@@ -69,9 +83,13 @@ def test_programs_put_temporary_files_into_a_folder_of_the_runtimes(place: Path,
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_a_killed_harness_leaves_no_temporary_folder(place: Path, tmp_path: Path, both: bool) -> None:
+def test_a_killed_harness_leaves_no_temporary_folder(
+    place: Path, tmp_path: Path, both: bool
+) -> None:
     """The guardian removes it; where that was killed at the same instant its second does."""
-    program = subprocess.Popen([sys.executable, "-c", WAITS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program = subprocess.Popen(
+        [sys.executable, "-c", WAITS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     try:
         assert program.stdout is not None
         guardian = int(program.stdout.readline())
@@ -80,7 +98,9 @@ def test_a_killed_harness_leaves_no_temporary_folder(place: Path, tmp_path: Path
             os.kill(guardian, signal.SIGKILL)
         program.kill()
         program.wait()
-        wait_until(lambda: not left.exists(), within_s=20, because="its temporary folder to be gone")
+        wait_until(
+            lambda: not left.exists(), within_s=20, because="its temporary folder to be gone"
+        )
     finally:
         program.kill()
         program.communicate()

@@ -1,4 +1,6 @@
-"""A Spark session that cells share: started once, again after its end, and given up where a query does not stop."""
+"""A Spark session that cells share: started once, again after its end, and given up where a query
+does not stop.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,18 @@ class Ground:
 
 def stage(key: str) -> Stage:
     """A driver's stage of a cell."""
-    names: dict[str, Any] = dict.fromkeys(("bootstrap", "topic_in", "topic_out", "topic_cursor", "group", "outbox", "sink"), "")
-    return Stage(cell=key, key=key, name="driver", incarnation=1, history="", settings=STREAM.settings, **names)
+    names: dict[str, Any] = dict.fromkeys(
+        ("bootstrap", "topic_in", "topic_out", "topic_cursor", "group", "outbox", "sink"), ""
+    )
+    return Stage(
+        cell=key,
+        key=key,
+        name="driver",
+        incarnation=1,
+        history="",
+        settings=STREAM.settings,
+        **names,
+    )
 
 
 def told(life: Launched) -> list[dict[str, str]]:
@@ -117,7 +129,9 @@ def test_a_query_that_does_not_stop_takes_the_session_along(
 
 
 def test_who_shares() -> None:
-    """Never a cell whose driver is killed or paused, or whose tasks run elsewhere; always the baseline."""
+    """Never a cell whose driver is killed or paused, or whose tasks run elsewhere; always the
+    baseline.
+    """
     cells = [
         replace(STREAM, scenario=scenario, semantic=semantic)
         for scenario in STREAMING
@@ -128,4 +142,9 @@ def test_who_shares() -> None:
     for need, name in ((cell.scenario.fault.evidence(), cell.scenario.id) for cell in cells):
         assert Role.DRIVER not in (*need.killed, *need.paused) or name in own
     assert {"none", "delivery-lost", "ack-lost", "partitions-added"}.isdisjoint(own)
-    assert {"driver-crash-mid-batch", "zombie-driver", "executor-crash-mid-task", "partitions-added+unseen"} <= own
+    assert {
+        "driver-crash-mid-batch",
+        "zombie-driver",
+        "executor-crash-mid-task",
+        "partitions-added+unseen",
+    } <= own

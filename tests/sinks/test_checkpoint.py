@@ -18,7 +18,9 @@ def checkpoint(tmp_path: Path) -> Path:
     """Write a checkpoint with three planned batches, two of them committed."""
     for batch in range(3):
         offsets = {"t": {"0": 2 * batch + 2, "1": batch + 1}}
-        write(tmp_path / "offsets" / str(batch), "v1", '{"batchWatermarkMs":0}', json.dumps(offsets))
+        write(
+            tmp_path / "offsets" / str(batch), "v1", '{"batchWatermarkMs":0}', json.dumps(offsets)
+        )
         write(tmp_path / "offsets" / f".{batch}.crc", "crc")
     for batch in range(2):
         write(tmp_path / "commits" / str(batch), "v1", '{"nextBatchWatermarkMs":0}')
@@ -33,11 +35,15 @@ def write(file: Path, *lines: str) -> None:
 
 
 def test_the_position_is_that_of_the_last_committed_batch(checkpoint: Path) -> None:
-    """What is planned and not committed is no position; neither are temporary files and checksums."""
+    """What is planned and not committed is no position; neither are temporary files
+    and checksums.
+    """
     assert Checkpoint(checkpoint).committed() == {0: 4, 1: 2}
 
 
-def test_what_is_planned_is_the_last_batch_of_the_offset_log(checkpoint: Path, tmp_path: Path) -> None:
+def test_what_is_planned_is_the_last_batch_of_the_offset_log(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     """Committed or not, it is what the next driver will read."""
     assert Checkpoint(checkpoint).planned() == {0: 6, 1: 3}
     assert Checkpoint(tmp_path / "none").planned() == {}
@@ -49,13 +55,17 @@ def test_nothing_committed_is_no_position(tmp_path: Path) -> None:
 
 
 def test_the_log_of_the_sink_leaves_out_what_a_listing_shows(tmp_path: Path) -> None:
-    """Files that no committed batch names are read by those who list the folder, and by nobody else."""
+    """Files that no committed batch names are read by those who list the folder, and by nobody
+    else.
+    """
     files = [tmp_path / name for name in ("part-0.parquet", "part 1.parquet", "orphan.parquet")]
     for file in files:
         file.write_bytes(b"")
     entries = [{"path": file.as_uri(), "action": "add"} for file in files[:2]]
     write(tmp_path / "_spark_metadata" / "0", "v1", json.dumps(entries[0]))
-    write(tmp_path / "_spark_metadata" / "1.compact", "v1", *(json.dumps(entry) for entry in entries))
+    write(
+        tmp_path / "_spark_metadata" / "1.compact", "v1", *(json.dumps(entry) for entry in entries)
+    )
     write(tmp_path / "_spark_metadata" / ".2.crc", "crc")
     assert sorted(sink_files(tmp_path)) == sorted(files[:2])
     assert sorted(listed_files(tmp_path)) == sorted(files)

@@ -1,4 +1,6 @@
-"""A stream in memory: records flow by themselves, a fault writes what a real one would, and harms what it is told to."""
+"""A stream in memory: records flow by themselves, a fault writes what a real one would, and harms
+what it is told to.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +46,18 @@ class Harm:
 
 @dataclass
 class Play:
-    """Implements :class:`harness.soak.stream.Flow`. ``harms``: by the fault's number, beside what theory says of it."""
+    """Implements :class:`harness.soak.stream.Flow`. ``harms``: by the fault's number, beside what
+    theory says of it.
+    """
 
     asked: Stream
     harms: dict[int, Harm] = field(default_factory=dict)
     beside: dict[int, Harm] = field(default_factory=dict)
     """Harm to the unit of partition 0 that begins at a position, whatever is struck."""
     late: dict[int, Callable[[], tuple[int, int]]] = field(default_factory=dict)
-    """Before the unit of partition 0 that begins at a position: the first of the positions recorded once more, and how many."""
+    """Before the unit of partition 0 that begins at a position: the first of the positions recorded
+    once more, and how many.
+    """
     ends_at: int | None = None
     """Ctrl-C is pressed when so many records were taken."""
     stops_at: int | None = None
@@ -66,7 +72,9 @@ class Play:
         """Open the files."""
         del begins
         self.marks = Marks(folder / MARKS)
-        self._results = [Results(folder / results_name(partition)) for partition in range(self.asked.partitions)]
+        self._results = [
+            Results(folder / results_name(partition)) for partition in range(self.asked.partitions)
+        ]
 
     def strike(self, fault: Drawn, folder: Path) -> None:
         """Write its history, and harm the next unit of its partition."""
@@ -118,14 +126,21 @@ class Play:
             fault, harm = self._due.popleft()
             expected = fault.scenario.expectation(self.asked.semantic)
             assert isinstance(expected, Predicted)
-            lose, duplicate = harm.lose + 2 * expected.lost.must_show(), harm.duplicate + 2 * expected.duplicated.must_show()
+            lose, duplicate = (
+                harm.lose + 2 * expected.lost.must_show(),
+                harm.duplicate + 2 * expected.duplicated.must_show(),
+            )
             strange = harm.strange
             if self.asked.semantic is Semantic.AT_MOST_ONCE:
                 self.marks.put(partition, "unheard", after)
             self.harmed[fault.number] = (partition, mark.taken, after)
         if partition == 0 and mark.taken in self.beside:
             harm = self.beside[mark.taken]
-            lose, duplicate, strange = lose + harm.lose, duplicate + harm.duplicate, strange + harm.strange
+            lose, duplicate, strange = (
+                lose + harm.lose,
+                duplicate + harm.duplicate,
+                strange + harm.strange,
+            )
         if partition == 0 and mark.taken in self.late:
             first, count = self.late[mark.taken]()
             self._results[0].record(np.arange(first, first + count))
@@ -156,17 +171,49 @@ class FaultHistory:
         if isinstance(at, OnWire):
             self._wire(to, at, node, dropped=not victims)
         elif isinstance(at, InProgram):
-            to.write(kinds.FAILPOINT, name=at.name, record=f"partition-{partition}", hit=self.fault.hit, action="kill", pid=7)
+            to.write(
+                kinds.FAILPOINT,
+                name=at.name,
+                record=f"partition-{partition}",
+                hit=self.fault.hit,
+                action="kill",
+                pid=7,
+            )
         for role in victims:
-            name = "broker-1" if role is Role.BROKER else f"{role}-{1 - partition if self.harm.wrong else partition}"
-            to.write(kinds.NODE, node=name, role=role, incarnation=1, phase="exited", pid=7, status=None, signal=9)
+            name = (
+                "broker-1"
+                if role is Role.BROKER
+                else f"{role}-{1 - partition if self.harm.wrong else partition}"
+            )
+            to.write(
+                kinds.NODE,
+                node=name,
+                role=role,
+                incarnation=1,
+                phase="exited",
+                pid=7,
+                status=None,
+                signal=9,
+            )
             to.write(kinds.NODE, node=name, role=role, incarnation=2, phase="ready", pid=8)
         taken = self.marks.get(partition, "taken")
         if Role.PRODUCER in victims:
             again = self.semantic is not Semantic.AT_MOST_ONCE
-            to.write(kinds.RESUMED, where="source", partition=partition, position=taken - again, taken=taken)
+            to.write(
+                kinds.RESUMED,
+                where="source",
+                partition=partition,
+                position=taken - again,
+                taken=taken,
+            )
         if Role.CONSUMER in victims:
-            to.write(kinds.RESUMED, where="group", partition=partition, position=taken - 1, delivered=taken)
+            to.write(
+                kinds.RESUMED,
+                where="group",
+                partition=partition,
+                position=taken - 1,
+                delivered=taken,
+            )
         to.write(kinds.FAULT, phase="healed", fault=fault.id)
 
     @staticmethod

@@ -29,9 +29,9 @@ def test_against_a_plain_loop(seed: int) -> None:
     assert [at for first, count in lost for at in range(first, first + count)] == [
         at for at in range(max(low, 3), high) if not plain[at]
     ]
-    assert {at: besides + 1 for first, count, besides in more for at in range(first, first + count)} == {
-        at: plain[at] for at in range(max(low, 3), high) if plain[at] > 1
-    }
+    assert {
+        at: besides + 1 for first, count, besides in more for at in range(first, first + count)
+    } == {at: plain[at] for at in range(max(low, 3), high) if plain[at] > 1}
     assert copies.once == len(plain)
     assert copies.outside == outside
 

@@ -1,4 +1,6 @@
-"""A stream in memory: planted losses and duplicates are found exactly, in the window of their fault, and it goes on."""
+"""A stream in memory: planted losses and duplicates are found exactly, in the window of their
+fault, and it goes on.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,13 @@ if TYPE_CHECKING:
     from harness.soak.found import Streamed
 
 SCENARIOS = (
-    plain.ACK_LOST, plain.REQUEST_LOST, plain.COMMIT_LOST, plain.PRODUCER_CRASH_BEFORE_SEND, plain.BROKER_CRASH_BEFORE_APPEND,
+    plain.ACK_LOST,
+    plain.REQUEST_LOST,
+    plain.COMMIT_LOST,
+    plain.PRODUCER_CRASH_BEFORE_SEND,
+    plain.BROKER_CRASH_BEFORE_APPEND,
     plain.DELIVERY_LOST,
-)  # fmt: skip
+)
 RECORDS = 400_001
 
 
@@ -51,7 +57,9 @@ def streamed(play: Play, heard: Heard | None = None) -> Streamed:
 
 
 def test_what_ends_as_it_should(tmp_path: Path) -> None:
-    """Every record offered is accounted for; what theory predicts is in the window of its fault; no history is kept."""
+    """Every record offered is accounted for; what theory predicts is in the window of its fault; no
+    history is kept.
+    """
     heard, play = Heard(), Play(asked(tmp_path))
     found = streamed(play, heard)
     assert found.kind is Kind.KEPT
@@ -60,13 +68,18 @@ def test_what_ends_as_it_should(tmp_path: Path) -> None:
     assert {one.scenario for one in found.faults} == {one.id for one in SCENARIOS}
     for one, fault in zip(found.faults, play.struck, strict=True):
         assert (one.number, one.scenario, one.partition, one.hit) == (
-            fault.number, fault.scenario.id, fault.partition, fault.hit
-        )  # fmt: skip
+            fault.number,
+            fault.scenario.id,
+            fault.partition,
+            fault.hit,
+        )
         partition, low, _ = play.harmed[one.number]
         wanted = [[partition, low, 2, 1]] if one.scenario in {"ack-lost", "commit-lost"} else []
         assert (one.lost, one.duplicated) == ([], wanted)
     for before, after in zip(found.faults, found.faults[1:], strict=False):
-        assert all(one[1] <= other[0] for one, other in zip(before.windows, after.windows, strict=True))
+        assert all(
+            one[1] <= other[0] for one, other in zip(before.windows, after.windows, strict=True)
+        )
     assert not list((tmp_path / FAULTS).iterdir())
     counts = {"lost": 0, "duplicated": 0, "phantom": 0, "absorbed": 0}
     assert found.outside == {"counts": counts, "lost": [], "duplicated": [], "late": []}
@@ -75,8 +88,14 @@ def test_what_ends_as_it_should(tmp_path: Path) -> None:
 
 
 def test_planted_losses_and_duplicates_are_named_with_their_fault(tmp_path: Path) -> None:
-    """Exactly those positions, in that window; what is in no window is told apart; both break the promise."""
-    play = Play(asked(tmp_path), {1: Harm(lose=7), 3: Harm(duplicate=4), 5: Harm(strange=1)}, beside={0: Harm(lose=1)})
+    """Exactly those positions, in that window; what is in no window is told apart; both break the
+    promise.
+    """
+    play = Play(
+        asked(tmp_path),
+        {1: Harm(lose=7), 3: Harm(duplicate=4), 5: Harm(strange=1)},
+        beside={0: Harm(lose=1)},
+    )
     found = streamed(play)
     by_number = {one.number: one for one in found.faults}
     partition, low, _ = play.harmed[1]
@@ -98,7 +117,10 @@ def test_planted_losses_and_duplicates_are_named_with_their_fault(tmp_path: Path
     assert found.recorded == RECORDS - 8
     told = as_lines(found, RECORDS, tmp_path)
     assert "outside every fault's window: lost 0:0 (1 records)" in told
-    assert any(line.startswith("fault 1, ") and f"lost {partition}:{low:,}-{low + 6:,} (7 records)" in line for line in told)
+    assert any(
+        line.startswith("fault 1, ") and f"lost {partition}:{low:,}-{low + 6:,} (7 records)" in line
+        for line in told
+    )
 
 
 def test_what_is_permitted_breaks_nothing(tmp_path: Path) -> None:
@@ -110,7 +132,9 @@ def test_what_is_permitted_breaks_nothing(tmp_path: Path) -> None:
     assert found.faults[1].verdict == Kind.BROKEN
 
 
-def test_a_loss_outside_of_every_window_that_is_permitted_proves_that_something_is_wrong(tmp_path: Path) -> None:
+def test_a_loss_outside_of_every_window_that_is_permitted_proves_that_something_is_wrong(
+    tmp_path: Path,
+) -> None:
     """No fault has caused it: the whole is void."""
     found = streamed(Play(asked(tmp_path, Semantic.AT_MOST_ONCE), beside={0: Harm(lose=3)}))
     assert {one.verdict for one in found.faults} == {Kind.KEPT}
@@ -134,7 +158,9 @@ def test_the_wrong_process_killed_is_void(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
-    """Ctrl-C, and a crash in the middle of a fault: what was judged stays, what was not is done again, and counted once."""
+    """Ctrl-C, and a crash in the middle of a fault: what was judged stays, what was not is done
+    again, and counted once.
+    """
     first = Play(asked(tmp_path), ends_at=60_000)
     part = streamed(first)
     assert part.interrupted
@@ -144,7 +170,10 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     behind = [window[1] for window in part.faults[-1].windows]
     lines = (tmp_path / WAVES_FILE).read_bytes().splitlines(keepends=True)
     with (tmp_path / WAVES_FILE).open("ab") as opened:
-        opened.write(json.dumps({"armed": len(part.faults), "scenario": "x", "lows": behind}).encode() + b"\n")
+        opened.write(
+            json.dumps({"armed": len(part.faults), "scenario": "x", "lows": behind}).encode()
+            + b"\n"
+        )
         opened.write(b'{"cut')
     second = Play(asked(tmp_path), beside={behind[0]: Harm(lose=1)})
     rest = streamed(second)
@@ -153,23 +182,33 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     assert second.struck[0].number == len(part.faults)
     with Marks(tmp_path / LEGS / "0" / MARKS) as marks:
         assert marks.get(0, "done") > behind[0]
-    assert sum(run[2] for one in rest.faults for run in one.lost) + rest.outside["counts"]["lost"] == 1  # type: ignore[index]
+    assert (
+        sum(run[2] for one in rest.faults for run in one.lost) + rest.outside["counts"]["lost"] == 1
+    )  # type: ignore[index]
     assert rest.recorded == RECORDS - 1
     again = streamed(Play(asked(tmp_path)))
     assert (again.faults, again.kind, again.recorded) == (rest.faults, rest.kind, rest.recorded)
     assert lines == (tmp_path / WAVES_FILE).read_bytes().splitlines(keepends=True)[: len(lines)]
 
 
-@pytest.mark.parametrize(("semantic", "kind"), [(Semantic.AT_MOST_ONCE, Kind.BROKEN), (Semantic.AT_LEAST_ONCE, Kind.VOID)])
+@pytest.mark.parametrize(
+    ("semantic", "kind"),
+    [(Semantic.AT_MOST_ONCE, Kind.BROKEN), (Semantic.AT_LEAST_ONCE, Kind.VOID)],
+)
 @pytest.mark.parametrize("resumed", [False, True])
 def test_a_copy_that_is_added_to_a_judged_window_is_found(
     tmp_path: Path, semantic: Semantic, kind: Kind, *, resumed: bool
-) -> None:  # fmt: skip
-    """At both edges of a window, long after its fault; also where the stream goes on in another leg."""
+) -> None:
+    """At both edges of a window, long after its fault; also where the stream goes on in another
+    leg.
+    """
     one = asked(tmp_path, semantic, scenarios=(plain.DELIVERY_LOST,), faults_per_minute=1e-9)
     if resumed:
         assert streamed(Play(one, ends_at=120_000)).interrupted
-    late = {150_000: lambda: (first_window(tmp_path)[0], 2), 150_500: lambda: (first_window(tmp_path)[1] - 1, 1)}
+    late = {
+        150_000: lambda: (first_window(tmp_path)[0], 2),
+        150_500: lambda: (first_window(tmp_path)[1] - 1, 1),
+    }
     found = streamed(Play(one, late=late))
     low, high = found.faults[0].windows[0]
     assert found.outside is not None
@@ -177,7 +216,9 @@ def test_a_copy_that_is_added_to_a_judged_window_is_found(
     assert found.outside["duplicated"] == []
     assert found.total("duplicated") == 3
     assert found.kind is kind
-    told = f"after the window was judged: duplicated 0:{low:,}-{low + 1:,}, 0:{high - 1:,} (3 records)"
+    told = (
+        f"after the window was judged: duplicated 0:{low:,}-{low + 1:,}, 0:{high - 1:,} (3 records)"
+    )
     assert told in as_lines(found, RECORDS, tmp_path)
 
 
@@ -198,7 +239,9 @@ def test_what_was_strange_before_it_went_on_is_not_forgotten(tmp_path: Path) -> 
     assert found.kind is Kind.BROKEN
 
 
-@pytest.mark.parametrize("line", ["{}", '{"verdict": "kept"}', '{"leg": 1}', '{"armed": 99}', '{"counts": {}}', "[]"])
+@pytest.mark.parametrize(
+    "line", ["{}", '{"verdict": "kept"}', '{"leg": 1}', '{"armed": 99}', '{"counts": {}}', "[]"]
+)
 def test_a_line_that_no_stream_writes(tmp_path: Path, line: str) -> None:
     """One sentence says so."""
     streamed(Play(asked(tmp_path), ends_at=60_000))
@@ -208,9 +251,16 @@ def test_a_line_that_no_stream_writes(tmp_path: Path, line: str) -> None:
         streamed(Play(asked(tmp_path)))
 
 
-@pytest.mark.parametrize(("name", "content"), [
-    (MARKS, None), (MARKS, b""), (MARKS, b"short"), (results_name(0), None), (results_name(0), b"no database" * 1000),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (MARKS, None),
+        (MARKS, b""),
+        (MARKS, b"short"),
+        (results_name(0), None),
+        (results_name(0), b"no database" * 1000),
+    ],
+)
 def test_a_damaged_leg(tmp_path: Path, name: str, content: bytes | None) -> None:
     """What it recorded is not known: nothing is called lost for it."""
     streamed(Play(asked(tmp_path), ends_at=60_000))
@@ -242,7 +292,9 @@ def test_what_stands_still_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found.kind is Kind.STUCK
     assert "30000 taken" in str(found.stuck)
     assert as_lines(found, RECORDS, tmp_path)[-1].endswith("STUCK")
-    assert streamed(Play(asked(tmp_path / "without", records=2000), stops_at=500)).kind is Kind.STUCK
+    assert (
+        streamed(Play(asked(tmp_path / "without", records=2000), stops_at=500)).kind is Kind.STUCK
+    )
 
 
 def test_without_a_fault_nothing_is_proved(tmp_path: Path) -> None:
@@ -253,8 +305,13 @@ def test_without_a_fault_nothing_is_proved(tmp_path: Path) -> None:
     assert found.kind is Kind.VOID
 
 
-@pytest.mark.parametrize(("semantic", "kind"), [(Semantic.AT_LEAST_ONCE, Kind.BROKEN), (Semantic.AT_MOST_ONCE, Kind.VOID)])
-def test_a_loss_without_a_fault_breaks_the_promise(tmp_path: Path, semantic: Semantic, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    ("semantic", "kind"),
+    [(Semantic.AT_LEAST_ONCE, Kind.BROKEN), (Semantic.AT_MOST_ONCE, Kind.VOID)],
+)
+def test_a_loss_without_a_fault_breaks_the_promise(
+    tmp_path: Path, semantic: Semantic, kind: Kind
+) -> None:
     """Where it is forbidden."""
     found = streamed(Play(asked(tmp_path, semantic, records=2000), beside={0: Harm(lose=1)}))
     assert found.faults == []
@@ -265,7 +322,9 @@ def test_a_loss_without_a_fault_breaks_the_promise(tmp_path: Path, semantic: Sem
 def test_faults_follow_from_the_seed(tmp_path: Path) -> None:
     """The same one draws the same faults, partitions and hits; another one others."""
     one, same, other = (asked(tmp_path, seed=seed) for seed in (1, 1, 2))
-    first, second, third = ([each.draw(number, 200) for number in range(30)] for each in (one, same, other))
+    first, second, third = (
+        [each.draw(number, 200) for number in range(30)] for each in (one, same, other)
+    )
     assert first == second
     assert first != third
     assert {fault.hit for fault in first} > {1, 2}

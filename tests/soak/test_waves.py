@@ -1,4 +1,6 @@
-"""A soak: planted losses and duplicates are found in the wave of their fault, and a soak that was ended goes on."""
+"""A soak: planted losses and duplicates are found in the wave of their fault, and a soak that was
+ended goes on.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,18 @@ from harness.judge.verdict import Kind, Verdict
 from harness.matrix.checking import Check
 from harness.model.cell import Cell
 from harness.model.semantics import Semantic
-from harness.soak.waves import GROWTH, SOAK_FILE, WAVES_FILE, Soak, SoakError, Wave, as_lines, read_waves, soak, wave_records
+from harness.soak.waves import (
+    GROWTH,
+    SOAK_FILE,
+    WAVES_FILE,
+    Soak,
+    SoakError,
+    Wave,
+    as_lines,
+    read_waves,
+    soak,
+    wave_records,
+)
 from harness.systems.declared.system import DeclaredSystem
 from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemorySystem
@@ -57,14 +70,22 @@ class Heard:
         """Ignore it."""
 
 
-def asked(folder: Path, *, records: int = 400, per_minute: float = 1e9, seed: int = 1, **plants: Plant) -> Soak:
+def asked(
+    folder: Path, *, records: int = 400, per_minute: float = 1e9, seed: int = 1, **plants: Plant
+) -> Soak:
     """Ask for a soak of the in-memory system, at least once."""
-    cells = tuple(Cell(one, Semantic.AT_LEAST_ONCE, "memory", "memory", "process", 0, 24) for one in FAULTS)
-    return Soak(folder, cells, (MemorySystem(plants=plants),), records, per_minute, seed, "lostack soak")
+    cells = tuple(
+        Cell(one, Semantic.AT_LEAST_ONCE, "memory", "memory", "process", 0, 24) for one in FAULTS
+    )
+    return Soak(
+        folder, cells, (MemorySystem(plants=plants),), records, per_minute, seed, "lostack soak"
+    )
 
 
 def test_what_ends_as_it_should(tmp_path: Path) -> None:
-    """All records offered, each wave with its fault and its verdict; predicted duplicates are told; no history is kept."""
+    """All records offered, each wave with its fault and its verdict; predicted duplicates are told;
+    no history is kept.
+    """
     heard = Heard()
     found = soak(asked(tmp_path), heard)
     assert found.kind is Kind.KEPT
@@ -81,20 +102,30 @@ def test_what_ends_as_it_should(tmp_path: Path) -> None:
 
 
 def test_planted_losses_and_duplicates_are_found_in_their_fault(tmp_path: Path) -> None:
-    """Two lost by one fault, three duplicated by another: these many, in each of their waves and in no other; histories stay."""
-    plan = asked(tmp_path, **{"delivery-lost": Plant(lose=2), "producer-crash-before-send": Plant(duplicate=3)})
+    """Two lost by one fault, three duplicated by another: these many, in each of their waves and in
+    no other; histories stay.
+    """
+    plan = asked(
+        tmp_path,
+        **{"delivery-lost": Plant(lose=2), "producer-crash-before-send": Plant(duplicate=3)},
+    )
     found = soak(plan, Heard())
     seen = {wave.scenario for wave in found.waves}
     assert {"delivery-lost", "producer-crash-before-send"} <= seen
     for wave in found.waves:
         assert len(wave.lost) == wave.counts["lost"] == 2 * (wave.scenario == "delivery-lost")
-        planted = {"producer-crash-before-send": 3, "ack-lost": 1, "commit-lost": 1}.get(wave.scenario, 0)
+        planted = {"producer-crash-before-send": 3, "ack-lost": 1, "commit-lost": 1}.get(
+            wave.scenario, 0
+        )
         assert len(wave.duplicated) == wave.counts["duplicated"] == planted
         assert (wave.verdict == "broken") == (wave.scenario == "delivery-lost")
     assert found.kind is Kind.BROKEN
     told = as_lines(found, plan)
     lossy = next(wave for wave in found.waves if wave.lost)
-    assert any(line.startswith(f"fault {lossy.number}, delivery-lost") and lossy.lost[0] in line for line in told)
+    assert any(
+        line.startswith(f"fault {lossy.number}, delivery-lost") and lossy.lost[0] in line
+        for line in told
+    )
     assert lossy.saved is not None
     assert (tmp_path / lossy.saved / "history").is_dir()
     assert told[-1] == "BROKEN"
@@ -108,7 +139,9 @@ def test_a_fault_that_never_fires_makes_the_whole_void(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
-    """Ctrl-C within a wave, a line cut by a crash: the waves behind are those that would have been."""
+    """Ctrl-C within a wave, a line cut by a crash: the waves behind are those that
+    would have been.
+    """
     whole = soak(asked(tmp_path / "whole"), Heard())
     part = soak(asked(tmp_path / "part"), Heard(most=4))
     assert part.interrupted
@@ -124,7 +157,9 @@ def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
     assert "PARTIAL, " in as_lines(part, asked(tmp_path))[-1]
 
 
-@pytest.mark.parametrize("change", [{"counts": {}}, {"counts": None}, {"verdict": "good"}, {"more": 1}])
+@pytest.mark.parametrize(
+    "change", [{"counts": {}}, {"counts": None}, {"verdict": "good"}, {"more": 1}]
+)
 def test_a_line_that_no_soak_writes(tmp_path: Path, change: dict[str, object]) -> None:
     """One sentence says so."""
     soak(asked(tmp_path, records=30), Heard())
@@ -135,11 +170,18 @@ def test_a_line_that_no_soak_writes(tmp_path: Path, change: dict[str, object]) -
         soak(asked(tmp_path, records=30), Heard())
 
 
-@pytest.mark.parametrize("words", [("--semantic", "at-most-once"), ("--system", "pulsar"), ("--client", "java")])
-def test_a_declaration_says_what_is_soaked(capsys: pytest.CaptureFixture[str], words: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "words", [("--semantic", "at-most-once"), ("--system", "pulsar"), ("--client", "java")]
+)
+def test_a_declaration_says_what_is_soaked(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, str]
+) -> None:
     """An option that says otherwise is refused, and not passed over."""
     assert main(["soak", "pipeline.toml", *words]) == 2
-    told = f"lostack: {words[0]} is only for lostack's own pipelines: leave it out; pipeline.toml itself decides that\n"
+    told = (
+        f"lostack: {words[0]} is only for lostack's own pipelines: leave it out; pipeline.toml "
+        "itself decides that\n"
+    )
     assert capsys.readouterr().err == told
 
 
@@ -164,29 +206,56 @@ def test_one_fault_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "code"), [(Kind.VOID, 4), (Kind.STUCK, 4), (Kind.BROKEN, 1)])
 def test_a_dry_run_that_is_not_kept_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: Kind, code: int
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: Kind,
+    code: int,
+) -> None:
     """One line with the reason and what to do; no fault is tried, and what was started is ended."""
     closed: list[DeclaredSystem] = []
-    monkeypatch.setattr(Check, "dry_run", lambda *_: result(ACK_LOST, ALO, Verdict(kind, "the consumer never asked for records")))
+    monkeypatch.setattr(
+        Check,
+        "dry_run",
+        lambda *_: result(ACK_LOST, ALO, Verdict(kind, "the consumer never asked for records")),
+    )
     monkeypatch.setattr(DeclaredSystem, "close", lambda system: closed.append(system))  # noqa: PLW0108 - bound to it
     file = EXAMPLES / "orders" / "pipeline.toml"
     assert main(["soak", str(file), "--reports", str(tmp_path)]) == code
     told = capsys.readouterr()
     assert told.err == (
-        f"lostack: the dry run without a fault is {kind}: the consumer never asked for records; lostack check {file} says more\n"
+        f"lostack: the dry run without a fault is {kind}: the consumer never asked for records; "
+        f"lostack check {file} says more\n"
     )
     assert len(closed) == 1
     assert not list(tmp_path.rglob(SOAK_FILE))
 
 
 def test_how_many_records_a_wave_has(tmp_path: Path) -> None:
-    """So many that it takes as long as a fault may take; never many times the waves before, never more than are left."""
-    base = Wave(0, "c", "s", 1, 24, {"offered": 24}, [], [], "kept", green=True, reason="", seconds=2.0, saved=None)
+    """So many that it takes as long as a fault may take; never many times the waves before, never
+    more than are left.
+    """
+    base = Wave(
+        0,
+        "c",
+        "s",
+        1,
+        24,
+        {"offered": 24},
+        [],
+        [],
+        "kept",
+        green=True,
+        reason="",
+        seconds=2.0,
+        saved=None,
+    )
     plan = asked(tmp_path, records=10**6, per_minute=6)
     assert wave_records([], plan) == 24
     assert wave_records([base], plan) == GROWTH * 24
-    more = replace(base, records=192, counts={"offered": 192}, seconds=2.84)  # 5 ms a record beside 2 s
+    more = replace(
+        base, records=192, counts={"offered": 192}, seconds=2.84
+    )  # 5 ms a record beside 2 s
     assert wave_records([base, more], plan) == 192 * GROWTH
     most = replace(base, records=1536, counts={"offered": 1536}, seconds=9.56)
     assert wave_records([base, more, most], plan) == 24 + 8 * 200

@@ -1,4 +1,6 @@
-"""A soak of the plain pipeline on a real Kafka, at least once: every duplicate is the one that its fault must make."""
+"""A soak of the plain pipeline on a real Kafka, at least once: every duplicate is the one that its
+fault must make.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,19 @@ pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(600)]
 
 
 def test_faults_one_after_the_other(tmp_path: Path) -> None:
-    """Nothing is lost; an ack or a commit that is lost duplicates its record, a request does not."""
-    words = ["--only", "ack-lost", "--only", "request-lost", "--only", "commit-lost", "--semantic", "at-least-once"]
+    """Nothing is lost; an ack or a commit that is lost duplicates its record, a
+    request does not.
+    """
+    words = [
+        "--only",
+        "ack-lost",
+        "--only",
+        "request-lost",
+        "--only",
+        "commit-lost",
+        "--semantic",
+        "at-least-once",
+    ]
     many = ["--client", "kafka-python", "--records", "200", "--faults-per-minute", "600"]
     assert main(["soak", "plain", *words, *many, "--reports", str(tmp_path)]) == 0
     (folder,) = tmp_path.glob("soak-*")

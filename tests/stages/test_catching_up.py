@@ -1,4 +1,6 @@
-"""A producer that starts again: how much it sends at once, and what it makes of a commit that is refused."""
+"""A producer that starts again: how much it sends at once, and what it makes of a commit that is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class Client:
         """Begin."""
         self.open = []
 
-    def send(self, _topic: str, value: bytes, _key: bytes | None, _headers: Sequence[tuple[str, bytes]]) -> Taken:
+    def send(
+        self, _topic: str, value: bytes, _key: bytes | None, _headers: Sequence[tuple[str, bytes]]
+    ) -> Taken:
         """Take a message."""
         self.open.append(decode_id(value))
         return Taken()
@@ -69,26 +73,48 @@ class Client:
         """Close."""
 
 
-def ran(folder: Path, monkeypatch: pytest.MonkeyPatch, client: Client, incarnation: int, catches_up: int | None) -> int:
+def ran(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    client: Client,
+    incarnation: int,
+    catches_up: int | None,
+) -> int:
     """Run a producer to its end; return its cursor."""
     monkeypatch.setattr(producer, "client_of", lambda _: client)
     outbox = folder / "outbox.sqlite"
     Outbox.create(outbox, RECORDS)
     stage = Stage(
-        cell="c", key="k", name="producer", incarnation=incarnation, bootstrap="127.0.0.1:1", topic_in="k.in", topic_out="",
-        topic_cursor="", group="", outbox=str(outbox), sink="", history="", client=STOMP_PY,
+        cell="c",
+        key="k",
+        name="producer",
+        incarnation=incarnation,
+        bootstrap="127.0.0.1:1",
+        topic_in="k.in",
+        topic_out="",
+        topic_cursor="",
+        group="",
+        outbox=str(outbox),
+        sink="",
+        history="",
+        client=STOMP_PY,
         settings=replace(IN_DOUBT, producer=replace(IN_DOUBT.producer, catches_up=catches_up)),
-    )  # fmt: skip
+    )
     with HistoryWriter(folder / "producer.jsonl", cell="c", by="producer") as ledger:
         producer.produce(stage, ledger)
     return Outbox(outbox).cursor()
 
 
 @pytest.mark.parametrize(
-    ("incarnation", "catches_up", "sizes"), [(1, 2, [1] * 5), (2, 2, [2, 2, 1]), (2, None, [1] * 5), (3, 4, [4, 1])]
+    ("incarnation", "catches_up", "sizes"),
+    [(1, 2, [1] * 5), (2, 2, [2, 2, 1]), (2, None, [1] * 5), (3, 4, [4, 1])],
 )
 def test_a_program_that_starts_again_sends_more_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, incarnation: int, catches_up: int | None, sizes: list[int]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    incarnation: int,
+    catches_up: int | None,
+    sizes: list[int],
 ) -> None:
     """Where its settings say so; the first one never does."""
     client = Client()
@@ -96,8 +122,14 @@ def test_a_program_that_starts_again_sends_more_at_once(
     assert [len(ids) for _, ids in client.ended] == sizes
 
 
-def test_a_refused_commit_is_taken_for_one_that_was_done_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_commit_is_taken_for_one_that_was_done_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once, and its source goes on behind all that was in it."""
     client = Client(refuses=1)
     assert ran(tmp_path, monkeypatch, client, 2, 2) == len(RECORDS) + 1
-    assert client.ended == [("refused", ["k-1", "k-2"]), ("committed", ["k-3", "k-4"]), ("committed", ["k-5"])]
+    assert client.ended == [
+        ("refused", ["k-1", "k-2"]),
+        ("committed", ["k-3", "k-4"]),
+        ("committed", ["k-5"]),
+    ]

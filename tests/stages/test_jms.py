@@ -1,4 +1,6 @@
-"""The adapter of JMS: what it tells the library, and what it makes of lost connections, against a JVM that is played."""
+"""The adapter of JMS: what it tells the library, and what it makes of lost connections, against a
+JVM that is played.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from harness.stages.clients.interface import ClientError
 from harness.stages.clients.queues import DUPLICATE_ID
 from harness.stages.outbox import Outbox
 from harness.stages.pushing import Acknowledge
-from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, ConsumerSettings, SavePosition, Settings
+from harness.stages.settings import (
+    QUEUE_AT_LEAST_ONCE,
+    QUEUE_AT_MOST_ONCE,
+    ConsumerSettings,
+    SavePosition,
+    Settings,
+)
 from harness.stages.stage import Stage
 
 if TYPE_CHECKING:
@@ -51,7 +59,9 @@ class Played:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._answers, self._calls = folder / "answers.json", folder / "calls.jsonl"
         program = folder / "java"
-        program.write_text(PLAYED.format(python=sys.executable, answers=str(self._answers), calls=str(self._calls)))
+        program.write_text(
+            PLAYED.format(python=sys.executable, answers=str(self._answers), calls=str(self._calls))
+        )
         program.chmod(0o755)
         monkeypatch.setenv(COMMAND, json.dumps([str(program)]))
         self._outbox = folder / "outbox.sqlite"
@@ -72,19 +82,39 @@ class Played:
         """Return what it was asked, of these kinds."""
         if not self._calls.exists():
             return []
-        return [words for words in map(json.loads, self._calls.read_text().splitlines()) if words[0] in verbs]
+        return [
+            words
+            for words in map(json.loads, self._calls.read_text().splitlines())
+            if words[0] in verbs
+        ]
 
     def options(self) -> dict[str, str]:
         """Return what the library was told in its address."""
         address = self.asked("open")[0][2]
-        return dict(pair.split("=") for part in address.split("?")[1:] for pair in part.rstrip(")").split("&"))
+        return dict(
+            pair.split("=")
+            for part in address.split("?")[1:]
+            for pair in part.rstrip(")").split("&")
+        )
 
     def stage(self, settings: Settings) -> Stage:
         """Return a stage with these settings."""
         return Stage(
-            cell="c", key="k", name="consumer", incarnation=2, bootstrap="127.0.0.1:1", topic_in="k.in", topic_out="",
-            topic_cursor="", group="", outbox=str(self._outbox), sink="", history="", settings=settings, client=OPENWIRE,
-        )  # fmt: skip
+            cell="c",
+            key="k",
+            name="consumer",
+            incarnation=2,
+            bootstrap="127.0.0.1:1",
+            topic_in="k.in",
+            topic_out="",
+            topic_cursor="",
+            group="",
+            outbox=str(self._outbox),
+            sink="",
+            history="",
+            settings=settings,
+            client=OPENWIRE,
+        )
 
 
 @pytest.fixture
@@ -97,7 +127,10 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Played]:
 
 def consumer(played: Played, **more: Any) -> jms.JmsConsumer:
     """Return a consumer that has subscribed."""
-    settings = replace(QUEUE_AT_LEAST_ONCE, consumer=ConsumerSettings(**{"position": SavePosition.AFTER_RECORDING} | more))
+    settings = replace(
+        QUEUE_AT_LEAST_ONCE,
+        consumer=ConsumerSettings(**{"position": SavePosition.AFTER_RECORDING} | more),
+    )
     found = jms.make_consumer(played.stage(settings))
     found.subscribe("k.in")
     return found
@@ -121,10 +154,15 @@ def test_a_message_is_handed_over_and_acknowledged(played: Played) -> None:
     assert played.asked("session") == [["session", "1", "4"]]
     told = played.options()
     assert (told["jms.prefetchPolicy.queuePrefetch"], told["jms.sendAcksAsync"]) == ("3", "false")
-    assert (told["wireFormat.tightEncodingEnabled"], told["wireFormat.cacheEnabled"]) == ("false", "false")
+    assert (told["wireFormat.tightEncodingEnabled"], told["wireFormat.cacheEnabled"]) == (
+        "false",
+        "false",
+    )
 
 
-@pytest.mark.parametrize(("mode", "asks"), [(Acknowledge.CLIENT, "acknowledge"), (Acknowledge.TRANSACTED, "commit")])
+@pytest.mark.parametrize(
+    ("mode", "asks"), [(Acknowledge.CLIENT, "acknowledge"), (Acknowledge.TRANSACTED, "commit")]
+)
 def test_each_mode_has_its_word(played: Played, mode: Acknowledge, asks: str) -> None:
     """A transaction is committed; all else is acknowledged."""
     played.says({"receive": [given("7", b"a")]})
@@ -153,7 +191,10 @@ def test_a_lost_connection_is_made_again_by_the_next_call(played: Played) -> Non
     old = reader.receive(0.5)
     assert reader.receive(0.5) is None
     new = reader.receive(0.5)
-    assert [words[3] for words in played.asked("open")] == [played.asked("open")[0][3], played.asked("open")[1][3]]
+    assert [words[3] for words in played.asked("open")] == [
+        played.asked("open")[0][3],
+        played.asked("open")[1][3],
+    ]
     assert len({words[3] for words in played.asked("open")}) == 2
     assert old is not None
     assert new is not None
@@ -194,8 +235,9 @@ def test_a_send_is_answered_or_not(played: Played) -> None:
         sender.send("k.in", b"a", None, [("lostack-attempt", b"p-1.0.1")])
     sender.send("k.in", b"a", None, [("lostack-attempt", b"p-1.0.2")]).wait(1)
     assert [words[3:] for words in played.asked("send")] == [
-        [coded(b"a"), "lostack-attempt", coded(b"p-1.0.1")], [coded(b"a"), "lostack-attempt", coded(b"p-1.0.2")],
-    ]  # fmt: skip
+        [coded(b"a"), "lostack-attempt", coded(b"p-1.0.1")],
+        [coded(b"a"), "lostack-attempt", coded(b"p-1.0.2")],
+    ]
     assert len(played.asked("open")) == 2
     assert played.options()["jms.alwaysSyncSend"] == "true"
     sender.close(1)
@@ -203,9 +245,12 @@ def test_a_send_is_answered_or_not(played: Played) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "there"), [(BY_ID, True), (QUEUE_AT_LEAST_ONCE, False), (IN_DOUBT, True), (LISTENED, False)]
+    ("settings", "there"),
+    [(BY_ID, True), (QUEUE_AT_LEAST_ONCE, False), (IN_DOUBT, True), (LISTENED, False)],
 )
-def test_a_message_carries_its_record_s_id_where_the_settings_say_so(played: Played, settings: Settings, *, there: bool) -> None:
+def test_a_message_carries_its_record_s_id_where_the_settings_say_so(
+    played: Played, settings: Settings, *, there: bool
+) -> None:
     """In a transaction, too."""
     value = Record("k-1", "k", 1).encode("k")
     jms.make_producer(played.stage(settings), transactional_id="").send("k.in", value, None, ())
@@ -215,42 +260,62 @@ def test_a_message_carries_its_record_s_id_where_the_settings_say_so(played: Pla
 
 def test_who_waits_for_nothing_says_so(played: Played) -> None:
     """And who lets the library come back, names the broker to it alone."""
-    jms.make_producer(played.stage(QUEUE_AT_MOST_ONCE), transactional_id="").send("k.in", b"a", None, ())
+    jms.make_producer(played.stage(QUEUE_AT_MOST_ONCE), transactional_id="").send(
+        "k.in", b"a", None, ()
+    )
     assert played.options()["jms.useAsyncSend"] == "true"
-    retries = replace(QUEUE_AT_LEAST_ONCE, producer=replace(QUEUE_AT_LEAST_ONCE.producer, retries=True))
+    retries = replace(
+        QUEUE_AT_LEAST_ONCE, producer=replace(QUEUE_AT_LEAST_ONCE.producer, retries=True)
+    )
     jms.make_producer(played.stage(retries), transactional_id="").send("k.in", b"a", None, ())
     assert played.asked("open")[1][2].startswith("failover:(tcp://127.0.0.1:1?wireFormat.")
 
 
 def test_over_amqp_at_most_once_is_settled_when_it_is_sent(played: Played) -> None:
     """On both sides; else the broker settles, and is waited for."""
-    for number, (settings, early) in enumerate(((QUEUE_AT_MOST_ONCE, "true"), (QUEUE_AT_LEAST_ONCE, "false"))):
+    for number, (settings, early) in enumerate(
+        ((QUEUE_AT_MOST_ONCE, "true"), (QUEUE_AT_LEAST_ONCE, "false"))
+    ):
         stage = replace(played.stage(settings), client=AMQP)
         jms.make_producer(stage, transactional_id="").send("k.in", b"a", None, ())
         _, factory, address, _ = played.asked("open")[number]
         told = dict(pair.split("=") for pair in address.partition("?")[2].split("&"))
-        assert (factory, address.partition("?")[0]) == ("org.apache.qpid.jms.JmsConnectionFactory", "amqp://127.0.0.1:1")
-        assert {told[f"jms.presettlePolicy.presettle{who}"] for who in ("Producers", "Consumers")} == {early}
+        assert (factory, address.partition("?")[0]) == (
+            "org.apache.qpid.jms.JmsConnectionFactory",
+            "amqp://127.0.0.1:1",
+        )
+        assert {
+            told[f"jms.presettlePolicy.presettle{who}"] for who in ("Producers", "Consumers")
+        } == {early}
         assert told.get("jms.forceSyncSend", "false") != early
 
 
 def test_over_amqp_who_waits_for_the_commit_alone_waits_for_no_message(played: Played) -> None:
-    """Else the library tells of a refusal itself, and no commit that forgets it is ever asked for."""
-    jms.make_producer(replace(played.stage(LISTENED), client=AMQP), transactional_id="").send("k.in", b"a", None, ())
+    """Else the library tells of a refusal itself, and no commit that forgets it is
+    ever asked for.
+    """
+    jms.make_producer(replace(played.stage(LISTENED), client=AMQP), transactional_id="").send(
+        "k.in", b"a", None, ()
+    )
     assert "jms.forceSyncSend=false" in played.asked("open")[0][2]
     assert len(played.asked("send-unheard")) == 1
 
 
 def test_what_an_earlier_program_has_left_prepared_is_ended_as_decided(played: Played) -> None:
-    """Committed where the cursor is past it, else rolled back; what is somebody else's is left alone."""
-    played.says({"xa-recover": ["ok\tk.consumer.3.1-1\tk.consumer.5.1-2\tk.other.1.1-1\tx.consumer.1.1-1"]})
+    """Committed where the cursor is past it, else rolled back; what is somebody else's is left
+    alone.
+    """
+    played.says(
+        {"xa-recover": ["ok\tk.consumer.3.1-1\tk.consumer.5.1-2\tk.other.1.1-1\tx.consumer.1.1-1"]}
+    )
     stage = played.stage(TWO_PHASES)
     Outbox(jms.Path(stage.outbox)).save_cursor(5)
     sender = jms.make_producer(stage, transactional_id="")
     sender.init_transactions()
     assert [(words[0], words[2]) for words in played.asked("xa-commit", "xa-rollback")] == [
-        ("xa-commit", "k.consumer.3.1-1"), ("xa-rollback", "k.consumer.5.1-2"),
-    ]  # fmt: skip
+        ("xa-commit", "k.consumer.3.1-1"),
+        ("xa-rollback", "k.consumer.5.1-2"),
+    ]
     sender.begin()
     assert played.asked("xa-start")[0][2] == "k.consumer.5.2-1"
 
@@ -270,8 +335,16 @@ def test_two_phases_are_two_words_and_nothing_is_taken_back(played: Played) -> N
         sender.commit()
     with pytest.raises(ClientError, match="the next program ends what was prepared"):
         sender.abort()
-    names = {words[2] for words in played.asked("xa-start", "xa-prepare", "xa-commit", "xa-rollback")}
-    assert [words[0] for words in played.asked("xa-start", "send", "xa-prepare", "xa-commit", "xa-rollback")] == [
-        "xa-start", "send", "xa-prepare", "xa-commit",
-    ]  # fmt: skip
+    names = {
+        words[2] for words in played.asked("xa-start", "xa-prepare", "xa-commit", "xa-rollback")
+    }
+    assert [
+        words[0]
+        for words in played.asked("xa-start", "send", "xa-prepare", "xa-commit", "xa-rollback")
+    ] == [
+        "xa-start",
+        "send",
+        "xa-prepare",
+        "xa-commit",
+    ]
     assert len(names) == 1

@@ -1,4 +1,6 @@
-"""What Pulsar's Java client does with a message that a transaction has not acknowledged before it ended."""
+"""What Pulsar's Java client does with a message that a transaction has not acknowledged before it
+ended.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,18 @@ def calls() -> Calls:
 
 
 @pytest.fixture
-def parts(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> tuple[PulsarProducer, PulsarConsumer, Given]:
+def parts(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> tuple[PulsarProducer, PulsarConsumer, Given]:
     """Return a producer and a consumer of one program, in a transaction, with a message in hand."""
     program: Any = Program.__new__(Program)
     program.bridge, program.client, program.transaction = calls, "c1", pulsar_java.NOTHING
     program._lasts_ms, program._in_hand = 5000, {}
     monkeypatch.setattr(pulsar_java, "program_of", lambda _stage: program)
     push = type("Push", (), {"cumulative": False})
-    settings = type("Settings", (), {"producer": None, "consumer": type("Consumer", (), {"push": push})})
+    settings = type(
+        "Settings", (), {"producer": None, "consumer": type("Consumer", (), {"push": push})}
+    )
     stage: Any = type("Stage", (), {"settings": settings})
     producer, consumer = PulsarProducer(stage), PulsarConsumer(stage)
     producer.begin()
@@ -58,8 +64,12 @@ def parts(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> tuple[PulsarProducer
     return producer, consumer, given
 
 
-def test_an_abort_gives_back_what_was_not_acknowledged(parts: tuple[PulsarProducer, PulsarConsumer, Given], calls: Calls) -> None:
-    """Once, also where the transaction has ended before: a message that belongs to none would stay in flight."""
+def test_an_abort_gives_back_what_was_not_acknowledged(
+    parts: tuple[PulsarProducer, PulsarConsumer, Given], calls: Calls
+) -> None:
+    """Once, also where the transaction has ended before: a message that belongs to none would stay
+    in flight.
+    """
     producer, consumer, given = parts
     calls.acknowledges = False
     with pytest.raises(ClientError, match=TIMED_OUT):
@@ -70,7 +80,9 @@ def test_an_abort_gives_back_what_was_not_acknowledged(parts: tuple[PulsarProduc
     assert calls.refused() == ["m1"]
 
 
-def test_an_abort_leaves_what_was_acknowledged(parts: tuple[PulsarProducer, PulsarConsumer, Given], calls: Calls) -> None:
+def test_an_abort_leaves_what_was_acknowledged(
+    parts: tuple[PulsarProducer, PulsarConsumer, Given], calls: Calls
+) -> None:
     """How the transaction ends decides over that."""
     producer, consumer, given = parts
     consumer.acknowledge(given)

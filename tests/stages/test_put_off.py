@@ -1,4 +1,6 @@
-"""A consumer of a queue that puts every second message off: until nothing else comes, and not beyond its connection."""
+"""A consumer of a queue that puts every second message off: until nothing else comes, and not
+beyond its connection.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Client:
 
 def given(at: int, name: str = "") -> Given:
     """Return the record at a position, counted from 1."""
-    return Given(name or f"7:{at}:0", RECORDS[at - 1].encode("c0ffee"), redelivered=False, token=None)
+    return Given(
+        name or f"7:{at}:0", RECORDS[at - 1].encode("c0ffee"), redelivered=False, token=None
+    )
 
 
 @pytest.fixture
@@ -52,17 +56,28 @@ def client() -> Client:
 def work(tmp_path: Path, client: Client) -> Iterator[Work]:
     """Return what is tested, acknowledging before the work."""
     create_sink(str(tmp_path / "sink.sqlite"))
-    consumer = replace(QUEUE_AT_LEAST_ONCE.consumer, position=SavePosition.BEFORE_WORK, push=PushSettings(puts_off=24))
-    stage: Any = type("Stage", (), {
-        "settings": replace(QUEUE_AT_LEAST_ONCE, consumer=consumer), "sink": str(tmp_path / "sink.sqlite"),
-        "client_id": "c.consumer.1",
-    })  # fmt: skip
+    consumer = replace(
+        QUEUE_AT_LEAST_ONCE.consumer,
+        position=SavePosition.BEFORE_WORK,
+        push=PushSettings(puts_off=24),
+    )
+    stage: Any = type(
+        "Stage",
+        (),
+        {
+            "settings": replace(QUEUE_AT_LEAST_ONCE, consumer=consumer),
+            "sink": str(tmp_path / "sink.sqlite"),
+            "client_id": "c.consumer.1",
+        },
+    )
     with HistoryWriter(tmp_path / "consumer.jsonl", cell="c", by="consumer") as ledger:
         yield Work(stage, ledger, client)  # type: ignore[arg-type]  # it has what is needed
 
 
 def test_every_second_one_waits_until_nothing_else_comes(work: Work, client: Client) -> None:
-    """By its place in the source, so that what is given again is put off again; given again, it is the same."""
+    """By its place in the source, so that what is given again is put off again; given again, it is
+    the same.
+    """
     for at in (1, 2, 3, 3, 4):
         work.on(given(at))
     assert client.acknowledged == [RECORDS[1].id, RECORDS[3].id]
@@ -72,7 +87,9 @@ def test_every_second_one_waits_until_nothing_else_comes(work: Work, client: Cli
     assert len(client.acknowledged) == 4
 
 
-def test_with_the_connection_all_is_forgotten_that_was_put_off(work: Work, client: Client, tmp_path: Path) -> None:
+def test_with_the_connection_all_is_forgotten_that_was_put_off(
+    work: Work, client: Client, tmp_path: Path
+) -> None:
     """It will be given again, and nothing is worked on that was not acknowledged."""
     work.on(given(1))
     client.lost = True

@@ -1,4 +1,6 @@
-"""The query with state: what its sink makes of the state of a key, batch after batch. No Spark: frames are lists of rows."""
+"""The query with state: what its sink makes of the state of a key, batch after batch. No Spark:
+frames are lists of rows.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class Frame:
 
 
 def state(*offsets: int) -> Frame:
-    """Return an update with one key, whose state holds the copies at these offsets; the record at n is the n-th."""
+    """Return an update with one key, whose state holds the copies at these offsets; the record at n
+    is the n-th.
+    """
     records = make_records(3, keys=1, filler_bytes=(0, 8), seed=1)
     copies = [Row(0, n, KEY.encode(), records[n].encode(CELL_KEY)) for n in offsets]
     return Frame([StateRow(KEY.encode(), copies)])
@@ -69,22 +73,39 @@ class Played:
         for log in ("offsets", "commits"):
             (folder / "checkpoint" / log).mkdir(parents=True)
         stage = Stage(
-            cell="cell", key=CELL_KEY, name="driver", incarnation=1, bootstrap="", topic_in="in", topic_out="out",
-            topic_cursor="cursor", group="group", sink=str(folder / "sink.sqlite"),
-            outbox=str(folder / "outbox.sqlite"), history=str(folder / "history"),
-            settings=recipe(STREAM_TO_STATE, semantic), pipeline=STREAM_TO_STATE.name,
-        )  # fmt: skip
-        self.ledger = HistoryWriter(folder / "history" / "driver-1.jsonl", cell="cell", by="driver-1")
+            cell="cell",
+            key=CELL_KEY,
+            name="driver",
+            incarnation=1,
+            bootstrap="",
+            topic_in="in",
+            topic_out="out",
+            topic_cursor="cursor",
+            group="group",
+            sink=str(folder / "sink.sqlite"),
+            outbox=str(folder / "outbox.sqlite"),
+            history=str(folder / "history"),
+            settings=recipe(STREAM_TO_STATE, semantic),
+            pipeline=STREAM_TO_STATE.name,
+        )
+        self.ledger = HistoryWriter(
+            folder / "history" / "driver-1.jsonl", cell="cell", by="driver-1"
+        )
         self.query = Query(stage, self.ledger, None)
 
     def batch(self, number: int, end: int, frame: Frame) -> None:
         """Hand it a batch that ends at an offset of partition 0."""
-        (self.folder / "checkpoint" / "offsets" / str(number)).write_text(f'v1\n{{}}\n{{"in":{{"0":{end}}}}}')
+        (self.folder / "checkpoint" / "offsets" / str(number)).write_text(
+            f'v1\n{{}}\n{{"in":{{"0":{end}}}}}'
+        )
         self.query._states(cast("Any", frame), number)
 
     def recorded(self) -> list[str | None]:
         """Return what stands in the sink."""
-        return [decode_id(value) for _, value, _, _ in DatabaseSink(self.folder / "sink.sqlite").results()]
+        return [
+            decode_id(value)
+            for _, value, _, _ in DatabaseSink(self.folder / "sink.sqlite").results()
+        ]
 
     def told(self, kind: str) -> list[Any]:
         """Return the events of a kind."""
@@ -103,12 +124,18 @@ def test_a_state_takes_the_place_of_the_one_before(exactly_once: Played) -> None
     for _ in range(2):
         exactly_once.batch(1, 3, state(0, 1, 2))
     assert exactly_once.recorded() == list(IDS)
-    assert [event["news"] for event in exactly_once.told("state")] == [[IDS[0]], [IDS[1], IDS[2]], [IDS[1], IDS[2]]]
+    assert [event["news"] for event in exactly_once.told("state")] == [
+        [IDS[0]],
+        [IDS[1], IDS[2]],
+        [IDS[1], IDS[2]],
+    ]
     assert len(exactly_once.told("delivered")) == 5
 
 
 def test_what_a_state_has_lost_is_lost_in_the_sink(exactly_once: Played) -> None:
-    """A state that begins empty while the position goes on: a sum would hide it, the sink shows it."""
+    """A state that begins empty while the position goes on: a sum would hide it, the
+    sink shows it.
+    """
     exactly_once.batch(0, 1, state(0))
     exactly_once.batch(1, 2, state(1))
     assert exactly_once.recorded() == [IDS[1]]

@@ -95,7 +95,9 @@ def test_a_position_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_who_goes_on_behind_it_all_the_same_saves_it(tmp_path: Path) -> None:
-    """A client that keeps its place through a rebalance never reads the record again; nor may it save another place."""
+    """A client that keeps its place through a rebalance never reads the record again; nor may it
+    save another place.
+    """
     client = Client([Meaning.PUT_OUT], goes_on={0: 5})
     one = unsaved(tmp_path, client)
     one.save([at(0, 4)])
@@ -115,10 +117,14 @@ def test_who_goes_on_behind_it_all_the_same_saves_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("save", [save, save_until_confirmed])
 def test_who_is_fenced_ends(save: Callable[..., object], tmp_path: Path) -> None:
-    """Another process has taken its place, and no client goes on: it is told, instead of being tried for ever."""
+    """Another process has taken its place, and no client goes on: it is told, instead of being
+    tried for ever.
+    """
     client = Client([Meaning.FENCED])
     ledger = HistoryWriter(tmp_path / "consumer.jsonl", cell="c", by="consumer")
     with pytest.raises(ClientError, match="no answer"):
         save(Stage(), ledger, client, [at(0, 4)])
     assert client.committed == []
-    assert [e["error"] for e in read_history(tmp_path).of("saved")] == ["KafkaTimeoutError: no answer"]
+    assert [e["error"] for e in read_history(tmp_path).of("saved")] == [
+        "KafkaTimeoutError: no answer"
+    ]

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 CONFTEST = "pytest_plugins = ('tests.tiers', 'tests.leftovers')\n"
 IDLE = "[sys.executable, '-c', 'import sys; print(flush=True); sys.stdin.read()']"
 LEAVES = {
-    "spark-1234": "import pathlib, tempfile\ndef test_it(): pathlib.Path(tempfile.gettempdir(), 'spark-1234').mkdir()\n",
-    "liblz4-1.so": "import pathlib, tempfile\ndef test_it(): pathlib.Path(tempfile.gettempdir(), 'liblz4-1.so').touch()\n",
+    "spark-1234": (
+        "import pathlib, tempfile\ndef test_it(): pathlib.Path(tempfile.gettempdir(), "
+        "'spark-1234').mkdir()\n"
+    ),
+    "liblz4-1.so": (
+        "import pathlib, tempfile\ndef test_it(): pathlib.Path(tempfile.gettempdir(), "
+        "'liblz4-1.so').touch()\n"
+    ),
     "alive: ": f"""
 import subprocess, sys
 def test_it():
@@ -29,7 +35,10 @@ def test_it():
     test_it.kept = left
 """,
 }
-TIDY = "import pathlib, tempfile\ndef test_it(): pathlib.Path(tempfile.gettempdir(), 'some-other-program').touch()\n"
+TIDY = (
+    "import pathlib, tempfile\ndef test_it(): pathlib.Path(tempfile.gettempdir(), "
+    "'some-other-program').touch()\n"
+)
 
 
 def session(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
@@ -37,9 +46,16 @@ def session(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
     (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (folder / "test_it.py").write_text(test, encoding="utf-8")
     (folder / "tmp").mkdir()
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp"), "LOSTACK_LEFTOVERS_S": "0.5"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TMPDIR": str(folder / "tmp"),
+        "LOSTACK_LEFTOVERS_S": "0.5",
+    }
     command = [sys.executable, "-m", "pytest", *QUICK, "-p", "no:cacheprovider", "-p", "no:xdist"]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 @pytest.mark.parametrize("what", LEAVES)

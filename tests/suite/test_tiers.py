@@ -1,4 +1,6 @@
-"""Which tier a test belongs to, that slices cut the rest into parts that lose nothing, and what a commit is tested with."""
+"""Which tier a test belongs to, that slices cut the rest into parts that lose nothing, and what a
+commit is tested with.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_shared(number): pass
 def project(tmp_path: Path) -> Path:
     """A project with tests of each tier."""
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  kafka: x\n  docker: x\naddopts = --strict-markers\n", "utf-8")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n  kafka: x\n  docker: x\naddopts = --strict-markers\n", "utf-8"
+    )
     (tmp_path / "test_each.py").write_text(TESTS, encoding="utf-8")
     (tmp_path / "test_together.py").write_text(TOGETHER, encoding="utf-8")
     return tmp_path
@@ -68,16 +72,30 @@ def selected(project: Path, *words: str) -> list[str]:
 def session(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest there."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *QUICK, "-p", "no:cacheprovider", *words], cwd=project, capture_output=True, text=True,
-        timeout=120, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        [sys.executable, "-m", "pytest", *QUICK, "-p", "no:cacheprovider", *words],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
 
 
 def test_each_test_has_one_tier_and_the_rest_is_ten_slices(project: Path) -> None:
-    """What it needs decides, and a mark; a module whose tests are run together is in one slice as a whole."""
+    """What it needs decides, and a mark; a module whose tests are run together is in one slice as a
+    whole.
+    """
     said = session(project, "--collect-only", "-q", "-s").stdout
-    found = {name: (tier, int(number)) for name, tier, number in re.findall(r"^found (\S+) (\S+) (\d)$", said, re.MULTILINE)}
-    assert (found["test_pure"][0], found["test_broker"][0], found["test_container"][0]) == ("fast", "core", "rest")
+    found = {
+        name: (tier, int(number))
+        for name, tier, number in re.findall(r"^found (\S+) (\S+) (\d)$", said, re.MULTILINE)
+    }
+    assert (found["test_pure"][0], found["test_broker"][0], found["test_container"][0]) == (
+        "fast",
+        "core",
+        "rest",
+    )
     assert {tier for name, (tier, _) in found.items() if "[" in name} == {"rest"}
     assert len({number for name, (_, number) in found.items() if "shared" in name}) == 1
     assert len({number for name, (_, number) in found.items() if "long" in name}) > SLICES / 2
@@ -90,7 +108,11 @@ def test_each_test_has_one_tier_and_the_rest_is_ten_slices(project: Path) -> Non
 
 def test_a_slice_stays_where_it_is() -> None:
     """That others come does not move a unit: it is its name alone."""
-    assert [slice_of(unit) for unit in ("plain/none", "plain/ack-lost", "tests/x.py::test_y")] == [1, 4, 4]
+    assert [slice_of(unit) for unit in ("plain/none", "plain/ack-lost", "tests/x.py::test_y")] == [
+        1,
+        4,
+        4,
+    ]
 
 
 def test_ten_commits_in_a_row_have_every_slice_and_then_comes_another_seed() -> None:
@@ -111,33 +133,55 @@ def test_every_engine_has_its_turn(count: int) -> None:
 
 
 def test_an_engine_has_few_cells_in_make_test() -> None:
-    """Six at most for any engine but Kafka and Spark, so that the suite can grow by five of them."""
-    counts = Counter(engine for engine in registry.engines() for one in registry.scenarios()
-                     if one.suite is Suite.CORE and registry.runs(engine, one) for _ in one.expect)  # fmt: skip
+    """Six at most for any engine but Kafka and Spark, so that the suite can grow by
+    five of them.
+    """
+    counts = Counter(
+        engine
+        for engine in registry.engines()
+        for one in registry.scenarios()
+        if one.suite is Suite.CORE and registry.runs(engine, one)
+        for _ in one.expect
+    )
     assert not {engine: count for engine, count in counts.items() if count > ENGINE_CELLS_MOST}
 
 
 def test_a_red_slice_says_how_it_is_run_again_and_who_may_own_it(project: Path) -> None:
     """One line that reproduces it; the commits since it was last due."""
-    (project / "test_each.py").write_text(TESTS.replace("(number): pass", "(number): assert False"), encoding="utf-8")
+    (project / "test_each.py").write_text(
+        TESTS.replace("(number): pass", "(number): assert False"), encoding="utf-8"
+    )
     number = slice_of("test_each.py::test_long[0]")
     done = session(project, "--slice", str(number), "-p", "no:xdist")
     assert done.returncode == 1
     assert f"again: make slice SLICE={number} SEED=1" in done.stdout
-    newest = subprocess.run(["git", "log", "--format=%h %s", "-1"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    newest = subprocess.run(
+        ["git", "log", "--format=%h %s", "-1"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert f"was due {SLICES} commits ago" in done.stdout
     assert newest.strip() in done.stdout
 
 
 def test_what_is_due_here_can_be_asked() -> None:
     """Two numbers for the Makefile, the engines for CI."""
-    asked = [subprocess.run([sys.executable, "-m", "tests.due", what], cwd=ROOT, capture_output=True, text=True, check=True)
-             for what in ("slice", "engines")]  # fmt: skip
+    asked = [
+        subprocess.run(
+            [sys.executable, "-m", "tests.due", what],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for what in ("slice", "engines")
+    ]
     assert re.fullmatch(r"\d \d+\n", asked[0].stdout)
     assert set(asked[1].stdout.split()) <= set(registry.engines())
 
 
-FOLDERS = sorted({file.parent for file in (ROOT / "tests").glob("**/test_*.py")} | {ROOT / "tests" / "bench", ROOT / "tests"})
+FOLDERS = sorted(
+    {file.parent for file in (ROOT / "tests").glob("**/test_*.py")}
+    | {ROOT / "tests" / "bench", ROOT / "tests"}
+)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

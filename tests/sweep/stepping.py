@@ -1,4 +1,6 @@
-"""The in-memory system with frames: a play whose requests can be named, and that is wrong at one of them."""
+"""The in-memory system with frames: a play whose requests can be named, and that is wrong at one of
+them.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,17 @@ RIGHT = Plant()
 
 
 class SteppingRun(LogRun):
-    """A play that writes the frames of each record: sent and answered, now and then a heartbeat, fetched, its position saved."""
+    """A play that writes the frames of each record: sent and answered, now and then a heartbeat,
+    fetched, its position saved.
+    """
 
     _corr = 0
     _life = 1
     """Which one its producer is of."""
     foreign = False
-    """Whether its programs name themselves as programs of somebody else's do: no client says which incarnation it is."""
+    """Whether its programs name themselves as programs of somebody else's do: no client says which
+    incarnation it is.
+    """
 
     def prepare(self) -> None:
         """As any; but a hit is that of the frame that was written last."""
@@ -52,17 +58,29 @@ class SteppingRun(LogRun):
         self._scribe.tell = told  # type: ignore[method-assign]
 
     def frame(
-        self, role: str, api: str, way: str, conn: int, records: Sequence[str] = (), *, life: int = 1, **more: object
+        self,
+        role: str,
+        api: str,
+        way: str,
+        conn: int,
+        records: Sequence[str] = (),
+        *,
+        life: int = 1,
+        **more: object,
     ) -> None:
         """Write the line of a frame. ``life``: which incarnation of its program it is of."""
         self._corr += 1
         about = {"records": list(records)} if records else {}
         self._last = {"conn": conn, "corr": self._corr, "dir": way}
         client = "app" if self.foreign else f"{self.cell.key}.{role}.{life}"
-        self._scribe.tell("wire", kinds.FRAME, role=role, api=api, client=client, **self._last, **about, **more)
+        self._scribe.tell(
+            "wire", kinds.FRAME, role=role, api=api, client=client, **self._last, **about, **more
+        )
 
     def _fire(self) -> None:
-        """As any; a producer that was killed comes back, and asks for what nobody asks for without a fault."""
+        """As any; a producer that was killed comes back, and asks for what nobody asks for without
+        a fault.
+        """
         super()._fire()
         if Role.PRODUCER in self.cell.scenario.fault.evidence().killed:
             self._life = 2
@@ -78,8 +96,12 @@ class SteppingRun(LogRun):
             self.frame("producer", "Metadata", "request", PRODUCER)
         self.frame("producer", "Produce", "request", self._conn, [record.id], life=self._life)
         super()._sent(record, attempt)
-        self.frame("producer", "Produce", "response", self._conn, [record.id], life=self._life, error=0)
-        if (record.position + self.cell.seed + int(self.cell.key, 16)) % 5 == 0:  # elsewhere in every run
+        self.frame(
+            "producer", "Produce", "response", self._conn, [record.id], life=self._life, error=0
+        )
+        if (
+            record.position + self.cell.seed + int(self.cell.key, 16)
+        ) % 5 == 0:  # elsewhere in every run
             self.frame("consumer", "Heartbeat", "request", CONSUMER)
 
     def delivered(self, copy: Copy, *, again: bool = False) -> None:
@@ -115,7 +137,9 @@ class _Deployed:
 class Stepping(MemorySystem):
     """``wrong`` says what is planted in a cell. ``foreign``: see :attr:`SteppingRun.foreign`."""
 
-    def __init__(self, wrong: Callable[[Cell], Plant] = lambda _: RIGHT, *, foreign: bool = False) -> None:
+    def __init__(
+        self, wrong: Callable[[Cell], Plant] = lambda _: RIGHT, *, foreign: bool = False
+    ) -> None:
         super().__init__()
         self._wrong, self._foreign = wrong, foreign
 
@@ -149,7 +173,17 @@ class Quiet:
 
 def asked(**other: Any) -> Asked:
     """Return what is asked for in these tests."""
-    said = Asked(f"{PLAIN}/{Semantic.AT_LEAST_ONCE}", "", 1, 12, 1, (1, 1), "test", system="memory", acts=("kill", "lose"))
+    said = Asked(
+        f"{PLAIN}/{Semantic.AT_LEAST_ONCE}",
+        "",
+        1,
+        12,
+        1,
+        (1, 1),
+        "test",
+        system="memory",
+        acts=("kill", "lose"),
+    )
     return replace(said, **other)
 
 

@@ -1,4 +1,6 @@
-"""A sweep of a declared pipeline whose runs without a fault fail side by side goes on one cell at a time."""
+"""A sweep of a declared pipeline whose runs without a fault fail side by side goes on one cell at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ ORDERS = Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml"
 
 
 class Played:
-    """Runs whose first one, side by side, has one cell that comes out as ``first``, and those after it as ``then``."""
+    """Runs whose first one, side by side, has one cell that comes out as ``first``, and those after
+    it as ``then``.
+    """
 
     def __init__(self, first: Kind, then: Kind) -> None:
         self._kinds = [first, then]
@@ -36,17 +40,23 @@ class Played:
         folder = plan.reports / f"run-{len(self.plans)}"
         folder.mkdir(parents=True)
         self.results = [
-            SimpleNamespace(verdict=SimpleNamespace(kind=kind if number == 1 else Kind.KEPT, reason="why"))
+            SimpleNamespace(
+                verdict=SimpleNamespace(kind=kind if number == 1 else Kind.KEPT, reason="why")
+            )
             for number, _ in enumerate(plan.cells)
         ]
-        return SimpleNamespace(info=SimpleNamespace(interrupted=False), results=self.results, directory=folder)
+        return SimpleNamespace(
+            info=SimpleNamespace(interrupted=False), results=self.results, directory=folder
+        )
 
     def dry_runs(self) -> list[Any]:
         """Those of the last run."""
         return self.results if len(self.plans) > 1 else []
 
 
-def swept(monkeypatch: pytest.MonkeyPatch, folder: Path, played: Played, jobs: int = 3) -> sweeping.Sweep:
+def swept(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, played: Played, jobs: int = 3
+) -> sweeping.Sweep:
     """Make the dry runs of a sweep of the orders pipeline."""
     monkeypatch.setattr(sweeping, "run", played.run)
     monkeypatch.setattr(sweeping.Sweep, "dry_runs", lambda _: played.dry_runs())
@@ -57,8 +67,12 @@ def swept(monkeypatch: pytest.MonkeyPatch, folder: Path, played: Played, jobs: i
 
 
 @pytest.mark.parametrize("kind", [Kind.VOID, Kind.BROKEN, Kind.STUCK])
-def test_they_are_made_again_one_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: Kind) -> None:
-    """What was seen side by side is put aside; the sweep says why, and goes on so when it is resumed."""
+def test_they_are_made_again_one_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: Kind
+) -> None:
+    """What was seen side by side is put aside; the sweep says why, and goes on so when it is
+    resumed.
+    """
     played = Played(kind, Kind.KEPT)
     one = swept(monkeypatch, tmp_path, played)
     assert [plan.jobs for plan in played.plans] == [3, 1]

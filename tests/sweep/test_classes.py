@@ -18,7 +18,9 @@ AT = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
 
 def point(place: int, act: str = "lose", role: str = "producer") -> Point:
     """Return a point of a step."""
-    return Point(Step(role, "Produce", Direction.REQUEST, 1, f"k0-{place}"), Happening(act, AT), place, "")
+    return Point(
+        Step(role, "Produce", Direction.REQUEST, 1, f"k0-{place}"), Happening(act, AT), place, ""
+    )
 
 
 def line(length: int) -> list[Point]:
@@ -27,22 +29,36 @@ def line(length: int) -> list[Point]:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["lose", "kill"]), st.sampled_from(["calm", "joining"])), max_size=120), st.integers(0, 9)
+    st.lists(
+        st.tuples(st.sampled_from(["lose", "kill"]), st.sampled_from(["calm", "joining"])),
+        max_size=120,
+    ),
+    st.integers(0, 9),
 )
-def test_each_class_is_run_at_both_ends_and_a_sample_between(kinds: list[tuple[str, str]], seed: int) -> None:
-    """No point twice; the same seed draws the same ones; who is cut short after the first third has seen every class."""
+def test_each_class_is_run_at_both_ends_and_a_sample_between(
+    kinds: list[tuple[str, str]], seed: int
+) -> None:
+    """No point twice; the same seed draws the same ones; who is cut short after the first third has
+    seen every class.
+    """
     points = [point(place, act) for place, (act, _) in enumerate(kinds)]
     classes = grouped(points, {place: phase for place, (_, phase) in enumerate(kinds)})
-    assert sorted(one.place for inside in classes.values() for one in inside) == list(range(len(kinds)))
+    assert sorted(one.place for inside in classes.values() for one in inside) == list(
+        range(len(kinds))
+    )
     found = chosen(classes, seed)
     assert found == chosen(classes, seed)
     assert len({one.id for one, _ in found}) == len(found)
     by_why = {why: [one for one, each in found if each is why] for why in Why}
     assert {one.id for one in by_why[Why.FIRST]} == {inside[0].id for inside in classes.values()}
-    assert {one.id for one in by_why[Why.LAST]} == {inside[-1].id for inside in classes.values() if len(inside) > 1}
+    assert {one.id for one in by_why[Why.LAST]} == {
+        inside[-1].id for inside in classes.values() if len(inside) > 1
+    }
     pruned = sum(max(0, len(inside) - 2) for inside in classes.values())
     assert len(by_why[Why.SAMPLE]) == -(-pruned * 5 // 100)
-    assert [why for _, why in found] == sorted((why for _, why in found), key=[Why.FIRST, Why.LAST, Why.SAMPLE].index)
+    assert [why for _, why in found] == sorted(
+        (why for _, why in found), key=[Why.FIRST, Why.LAST, Why.SAMPLE].index
+    )
 
 
 def test_what_no_sweep_has_seen_comes_first() -> None:
@@ -55,21 +71,35 @@ def test_what_no_sweep_has_seen_comes_first() -> None:
 
 
 def test_the_first_class_of_each_kind_comes_first() -> None:
-    """Another phase, or another error of a refusal, comes when every kind of step has been struck by every kind of act once.
+    """Another phase, or another error of a refusal, comes when every kind of step has been struck
+    by every kind of act once.
 
     Kills come first, and refusals last.
     """
-    acts = ("kill", "refuse-NOT_LEADER_OR_FOLLOWER", "refuse-REQUEST_TIMED_OUT", "kill", "refuse-done-REQUEST_TIMED_OUT", "lose")
+    acts = (
+        "kill",
+        "refuse-NOT_LEADER_OR_FOLLOWER",
+        "refuse-REQUEST_TIMED_OUT",
+        "kill",
+        "refuse-done-REQUEST_TIMED_OUT",
+        "lose",
+    )
     points = [point(place, act) for place, act in enumerate(acts)]
-    classes = grouped(points, dict(enumerate(("calm", "calm", "calm", "joining", "calm", "joining"))))
+    classes = grouped(
+        points, dict(enumerate(("calm", "calm", "calm", "joining", "calm", "joining")))
+    )
     assert [one.place for one, _ in chosen(classes, 1)] == [0, 5, 1, 3, 2, 4]
 
 
 def test_all_acts_and_all_programs_come_soon() -> None:
     """Six kills and two of every other act in turn, and each of them from all programs in turn."""
     apis = [f"Api{number}" for number in range(5)]
-    found = [Class(role, api, "request", act, "calm") for role in ("producer", "consumer") for api in apis
-             for act in ("kill", "lose", "pause")]  # fmt: skip
+    found = [
+        Class(role, api, "request", act, "calm")
+        for role in ("producer", "consumer")
+        for api in apis
+        for act in ("kill", "lose", "pause")
+    ]
     when = turns(found)
     told = [(each.act, each.role, each.api) for each in sorted(found, key=lambda each: when[each])]
     assert [act for act, _, _ in told][:10] == ["kill"] * 6 + ["lose"] * 2 + ["pause"] * 2

@@ -1,4 +1,6 @@
-"""``lostack sweep`` on the command line: wrong use in one line, a sweep of the play from its plan to its exit code."""
+"""``lostack sweep`` on the command line: wrong use in one line, a sweep of the play from its plan
+to its exit code.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,19 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.sweep.asked import Asked
 
-PLAIN = ("sweep", "--only", "plain/at-least-once", "--system", "memory", "--records", "12", "--jobs", "1", "--act", "lose")
+PLAIN = (
+    "sweep",
+    "--only",
+    "plain/at-least-once",
+    "--system",
+    "memory",
+    "--records",
+    "12",
+    "--jobs",
+    "1",
+    "--act",
+    "lose",
+)
 
 
 @pytest.fixture
@@ -33,7 +47,12 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> list[Plant]:
     def made(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
         del keep
         [base] = pipelines.swept([asked.what], asked)
-        return Sweep(directory, asked, base, Stepping(lambda cell: planted[-1] if isinstance(_fault(cell), Drop) else RIGHT))
+        return Sweep(
+            directory,
+            asked,
+            base,
+            Stepping(lambda cell: planted[-1] if isinstance(_fault(cell), Drop) else RIGHT),
+        )
 
     monkeypatch.setattr(pipelines, "sweep_of", made)
     return planted
@@ -46,21 +65,37 @@ def _fault(cell: Cell) -> object:
 @pytest.mark.parametrize(
     ("arguments", "because"),
     [
-        (("sweep",), "name a declaration"), (("sweep", "x.toml", "--only", "plain"), "name a declaration"),
-        (("sweep", "x.toml"), "cannot read x.toml"), (("sweep", "--only", "plane"), "did you mean plain"),
-        (("sweep", "--only", "plain", "--shard", "3/2"), "--shard 3/2"), (("sweep", "--resume", "nowhere"), "not the folder of"),
-        (("sweep", "--system", "memory", "--only", "plain", "--act", "kil-broker"), "did you mean kill-broker"),
-        ((*PLAIN, "--shard", "1/²"), "--shard 1/²"), ((*PLAIN, "--minutes", "nan"), "--minutes"),
-        ((*PLAIN, "--minutes", "-1"), "--minutes"), ((*PLAIN, "--keep", "/dev/null"), "this is not a folder"),
-        (("sweep", "--resume", "nowhere", "--only", "plain"), "leave out the declaration and --only"),
+        (("sweep",), "name a declaration"),
+        (("sweep", "x.toml", "--only", "plain"), "name a declaration"),
+        (("sweep", "x.toml"), "cannot read x.toml"),
+        (("sweep", "--only", "plane"), "did you mean plain"),
+        (("sweep", "--only", "plain", "--shard", "3/2"), "--shard 3/2"),
+        (("sweep", "--resume", "nowhere"), "not the folder of"),
+        (
+            ("sweep", "--system", "memory", "--only", "plain", "--act", "kil-broker"),
+            "did you mean kill-broker",
+        ),
+        ((*PLAIN, "--shard", "1/²"), "--shard 1/²"),
+        ((*PLAIN, "--minutes", "nan"), "--minutes"),
+        ((*PLAIN, "--minutes", "-1"), "--minutes"),
+        ((*PLAIN, "--keep", "/dev/null"), "this is not a folder"),
+        (
+            ("sweep", "--resume", "nowhere", "--only", "plain"),
+            "leave out the declaration and --only",
+        ),
         (("sweep", "--only", "plain", "--client", "jav"), "no client is called jav"),
-        (("run", "--scenario", "x.toml"), "cannot read x.toml"), (("run", "--scenario", "x", "--only", "plain"), "not both"),
+        (("run", "--scenario", "x.toml"), "cannot read x.toml"),
+        (("run", "--scenario", "x", "--only", "plain"), "not both"),
         (("export", "x.toml"), "not in the folder found"),
     ],
-)  # fmt: skip
+)
 def test_wrong_use(
-    arguments: tuple[str, ...], because: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+    arguments: tuple[str, ...],
+    because: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One line, exit code 2, and nothing written."""
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == ExitCode.USAGE
@@ -71,7 +106,9 @@ def test_wrong_use(
 
 
 def test_a_sweep(wrong: list[Plant], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing found: 0. What is planted: 1, with the line that runs it again, a page and JSON; told again by its folder."""
+    """Nothing found: 0. What is planted: 1, with the line that runs it again, a page and JSON; told
+    again by its folder.
+    """
     arguments = (*PLAIN, "--reports", str(tmp_path))
     assert main((*arguments, "--explain")) == ExitCode.KEPT
     assert "classes; to be run: " in capsys.readouterr().out
@@ -84,7 +121,9 @@ def test_a_sweep(wrong: list[Plant], tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "came back 3 of 3 times, with one partition" in told
     assert all(file.name.endswith(".lostack.toml") for file in (tmp_path / "kept").iterdir())
     [*_, last] = sorted((tmp_path / command.SWEEPS).iterdir())
-    assert {"sweep.json", "result.json", "sweep.html", "found"} <= {file.name for file in last.iterdir()}
+    assert {"sweep.json", "result.json", "sweep.html", "found"} <= {
+        file.name for file in last.iterdir()
+    }
     assert main(("report", str(last))) == ExitCode.BROKEN
     assert "finding 1: broken: lost" in capsys.readouterr().out
     assert main(("sweep", "--resume", str(last))) == ExitCode.BROKEN
@@ -102,17 +141,27 @@ def test_a_sweep_that_is_done_goes_on_without_time(wrong: list[Plant], tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "because"),
     [
-        (("--seed", "2"), "--seed: the sweep was begun with --seed 1"), (("--act", "kill"), "begun with --act lose"),
-        (("--shard", "1/2"), "begun with --shard 1/1"), (("--depth", "2"), "begun with --depth 1"),
-        (("--client", "java"), "begun without --client"), (("--system", "kafka"), "begun with --system memory"),
-        (("--records", "24"), "begun with --records 12"), (("--like", "late-commit"), "begun without --like"),
+        (("--seed", "2"), "--seed: the sweep was begun with --seed 1"),
+        (("--act", "kill"), "begun with --act lose"),
+        (("--shard", "1/2"), "begun with --shard 1/1"),
+        (("--depth", "2"), "begun with --depth 1"),
+        (("--client", "java"), "begun without --client"),
+        (("--system", "kafka"), "begun with --system memory"),
+        (("--records", "24"), "begun with --records 12"),
+        (("--like", "late-commit"), "begun without --like"),
         (("--reports", "elsewhere"), "the sweep's own folder"),
     ],
-)  # fmt: skip
+)
 def test_a_sweep_goes_on_as_it_was_begun(
-    arguments: tuple[str, ...], because: str, wrong: list[Plant], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    because: str,
+    wrong: list[Plant],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What would make other points of it is refused; what says the same is taken, and so is what only says how."""
+    """What would make other points of it is refused; what says the same is taken, and so is what
+    only says how.
+    """
     assert wrong
     assert main((*PLAIN, "--reports", str(tmp_path), "--explain")) == ExitCode.KEPT
     [one] = (tmp_path / command.SWEEPS).iterdir()
@@ -127,12 +176,27 @@ def test_a_sweep_goes_on_as_it_was_begun(
 
 @pytest.mark.parametrize("arguments", [(), ("--explain",)], ids=["run", "explained"])
 def test_a_sweep_without_points_says_why(
-    arguments: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of what has no wire, and of what cannot be there: void, never a success."""
-    memory = ("sweep", "--only", "plain/at-least-once", "--system", "memory", "--reports", str(tmp_path), *arguments)
+    memory = (
+        "sweep",
+        "--only",
+        "plain/at-least-once",
+        "--system",
+        "memory",
+        "--reports",
+        str(tmp_path),
+        *arguments,
+    )
     assert main(memory) == ExitCode.VOID
-    assert "nothing to sweep: the system memory sends nothing through the wire" in capsys.readouterr().err
+    assert (
+        "nothing to sweep: the system memory sends nothing through the wire"
+        in capsys.readouterr().err
+    )
 
     def made(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
         del keep
@@ -141,4 +205,7 @@ def test_a_sweep_without_points_says_why(
 
     monkeypatch.setattr(pipelines, "sweep_of", made)
     assert main((*memory, "--act", "terminate")) == ExitCode.VOID
-    assert "nothing to sweep: the acts of --act terminate are possible at no step" in capsys.readouterr().err
+    assert (
+        "nothing to sweep: the acts of --act terminate are possible at no step"
+        in capsys.readouterr().err
+    )

@@ -1,4 +1,6 @@
-"""What ends a sweep from outside, and what was damaged meanwhile: nothing that was judged is lost, nothing of it outlives it."""
+"""What ends a sweep from outside, and what was damaged meanwhile: nothing that was judged is lost,
+nothing of it outlives it.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,21 @@ MEMORY = (*SWEEP, "--system", "memory", "--act", "lose")
 DRY, POINT, SHRINKING = "dry-2", "+lose", "~"
 
 
-def cut(command: tuple[str, ...], folder: Path, behind: str, number: signal.Signals) -> tuple[int, str]:
-    """Run a sweep, and end it when a cell has ended whose name has ``behind`` in it. Return its exit code and what it said."""
+def cut(
+    command: tuple[str, ...], folder: Path, behind: str, number: signal.Signals
+) -> tuple[int, str]:
+    """Run a sweep, and end it when a cell has ended whose name has ``behind`` in it. Return its
+    exit code and what it said.
+    """
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     whole = (*command, "--reports", str(folder))
     with subprocess.Popen(
-        whole, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        whole,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         watchdog = threading.Timer(WITHIN_S, process.kill)
         watchdog.daemon = True  # nobody waits for it where the test is ended
@@ -49,12 +60,18 @@ def cut(command: tuple[str, ...], folder: Path, behind: str, number: signal.Sign
         process.send_signal(number)
         said.append(process.communicate()[0])
         watchdog.cancel()
-    wait_until(lambda: not any(child.is_running() for child in children), within_s=30, because="all of the sweep to be gone")
+    wait_until(
+        lambda: not any(child.is_running() for child in children),
+        within_s=30,
+        because="all of the sweep to be gone",
+    )
     return process.returncode, "".join(said)
 
 
 def ended(sweep: Path) -> dict[str, Path]:
-    """Return the cells of points that have ended in a sweep, by their names. Raises AssertionError where one has ended twice."""
+    """Return the cells of points that have ended in a sweep, by their names. Raises AssertionError
+    where one has ended twice.
+    """
     found: dict[str, Path] = {}
     for file in sorted(sweep.glob("points/2*/cells/*/cell.json")):
         result = judge_cell(file.parent)
@@ -67,9 +84,15 @@ def ended(sweep: Path) -> dict[str, Path]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "sigkill"])
 @pytest.mark.parametrize("behind", [DRY, POINT, SHRINKING], ids=["dry runs", "points", "shrinking"])
 def test_a_sweep_that_was_ended_goes_on(
-    behind: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    behind: str,
+    number: signal.Signals,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """No point that has ended is run again, and what comes of it is what comes of one that nobody ends."""
+    """No point that has ended is run again, and what comes of it is what comes of one that nobody
+    ends.
+    """
     code, said = cut((*PLAYED, *MEMORY), tmp_path, behind, number)
     assert code == (130 if number is signal.SIGINT else -number)
     assert "Traceback" not in said
@@ -85,8 +108,10 @@ def test_a_sweep_that_was_ended_goes_on(
     told, known = (json.loads((each / "result.json").read_text()) for each in (one, whole))
     assert {(each["point"], each["signature"]["verdict"]) for each in told["outcomes"]} == {
         (each["point"], each["signature"]["verdict"]) for each in known["outcomes"]
-    }  # fmt: skip
-    assert [each["signature"] for each in told["findings"]] == [each["signature"] for each in known["findings"]]
+    }
+    assert [each["signature"] for each in told["findings"]] == [
+        each["signature"] for each in known["findings"]
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -108,14 +133,36 @@ def played(swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 PLANS = (
-    "", "[", "[]", "null", '{"schema": 99}', "{}", '{"schema": "1"}', "[" * 100_000, {"seed": "1"}, {"shard": [3, 2]},
-    {"shard": 1}, {"shard": ["1", "1"]}, {"depth": 9}, {"jobs": 0}, {"acts": [1]}, {"acts": None}, {"what": "plane"}, {"what": 1},
-    {"system": "x"}, {"records": -1}, {"new": 1}, {"like": "nothing"}, {"client": "jav"},
-)  # fmt: skip
+    "",
+    "[",
+    "[]",
+    "null",
+    '{"schema": 99}',
+    "{}",
+    '{"schema": "1"}',
+    "[" * 100_000,
+    {"seed": "1"},
+    {"shard": [3, 2]},
+    {"shard": 1},
+    {"shard": ["1", "1"]},
+    {"depth": 9},
+    {"jobs": 0},
+    {"acts": [1]},
+    {"acts": None},
+    {"what": "plane"},
+    {"what": 1},
+    {"system": "x"},
+    {"records": -1},
+    {"new": 1},
+    {"like": "nothing"},
+    {"client": "jav"},
+)
 
 
 @pytest.mark.parametrize("said", PLANS, ids=range(len(PLANS)))
-def test_a_damaged_plan(said: str | dict[str, object], played: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_plan(
+    said: str | dict[str, object], played: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One line that says what is wrong, and nothing is run."""
     plan = json.loads((played / SWEEP_FILE).read_text())
     (played / SWEEP_FILE).write_text(said if isinstance(said, str) else json.dumps(plan | said))
@@ -127,12 +174,22 @@ def test_a_damaged_plan(said: str | dict[str, object], played: Path, capsys: pyt
     assert sorted(played.rglob("*")) == before
 
 
-@pytest.mark.parametrize("of", ["run.json", "cell.json", "runner.jsonl", "wire.jsonl", "result.json", ".toml"])
+@pytest.mark.parametrize(
+    "of", ["run.json", "cell.json", "runner.jsonl", "wire.jsonl", "result.json", ".toml"]
+)
 @pytest.mark.parametrize("folder", ["dry", "points"])
 @pytest.mark.parametrize("how", ["cut", "other", "gone"])
-def test_a_damaged_file(of: str, folder: str, how: str, played: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named in one line, or its cell is run again: nothing is told that it does not say, and no traceback is."""
-    files = sorted(file for file in played.rglob(f"*{of}") if file.parts[len(played.parts)] in (folder, "found", of))
+def test_a_damaged_file(
+    of: str, folder: str, how: str, played: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named in one line, or its cell is run again: nothing is told that it does not say, and
+    no traceback is.
+    """
+    files = sorted(
+        file
+        for file in played.rglob(f"*{of}")
+        if file.parts[len(played.parts)] in (folder, "found", of)
+    )
     if not files:
         pytest.skip("the play writes none")
     file = files[0]
@@ -147,16 +204,22 @@ def test_a_damaged_file(of: str, folder: str, how: str, played: Path, capsys: py
     assert "Traceback" not in told
     if code == ExitCode.VOID:  # the wire's file: it can be read, and tells another run
         assert of == "wire.jsonl"
-        assert told.startswith(("lostack: without a fault it is void", "lostack: nothing to sweep")), told
+        assert told.startswith(
+            ("lostack: without a fault it is void", "lostack: nothing to sweep")
+        ), told
     else:
-        assert code == ExitCode.BROKEN or (code == ExitCode.USAGE and told.count("\n") == 1 and file.name in told), told
+        assert code == ExitCode.BROKEN or (
+            code == ExitCode.USAGE and told.count("\n") == 1 and file.name in told
+        ), told
 
 
 @pytest.mark.kafka
 @pytest.mark.rest
 @pytest.mark.parametrize("behind", [DRY, POINT], ids=["dry runs", "points"])
 def test_nothing_of_a_real_one_outlives_it(behind: str, tmp_path: Path) -> None:
-    """Broker, wire and stages end with who has started them, also where that was killed; what was judged is there."""
+    """Broker, wire and stages end with who has started them, also where that was killed; what was
+    judged is there.
+    """
     command = (sys.executable, "-m", "harness.cli", *SWEEP, "--act", "kill")
     cut(command, tmp_path, behind, signal.SIGKILL)
     [one] = (tmp_path / "sweeps").iterdir()

@@ -15,7 +15,16 @@ from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
 from harness.sweep.found import LONGEST, Found, slug
 from harness.sweep.pipelines import plan_of_files, swept
-from harness.sweep.points import KILL, LATE_NEXT, LATE_NEXT_KILL, LOSE, Can, Happening, points, trigger
+from harness.sweep.points import (
+    KILL,
+    LATE_NEXT,
+    LATE_NEXT_KILL,
+    LOSE,
+    Can,
+    Happening,
+    points,
+    trigger,
+)
 from harness.sweep.shrinking import file_of, keep_all, shrink_all, smaller
 from harness.sweep.steps import Step
 from harness.systems.memory.plants import Plant
@@ -31,9 +40,16 @@ if TYPE_CHECKING:
 END = trigger(Step("producer", "EndTxn", Direction.REQUEST, 2, "k1-3"))
 AFTER = replace(END, occurrence=1, since=END)
 LATE = Found(
-    name="late-commit", because='It says "late".', seed=3, records=24, position=5, pipeline="plain/exactly-once", client="java",
-    fault=Happening(LATE_NEXT_KILL, END, replace(END, offset=1, direction=Direction.RESPONSE)), then=Happening(LOSE, AFTER),
-)  # fmt: skip
+    name="late-commit",
+    because='It says "late".',
+    seed=3,
+    records=24,
+    position=5,
+    pipeline="plain/exactly-once",
+    client="java",
+    fault=Happening(LATE_NEXT_KILL, END, replace(END, offset=1, direction=Direction.RESPONSE)),
+    then=Happening(LOSE, AFTER),
+)
 
 
 def test_a_file_says_what_was_found(tmp_path: Path) -> None:
@@ -41,22 +57,30 @@ def test_a_file_says_what_was_found(tmp_path: Path) -> None:
     file = LATE.save(tmp_path / "found" / "late-commit.toml")
     read = Found.load(file)
     assert read == replace(LATE, file=file)
-    assert isinstance(read.cell(swept(["plain/exactly-once"], asked(system=""))[0]).scenario.fault, Twice)
+    assert isinstance(
+        read.cell(swept(["plain/exactly-once"], asked(system=""))[0]).scenario.fault, Twice
+    )
 
 
 def test_a_place_in_a_program_is_said_by_its_name(tmp_path: Path) -> None:
     """Read back it is the same."""
-    inside = replace(LATE, fault=Happening(KILL, InProgram(Role.CONSUMER, "before-commit")), then=None)
+    inside = replace(
+        LATE, fault=Happening(KILL, InProgram(Role.CONSUMER, "before-commit")), then=None
+    )
     assert Found.load(inside.save(tmp_path / "one.toml")).fault == inside.fault
 
 
 WRITE = AtWrite(
-    Role.CONSUMER, Point("pwrite64", 2, Side.AFTER, ('{work}/a "b"',)), OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
+    Role.CONSUMER,
+    Point("pwrite64", 2, Side.AFTER, ('{work}/a "b"',)),
+    OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE),
 )
 
 
 def test_a_durable_write_is_said_by_its_call(tmp_path: Path) -> None:
-    """Read back it is the same; what no kernel has is none, and neither is one that counts from elsewhere."""
+    """Read back it is the same; what no kernel has is none, and neither is one that counts from
+    elsewhere.
+    """
     at_write = replace(LATE, fault=Happening(KILL, WRITE), then=None)
     file = at_write.save(tmp_path / "one.toml")
     assert Found.load(file).fault == at_write.fault
@@ -64,14 +88,17 @@ def test_a_durable_write_is_said_by_its_call(tmp_path: Path) -> None:
     for wrong, because in (
         (text.replace("pwrite64", "scribble"), "no durable write is called scribble"),
         (text.replace('"Fetch"', '"Fetch", occurrence = 2'), "since must be a frame"),
-        (text.replace('"after"', '"beside"'), "beside"), (text.replace('act = "kill"', 'act = "lose"'), "act lose is not"),
-    ):  # fmt: skip
+        (text.replace('"after"', '"beside"'), "beside"),
+        (text.replace('act = "kill"', 'act = "lose"'), "act lose is not"),
+    ):
         file.write_text(wrong)
         with pytest.raises(UsageError, match=because):
             Found.load(file)
 
 
-@pytest.mark.parametrize("at", [WRITE, InProgram(Role.CONSUMER, "before-commit")], ids=["write", "failpoint"])
+@pytest.mark.parametrize(
+    "at", [WRITE, InProgram(Role.CONSUMER, "before-commit")], ids=["write", "failpoint"]
+)
 def test_where_there_is_no_frame_none_is_lost(at: AtWrite | InProgram) -> None:
     """A finding inside a program is not shrunk to something that cannot be there."""
     found = replace(LATE, fault=Happening(KILL, at), then=None)
@@ -87,7 +114,11 @@ def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path)
     [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
     known = {
         point.happens
-        for point in points(steps_of(saved(semantic)), base.load(), Can(terminate=True, members=frozenset({"consumer"})))
+        for point in points(
+            steps_of(saved(semantic)),
+            base.load(),
+            Can(terminate=True, members=frozenset({"consumer"})),
+        )
     }
     for happens in sorted(known, key=repr)[::40]:
         file = replace(LATE, fault=happens, then=None).save(tmp_path / "one.toml")
@@ -97,14 +128,22 @@ def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("was", "becomes", "because"),
     [
-        ("position = 5", "position = 50", "position 50 is outside"), ('act = "late-next-kill"', 'act = "x"', "the act x is not"),
-        ('api = "EndTxn"', 'api = "EndTx"', "no step is called EndTx"), ("records = 24", 'records = "2"', "records cannot hold"),
-        ("seed = 3", "sed = 3", "field sed"), ("schema = 1", "schema = 2", "newer"), ("schema = 1", "schema =", "valid TOML"),
-        ("occurrence = 2", 'occurrence = "2"', "occurrence cannot"), ('pipeline = "plain/exactly-once"', "", "either pipe"),
-        ('role = "producer", api = "EndTxn"', 'api = "EndTxn"', "role"), ("offset = 1", "ofset = 1", "ofset"),
+        ("position = 5", "position = 50", "position 50 is outside"),
+        ('act = "late-next-kill"', 'act = "x"', "the act x is not"),
+        ('api = "EndTxn"', 'api = "EndTx"', "no step is called EndTx"),
+        ("records = 24", 'records = "2"', "records cannot hold"),
+        ("seed = 3", "sed = 3", "field sed"),
+        ("schema = 1", "schema = 2", "newer"),
+        ("schema = 1", "schema =", "valid TOML"),
+        ("occurrence = 2", 'occurrence = "2"', "occurrence cannot"),
+        ('pipeline = "plain/exactly-once"', "", "either pipe"),
+        ('role = "producer", api = "EndTxn"', 'api = "EndTxn"', "role"),
+        ("offset = 1", "ofset = 1", "ofset"),
     ],
-)  # fmt: skip
-def test_what_is_wrong_with_a_file_is_told_in_one_line(was: str, becomes: str, because: str, tmp_path: Path) -> None:
+)
+def test_what_is_wrong_with_a_file_is_told_in_one_line(
+    was: str, becomes: str, because: str, tmp_path: Path
+) -> None:
     """With the file's name."""
     file = LATE.save(tmp_path / "late.toml")
     text = file.read_text()
@@ -119,22 +158,46 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(was: str, becomes: str, b
 def test_what_can_be_left_out() -> None:
     """The second fault, records, partitions, the death of the sender: one at a time."""
     found = dict(smaller(LATE, partitions=3, consumers=2))
-    assert list(found) == ["one fault", "12 records", "one partition", "one consumer", "no process killed"]
+    assert list(found) == [
+        "one fault",
+        "12 records",
+        "one partition",
+        "one consumer",
+        "no process killed",
+    ]
     assert found["one fault"].then is None
-    assert (found["12 records"].records, found["one partition"].partitions, found["one consumer"].consumers) == (12, 1, 1)
+    assert (
+        found["12 records"].records,
+        found["one partition"].partitions,
+        found["one consumer"].consumers,
+    ) == (12, 1, 1)
     assert found["no process killed"].fault.act == LATE_NEXT
     assert "12 records" not in dict(smaller(replace(LATE, position=11), partitions=3, consumers=1))
-    assert dict(smaller(replace(LATE, then=None, records=12, fault=Happening(LOSE, END)), partitions=1, consumers=1)) == {}
+    assert (
+        dict(
+            smaller(
+                replace(LATE, then=None, records=12, fault=Happening(LOSE, END)),
+                partitions=1,
+                consumers=1,
+            )
+        )
+        == {}
+    )
     refused = replace(LATE, then=None, records=12, fault=Happening("refuse-REQUEST_TIMED_OUT", END))
     assert dict(smaller(refused, partitions=1, consumers=1)) == {}, "a lost frame is another cause"
 
 
 def test_a_finding_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:
-    """What is wrong at any lost answer needs neither 24 records nor several partitions; its file runs it again."""
+    """What is wrong at any lost answer needs neither 24 records nor several partitions; its file
+    runs it again.
+    """
 
     def wrong(cell: Cell) -> Plant:
         fault = cell.scenario.fault
-        lost = isinstance(fault, Drop) and (fault.at.api, fault.at.direction) == ("Produce", "response")
+        lost = isinstance(fault, Drop) and (fault.at.api, fault.at.direction) == (
+            "Produce",
+            "response",
+        )
         return Plant(lose=1) if lost else RIGHT
 
     one, progress = sweep(tmp_path / "one", wrong, records=24, acts=("lose",)), Quiet()
@@ -152,7 +215,9 @@ def test_a_finding_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:
     assert len(progress.ran) == ran, "what has a file is left alone"
     [kept] = keep_all(one, outcomes, tmp_path / "kept")
     assert kept.name.endswith(".lostack.toml")
-    assert kept.name.startswith("plain-at-least-once-"), "another pipeline has points of the same names"
+    assert kept.name.startswith("plain-at-least-once-"), (
+        "another pipeline has points of the same names"
+    )
     plan = plan_of_files([kept], tmp_path, 1, "test")
     [cell] = plan.cells
     assert cell.scenario.fault == finding.first.point.fault
@@ -161,9 +226,14 @@ def test_a_finding_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_the_time_may_be_over(tmp_path: Path) -> None:
-    """Then a finding is written as it was found, and nobody says that it was run again; who goes on runs it."""
+    """Then a finding is written as it was found, and nobody says that it was run again; who goes on
+    runs it.
+    """
     one, progress = (
-        sweep(tmp_path / "one", lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT),
+        sweep(
+            tmp_path / "one",
+            lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT,
+        ),
         Quiet(),
     )
     one.dry_run(progress)

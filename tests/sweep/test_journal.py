@@ -1,4 +1,6 @@
-"""The planted pipeline with a bug that one crash does not show: what its programs do, crash by crash. The broker is made up."""
+"""The planted pipeline with a bug that one crash does not show: what its programs do, crash by
+crash. The broker is made up.
+"""
 
 from __future__ import annotations
 
@@ -49,16 +51,27 @@ ONCE = ("connect", "commit request", "commit response")
 
 
 def recorded(program: str, folder: Path, *crashes: str) -> list[str]:
-    """Return what the program has recorded at the end, in lives that end at these places, and one that ends by itself."""
+    """Return what the program has recorded at the end, in lives that end at these places, and one
+    that ends by itself.
+    """
     (folder / "kafka.py").write_text(BROKER)
     for dies in (*crashes, ""):
         ended = subprocess.run(
-            [sys.executable, HERE / program, folder / "orders.db", folder / "journal"], check=False,
-            env={**os.environ, "PYTHONPATH": str(folder), "SAVED": str(folder / "saved"), "DIES": dies, "BOOTSTRAP_SERVERS": ""},
-        )  # fmt: skip
+            [sys.executable, HERE / program, folder / "orders.db", folder / "journal"],
+            check=False,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(folder),
+                "SAVED": str(folder / "saved"),
+                "DIES": dies,
+                "BOOTSTRAP_SERVERS": "",
+            },
+        )
         assert ended.returncode == (9 if dies else 0)
     with sqlite3.connect(folder / "orders.db") as database:
-        return [number for (number,) in database.execute("SELECT number FROM orders ORDER BY rowid")]
+        return [
+            number for (number,) in database.execute("SELECT number FROM orders ORDER BY rowid")
+        ]
 
 
 @pytest.mark.parametrize("program", ["consumer.py", "right.py"])
@@ -74,7 +87,9 @@ def test_a_crash_of_the_recovery_loses_what_was_in_the_journal(second: str, tmp_
     for program, lost in (("consumer.py", {"o1"}), ("right.py", set[str]())):
         folder = tmp_path / program
         folder.mkdir()
-        assert {"o1", "o2", "o3"} - set(recorded(program, folder, "commit response", second)) == lost
+        assert {"o1", "o2", "o3"} - set(
+            recorded(program, folder, "commit response", second)
+        ) == lost
         before = tmp_path / f"before-{program}"
         before.mkdir()
         assert set(recorded(program, before, "commit request", second)) == {"o1", "o2", "o3"}
@@ -82,10 +97,18 @@ def test_a_crash_of_the_recovery_loses_what_was_in_the_journal(second: str, tmp_
 
 def test_the_twins_differ_in_nothing_but_the_mistake() -> None:
     """One line stands elsewhere."""
-    declared = [tomllib.loads((HERE / name).read_text()) for name in ("pipeline.toml", "right.toml")]
-    assert [each["stage"][1].pop("command").split()[1] for each in declared] == ["consumer.py", "right.py"]
+    declared = [
+        tomllib.loads((HERE / name).read_text()) for name in ("pipeline.toml", "right.toml")
+    ]
+    assert [each["stage"][1].pop("command").split()[1] for each in declared] == [
+        "consumer.py",
+        "right.py",
+    ]
     assert declared[0] | {"name": "journal-right"} == declared[1]
-    said = [(HERE / name).read_text().split('"""', 2)[2].splitlines() for name in ("consumer.py", "right.py")]
+    said = [
+        (HERE / name).read_text().split('"""', 2)[2].splitlines()
+        for name in ("consumer.py", "right.py")
+    ]
     assert len(said[0]) == len(said[1])
     rest = [[line for line in lines if "journal.unlink(" not in line] for lines in said]
     assert rest[0] == rest[1]

@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from harness.sweep.sweeping import Sweep
 
 AT = trigger(Step("producer", "Produce", Direction.RESPONSE, 1, "k1-3"))
-KEPT = Found("lost-answer", "It is lost.", 1, 12, 5, Happening(LOSE, AT), pipeline="plain/at-least-once", system="memory")
+KEPT = Found(
+    "lost-answer",
+    "It is lost.",
+    1,
+    12,
+    5,
+    Happening(LOSE, AT),
+    pipeline="plain/at-least-once",
+    system="memory",
+)
 
 
 def test_a_kept_finding_is_a_case(tmp_path: Path) -> None:
@@ -41,9 +50,14 @@ def test_a_kept_finding_is_a_case(tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text("")
     command = [sys.executable, "-m", "pytest", *QUICK, "-p", "no:xdist", "-q"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, env=env)
+    ran = subprocess.run(
+        command, cwd=tmp_path, check=False, capture_output=True, text=True, env=env
+    )
     assert "1 failed, 1 passed" in ran.stdout
-    assert "wrong.lostack.toml is not a valid scenario: the act explode is not possible at this frame" in ran.stdout
+    assert (
+        "wrong.lostack.toml is not a valid scenario: the act explode is not possible at this frame"
+        in ran.stdout
+    )
     assert "Traceback" not in ran.stdout
 
 
@@ -67,7 +81,9 @@ def test_a_folder_for_a_bug_report(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [finding] = outcomes.findings()
     files = export(file_of(one, finding), tmp_path / "bug")
     told = (tmp_path / "bug" / "README.md").read_text()
-    assert sorted(file.name for file in files) == sorted(file.name for file in (tmp_path / "bug").iterdir())
+    assert sorted(file.name for file in files) == sorted(
+        file.name for file in (tmp_path / "bug").iterdir()
+    )
     assert finding.first.point.step.at in told
     assert "| producer | Produce request |" in told
     assert "**fault: hit**" in told

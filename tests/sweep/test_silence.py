@@ -1,4 +1,6 @@
-"""When a cell of a sweep counts as stuck: after what was learnt, and for good only after all its time."""
+"""When a cell of a sweep counts as stuck: after what was learnt, and for good only after all its
+time.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,11 @@ def test_what_stands_still_is_confirmed_once_with_all_its_time(ends: bool, tmp_p
 
     def wrong(cell: Cell) -> Plant:
         patient = isinstance(cell, SweepCell) and cell.patient
-        return Plant(stop_reading=True) if isinstance(cell.scenario.fault, Drop) and not (ends and patient) else RIGHT
+        return (
+            Plant(stop_reading=True)
+            if isinstance(cell.scenario.fault, Drop) and not (ends and patient)
+            else RIGHT
+        )
 
     one, progress = sweep(tmp_path / "one", wrong, acts=("lose",)), Quiet()
     one.dry_run(progress)

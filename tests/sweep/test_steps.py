@@ -20,7 +20,17 @@ from harness.protocols.stomp.steps import Command as Stomp
 from harness.sweep.found import Found
 from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import failpoints_of, swept
-from harness.sweep.points import HOLD, LATE_NEXT, LATE_NEXT_KILL, Can, at_writes, in_programs, points, tried, trigger
+from harness.sweep.points import (
+    HOLD,
+    LATE_NEXT,
+    LATE_NEXT_KILL,
+    Can,
+    at_writes,
+    in_programs,
+    points,
+    tried,
+    trigger,
+)
 from harness.sweep.steps import Step, Steps, intersected, process_of, shared_roles, trace
 from harness.wire.rules import Direction
 from tests.sweep.stepping import asked
@@ -30,7 +40,9 @@ if TYPE_CHECKING:
     from harness.wire.rules import StepName
 
 SAVED = Path(__file__).with_name("dry.tar.xz")
-"""What the wire wrote in three runs of the plain pipeline without a fault, under each semantic: Kafka, kafka-python, seed 1."""
+"""What the wire wrote in three runs of the plain pipeline without a fault, under each semantic:
+Kafka, kafka-python, seed 1.
+"""
 KEY = "c0ffee"
 
 
@@ -52,12 +64,17 @@ def steps_of(runs: list[tuple[History, str]]) -> Steps:
 
 @pytest.mark.parametrize(
     ("semantic", "frames", "by_record", "others", "points_"),
-    [("at-least-once", 185, (120, 120), (31, 32), 1328), ("exactly-once", 429, (168, 168), (150, 174), 2756)],
+    [
+        ("at-least-once", 185, (120, 120), (31, 32), 1328),
+        ("exactly-once", 429, (168, 168), (150, 174), 2756),
+    ],
 )
 def test_steps_of_real_runs(
     semantic: str, frames: int, by_record: tuple[int, int], others: tuple[int, int], points_: int
-) -> None:  # fmt: skip
-    """Every frame about a record stands in all three runs, in the same phase; most others do, named by the step before them."""
+) -> None:
+    """Every frame about a record stands in all three runs, in the same phase; most others do, named
+    by the step before them.
+    """
     runs = saved(semantic)
     steps = steps_of(runs)
     assert steps.frames == frames
@@ -72,20 +89,32 @@ def test_steps_of_real_runs(
 
 
 def test_the_load_of_a_sweep_is_that_of_its_dry_runs() -> None:
-    """What the frames of the saved runs are about are the records that a sweep of that seed offers today."""
+    """What the frames of the saved runs are about are the records that a sweep of that seed offers
+    today.
+    """
     [base] = swept(["plain/at-least-once"], asked(system="", records=24))
     about = {
-        name.record for step, frame in steps_of(saved("at-least-once")).found for name in (step, *frame.names) if name.record
+        name.record
+        for step, frame in steps_of(saved("at-least-once")).found
+        for name in (step, *frame.names)
+        if name.record
     }
     assert about == {record.id for record in base.load().records}
 
 
 def test_a_point_is_armed_where_its_step_stands() -> None:
-    """A step that names no record counts from another one, which names one; both are counted as the wire counts."""
+    """A step that names no record counts from another one, which names one; both are counted as the
+    wire counts.
+    """
     end = Step("producer", "EndTxn", Direction.REQUEST, 2, "k1-3")
     after = Step("producer", "AddPartitionsToTxn", Direction.RESPONSE, 1, anchor=end)
     at = trigger(after)
-    assert (at.api.label, at.direction, at.occurrence, at.offset) == ("AddPartitionsToTxn", Direction.RESPONSE, 1, 0)
+    assert (at.api.label, at.direction, at.occurrence, at.offset) == (
+        "AddPartitionsToTxn",
+        Direction.RESPONSE,
+        1,
+        0,
+    )
     assert at.since == trigger(end)
     assert after.at == end.at == "k1-3"
     with pytest.raises(KeyError):
@@ -93,15 +122,21 @@ def test_a_point_is_armed_where_its_step_stands() -> None:
 
 
 def test_the_failpoints_of_a_program_are_points_at_every_record() -> None:
-    """Those that scenarios name on the same pipeline, the commit of its database among them; a file says them."""
+    """Those that scenarios name on the same pipeline, the commit of its database among them; a file
+    says them.
+    """
     [base] = swept(["plain/exactly-once"], asked(system="", records=24))
     named = failpoints_of(base)
-    assert {("consumer", "before-database-commit"), ("consumer", "after-database-commit")} <= set(named)
+    assert {("consumer", "before-database-commit"), ("consumer", "after-database-commit")} <= set(
+        named
+    )
     assert named == failpoints_of(swept(["plain/at-most-once"], asked(system=""))[0])
     [queue] = swept(["queue/at-least-once"], asked(system="activemq"))
     assert ("producer", "between-phases") not in failpoints_of(queue)
     assert ("consumer", "before-commit") in failpoints_of(queue)
-    assert ("processor", "before-commit") in failpoints_of(swept(["topic-to-topic/exactly-once"], asked(system=""))[0])
+    assert ("processor", "before-commit") in failpoints_of(
+        swept(["topic-to-topic/exactly-once"], asked(system=""))[0]
+    )
     found = list(in_programs(steps_of(saved("exactly-once")), Can(failpoints=named)))
     assert len(found) == 24 * len(named)
     assert {str(point.step) for point in found} >= {"consumer.before-commit.failpoint.k3-13"}
@@ -112,23 +147,40 @@ def test_the_failpoints_of_a_program_are_points_at_every_record() -> None:
 
 @pytest.mark.parametrize("semantic", ["at-least-once", "exactly-once"])
 def test_an_answer_is_held_until_what_can_come_before_it(semantic: str) -> None:
-    """A reader's until the source is exhausted; a producer's until a reader has its record, where that is visible by then."""
+    """A reader's until the source is exhausted; a producer's until a reader has its record, where
+    that is visible by then.
+    """
     [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
-    held = [point for point in points(steps_of(saved(semantic)), base.load(), Can()) if point.act == HOLD]
+    held = [
+        point
+        for point in points(steps_of(saved(semantic)), base.load(), Can())
+        if point.act == HOLD
+    ]
     assert {str(point.step.direction) for point in held} == {"response"}
-    of = {role: [point for point in held if point.step.role == role] for role in ("producer", "consumer")}
+    of = {
+        role: [point for point in held if point.step.role == role]
+        for role in ("producer", "consumer")
+    }
     assert {point.fault.until for point in of["consumer"]} == {Until.EXHAUSTED}
     last = "EndTxn" if semantic == "exactly-once" else "Produce"
     assert {point.step.api for point in of["producer"]} == {last}
     assert {str(point.fault.until.role) for point in of["producer"]} == {"consumer"}
     with pytest.raises(ValueError, match="the act hold is not possible at this frame"):
-        replace(of["consumer"][0].happens, at=replace(held[0].happens.at, direction=Direction.REQUEST)).fault()
+        replace(
+            of["consumer"][0].happens, at=replace(held[0].happens.at, direction=Direction.REQUEST)
+        ).fault()
 
 
 def test_what_is_late_arrives_at_an_answer_that_waits_for_it() -> None:
-    """A reader is given records whatever becomes of its commit; what a commit is late for is the next commit's answer."""
+    """A reader is given records whatever becomes of its commit; what a commit is late for is the
+    next commit's answer.
+    """
     [base] = swept(["plain/exactly-once"], asked(system="", records=24))
-    late = [point for point in points(steps_of(saved("exactly-once")), base.load(), Can()) if point.act == LATE_NEXT]
+    late = [
+        point
+        for point in points(steps_of(saved("exactly-once")), base.load(), Can())
+        if point.act == LATE_NEXT
+    ]
     into = {(point.step.api, point.happens.into.api.label) for point in late if point.happens.into}
     assert {api for api, _ in into} >= {"OffsetCommit", "EndTxn", "Produce"}
     assert "Fetch" not in {api for _, api in into}
@@ -136,33 +188,58 @@ def test_what_is_late_arrives_at_an_answer_that_waits_for_it() -> None:
 
 
 def test_who_dies_of_a_late_commit_has_worked_on_the_next_record() -> None:
-    """At most once the position is saved before the work: the next record but one is asked for when the next one is done."""
+    """At most once the position is saved before the work: the next record but one is asked for when
+    the next one is done.
+    """
     [base] = swept(["plain/at-most-once"], asked(system="", records=24))
     load = base.load()
     at = {record.position: record for record in load.records}
-    late = [one for one in points(steps_of(saved("at-most-once")), load, Can(resends=False)) if one.act == LATE_NEXT_KILL]
-    commits = [one for one in late if one.step.api == "OffsetCommit" and one.step.record and one.happens.into]
+    late = [
+        one
+        for one in points(steps_of(saved("at-most-once")), load, Can(resends=False))
+        if one.act == LATE_NEXT_KILL
+    ]
+    commits = [
+        one
+        for one in late
+        if one.step.api == "OffsetCommit" and one.step.record and one.happens.into
+    ]
     assert commits
     met = set()
     for point in commits:
-        here, into = next(record for record in load.records if record.id == point.step.at), point.happens.into
+        here, into = (
+            next(record for record in load.records if record.id == point.step.at),
+            point.happens.into,
+        )
         assert into is not None
-        behind = [record for record in load.records if record.key == here.key and record.position > here.position]
+        behind = [
+            record
+            for record in load.records
+            if record.key == here.key and record.position > here.position
+        ]
         one = at[here.position + into.offset]
         met.add((len(behind) > 1, str(into.direction), behind[1:2] == [one]))
     assert met == {(True, "request", True), (False, "response", False)}
 
 
 def test_what_is_late_arrives_where_something_was_done_since() -> None:
-    """In its own partition: at the next record of its key, where one comes. The end of a transaction is late for any."""
+    """In its own partition: at the next record of its key, where one comes. The end of a
+    transaction is late for any.
+    """
     [base] = swept(["plain/exactly-once"], asked(system="", records=24))
     load = base.load()
     at = {record.position: record for record in load.records}
-    late = [point for point in points(steps_of(saved("exactly-once")), load, Can()) if point.act == LATE_NEXT]
+    late = [
+        point
+        for point in points(steps_of(saved("exactly-once")), load, Can())
+        if point.act == LATE_NEXT
+    ]
     into: dict[str, set[tuple[bool, bool]]] = {}
     for point in late:
         here = next(record for record in load.records if record.id == point.step.at)
-        comes = any(record.key == here.key and record.position > here.position for record in load.records)
+        comes = any(
+            record.key == here.key and record.position > here.position for record in load.records
+        )
         if point.happens.into is not None and point.step.record is not None:
             met = at[here.position + point.happens.into.offset]
             into.setdefault(point.step.api, set()).add((comes, met.key == here.key))
@@ -172,22 +249,33 @@ def test_what_is_late_arrives_where_something_was_done_since() -> None:
 
 
 def test_who_sends_nothing_again_is_late_for_nothing() -> None:
-    """A producer without retries: there is no answer to what it has not asked again. A consumer asks again all the same."""
+    """A producer without retries: there is no answer to what it has not asked again. A consumer
+    asks again all the same.
+    """
     [base] = swept(["plain/at-most-once"], asked(system="", records=24))
 
     def late(can: Can) -> set[tuple[str, str]]:
         steps = steps_of(saved("at-most-once"))
-        return {(point.step.role, point.act) for point in points(steps, base.load(), can) if point.act.startswith("late")}
+        return {
+            (point.step.role, point.act)
+            for point in points(steps, base.load(), can)
+            if point.act.startswith("late")
+        }
 
     assert late(Can()) - late(Can(resends=False)) == {("producer", "late")}
     assert ("consumer", "late") in late(Can(resends=False))
 
 
 def played(frames: list[tuple[str, str, int, bool]], load: Load, protocol: str = "") -> Steps:
-    """Return the steps of a producer's frames, each by API, direction, at which record of a load, and whether it is answered."""
-    lines: list[dict[str, object]] = [{"event": "conn", "t": 0, "by": "wire", "phase": "open", "conn": 1, "protocol": protocol}]
+    """Return the steps of a producer's frames, each by API, direction, at which record of a load,
+    and whether it is answered.
+    """
+    lines: list[dict[str, object]] = [
+        {"event": "conn", "t": 0, "by": "wire", "phase": "open", "conn": 1, "protocol": protocol}
+    ]
     lines += [
-        frame(at, api, way, (load.records[one].id,)) | ({} if answered or way == "response" else {"answered": False})
+        frame(at, api, way, (load.records[one].id,))
+        | ({} if answered or way == "response" else {"answered": False})
         for at, (api, way, one, answered) in enumerate(frames, 1)
     ]
     return steps_of([(History(tuple(lines)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
@@ -203,54 +291,105 @@ def acts_of(steps: Steps, load: Load, can: Can) -> dict[str, set[str]]:
 
 
 def test_what_asks_for_no_answer_is_not_refused() -> None:
-    """Its own frame says whether it does: of an ACK that asks for a receipt, and of one that does not, only the first is."""
+    """Its own frame says whether it does: of an ACK that asks for a receipt, and of one that does
+    not, only the first is.
+    """
     load = swept(["queue/at-least-once"], asked(system="activemq", records=24))[0].load()
-    for protocol, api in (("stomp", "SEND"), ("stomp", "ACK"), ("openwire", "MESSAGE"), ("amqp", "TRANSFER")):
-        acts = [acts_of(played([(api, "request", 1, answered)], load, protocol), load, Can()) for answered in (True, False)]
+    for protocol, api in (
+        ("stomp", "SEND"),
+        ("stomp", "ACK"),
+        ("openwire", "MESSAGE"),
+        ("amqp", "TRANSFER"),
+    ):
+        acts = [
+            acts_of(played([(api, "request", 1, answered)], load, protocol), load, Can())
+            for answered in (True, False)
+        ]
         assert acts[0].get(api, set()) - acts[1].get(api, set()) == (
             {"refuse-refused"} if api in {"SEND", "ACK", "MESSAGE"} else set()
         )
         assert not any(act.startswith("refuse") for act in acts[1].get(api, set()))
 
 
-@pytest.mark.parametrize(("protocol", "command", "refused"), [
-    ("stomp", Stomp.SEND, {"refuse-refused"}),
-    ("pulsar", Pulsar.SEND, {"refuse-NotAllowedError", "refuse-PersistenceError", "refuse-done-PersistenceError"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("protocol", "command", "refused"),
+    [
+        ("stomp", Stomp.SEND, {"refuse-refused"}),
+        (
+            "pulsar",
+            Pulsar.SEND,
+            {"refuse-NotAllowedError", "refuse-PersistenceError", "refuse-done-PersistenceError"},
+        ),
+    ],
+)
 def test_a_step_is_that_of_the_protocol_that_is_spoken(
     protocol: str, command: StepName, refused: set[str], tmp_path: Path
-) -> None:  # fmt: skip
-    """STOMP and Pulsar both have a SEND: its rule, its acts, and its file are of the one that its connection speaks."""
+) -> None:
+    """STOMP and Pulsar both have a SEND: its rule, its acts, and its file are of the one that its
+    connection speaks.
+    """
     load = swept(["queue/at-least-once"], asked(system="activemq", records=24))[0].load()
     steps = played([("SEND", "request", 1, True)], load, protocol)
     [(step, _)] = steps.found
     assert trigger(step).api is command
-    assert {act for act in acts_of(steps, load, Can())["SEND"] if act.startswith("refuse")} == refused
+    assert {
+        act for act in acts_of(steps, load, Can())["SEND"] if act.startswith("refuse")
+    } == refused
     [cell, *_] = points(steps, load, Can())
-    found = Found("one", "It is so.", 1, 24, 2, cell.happens, pipeline="queue/at-least-once", system="activemq")
+    found = Found(
+        "one",
+        "It is so.",
+        1,
+        24,
+        2,
+        cell.happens,
+        pipeline="queue/at-least-once",
+        system="activemq",
+    )
     read = Found.load(found.save(tmp_path / "one.toml"))
     assert read.fault == cell.happens
     assert read.fault.at.api is command
-    (tmp_path / "two.toml").write_text(found.text(tmp_path).replace(f', protocol = "{protocol}"', ""))
+    (tmp_path / "two.toml").write_text(
+        found.text(tmp_path).replace(f', protocol = "{protocol}"', "")
+    )
     with pytest.raises(UsageError, match="several protocols have a step called SEND"):
         Found.load(tmp_path / "two.toml")
 
 
 def test_who_shares_the_work_of_a_group() -> None:
-    """Several processes of one stage: by the kernel where no client id tells them apart. One beside the group shares nothing."""
+    """Several processes of one stage: by the kernel where no client id tells them apart. One beside
+    the group shares nothing.
+    """
 
     def joins(role: str, conn: int, client: str, api: str = "JoinGroup") -> dict[str, Any]:
-        return {"event": "frame", "t": conn, "dir": "request", "role": role, "conn": conn, "api": api, "client": client}
+        return {
+            "event": "frame",
+            "t": conn,
+            "dir": "request",
+            "role": role,
+            "conn": conn,
+            "api": api,
+            "client": client,
+        }
 
     def owner(conn: int, pid: int) -> dict[str, Any]:
-        return {"event": "owner", "t": conn, "conn": conn, "role": "processor", "pid": pid, "command": "python"}
+        return {
+            "event": "owner",
+            "t": conn,
+            "conn": conn,
+            "role": "processor",
+            "pid": pid,
+            "command": "python",
+        }
 
     foreign = [joins("processor", 1, "rdkafka"), joins("processor", 2, "rdkafka")]
     both, one = [owner(1, 70), owner(2, 71)], [owner(1, 70), owner(2, 70)]
     assert shared_roles(History((*foreign, *both)), KEY) == {"processor"}
     assert shared_roles(History((*foreign, *one)), KEY) == set()
     assert shared_roles(History(tuple(foreign)), KEY) == set()
-    assert shared_roles(History((*foreign, both[0])), KEY) == set(), "a connection that nobody looked at is no process"
+    assert shared_roles(History((*foreign, both[0])), KEY) == set(), (
+        "a connection that nobody looked at is no process"
+    )
     beside = [joins("processor", 1, "rdkafka"), joins("processor", 2, "rdkafka", "Metadata")]
     assert shared_roles(History((*beside, *both)), KEY) == set()
     for api in ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "api-88"):
@@ -260,37 +399,63 @@ def test_who_shares_the_work_of_a_group() -> None:
 
 @pytest.mark.parametrize("named", [False, True])
 def test_only_who_names_itself_is_fenced_by_its_name(named: bool) -> None:
-    """FENCED_INSTANCE_ID is about a group.instance.id: to a member without one no broker says it, and the point says why."""
+    """FENCED_INSTANCE_ID is about a group.instance.id: to a member without one no broker says it,
+    and the point says why.
+    """
     load = swept(["plain/at-least-once"], asked(system="", records=24))[0].load()
     join = frame(1, "JoinGroup", "request") | ({"named_member": True} if named else {})
-    commit = [frame(at, "OffsetCommit", way, (load.records[1].id,)) for at, way in enumerate(("request", "response"), 2)]
+    commit = [
+        frame(at, "OffsetCommit", way, (load.records[1].id,))
+        for at, way in enumerate(("request", "response"), 2)
+    ]
     steps = steps_of([(History((join, *commit)), KEY)])  # type: ignore[arg-type]  # the little that is asked for
-    refusals = {point.act: point.illegal for point in points(steps, load, Can()) if point.act.startswith("refuse")}
+    refusals = {
+        point.act: point.illegal
+        for point in points(steps, load, Can())
+        if point.act.startswith("refuse")
+    }
     assert "without a group.instance.id" in (refusals["refuse-FENCED_INSTANCE_ID"] or "") or named
-    assert {act for act, illegal in refusals.items() if illegal} == (set() if named else {"refuse-FENCED_INSTANCE_ID"})
+    assert {act for act, illegal in refusals.items() if illegal} == (
+        set() if named else {"refuse-FENCED_INSTANCE_ID"}
+    )
     assert len(refusals) > 5
 
 
 def test_who_loses_its_connection_for_good_is_late_for_nothing() -> None:
-    """Kafka's libraries connect anew by themselves. STOMP's do not: whether its program does is known of lostack's own only."""
+    """Kafka's libraries connect anew by themselves. STOMP's do not: whether its program does is
+    known of lostack's own only.
+    """
     load = swept(["queue/at-least-once"], asked(system="activemq", records=24))[0].load()
-    stomp = [(api, way, one, True) for one in (1, 2) for api, way in (("SEND", "request"), ("RECEIPT", "response"))]
+    stomp = [
+        (api, way, one, True)
+        for one in (1, 2)
+        for api, way in (("SEND", "request"), ("RECEIPT", "response"))
+    ]
     kafka = [("Produce", way, one, True) for one in (1, 2) for way in ("request", "response")]
 
     def late(frames: list[tuple[str, str, int, bool]], *, reconnects: bool) -> set[str]:
         protocol = "stomp" if frames is stomp else "kafka"
-        acts = acts_of(played(frames, load, protocol), load, Can(resends=False, reconnects=reconnects))
+        acts = acts_of(
+            played(frames, load, protocol), load, Can(resends=False, reconnects=reconnects)
+        )
         return {act for each in acts.values() for act in each if act.startswith("late")}
 
     assert late(stomp, reconnects=False) == set()
-    assert late(stomp, reconnects=True) == late(kafka, reconnects=False) == {LATE_NEXT, LATE_NEXT_KILL}
+    assert (
+        late(stomp, reconnects=True) == late(kafka, reconnects=False) == {LATE_NEXT, LATE_NEXT_KILL}
+    )
 
 
 def test_durable_writes_are_points_at_every_record() -> None:
-    """As the kernel has told them in a run without a fault, counted from when the stage is given the record."""
+    """As the kernel has told them in a run without a fault, counted from when the stage is given
+    the record.
+    """
     told = {"made": {"fdatasync": [48], "write": [30]}, "records": 24, "files": ["{work}/out"]}
     writes = tuple(("consumer", write) for write in tried(told))  # type: ignore[arg-type]  # the little that is asked for
-    assert {(write.call, write.files) for _, write in writes} == {("fdatasync", ()), ("write", ("{work}/out",))}
+    assert {(write.call, write.files) for _, write in writes} == {
+        ("fdatasync", ()),
+        ("write", ("{work}/out",)),
+    }
     found = list(at_writes(steps_of(saved("at-least-once")), Can(writes=writes)))
     assert len(found) == 24 * len(writes)
     fault = found[0].fault
@@ -301,11 +466,26 @@ def test_durable_writes_are_points_at_every_record() -> None:
         replace(found[0].happens, act="lose").fault()
 
 
-def frame(number: int, api: str, way: str, records: tuple[str, ...] = (), error: int | None = None) -> dict[str, object]:
+def frame(
+    number: int, api: str, way: str, records: tuple[str, ...] = (), error: int | None = None
+) -> dict[str, object]:
     """Return the line of a frame."""
-    line = {"event": "frame", "t": number, "by": "wire", "role": "producer", "client": f"{KEY}.producer.1-x", "conn": 1,
-            "corr": number, "dir": way, "api": api}  # fmt: skip
-    return line | ({"records": list(records)} if records else {}) | ({} if error is None else {"error": error})
+    line = {
+        "event": "frame",
+        "t": number,
+        "by": "wire",
+        "role": "producer",
+        "client": f"{KEY}.producer.1-x",
+        "conn": 1,
+        "corr": number,
+        "dir": way,
+        "api": api,
+    }
+    return (
+        line
+        | ({"records": list(records)} if records else {})
+        | ({} if error is None else {"error": error})
+    )
 
 
 def run_of(frames: list[tuple[str, str, tuple[str, ...], int | None]]) -> tuple[History, str]:
@@ -314,11 +494,16 @@ def run_of(frames: list[tuple[str, str, tuple[str, ...], int | None]]) -> tuple[
 
 
 def test_a_refused_answer_is_no_step() -> None:
-    """A rule passes over it: the answer that grants what was asked has the same name with it and without it."""
+    """A rule passes over it: the answer that grants what was asked has the same name with it and
+    without it.
+    """
     granted = [("Produce", "request", ("a",), None), ("Produce", "response", ("a",), 0)]
     refused = [granted[0], ("Produce", "response", ("a",), 7), *granted]
     steps = steps_of([run_of(granted), run_of(refused)])
-    assert [str(step) for step, _ in steps.found] == ["producer.Produce.request.a", "producer.Produce.response.a"]
+    assert [str(step) for step, _ in steps.found] == [
+        "producer.Produce.request.a",
+        "producer.Produce.response.a",
+    ]
 
 
 def test_a_frame_about_several_is_named_by_the_one_that_all_runs_have_in_common() -> None:
@@ -326,46 +511,70 @@ def test_a_frame_about_several_is_named_by_the_one_that_all_runs_have_in_common(
     together = [("Fetch", "response", ("a", "b"), 0)]
     apart = [("Fetch", "response", ("a",), 0), ("Fetch", "response", ("b",), 0)]
     assert [step.record for step, _ in steps_of([run_of(together), run_of(apart)]).found] == ["a"]
-    assert [step.record for step, _ in steps_of([run_of(apart), run_of(together)]).found] == ["a", "b"]
+    assert [step.record for step, _ in steps_of([run_of(apart), run_of(together)]).found] == [
+        "a",
+        "b",
+    ]
 
 
 def test_what_is_counted_from_nothing_has_no_name() -> None:
-    """Frames before the first record stand elsewhere in the next run, and no rule is armed by then."""
+    """Frames before the first record stand elsewhere in the next run, and no rule is
+    armed by then.
+    """
     begin = [("Metadata", "request", (), None)] * 3
-    steps = steps_of([run_of([*begin, ("Produce", "request", ("a",), None), ("Metadata", "request", (), None)])] * 3)
+    steps = steps_of(
+        [run_of([*begin, ("Produce", "request", ("a",), None), ("Metadata", "request", (), None)])]
+        * 3
+    )
     assert [str(step) for step, _ in steps.found] == [
-        "producer.Produce.request.a", "producer.Metadata.request.1-after-Produce.request.a"
-    ]  # fmt: skip
+        "producer.Produce.request.a",
+        "producer.Metadata.request.1-after-Produce.request.a",
+    ]
     assert steps.early == len(begin)
 
 
 def test_who_a_frame_is_of() -> None:
     """A client id of another cell's key is a stranger's, whom the wire knows by the route."""
-    assert process_of({"client": f"{KEY}.consumer-2.3-rdkafka", "role": "consumer"}, KEY) == "consumer-2.3"
+    assert (
+        process_of({"client": f"{KEY}.consumer-2.3-rdkafka", "role": "consumer"}, KEY)
+        == "consumer-2.3"
+    )
     assert process_of({"client": f"{KEY}.consumer", "role": "consumer"}, KEY) == "route consumer"
     assert process_of({"client": "other.consumer.1", "role": "consumer"}, KEY) == "route consumer"
 
 
-WAYS, RECORDS = st.sampled_from(["request", "response"]), st.sets(st.sampled_from("abc"), max_size=2)
-ABOUT = st.tuples(st.sampled_from(["Produce", "EndTxn"]), WAYS, RECORDS.map(lambda some: tuple(sorted(some))),
-                  st.sampled_from([None, 0, 7]))  # fmt: skip
+WAYS, RECORDS = (
+    st.sampled_from(["request", "response"]),
+    st.sets(st.sampled_from("abc"), max_size=2),
+)
+ABOUT = st.tuples(
+    st.sampled_from(["Produce", "EndTxn"]),
+    WAYS,
+    RECORDS.map(lambda some: tuple(sorted(some))),
+    st.sampled_from([None, 0, 7]),
+)
 
 
 @given(st.lists(ABOUT, max_size=30), st.lists(ABOUT, max_size=30))
 def test_a_name_means_one_frame(
-    one: list[tuple[str, str, tuple[str, ...], int | None]], other: list[tuple[str, str, tuple[str, ...], int | None]]
-) -> None:  # fmt: skip
+    one: list[tuple[str, str, tuple[str, ...], int | None]],
+    other: list[tuple[str, str, tuple[str, ...], int | None]],
+) -> None:
     """In every run. A run has all steps in common with itself."""
     steps = steps_of([run_of(one), run_of(other)])
     names = [step for step, _ in steps.found]
     assert len(set(names)) == len(names) <= steps.frames
-    assert {name.record for name in names if name.record} <= {record for *_, records, _ in other for record in records}
+    assert {name.record for name in names if name.record} <= {
+        record for *_, records, _ in other for record in records
+    }
     itself = steps_of([run_of(one)] * 2)
     assert itself.recurred == {known: count for known, count in itself.named.items() if count}
 
 
 def test_a_queue_has_phases_of_its_own() -> None:
-    """A message is in hand from its delivery to its acknowledgement; a transaction is open until its end is taken."""
+    """A message is in hand from its delivery to its acknowledgement; a transaction is open until
+    its end is taken.
+    """
 
     def line(event: str, t: int, **more: object) -> dict[str, object]:
         return {"event": event, "t": t, "by": "wire", **more}
@@ -374,14 +583,25 @@ def test_a_queue_has_phases_of_its_own() -> None:
         return line("frame", t, conn=7, corr=corr, dir=way, role="consumer", api="ACK")
 
     events = (
-        frame(1, -1, "response"), line("fetched", 2, record="k-1", topic="q", conn=7, redelivered=False, reached=True),
+        frame(1, -1, "response"),
+        line("fetched", 2, record="k-1", topic="q", conn=7, redelivered=False, reached=True),
         frame(3, 1, "request"),
         line("acknowledged", 4, record="k-1", request="7:1", how="ack", outcome=None, reached=True),
-        frame(5, 2, "request"), line("sent", 6, record="k-1", request="7:2", topic="out", transactional=True),
+        frame(5, 2, "request"),
+        line("sent", 6, record="k-1", request="7:2", topic="out", transactional=True),
         line("produce_answer", 7, record="k-1", request="7:2", error=0, reached=True),
-        frame(8, 3, "request"), line("ending", 9, record="k-1", request="7:3", outcome=None, reached=True),
-        frame(10, 3, "response"), line("ending", 11, record="k-1", request="7:3", outcome="taken", reached=True),
+        frame(8, 3, "request"),
+        line("ending", 9, record="k-1", request="7:3", outcome=None, reached=True),
+        frame(10, 3, "response"),
+        line("ending", 11, record="k-1", request="7:3", outcome="taken", reached=True),
         frame(12, 4, "request"),
-    )  # fmt: skip
+    )
     found = phases(History(tuple(events), ()))
-    assert list(found.values()) == ["calm", "in hand", "calm", "in transaction", "in transaction", "calm"]
+    assert list(found.values()) == [
+        "calm",
+        "in hand",
+        "calm",
+        "in transaction",
+        "in transaction",
+        "calm",
+    ]

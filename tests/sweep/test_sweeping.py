@@ -1,4 +1,6 @@
-"""A whole sweep of a play: what is planted at a step is found there, in few runs, and a right system has no finding."""
+"""A whole sweep of a play: what is planted at a step is found there, in few runs, and a right
+system has no finding.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
 def loses_at_lost_answers(cell: Cell) -> Plant:
     """Lose a record wherever the answer to a Produce is lost."""
     fault = cell.scenario.fault
-    wrong = isinstance(fault, Drop) and fault.at.api == "Produce" and fault.at.direction == "response"
+    wrong = (
+        isinstance(fault, Drop) and fault.at.api == "Produce" and fault.at.direction == "response"
+    )
     return Plant(lose=1) if wrong else RIGHT
 
 
@@ -58,7 +62,9 @@ def test_what_is_planted_is_one_finding(tmp_path: Path) -> None:
     assert finding.signature.verdict == Kind.BROKEN
     assert finding.signature.anomalies == ("lost",)
     assert {point.point.act for point in finding.points} == {"lose"}
-    assert {(point.point.step.api, str(point.point.step.direction)) for point in finding.points} == {("Produce", "response")}
+    assert {
+        (point.point.step.api, str(point.point.step.direction)) for point in finding.points
+    } == {("Produce", "response")}
     assert summary_of(one, planned, outcomes, cut=False).exit_code == 1
 
 
@@ -83,8 +89,10 @@ def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
 
 def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
-    """It is kept then, and the sweep goes on; one that stays broken ends it. So it is of a user's pipeline."""
+) -> None:
+    """It is kept then, and the sweep goes on; one that stays broken ends it. So it is of a user's
+    pipeline.
+    """
     monkeypatch.setattr(sweeping, "DeclaredCell", SweepCell)
     asked_again: list[str] = []
 
@@ -92,7 +100,10 @@ def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(
         asked_again.extend(cell.id for cell in cells)
         return asked_again
 
-    one, progress = sweep(tmp_path / "one", lambda cell: RIGHT if asked_again else loses_at_lost_answers(cell)), Quiet()
+    one, progress = (
+        sweep(tmp_path / "one", lambda cell: RIGHT if asked_again else loses_at_lost_answers(cell)),
+        Quiet(),
+    )
     one.exit_first, one.again = True, again
     one.dry_run(progress)
     planned = one.plan()
@@ -101,7 +112,9 @@ def test_a_broken_point_that_did_not_wait_long_enough_is_run_again_first(
     assert not one.found_first
     assert not one.outcomes(planned).findings()
     assert len(one.outcomes(planned).all) == len(planned.chosen)
-    assert list((tmp_path / "one" / POINTS).glob(f"*/{ASIDE}/*")), "the first results are kept, and count no more"
+    assert list((tmp_path / "one" / POINTS).glob(f"*/{ASIDE}/*")), (
+        "the first results are kept, and count no more"
+    )
     fresh = sweep(tmp_path / "one")
     assert not fresh.outcomes(fresh.plan()).findings()
     other = sweep(tmp_path / "other", loses_at_lost_answers)
@@ -134,11 +147,17 @@ def test_without_a_broken_point_all_are_run(tmp_path: Path) -> None:
 
 
 def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
-    """No single fault finds it; one during the recovery from another does, and its name says both."""
+    """No single fault finds it; one during the recovery from another does, and its
+    name says both.
+    """
 
     def wrong(cell: Cell) -> Plant:
         fault = cell.scenario.fault
-        return Plant(lose=1) if isinstance(fault, Twice) and fault.second.at.api == "InitProducerId" else RIGHT
+        return (
+            Plant(lose=1)
+            if isinstance(fault, Twice) and fault.second.at.api == "InitProducerId"
+            else RIGHT
+        )
 
     one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
     one.dry_run(progress)
@@ -146,25 +165,38 @@ def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
     one.run(planned, progress)
     assert not one.outcomes(planned).findings()
     deeper = one.deeper(planned)
-    assert {point.step.role for each, inside in deeper.classes.items() if each not in planned.classes for point in inside} == {
-        "producer"
-    }  # fmt: skip
+    assert {
+        point.step.role
+        for each, inside in deeper.classes.items()
+        if each not in planned.classes
+        for point in inside
+    } == {"producer"}
     one.run(deeper, progress)
     outcomes = one.outcomes(deeper)
     [finding] = outcomes.findings()
     assert {point.point.happens.act for point in finding.points} == {"kill"}
-    assert {point.point.second[1].act for point in finding.points if point.point.second} == {"kill", "kill-broker", "lose"}
+    assert {point.point.second[1].act for point in finding.points if point.point.second} == {
+        "kill",
+        "kill-broker",
+        "lose",
+    }
     assert finding.first.point.id.endswith("+then+producer.InitProducerId.request.1+kill")
     assert not outcomes.unproved
 
 
 @pytest.mark.parametrize("way", ["request", "response"])
 def test_where_the_first_fault_stood_makes_another_recovery(way: str, tmp_path: Path) -> None:
-    """The requests of a recovery may be the same, whatever there is to recover: each kind of step has one of its own."""
+    """The requests of a recovery may be the same, whatever there is to recover: each kind of step
+    has one of its own.
+    """
 
     def wrong(cell: Cell) -> Plant:
         fault = cell.scenario.fault
-        both = isinstance(fault, Twice) and fault.first.at.api == "Produce" and str(fault.first.at.direction) == way
+        both = (
+            isinstance(fault, Twice)
+            and fault.first.at.api == "Produce"
+            and str(fault.first.at.direction) == way
+        )
         return Plant(lose=1) if both and fault.second.at.api == "InitProducerId" else RIGHT
 
     one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
@@ -175,17 +207,23 @@ def test_where_the_first_fault_stood_makes_another_recovery(way: str, tmp_path: 
     deeper = one.deeper(planned)
     one.run(deeper, progress)
     [finding] = one.outcomes(deeper).findings()
-    assert {(point.point.step.api, str(point.point.step.direction)) for point in finding.points} == {("Produce", way)}
+    assert {
+        (point.point.step.api, str(point.point.step.direction)) for point in finding.points
+    } == {("Produce", way)}
 
 
 def test_who_is_cut_short_has_seen_the_beginning_of_every_recovery(tmp_path: Path) -> None:
-    """The kills before what a program goes on from; and no recovery is done to its end before another has begun."""
+    """The kills before what a program goes on from; and no recovery is done to its end before
+    another has begun.
+    """
     one, progress = sweep(tmp_path / "one", acts=("kill",)), Quiet()
     one.dry_run(progress)
     planned = one.plan()
     one.run(planned, progress)
     deeper = one.deeper(planned)
-    new = [point for point, _ in deeper.chosen if point.second is not None and not point.kills_broker]
+    new = [
+        point for point, _ in deeper.chosen if point.second is not None and not point.kills_broker
+    ]
     acts = [point.second[1].act for point in new if point.second]
     assert acts == sorted(acts, key=lambda act: act != "kill")
     assert set(acts) == {"kill", "lose"}
@@ -195,12 +233,20 @@ def test_who_is_cut_short_has_seen_the_beginning_of_every_recovery(tmp_path: Pat
 
 
 @pytest.mark.parametrize("foreign", [False, True])
-def test_what_a_successor_does_first_is_a_step_of_the_recovery(foreign: bool, tmp_path: Path) -> None:
-    """Its name is one of the dry runs, too; but only there it is done by somebody who has begun anew, on other connections."""
+def test_what_a_successor_does_first_is_a_step_of_the_recovery(
+    foreign: bool, tmp_path: Path
+) -> None:
+    """Its name is one of the dry runs, too; but only there it is done by somebody who has begun
+    anew, on other connections.
+    """
 
     def wrong(cell: Cell) -> Plant:
         fault = cell.scenario.fault
-        return Plant(lose=1) if isinstance(fault, Twice) and fault.second.at.api == "Produce" else RIGHT
+        return (
+            Plant(lose=1)
+            if isinstance(fault, Twice) and fault.second.at.api == "Produce"
+            else RIGHT
+        )
 
     one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
     one.system = Stepping(wrong, foreign=foreign)
@@ -208,7 +254,12 @@ def test_what_a_successor_does_first_is_a_step_of_the_recovery(foreign: bool, tm
     planned = one.plan()
     one.run(planned, progress)
     known = {step for step, _ in planned.steps.found}
-    seconds = {point.second[0] for inside in one.deeper(planned).classes.values() for point in inside if point.second}
+    seconds = {
+        point.second[0]
+        for inside in one.deeper(planned).classes.values()
+        for point in inside
+        if point.second
+    }
     first = {(step.api, str(step.direction)) for step in seconds & known}
     assert first == {("Produce", "request"), ("Produce", "response")}
     assert {step.api for step in seconds - known} == {"InitProducerId"}
@@ -216,11 +267,15 @@ def test_what_a_successor_does_first_is_a_step_of_the_recovery(foreign: bool, tm
     deeper = one.deeper(planned)
     one.run(deeper, progress)
     [finding] = one.outcomes(deeper).findings()
-    assert {point.point.second[0].api for point in finding.points if point.point.second} == {"Produce"}
+    assert {point.point.second[0].api for point in finding.points if point.point.second} == {
+        "Produce"
+    }
 
 
 def test_a_right_system_has_no_finding(tmp_path: Path) -> None:
-    """Every class has a point with a proof; what was run is the first and the last of each, and 5 % of the rest."""
+    """Every class has a point with a proof; what was run is the first and the last of each, and 5 %
+    of the rest.
+    """
     one, progress = sweep(tmp_path / "one"), Quiet()
     one.dry_run(progress)
     planned = one.plan()
@@ -232,14 +287,18 @@ def test_a_right_system_has_no_finding(tmp_path: Path) -> None:
     pruned = sum(max(0, len(inside) - 2) for inside in planned.classes.values())
     assert sum(why is Why.SAMPLE for _, why in planned.chosen) == -(-pruned * 5 // 100) > 0
     assert len(outcomes.chosen) == sum(min(2, len(inside)) for inside in planned.classes.values())
-    assert f"{len(outcomes.sampled)} sampled, 0 deviations, 0 without proof" in line_of(planned.steps.frames, outcomes)
+    assert f"{len(outcomes.sampled)} sampled, 0 deviations, 0 without proof" in line_of(
+        planned.steps.frames, outcomes
+    )
     told = summary_of(one, planned, outcomes, cut=False)
     assert told.exit_code == 0
     assert json.loads(json.dumps(plain_of(one, planned, outcomes, told)))["findings"] == []
 
 
 def test_a_deviation_splits_its_class(tmp_path: Path) -> None:
-    """What is wrong from one record on is found between the first and the last of the class, by halves."""
+    """What is wrong from one record on is found between the first and the last of the class, by
+    halves.
+    """
 
     def wrong(cell: Cell) -> Plant:
         late = cell.load().target.position > 5
@@ -256,14 +315,21 @@ def test_a_deviation_splits_its_class(tmp_path: Path) -> None:
             continue
         ran = outcomes.by_id()
         places = [at for at, point in enumerate(inside) if point.id in ran]
-        changes = [(a, b) for a, b in itertools.pairwise(places) if ran[inside[a].id] != ran[inside[b].id]]
+        changes = [
+            (a, b) for a, b in itertools.pairwise(places) if ran[inside[a].id] != ran[inside[b].id]
+        ]
         assert changes
-        assert all(b - a == 1 for a, b in changes), "between two that differ, nothing is left to be run"
+        assert all(b - a == 1 for a, b in changes), (
+            "between two that differ, nothing is left to be run"
+        )
 
 
 def test_a_point_whose_fault_never_fires_was_not_run(tmp_path: Path) -> None:
     """It is told, and counts for nothing."""
-    one = sweep(tmp_path / "one", lambda cell: Plant(disarm=True) if isinstance(cell.scenario.fault, Kill) else RIGHT)
+    one = sweep(
+        tmp_path / "one",
+        lambda cell: Plant(disarm=True) if isinstance(cell.scenario.fault, Kill) else RIGHT,
+    )
     one.dry_run(Quiet())
     planned = one.plan()
     one.run(planned, Quiet())
@@ -273,11 +339,20 @@ def test_a_point_whose_fault_never_fires_was_not_run(tmp_path: Path) -> None:
     assert summary_of(one, planned, outcomes, cut=False).exit_code == 4
 
 
-@pytest.mark.parametrize(("states", "ended", "proved"), [
-    (("left in source", "stalled"), True, False), (("left in source",), False, True), (("stalled",), True, True),
-])  # fmt: skip
-def test_who_ends_the_source_has_proved_nothing(states: tuple[str, ...], ended: bool, proved: bool, tmp_path: Path) -> None:
-    """Its program has ended by itself: whether another record moved behind the fault is chance, and makes no finding of it."""
+@pytest.mark.parametrize(
+    ("states", "ended", "proved"),
+    [
+        (("left in source", "stalled"), True, False),
+        (("left in source",), False, True),
+        (("stalled",), True, True),
+    ],
+)
+def test_who_ends_the_source_has_proved_nothing(
+    states: tuple[str, ...], ended: bool, proved: bool, tmp_path: Path
+) -> None:
+    """Its program has ended by itself: whether another record moved behind the fault is chance, and
+    makes no finding of it.
+    """
     one = sweep(tmp_path / "one", loses_at_lost_answers)
     one.dry_run(Quiet())
     planned = one.plan()
@@ -290,41 +365,81 @@ def test_who_ends_the_source_has_proved_nothing(states: tuple[str, ...], ended: 
     assert Outcomes(planned.classes, (broken,)).findings()
 
 
-@pytest.mark.parametrize(("roles", "ended", "expected"), [
-    (("producer", "consumer"), "producer", True), (("producer", "consumer"), "consumer", False),
-    (("processor",), "processor", True),
-])  # fmt: skip
-def test_only_the_program_at_the_source_ends_the_source(roles: tuple[str, ...], ended: str, expected: bool) -> None:
-    """A consumer that ends by itself leaves records in the topic; what is left in the source has another cause."""
+@pytest.mark.parametrize(
+    ("roles", "ended", "expected"),
+    [
+        (("producer", "consumer"), "producer", True),
+        (("producer", "consumer"), "consumer", False),
+        (("processor",), "processor", True),
+    ],
+)
+def test_only_the_program_at_the_source_ends_the_source(
+    roles: tuple[str, ...], ended: str, expected: bool
+) -> None:
+    """A consumer that ends by itself leaves records in the topic; what is left in the source has
+    another cause.
+    """
     lines = [{"event": "node", "t": 1, "role": role, "phase": "started"} for role in roles]
     lines.append({"event": "fault", "t": 2, "phase": "fired"})
-    lines.append({"event": "node", "t": 3, "role": ended, "phase": "exited", "status": 1, "asked": False})
+    lines.append(
+        {"event": "node", "t": 3, "role": ended, "phase": "exited", "status": 1, "asked": False}
+    )
     assert source_ended(History(tuple(lines))) is expected
 
 
 def test_a_supervised_program_does_not_end_the_source() -> None:
-    """It was started again: if it ends each time, that is a finding, and no point without a proof."""
-    lines = [{"event": "node", "t": at, "role": "producer", "node": "producer", "phase": "started", "supervised": True}
-             for at in (1, 4)]  # fmt: skip
-    lines += [{"event": "node", "t": at, "role": "producer", "node": "producer", "phase": "exited", "status": 1}
-              for at in (3, 5)]  # fmt: skip
+    """It was started again: if it ends each time, that is a finding, and no point
+    without a proof.
+    """
+    lines = [
+        {
+            "event": "node",
+            "t": at,
+            "role": "producer",
+            "node": "producer",
+            "phase": "started",
+            "supervised": True,
+        }
+        for at in (1, 4)
+    ]
+    lines += [
+        {
+            "event": "node",
+            "t": at,
+            "role": "producer",
+            "node": "producer",
+            "phase": "exited",
+            "status": 1,
+        }
+        for at in (3, 5)
+    ]
     lines.append({"event": "fault", "t": 2, "phase": "fired"})
     assert not source_ended(History(tuple(lines)))
 
 
 def test_a_refusal_is_no_finding_with_another_act(tmp_path: Path) -> None:
-    """Who is refused decides itself what to do: another cause than a death or a loss that ends alike."""
+    """Who is refused decides itself what to do: another cause than a death or a loss that ends
+    alike.
+    """
     one = sweep(tmp_path / "one", acts=("kill", "lose", "refuse"))
     one.dry_run(Quiet())
     planned = one.plan()
     points = [point for inside in planned.classes.values() for point in inside]
-    some = [next(point for point in points if point.act.startswith(act))
-            for act in ("kill", "lose", "refuse-N", "refuse-done-R")]  # fmt: skip
+    some = [
+        next(point for point in points if point.act.startswith(act))
+        for act in ("kill", "lose", "refuse-N", "refuse-done-R")
+    ]
     each = class_of(some[0], "calm")
     broken = Signature(str(Kind.BROKEN), ("lost",))
-    told = tuple(Outcome(point, Why.FIRST, each, class_of(point, "calm"), broken, "", tmp_path, 1.0) for point in some)
+    told = tuple(
+        Outcome(point, Why.FIRST, each, class_of(point, "calm"), broken, "", tmp_path, 1.0)
+        for point in some
+    )
     found = Outcomes(planned.classes, told).findings()
-    assert [{one.point.act.partition("-")[0] for one in finding.points} for finding in found] == [{"kill", "lose"}, {"refuse"}]
+    assert [{one.point.act.partition("-")[0] for one in finding.points} for finding in found] == [
+        {"kill", "lose"},
+        {"refuse"},
+    ]
 
 
 def test_a_finding_is_shown_by_the_point_that_most_likely_shows_it_again(tmp_path: Path) -> None:
@@ -342,18 +457,34 @@ def test_a_finding_is_shown_by_the_point_that_most_likely_shows_it_again(tmp_pat
         [finding] = Outcomes(planned.classes, points).findings()
         return finding.first
 
-    assert shown(*kills, *plain).point == min((each.point for each in plain), key=lambda point: point.place)
+    assert shown(*kills, *plain).point == min(
+        (each.point for each in plain), key=lambda point: point.place
+    )
     assert shown(replace(kills[0], own=True), *plain).point == kills[0].point
     assert shown(*kills).point == min((each.point for each in kills), key=lambda point: point.place)
-    [finding] = Outcomes(planned.classes, (*kills, *plain), frozenset({slug(kills[1].point.id)})).findings()
-    assert finding.first.point == kills[1].point, "its scenario file is there, and may be a test of somebody's"
+    [finding] = Outcomes(
+        planned.classes, (*kills, *plain), frozenset({slug(kills[1].point.id)})
+    ).findings()
+    assert finding.first.point == kills[1].point, (
+        "its scenario file is there, and may be a test of somebody's"
+    )
 
 
-@pytest.mark.parametrize(("changed", "own"), [
-    ({}, False), ({"state": State.LOST}, True), ({"state": State.LEFT_IN_TOPIC}, False), ({"recordings": 2}, False),
-])  # fmt: skip
-def test_whether_a_fault_s_own_record_is_affected(changed: dict[str, Any], own: bool, tmp_path: Path) -> None:
-    """It is where the claim forbids what happened to that one: at least once a loss, and no duplicate."""
+@pytest.mark.parametrize(
+    ("changed", "own"),
+    [
+        ({}, False),
+        ({"state": State.LOST}, True),
+        ({"state": State.LEFT_IN_TOPIC}, False),
+        ({"recordings": 2}, False),
+    ],
+)
+def test_whether_a_fault_s_own_record_is_affected(
+    changed: dict[str, Any], own: bool, tmp_path: Path
+) -> None:
+    """It is where the claim forbids what happened to that one: at least once a loss, and no
+    duplicate.
+    """
     one = sweep(tmp_path / "one", loses_at_lost_answers)
     one.dry_run(Quiet())
     planned = one.plan()
@@ -362,13 +493,19 @@ def test_whether_a_fault_s_own_record_is_affected(changed: dict[str, Any], own: 
     assert not told.own
     result = next(each for each in one.results(POINTS) if each.directory == told.directory)
     account = result.judgement.account
-    rows = tuple(row | (changed if row["record"] == told.point.step.at else {}) for row in account.rows)
-    result = replace(result, judgement=replace(result.judgement, account=replace(account, rows=rows)))
+    rows = tuple(
+        row | (changed if row["record"] == told.point.step.at else {}) for row in account.rows
+    )
+    result = replace(
+        result, judgement=replace(result.judgement, account=replace(account, rows=rows))
+    )
     assert outcome_of(result, told.point, told.why, told.planned, planned.usual).own is own
 
 
 def test_an_error_that_kept_points_show_as_well_makes_no_other_finding(tmp_path: Path) -> None:
-    """Who hears that a connection was lost is chance; an error that is told only where something broke tells findings apart."""
+    """Who hears that a connection was lost is chance; an error that is told only where something
+    broke tells findings apart.
+    """
     one = sweep(tmp_path / "one")
     one.dry_run(Quiet())
     planned = one.plan()
@@ -377,10 +514,15 @@ def test_an_error_that_kept_points_show_as_well_makes_no_other_finding(tmp_path:
     same = [each for each in one.outcomes(planned).all if each.where.act == act][:5]
     errors = (("Cut",), ("Cut",), (), ("Other",), ("Cut", "Other"))
     verdicts = (Kind.KEPT, Kind.STUCK, Kind.STUCK, Kind.STUCK, Kind.STUCK)
-    told = [replace(each, signature=Signature(str(verdict), errors=some))
-            for each, some, verdict in zip(same, errors, verdicts, strict=True)]  # fmt: skip
+    told = [
+        replace(each, signature=Signature(str(verdict), errors=some))
+        for each, some, verdict in zip(same, errors, verdicts, strict=True)
+    ]
     found = Outcomes(planned.classes, tuple(told)).findings()
-    assert [(finding.signature.errors, len(finding.points)) for finding in found] == [((), 2), (("Other",), 2)]
+    assert [(finding.signature.errors, len(finding.points)) for finding in found] == [
+        ((), 2),
+        (("Other",), 2),
+    ]
     assert {finding.ordinary for finding in found} == {frozenset({"Cut"})}
 
 
@@ -405,7 +547,9 @@ def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("shard", "refused"), [((1, 2), True), ((1, 1), False)])
-def test_a_part_of_an_older_sweep_is_refused(shard: tuple[int, int], refused: bool, tmp_path: Path) -> None:
+def test_a_part_of_an_older_sweep_is_refused(
+    shard: tuple[int, int], refused: bool, tmp_path: Path
+) -> None:
     """Its points came in another order, so its parts had other ones; a whole sweep has the same."""
     asked(shard=shard).save(tmp_path)
     file = tmp_path / SWEEP_FILE
@@ -418,7 +562,9 @@ def test_a_part_of_an_older_sweep_is_refused(shard: tuple[int, int], refused: bo
 
 
 def test_shards_have_every_point_once(tmp_path: Path) -> None:
-    """Together they are the whole sweep, also of one folder, where the later ones see what the first have run."""
+    """Together they are the whole sweep, also of one folder, where the later ones see what the
+    first have run.
+    """
     whole = sweep(tmp_path / "whole")
     whole.dry_run(Quiet())
     found = []
@@ -453,11 +599,18 @@ def test_a_folder_that_is_no_sweep(tmp_path: Path) -> None:
 
 
 def test_which_pipelines_are_meant() -> None:
-    """A name, a name with a semantic, or a glob; the settings may be those of a scenario, which must be one of theirs."""
+    """A name, a name with a semantic, or a glob; the settings may be those of a scenario, which
+    must be one of theirs.
+    """
     three = [f"plain/{semantic}" for semantic in ("at-most-once", "at-least-once", "exactly-once")]
     assert [f"{cell.pipeline}/{cell.semantic}" for cell in swept(["plain"], asked())] == three
-    assert [f"{cell.pipeline}/{cell.semantic}" for cell in swept(["plain/exactly*"], asked())] == three[2:]
-    settings = [ours(swept(three[2:], asked(system="", like=like))[0].settings) for like in ("", "late-commit")]
+    assert [
+        f"{cell.pipeline}/{cell.semantic}" for cell in swept(["plain/exactly*"], asked())
+    ] == three[2:]
+    settings = [
+        ours(swept(three[2:], asked(system="", like=like))[0].settings)
+        for like in ("", "late-commit")
+    ]
     assert [each.producer.in_step for each in settings] == [False, True]
     with pytest.raises(UnknownNameError, match="did you mean late-commit"):
         swept(["plain/exactly-once"], asked(system="", like="late-comit"))
@@ -466,10 +619,14 @@ def test_which_pipelines_are_meant() -> None:
 
 
 @pytest.mark.parametrize(("shard", "cut"), [((1, 1), False), ((1, 1), True), ((1, 2), False)])
-def test_a_sweep_of_which_nothing_has_a_proof_is_void(shard: tuple[int, int], cut: bool, tmp_path: Path) -> None:
+def test_a_sweep_of_which_nothing_has_a_proof_is_void(
+    shard: tuple[int, int], cut: bool, tmp_path: Path
+) -> None:
     """Also a part of one, and one whose time was over: it has shown nothing."""
     one = sweep(
-        tmp_path / "one", lambda cell: RIGHT if isinstance(cell.scenario.fault, NoFault) else Plant(disarm=True), shard=shard
+        tmp_path / "one",
+        lambda cell: RIGHT if isinstance(cell.scenario.fault, NoFault) else Plant(disarm=True),
+        shard=shard,
     )
     one.dry_run(Quiet())
     planned = one.plan()
@@ -480,8 +637,12 @@ def test_a_sweep_of_which_nothing_has_a_proof_is_void(shard: tuple[int, int], cu
     assert summary_of(one, planned, outcomes, cut=cut).exit_code == ExitCode.VOID
 
 
-def test_dry_runs_that_name_no_protocol_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are of before steps were known by their protocol: a plan from them would silently have other points."""
+def test_dry_runs_that_name_no_protocol_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are of before steps were known by their protocol: a plan from them would silently have
+    other points.
+    """
     one = sweep(tmp_path / "one", lambda _: RIGHT)
     one.dry_run(Quiet())
 

@@ -1,4 +1,6 @@
-"""Every named failure point of the taxonomy is a point of a sweep, by itself; what is none is exempt by name."""
+"""Every named failure point of the taxonomy is a point of a sweep, by itself; what is none is
+exempt by name.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,15 @@ def classes_of(semantic: str) -> set[Class]:
     """Return the classes of a sweep of three real runs, whatever their phase."""
     [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
     steps, can = steps_of(saved(semantic)), Can(failpoints=failpoints_of(base))
-    return {class_of(point, "") for point in (*points(steps, base.load(), can), *in_programs(steps, can))}
+    return {
+        class_of(point, "")
+        for point in (*points(steps, base.load(), can), *in_programs(steps, can))
+    }
 
 
-@pytest.mark.parametrize(("semantic", "count"), [("at-most-once", 29), ("at-least-once", 35), ("exactly-once", 48)])
+@pytest.mark.parametrize(
+    ("semantic", "count"), [("at-most-once", 29), ("at-least-once", 35), ("exactly-once", 48)]
+)
 def test_every_named_point_is_one_of_a_sweep(semantic: str, count: int) -> None:
     """By its act at its step; and nothing is exempt that is one."""
     [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
@@ -33,7 +40,11 @@ def test_every_named_point_is_one_of_a_sweep(semantic: str, count: int) -> None:
     assert len(found) == count
     assert CRASHES in {one.id for one in found}
     without = {each for each in classes if each.act != LOSE}
-    assert {one.id for one in found if not classes_at(one.where, without)} == {"request-lost", "ack-lost", "delivery-lost"}
+    assert {one.id for one in found if not classes_at(one.where, without)} == {
+        "request-lost",
+        "ack-lost",
+        "delivery-lost",
+    }
 
 
 def test_who_is_exempt_is_a_named_point() -> None:

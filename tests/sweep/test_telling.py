@@ -35,7 +35,9 @@ def wrong(cell: Cell) -> Plant:
 
 
 def test_json_and_page(tmp_path: Path) -> None:
-    """The form of the JSON is published, and allows nothing it does not name; the page has every step, in its colour."""
+    """The form of the JSON is published, and allows nothing it does not name; the page has every
+    step, in its colour.
+    """
     one, progress = sweep(tmp_path / "one", wrong, acts=("lose", "kill-b")), Quiet()
     one.dry_run(progress)
     planned = one.plan()
@@ -47,7 +49,10 @@ def test_json_and_page(tmp_path: Path) -> None:
     told = summary_of(one, planned, outcomes, cut=False)
     write_sweep(one, planned, outcomes, told)
     result = json.loads((one.directory / RESULT_FILE).read_text())
-    jsonschema.validate(result, json.loads(resources.files("harness.sweep").joinpath("schema.json").read_text("utf-8")))
+    jsonschema.validate(
+        result,
+        json.loads(resources.files("harness.sweep").joinpath("schema.json").read_text("utf-8")),
+    )
     assert len(result["findings"]) == 1
     assert (one.directory / result["findings"][0]["scenario"]).exists()
     assert all((one.directory / each["cell"] / "cell.json").exists() for each in result["outcomes"])
@@ -64,8 +69,12 @@ def test_json_and_page(tmp_path: Path) -> None:
 
 
 def test_parts_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All points of all parts, the findings of all of them, and one exit code; a part of another sweep is none."""
-    parts = [sweep(tmp_path / f"part-{part}", wrong, acts=("lose",), shard=(part, 2)) for part in (1, 2)]
+    """All points of all parts, the findings of all of them, and one exit code; a part of another
+    sweep is none.
+    """
+    parts = [
+        sweep(tmp_path / f"part-{part}", wrong, acts=("lose",), shard=(part, 2)) for part in (1, 2)
+    ]
     for one in parts:
         one.dry_run(Quiet())
         one.run(one.plan(), Quiet())
@@ -88,13 +97,18 @@ def test_parts_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_signature_has_no_text_of_one_run() -> None:
-    """Errors by their names, behind the fault alone; a program that is done has been told nothing."""
+    """Errors by their names, behind the fault alone; a program that is done has been
+    told nothing.
+    """
     lines = [
-        {"event": "acked", "t": 1}, {"event": "unknown", "t": 2, "error": "Early: not of this fault"},
-        {"event": "fault", "t": 3, "phase": "fired"}, {"event": "unknown", "t": 4, "error": "TimedOut: c0ffee.in-0 has expired"},
+        {"event": "acked", "t": 1},
+        {"event": "unknown", "t": 2, "error": "Early: not of this fault"},
+        {"event": "fault", "t": 3, "phase": "fired"},
+        {"event": "unknown", "t": 4, "error": "TimedOut: c0ffee.in-0 has expired"},
         {"event": "stopped", "t": 5, "kind": "done", "because": "the source is exhausted"},
-        {"event": "stopped", "t": 6, "kind": "error", "because": "Fenced: epoch 3"}, {"event": "saved", "t": 7, "error": None},
-    ]  # fmt: skip
+        {"event": "stopped", "t": 6, "kind": "error", "because": "Fenced: epoch 3"},
+        {"event": "saved", "t": 7, "error": None},
+    ]
     assert errors_of(History(tuple(lines)), 3) == {"TimedOut", "Fenced"}
 
 

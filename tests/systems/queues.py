@@ -1,4 +1,6 @@
-"""What the tests of all brokers of queues share: a client past our stages, and cells with lies in them."""
+"""What the tests of all brokers of queues share: a client past our stages, and cells with lies in
+them.
+"""
 
 from __future__ import annotations
 
@@ -93,18 +95,30 @@ def told(messages: tuple[Message, ...]) -> list[tuple[bytes, Waiting | None, Rem
 
 
 def assert_journal_and_count(broker: QueueServer) -> None:
-    """See that journal and count say what was kept and what was taken off, also when the broker was killed."""
+    """See that journal and count say what was kept and what was taken off, also when the broker was
+    killed.
+    """
     queue = broker.queue("kept")
     sender, taker = Client(broker), Client(broker, Role.CONSUMER)
     sender.send(queue, "one", "two", "three")
     given = taker.take(queue, 3)
     taker.stomp.ack(given[1].headers["ack"], receipt="done")
     taker.told("done")
-    want = [(b"one", Waiting.READY, None), (b"two", None, Removal.ACK), (b"three", Waiting.READY, None)]
-    wait_until(lambda: told(broker.messages(queue)) == want, within_s=WITHIN_S, because="the journal to say so")
+    want = [
+        (b"one", Waiting.READY, None),
+        (b"two", None, Removal.ACK),
+        (b"three", Waiting.READY, None),
+    ]
+    wait_until(
+        lambda: told(broker.messages(queue)) == want,
+        within_s=WITHIN_S,
+        because="the journal to say so",
+    )
     found = broker.messages(queue)
     assert [message.attempt for message in found] == ["a-one", "a-two", "a-three"]
-    assert [message.name for message in found] == [broker.called(frame.headers["message-id"]) for frame in given]
+    assert [message.name for message in found] == [
+        broker.called(frame.headers["message-id"]) for frame in given
+    ]
     assert len({message.place for message in found}) == len(found)
     assert broker.count(queue) == Count(0, 2)
     assert broker.kill().signal == signal.SIGKILL
@@ -114,7 +128,9 @@ def assert_journal_and_count(broker: QueueServer) -> None:
 
 
 def assert_bound(broker: QueueServer) -> None:
-    """See that what is sent in a transaction is in the journal before its commit, and waits for that, or for nothing."""
+    """See that what is sent in a transaction is in the journal before its commit, and waits for
+    that, or for nothing.
+    """
     queue, client = broker.queue("bound"), Client(broker)
 
     def last() -> Waiting | None:
@@ -123,36 +139,67 @@ def assert_bound(broker: QueueServer) -> None:
     for name, end in (("yes", client.stomp.commit), ("no", client.stomp.abort)):
         client.stomp.begin(name)
         client.send(queue, name, transaction=name)
-        wait_until(lambda: last() is Waiting.OPEN, within_s=WITHIN_S, because="the journal to have it")
+        wait_until(
+            lambda: last() is Waiting.OPEN, within_s=WITHIN_S, because="the journal to have it"
+        )
         end(name, receipt=f"end-{name}")
         client.told(f"end-{name}")
-        wait_until(lambda: last() is not Waiting.OPEN, within_s=WITHIN_S, because="the journal to have its end")
+        wait_until(
+            lambda: last() is not Waiting.OPEN,
+            within_s=WITHIN_S,
+            because="the journal to have its end",
+        )
     assert [(m.value, m.visible, m.waiting) for m in broker.messages(queue)] == [
-        (b"yes", True, Waiting.READY), (b"no", False, None),
-    ]  # fmt: skip
+        (b"yes", True, Waiting.READY),
+        (b"no", False, None),
+    ]
 
 
 def read_alone(system: QueueSystem, data: Path, queue: str) -> subprocess.CompletedProcess[str]:
     """Read a journal by the same program, without a broker."""
     assert system._install is not None
     return subprocess.run(
-        system._install.program.command("journal", str(data), queue), capture_output=True, text=True, check=False
+        system._install.program.command("journal", str(data), queue),
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def sent(said: str, by: str) -> list[Any]:
-    """Return by which names the messages stand there; ends of transactions are told of every queue."""
+    """Return by which names the messages stand there; ends of transactions are told of
+    every queue.
+    """
     return [line[by] for line in map(json.loads, said.splitlines()) if line["kind"] == "add"]
 
 
 def assert_ends_with_the_harness(system: str, main: str, folder: Path) -> None:
-    """Kill a harness in the midst of a cell, and see that the guardian ends the JVM, the wire and the programs."""
+    """Kill a harness in the midst of a cell, and see that the guardian ends the JVM, the wire and
+    the programs.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness.cli", "run", "--system", system, "--only", "ack-lost", "--reports", str(folder)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "harness.cli",
+            "run",
+            "--system",
+            system,
+            "--only",
+            "ack-lost",
+            "--reports",
+            str(folder),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
-        wait_until(lambda: list(folder.glob("*/cells/*/history/wire.jsonl")), within_s=90, because="a cell under way")
+        wait_until(
+            lambda: list(folder.glob("*/cells/*/history/wire.jsonl")),
+            within_s=90,
+            because="a cell under way",
+        )
         offspring = psutil.Process(process.pid).children(recursive=True)
         assert any(main in each.cmdline() for each in offspring)
     finally:
@@ -169,7 +216,11 @@ AT_INSERT = {
 
 
 def lied(
-    system: Launcher, scenarios: Iterable[Scenario], folder: Path, server: type[Any] = QueueServer, client: str = "stomp.py"
+    system: Launcher,
+    scenarios: Iterable[Scenario],
+    folder: Path,
+    server: type[Any] = QueueServer,
+    client: str = "stomp.py",
 ) -> Mapping[str, CellResult]:
     """Run the lies at-least-once on one broker, a ``server``; by their names.
 
@@ -179,17 +230,24 @@ def lied(
     before_ack, none = by_id["producer-crash-before-ack"], by_id["none"]
     lies = (
         replace(before_ack, id="disarmed-rule", fault=Disarmed(before_ack.fault)),
-        replace(by_id["commit-lost"], id="wrong-victim", fault=WrongVictim(by_id["commit-lost"].fault, Role.PRODUCER)),
+        replace(
+            by_id["commit-lost"],
+            id="wrong-victim",
+            fault=WrongVictim(by_id["commit-lost"].fault, Role.PRODUCER),
+        ),
         *(replace(none, id=name) for name in ("forgets", "miscounts", *AT_INSERT)),
     )
     cells = {
         cell.scenario.id: cell
         for lie in lies
         for cell in expand(
-            [lie], semantics=[Semantic.EXACTLY_ONCE if lie.id == "doubled" else Semantic.AT_LEAST_ONCE], seeds=[1],
-            system=none.pipeline.system, client=client,
+            [lie],
+            semantics=[Semantic.EXACTLY_ONCE if lie.id == "doubled" else Semantic.AT_LEAST_ONCE],
+            seeds=[1],
+            system=none.pipeline.system,
+            client=client,
         )
-    }  # fmt: skip
+    }
     messages, count = server.messages, server.count
 
     def forgets(self: QueueBroker, queue: str) -> tuple[Message, ...]:
@@ -207,19 +265,25 @@ def lied(
         if lie is not None:
             target = cells[lie].load().target.id
             with closing(sqlite3.connect(where)) as db, db:
-                db.execute(f"CREATE TRIGGER lie AFTER INSERT ON results WHEN instr(CAST(NEW.value AS TEXT), ' {target} ') > 0 "
-                           f"BEGIN {AT_INSERT[lie]}; END")  # fmt: skip
+                db.execute(
+                    "CREATE TRIGGER lie AFTER INSERT ON results WHEN instr(CAST(NEW.value AS "
+                    f"TEXT), ' {target} ') > 0 BEGIN {AT_INSERT[lie]}; END"
+                )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sinks, "create_sink", lying)
         patch.setattr(server, "messages", forgets)
         patch.setattr(server, "count", miscounts)
-        saved = run(RunPlan((system,), tuple(cells.values()), (), folder, 2, "test", (1,), 24), Silent())
+        saved = run(
+            RunPlan((system,), tuple(cells.values()), (), folder, 2, "test", (1,), 24), Silent()
+        )
     return {result.plan.scenario: result for result in saved.results}
 
 
 def assert_found_out(results: Mapping[str, CellResult]) -> None:
-    """See that no lie was believed: nothing is judged, or exactly the record is convicted that was tampered with."""
+    """See that no lie was believed: nothing is judged, or exactly the record is convicted that was
+    tampered with.
+    """
     says = {
         "disarmed-rule": "^the fault did not fire$",
         "wrong-victim": "the consumer was not killed|the wrong process was killed",
@@ -232,4 +296,7 @@ def assert_found_out(results: Mapping[str, CellResult]) -> None:
         assert re.search(said, verdict.reason), (lie, verdict.reason)
     lost, doubled = results["undone"], results["doubled"]
     assert (lost.verdict.kind, lost.judgement.account.lost) == (Kind.BROKEN, {lost.plan.target})
-    assert (doubled.verdict.kind, doubled.judgement.account.duplicated) == (Kind.BROKEN, {doubled.plan.target})
+    assert (doubled.verdict.kind, doubled.judgement.account.duplicated) == (
+        Kind.BROKEN,
+        {doubled.plan.target},
+    )

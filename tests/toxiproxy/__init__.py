@@ -1,1 +1,3 @@
-"""Proves the one adapter to Toxiproxy against a real server, and against one that answers nonsense."""
+"""Proves the one adapter to Toxiproxy against a real server, and against one that
+answers nonsense.
+"""

@@ -99,7 +99,9 @@ def ask(sock: socket.socket, data: bytes = b"ping") -> float:
     return time.monotonic() - since
 
 
-def test_a_proxy_passes_bytes_and_ends(server: ToxiproxyServer, through: Callable[[], socket.socket]) -> None:
+def test_a_proxy_passes_bytes_and_ends(
+    server: ToxiproxyServer, through: Callable[[], socket.socket]
+) -> None:
     """Made, it passes bytes; a second of its name is refused; ended, its connections end."""
     sock = through()
     ask(sock)
@@ -112,20 +114,38 @@ def test_a_proxy_passes_bytes_and_ends(server: ToxiproxyServer, through: Callabl
         server.client.destroy("p")
 
 
-@pytest.mark.parametrize("toxic", [
-    Latency(DOWN, 120, 10), Bandwidth(UP, 1), Slicer(DOWN, 8, 2, 100), Timeout(UP), ResetPeer(DOWN, 5),
-], ids=lambda toxic: toxic.type)  # fmt: skip
-def test_every_toxic_is_put_on_as_asked_and_taken_off(server: ToxiproxyServer, through: object, toxic: Toxic) -> None:
+@pytest.mark.parametrize(
+    "toxic",
+    [
+        Latency(DOWN, 120, 10),
+        Bandwidth(UP, 1),
+        Slicer(DOWN, 8, 2, 100),
+        Timeout(UP),
+        ResetPeer(DOWN, 5),
+    ],
+    ids=lambda toxic: toxic.type,
+)
+def test_every_toxic_is_put_on_as_asked_and_taken_off(
+    server: ToxiproxyServer, through: object, toxic: Toxic
+) -> None:
     """The server has it with exactly its attributes, and nothing afterwards."""
     server.client.put_on("p", [toxic])
     (found,) = server.client.toxics("p").values()
-    assert (found["type"], found["stream"], found["attributes"]) == (toxic.type, toxic.stream, toxic.attributes)
+    assert (found["type"], found["stream"], found["attributes"]) == (
+        toxic.type,
+        toxic.stream,
+        toxic.attributes,
+    )
     server.client.take_off("p", [toxic])
     assert server.client.toxics("p") == {}
 
 
-def test_latency_is_felt_changed_and_gone(server: ToxiproxyServer, through: Callable[[], socket.socket]) -> None:
-    """A live connection is late while the toxic is on, later when it is changed, and no more when it is off."""
+def test_latency_is_felt_changed_and_gone(
+    server: ToxiproxyServer, through: Callable[[], socket.socket]
+) -> None:
+    """A live connection is late while the toxic is on, later when it is changed, and no more when
+    it is off.
+    """
     sock = through()
     assert ask(sock) < 0.1
     server.client.put_on("p", [Latency(DOWN, 150)])
@@ -136,8 +156,12 @@ def test_latency_is_felt_changed_and_gone(server: ToxiproxyServer, through: Call
     assert ask(sock) < 0.1
 
 
-def test_a_black_hole_swallows_and_its_end_cuts(server: ToxiproxyServer, through: Callable[[], socket.socket]) -> None:
-    """What this project relies on of ``timeout``: silence while it is on, an ended connection when it is taken off."""
+def test_a_black_hole_swallows_and_its_end_cuts(
+    server: ToxiproxyServer, through: Callable[[], socket.socket]
+) -> None:
+    """What this project relies on of ``timeout``: silence while it is on, an ended connection when
+    it is taken off.
+    """
     sock = through()
     ask(sock)
     server.client.put_on("p", [Timeout(DOWN)])
@@ -150,7 +174,9 @@ def test_a_black_hole_swallows_and_its_end_cuts(server: ToxiproxyServer, through
     assert sock.recv(1) == b""
 
 
-def test_a_proxy_that_is_off_refuses(server: ToxiproxyServer, through: Callable[[], socket.socket]) -> None:
+def test_a_proxy_that_is_off_refuses(
+    server: ToxiproxyServer, through: Callable[[], socket.socket]
+) -> None:
     """Disabled, it refuses; enabled, it listens on the same port again."""
     server.client.enable("p", on=False)
     with pytest.raises(ConnectionRefusedError):
@@ -189,7 +215,9 @@ class _Broken(http.server.BaseHTTPRequestHandler):
 
 
 def test_a_failing_server_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HTTP 500 is one clear error, not ``KeyError: 'name'``; a proxy of the environment is not asked."""
+    """HTTP 500 is one clear error, not ``KeyError: 'name'``; a proxy of the environment is not
+    asked.
+    """
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     with http.server.HTTPServer((LOOPBACK, 0), _Broken) as broken:
@@ -199,9 +227,15 @@ def test_a_failing_server_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> No
         broken.shutdown()
 
 
-@pytest.mark.parametrize("make", [
-    lambda: Latency(DOWN, 0), lambda: Latency(DOWN, 10, 20), lambda: Bandwidth(UP, 0), lambda: Slicer(UP, 8, 8),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Latency(DOWN, 0),
+        lambda: Latency(DOWN, 10, 20),
+        lambda: Bandwidth(UP, 0),
+        lambda: Slicer(UP, 8, 8),
+    ],
+)
 def test_a_toxic_that_would_do_nothing_is_refused(make: Callable[[], Toxic]) -> None:
     """A latency of nothing, a rate of nothing, a jitter beyond the latency."""
     with pytest.raises(ToxicError):

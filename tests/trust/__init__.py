@@ -1,1 +1,3 @@
-"""Proves, on a real broker and Spark, that the instrument cannot be fooled: disarmed faults, wrong victims, SIGKILL."""
+"""Proves, on a real broker and Spark, that the instrument cannot be fooled: disarmed faults, wrong
+victims, SIGKILL.
+"""

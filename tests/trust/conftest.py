@@ -1,4 +1,6 @@
-"""On a fresh machine the set-up comes first, so that no test kills a guardian of the set-up instead of one of the run."""
+"""On a fresh machine the set-up comes first, so that no test kills a guardian of the set-up instead
+of one of the run.
+"""
 
 from __future__ import annotations
 

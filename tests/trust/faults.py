@@ -42,7 +42,11 @@ class Disarmed:
             self.promise.inject(controls)
 
     def _keeps_word(self, controls: Controls) -> bool:
-        return self.under is not None and isinstance(controls, WireControls) and controls.cell.semantic is not self.under
+        return (
+            self.under is not None
+            and isinstance(controls, WireControls)
+            and controls.cell.semantic is not self.under
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""On a real broker: what a connection logs in by stands in no history, no log and no report, and nothing of it is left."""
+"""On a real broker: what a connection logs in by stands in no history, no log and no report, and
+nothing of it is left.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,26 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 PASSWORD = "an-apple-a-day-keeps-nobody-away"  # noqa: S105 - so that it can be looked for
 TRACES: Mapping[str, bytes] = {
-    "the password": PASSWORD.encode(), "the token of PLAIN": f"\0{USER}\0{PASSWORD}".encode(),
+    "the password": PASSWORD.encode(),
+    "the token of PLAIN": f"\0{USER}\0{PASSWORD}".encode(),
     "the token, as text": base64.b64encode(f"\0{USER}\0{PASSWORD}".encode()),
-    "the proof of SCRAM": b"c=biws", "a private key": b"PRIVATE KEY", "what a broker knows of a password": b"storedKey",
-}  # fmt: skip
+    "the proof of SCRAM": b"c=biws",
+    "a private key": b"PRIVATE KEY",
+    "what a broker knows of a password": b"storedKey",
+}
 """What would give a secret away."""
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Sequence[CellResult]:
-    """Run cells that log in by PLAIN and by SCRAM, a request of one of which goes over a connection of the wire's own."""
-    wanted = {f"none+{Deployment.SASL}", f"none+{Deployment.SASL_TLS}", f"late-commit+{Deployment.SASL_TLS}"}
+    """Run cells that log in by PLAIN and by SCRAM, a request of one of which goes over a connection
+    of the wire's own.
+    """
+    wanted = {
+        f"none+{Deployment.SASL}",
+        f"none+{Deployment.SASL_TLS}",
+        f"late-commit+{Deployment.SASL_TLS}",
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.systems.kafka.security.secrets.token_urlsafe", lambda _: PASSWORD)
         scenarios = [scenario for scenario in SECURED if scenario.id in wanted]
@@ -46,7 +57,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Sequence[CellResult]:
 
 def test_who_logs_in_is_judged_as_ever(results: Sequence[CellResult]) -> None:
     """What moves is let in, and the wire has seen the login pass."""
-    assert all(result.verdict.green for result in results), [result.verdict.reason for result in results]
+    assert all(result.verdict.green for result in results), [
+        result.verdict.reason for result in results
+    ]
     assert [result.verdict.kind for result in results].count(Kind.KEPT) == 2
     for result in results:
         steps = {event["api"] for event in read_history(result.directory / HISTORY).of("frame")}
@@ -59,7 +72,12 @@ def test_nothing_gives_a_secret_away(results: Sequence[CellResult]) -> None:
     write_reports(load_run(run))
     files = [file for file in run.rglob("*") if file.is_file()]
     assert len(files) > 30
-    assert [(file, what) for file in files for what, trace in TRACES.items() if trace in file.read_bytes()] == []
+    assert [
+        (file, what)
+        for file in files
+        for what, trace in TRACES.items()
+        if trace in file.read_bytes()
+    ] == []
     assert list(run.rglob("secrets")) == []
 
 
@@ -67,4 +85,6 @@ def test_a_trace_would_be_found(tmp_path: Path) -> None:
     """Each of them, by the same look."""
     for number, trace in enumerate(TRACES.values()):
         Path(tmp_path, str(number)).write_bytes(b"..." + trace + b"...")
-    assert all(any(trace in file.read_bytes() for file in tmp_path.iterdir()) for trace in TRACES.values())
+    assert all(
+        any(trace in file.read_bytes() for file in tmp_path.iterdir()) for trace in TRACES.values()
+    )

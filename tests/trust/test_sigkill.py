@@ -35,12 +35,18 @@ def rarely(moments: Sequence[float]) -> list[ParameterSet]:
 
 
 def ours(reports: Path) -> list[psutil.Process]:
-    """Return the living processes that have anything to do with a reports folder, by command line or environment."""
+    """Return the living processes that have anything to do with a reports folder, by command line
+    or environment.
+    """
     found = []
     for process in psutil.process_iter():
         try:
             words = " ".join([*process.cmdline(), *process.environ().values()])
-            if str(reports) in words and process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid():
+            if (
+                str(reports) in words
+                and process.status() != psutil.STATUS_ZOMBIE
+                and process.pid != os.getpid()
+            ):
                 found.append(process)
         except psutil.Error:  # it has ended meanwhile, or is somebody else's
             continue
@@ -58,10 +64,22 @@ def lives(process: psutil.Process) -> bool:
 def started(reports: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start a run that is long enough to be interrupted anywhere; it ends with its test."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness.cli", "run", "--only", "ack-lost", "--only", "broker-crash-before-ack",
-         "--reports", str(reports)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "harness.cli",
+            "run",
+            "--only",
+            "ack-lost",
+            "--only",
+            "broker-crash-before-ack",
+            "--reports",
+            str(reports),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         yield process
     finally:
@@ -70,7 +88,9 @@ def started(reports: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def guardian_of(process: subprocess.Popen[bytes]) -> psutil.Process | None:
-    """Return one of its guardians, by the program's own name: a child not yet replaced by its program has its parent's words."""
+    """Return one of its guardians, by the program's own name: a child not yet replaced by its
+    program has its parent's words.
+    """
     for child in psutil.Process(process.pid).children():
         with contextlib.suppress(psutil.Error):  # a short-lived helper may just have ended
             if any(Path(word).name == "guardian.py" for word in child.cmdline()):
@@ -79,14 +99,18 @@ def guardian_of(process: subprocess.Popen[bytes]) -> psutil.Process | None:
 
 
 def let_run(process: subprocess.Popen[bytes], seconds: float) -> list[psutil.Process]:
-    """Let it run for a while, which is not its end: the moment is the input of the test. Return what it has started."""
+    """Let it run for a while, which is not its end: the moment is the input of the test. Return
+    what it has started.
+    """
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(seconds)
     return psutil.Process(process.pid).children(recursive=True)
 
 
 def assert_nothing_left(reports: Path, offspring: Sequence[psutil.Process] = ()) -> None:
-    """Nothing lives on (guardians, too: no word of theirs tells whose they are), and every history can be read undamaged."""
+    """Nothing lives on (guardians, too: no word of theirs tells whose they are), and every history
+    can be read undamaged.
+    """
 
     def alive() -> list[psutil.Process]:
         return [*ours(reports), *(process for process in offspring if lives(process))]
@@ -113,8 +137,12 @@ def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, moment_s: float) 
 
 
 @pytest.mark.parametrize("moment_s", [*MOMENTS[5:7], *rarely(MOMENTS[7:])])
-def test_sigkill_of_a_guardian_leaves_nothing_and_is_reported(tmp_path: Path, moment_s: float) -> None:
-    """SIGKILL of a guardian: the kernel ends its nodes, and the run fails as an environment error, never as kept."""
+def test_sigkill_of_a_guardian_leaves_nothing_and_is_reported(
+    tmp_path: Path, moment_s: float
+) -> None:
+    """SIGKILL of a guardian: the kernel ends its nodes, and the run fails as an environment error,
+    never as kept.
+    """
     with started(tmp_path) as process:
         wait_until(lambda: guardian_of(process), within_s=30, because="a guardian")
         offspring = let_run(process, moment_s)
@@ -126,10 +154,16 @@ def test_sigkill_of_a_guardian_leaves_nothing_and_is_reported(tmp_path: Path, mo
 def test_sigterm_ends_in_a_partial_report(tmp_path: Path) -> None:
     """SIGTERM (like Ctrl-C) ends the cells under way; what is saved says that it is partial."""
     with started(tmp_path) as process:
-        wait_until(lambda: list(tmp_path.glob(f"*/{CELLS}/*/{HISTORY}/wire.jsonl")), within_s=60, because="a cell under way")
+        wait_until(
+            lambda: list(tmp_path.glob(f"*/{CELLS}/*/{HISTORY}/wire.jsonl")),
+            within_s=60,
+            because="a cell under way",
+        )
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 130
         assert_nothing_left(tmp_path)
-    run = load_run(next(path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink()))
+    run = load_run(
+        next(path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink())
+    )
     assert not run.whole
     assert (run.directory / "report.json").exists()

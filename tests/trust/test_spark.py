@@ -1,4 +1,6 @@
-"""Lies about a streaming query: a driver nobody touched, one that is said to be dead, and a topic that is said to have grown."""
+"""Lies about a streaming query: a driver nobody touched, one that is said to be dead, and a topic
+that is said to have grown.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ if TYPE_CHECKING:
     from harness.model.scenario import Evidence
     from harness.saved import CellResult
 
-pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.rest(together=True),
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+]
 
 KILL = killed_at("before-commit-log")
 
@@ -80,11 +87,21 @@ class StaysSmall:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CellResult]:
     """Run the lies, at-least-once."""
     lies = [
-        replace(MID_BATCH, id="disarmed", fault=Disarmed(KILL)), replace(MID_BATCH, id="released", fault=Released()),
+        replace(MID_BATCH, id="disarmed", fault=Disarmed(KILL)),
+        replace(MID_BATCH, id="released", fault=Released()),
         replace(PARTITIONS_ADDED, id="stays-small", fault=StaysSmall()),
-    ]  # fmt: skip
+    ]
     chosen = select(lies, semantics=["at-least-once"], system="spark")
-    plan = RunPlan(chosen.systems(), chosen.cells, (), tmp_path_factory.mktemp("spark"), 2, "test", (1,), chosen.records)
+    plan = RunPlan(
+        chosen.systems(),
+        chosen.cells,
+        (),
+        tmp_path_factory.mktemp("spark"),
+        2,
+        "test",
+        (1,),
+        chosen.records,
+    )
     return {result.plan.scenario: result for result in run(plan, Silent()).results}
 
 
@@ -92,16 +109,23 @@ def test_a_disarmed_fault_is_void(results: Mapping[str, CellResult]) -> None:
     """A query that nobody touched proves nothing, however clean the counts are."""
     verdict = results["disarmed"].verdict
     assert (verdict.kind, verdict.reason) == (Kind.VOID, "the fault did not fire")
-    assert results["disarmed"].judgement.account.counts["recorded"] == results["disarmed"].plan.offered
+    assert (
+        results["disarmed"].judgement.account.counts["recorded"] == results["disarmed"].plan.offered
+    )
 
 
 def test_a_driver_that_lives_on_is_void(results: Mapping[str, CellResult]) -> None:
     """The failpoint was hit and the JVM was not killed: the kernel's word is held against it."""
     verdict = results["released"].verdict
-    assert (verdict.kind, verdict.reason) == (Kind.VOID, "the fault fired, but the driver was not killed")
+    assert (verdict.kind, verdict.reason) == (
+        Kind.VOID,
+        "the fault fired, but the driver was not killed",
+    )
 
 
 def test_a_topic_that_did_not_grow_is_void(results: Mapping[str, CellResult]) -> None:
-    """Everything arrives, and nothing was put to the test: the topic has the partitions that it had."""
+    """Everything arrives, and nothing was put to the test: the topic has the partitions that it
+    had.
+    """
     verdict = results["stays-small"].verdict
     assert (verdict.kind, verdict.reason) == (Kind.VOID, "no partition was added to the topic")

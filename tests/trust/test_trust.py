@@ -1,4 +1,6 @@
-"""On a real broker: a run that proves nothing is void, a run that stops is stuck, and neither is ever called kept."""
+"""On a real broker: a run that proves nothing is void, a run that stops is stuck, and neither is
+ever called kept.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from harness.model.history import HISTORY, read_history
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.systems.kafka.system import KafkaSystem
-from scenarios.plain import BROKER_CRASH_BEFORE_ACK, COMMIT_LOST, NONE, PRODUCER_CRASH_BEFORE_ACK, PRODUCER_CRASH_BEFORE_SEND
+from scenarios.plain import (
+    BROKER_CRASH_BEFORE_ACK,
+    COMMIT_LOST,
+    NONE,
+    PRODUCER_CRASH_BEFORE_ACK,
+    PRODUCER_CRASH_BEFORE_SEND,
+)
 from tests.trust.faults import Disarmed, Shoots, StopsReading, WrongVictim
 
 if TYPE_CHECKING:
@@ -31,10 +39,24 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 ALO = Semantic.AT_LEAST_ONCE
 LIES = (
-    replace(PRODUCER_CRASH_BEFORE_ACK, id="disarmed-rule", fault=Disarmed(PRODUCER_CRASH_BEFORE_ACK.fault)),
-    replace(PRODUCER_CRASH_BEFORE_SEND, id="disarmed-failpoint", fault=Disarmed(PRODUCER_CRASH_BEFORE_SEND.fault)),
-    replace(PRODUCER_CRASH_BEFORE_ACK, id="wrong-victim", fault=WrongVictim(PRODUCER_CRASH_BEFORE_ACK.fault, Role.CONSUMER)),
-    replace(COMMIT_LOST, id="other-wrong-victim", fault=WrongVictim(COMMIT_LOST.fault, Role.PRODUCER)),
+    replace(
+        PRODUCER_CRASH_BEFORE_ACK,
+        id="disarmed-rule",
+        fault=Disarmed(PRODUCER_CRASH_BEFORE_ACK.fault),
+    ),
+    replace(
+        PRODUCER_CRASH_BEFORE_SEND,
+        id="disarmed-failpoint",
+        fault=Disarmed(PRODUCER_CRASH_BEFORE_SEND.fault),
+    ),
+    replace(
+        PRODUCER_CRASH_BEFORE_ACK,
+        id="wrong-victim",
+        fault=WrongVictim(PRODUCER_CRASH_BEFORE_ACK.fault, Role.CONSUMER),
+    ),
+    replace(
+        COMMIT_LOST, id="other-wrong-victim", fault=WrongVictim(COMMIT_LOST.fault, Role.PRODUCER)
+    ),
     replace(NONE, id="stops-reading", fault=StopsReading()),
     replace(NONE, id="shoots", fault=Shoots()),
 )
@@ -56,10 +78,21 @@ class Silent:
         """Ignore it."""
 
 
-def run_cells(scenarios: Sequence[Scenario], semantics: Iterable[Semantic], reports: Path) -> Sequence[CellResult]:
+def run_cells(
+    scenarios: Sequence[Scenario], semantics: Iterable[Semantic], reports: Path
+) -> Sequence[CellResult]:
     """Run and judge them."""
     cells = tuple(expand(scenarios, semantics=semantics, seeds=[1]))
-    plan = RunPlan((KafkaSystem(),), cells, (), reports, jobs=3, command="test", seeds=(1,), records=cells[0].records)
+    plan = RunPlan(
+        (KafkaSystem(),),
+        cells,
+        (),
+        reports,
+        jobs=3,
+        command="test",
+        seeds=(1,),
+        records=cells[0].records,
+    )
     return run(plan, Silent()).results
 
 
@@ -86,10 +119,16 @@ def test_a_disarmed_fault_is_void(results: Mapping[str, CellResult], lie: str) -
     assert result.judgement.account.counts["recorded"] == result.plan.offered
 
 
-@pytest.mark.parametrize(("lie", "spared", "shot"), [
-    ("wrong-victim", "producer", "consumer"), ("other-wrong-victim", "consumer", "producer"),
-])  # fmt: skip
-def test_killing_the_wrong_process_is_void(results: Mapping[str, CellResult], lie: str, spared: str, shot: str) -> None:
+@pytest.mark.parametrize(
+    ("lie", "spared", "shot"),
+    [
+        ("wrong-victim", "producer", "consumer"),
+        ("other-wrong-victim", "consumer", "producer"),
+    ],
+)
+def test_killing_the_wrong_process_is_void(
+    results: Mapping[str, CellResult], lie: str, spared: str, shot: str
+) -> None:
     """The kernel's word about who died is held against who should have died."""
     assert shot != spared
     result = results[lie]
@@ -97,8 +136,12 @@ def test_killing_the_wrong_process_is_void(results: Mapping[str, CellResult], li
     assert spared in result.verdict.reason
 
 
-def test_a_consumer_that_stops_reading_is_stuck_and_loses_nothing(results: Mapping[str, CellResult]) -> None:
-    """Late is not lost: what was never read is left in the topic, and the verdict names the stage that stopped."""
+def test_a_consumer_that_stops_reading_is_stuck_and_loses_nothing(
+    results: Mapping[str, CellResult],
+) -> None:
+    """Late is not lost: what was never read is left in the topic, and the verdict names the stage
+    that stopped.
+    """
     result = results["stops-reading"]
     counts = result.judgement.account.counts
     assert result.verdict.kind is Kind.STUCK
@@ -115,7 +158,9 @@ def test_a_death_nobody_announced_is_void(results: Mapping[str, CellResult]) -> 
 
 
 def test_a_drain_cut_short_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With no time to drain, records are left where they are: none is called lost, and the cell is not kept."""
+    """With no time to drain, records are left where they are: none is called lost, and the cell is
+    not kept.
+    """
     monkeypatch.setattr("harness.run.drain.WITHIN_S", 0.0)
     result = run_all([NONE], tmp_path)["none"]
     counts = result.judgement.account.counts
@@ -125,9 +170,13 @@ def test_a_drain_cut_short_loses_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_cells_that_share_a_death_are_each_held_at_their_own_trigger(tmp_path: Path) -> None:
-    """One SIGKILL for those that are held; whose fault does not fire is void, and keeps nobody from theirs."""
+    """One SIGKILL for those that are held; whose fault does not fire is void, and keeps nobody from
+    theirs.
+    """
     lie = replace(
-        BROKER_CRASH_BEFORE_ACK, id="one-disarmed", fault=Disarmed(BROKER_CRASH_BEFORE_ACK.fault, under=Semantic.EXACTLY_ONCE)
+        BROKER_CRASH_BEFORE_ACK,
+        id="one-disarmed",
+        fault=Disarmed(BROKER_CRASH_BEFORE_ACK.fault, under=Semantic.EXACTLY_ONCE),
     )
     found = {result.plan.semantic: result for result in run_cells([lie], Semantic, tmp_path)}
     void = found.pop(Semantic.EXACTLY_ONCE).verdict
@@ -137,7 +186,11 @@ def test_cells_that_share_a_death_are_each_held_at_their_own_trigger(tmp_path: P
     for result in found.values():
         history = read_history(result.directory / HISTORY)
         (hit,) = (event for event in history.of(kinds.RULE) if event["phase"] == "hit")
-        (death,) = (event for event in history.of(kinds.NODE) if (event["node"], event["phase"]) == ("broker-1", "exited"))
+        (death,) = (
+            event
+            for event in history.of(kinds.NODE)
+            if (event["node"], event["phase"]) == ("broker-1", "exited")
+        )
         deaths.add((death["pid"], death["signal"]))
         assert result.plan.target in hit["records"]
         assert death["t"] > hit["t"]

@@ -1,4 +1,6 @@
-"""Ids inside values whose schema a registry has: a real server, asked over real sockets, that has it, has not, or is down."""
+"""Ids inside values whose schema a registry has: a real server, asked over real sockets, that has
+it, has not, or is down.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,16 @@ if TYPE_CHECKING:
 
     from harness.pipelines.declaration import Pipeline
 
-CUSTOMER = {"type": "record", "name": "shop.Customer", "fields": [{"name": "name", "type": "string"}]}
+CUSTOMER = {
+    "type": "record",
+    "name": "shop.Customer",
+    "fields": [{"name": "name", "type": "string"}],
+}
 ORDER = {
-    "type": "record", "name": "shop.Order",
+    "type": "record",
+    "name": "shop.Order",
     "fields": [{"name": "id", "type": "string"}, {"name": "customer", "type": "shop.Customer"}],
-}  # fmt: skip
+}
 PLAIN = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
 LINE = 'syntax = "proto3"; package shop; message Line { string item = 1; }'
 PROTO = """
@@ -46,11 +53,14 @@ message Order { string id = 1; repeated Line lines = 2; google.protobuf.Timestam
 PATHS: dict[str, Any] = {
     "/schemas/ids/1": {"schema": json.dumps(PLAIN)},
     "/schemas/ids/2": {
-        "schema": json.dumps(ORDER), "references": [{"name": "shop.Customer", "subject": "a/customer", "version": 3}],
+        "schema": json.dumps(ORDER),
+        "references": [{"name": "shop.Customer", "subject": "a/customer", "version": 3}],
     },
     "/subjects/a%2Fcustomer/versions/3": {"schema": json.dumps(CUSTOMER), "schemaType": "AVRO"},
     "/schemas/ids/3": {
-        "schema": PROTO, "schemaType": "PROTOBUF", "references": [{"name": "shop/line.proto", "subject": "line", "version": 1}],
+        "schema": PROTO,
+        "schemaType": "PROTOBUF",
+        "references": [{"name": "shop/line.proto", "subject": "line", "version": 1}],
     },
     "/subjects/line/versions/1": {"schema": LINE, "schemaType": "PROTOBUF"},
     "/schemas/ids/4": {"schema": "{}", "schemaType": "JSON"},
@@ -58,10 +68,11 @@ PATHS: dict[str, Any] = {
     "/schemas/ids/6": {"schema": "x", "schemaType": "THRIFT"},
     "/schemas/ids/7": {"schema": "message {", "schemaType": "PROTOBUF"},
     "/schemas/ids/8": {
-        "schema": json.dumps(ORDER), "references": [{"name": "shop.Customer", "subject": "gone", "version": 1}],
+        "schema": json.dumps(ORDER),
+        "references": [{"name": "shop.Customer", "subject": "gone", "version": 1}],
     },
     "/schemas/ids/9": [],
-}  # fmt: skip
+}
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -114,7 +125,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         answer = PATHS.get(self.path)
         self.send_response(404 if answer is None else 500 if answer == [] else 200)
         self.end_headers()
-        self.wfile.write(json.dumps(answer or {"error_code": 40403, "message": "Schema not found"}).encode())
+        self.wfile.write(
+            json.dumps(answer or {"error_code": 40403, "message": "Schema not found"}).encode()
+        )
 
     def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the base class calls it so
         """Print nothing."""
@@ -169,7 +182,9 @@ PLAIN_VALUE = avro(PLAIN, {"id": "k1-7"})
 
 
 def test_a_schema_is_fetched_once_and_the_id_is_found(server: Server) -> None:
-    """Once for each id and cell: the registry of the next cell may have other schemas by the same ids."""
+    """Once for each id and cell: the registry of the next cell may have other schemas by the same
+    ids.
+    """
     identity = identity_of(server.url)
     again = Identity.from_json(json.loads(json.dumps(identity.to_json())))
     for each in (identity, again, identity):
@@ -184,7 +199,10 @@ def test_several_who_ask_at_once_fetch_it_once(server: Server) -> None:
     """The wire and the drain have threads of their own."""
     found: list[str | None] = []
     identity = identity_of(server.url)
-    threads = [threading.Thread(target=lambda: found.append(identity.find(None, framed(1, PLAIN_VALUE)))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: found.append(identity.find(None, framed(1, PLAIN_VALUE))))
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -200,14 +218,25 @@ def test_what_a_schema_references_is_fetched_too(server: Server) -> None:
     assert identity_of(server.url, "customer.name").find(None, framed(2, value)) == "x"
 
 
-@pytest.mark.parametrize(("head", "message", "path"), [
-    (b"\x02\x02", "shop.Order", "id"), (b"\x00", "shop.Bill", "number"), (b"\x02\x00", "shop.Bill", "number"),
-    (b"\x04\x02\x00", "shop.Order.Note", "id"),
-])  # fmt: skip
-def test_which_message_a_protobuf_value_is_says_its_head(server: Server, head: bytes, message: str, path: str) -> None:
-    """A list of indexes: a lone zero is the first message, and one in another has an index of its own."""
+@pytest.mark.parametrize(
+    ("head", "message", "path"),
+    [
+        (b"\x02\x02", "shop.Order", "id"),
+        (b"\x00", "shop.Bill", "number"),
+        (b"\x02\x00", "shop.Bill", "number"),
+        (b"\x04\x02\x00", "shop.Order.Note", "id"),
+    ],
+)
+def test_which_message_a_protobuf_value_is_says_its_head(
+    server: Server, head: bytes, message: str, path: str
+) -> None:
+    """A list of indexes: a lone zero is the first message, and one in another has an index of its
+    own.
+    """
     messages = Messages(described_texts("m.proto", {"m.proto": PROTO, "shop/line.proto": LINE}))
-    made = messages._factory.GetMessageClass(messages._pool.FindMessageTypeByName(message))(**{path: "k3-9"})
+    made = messages._factory.GetMessageClass(messages._pool.FindMessageTypeByName(message))(
+        **{path: "k3-9"}
+    )
     value = framed(3, head + made.SerializeToString())
     assert identity_of(server.url, path).find(None, value) == "k3-9"
 
@@ -227,18 +256,44 @@ def test_a_value_without_a_head_is_text(server: Server) -> None:
     assert server.asked == []
 
 
-@pytest.mark.parametrize(("value", "said"), [
-    (framed(42, PLAIN_VALUE), "there is no schema 42 of {url}; if it was registered elsewhere, correct registry in [id]"),
-    (framed(1, b"\xff"), "it names schema 1 of {url}, but does not fit it"),
-    (framed(1, PLAIN_VALUE + b"x"), "it names schema 1 of {url}, but does not fit it"),
-    (framed(5, b"x"), "schema 5 of {url} cannot be used: avro: this is not an Avro schema: 'type' is missing"),
-    (framed(6, b"x"), "schema 6 of {url} is of type 'THRIFT': lostack reads AVRO, PROTOBUF and JSON"),
-    (framed(7, b"\0x"), "schema 7 of {url} cannot be used: protobuf: the schema does not compile"),
-    (framed(8, b"x"), "there is no version 1 of gone in {url}; if it was registered elsewhere, correct registry in [id]"),
-    (framed(3, b"\x02\x40x"), "it names schema 3 of {url}, but does not fit it"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            framed(42, PLAIN_VALUE),
+            (
+                "there is no schema 42 of {url}; if it was registered elsewhere, correct "
+                "registry in [id]"
+            ),
+        ),
+        (framed(1, b"\xff"), "it names schema 1 of {url}, but does not fit it"),
+        (framed(1, PLAIN_VALUE + b"x"), "it names schema 1 of {url}, but does not fit it"),
+        (
+            framed(5, b"x"),
+            "schema 5 of {url} cannot be used: avro: this is not an Avro schema: 'type' is missing",
+        ),
+        (
+            framed(6, b"x"),
+            "schema 6 of {url} is of type 'THRIFT': lostack reads AVRO, PROTOBUF and JSON",
+        ),
+        (
+            framed(7, b"\0x"),
+            "schema 7 of {url} cannot be used: protobuf: the schema does not compile",
+        ),
+        (
+            framed(8, b"x"),
+            (
+                "there is no version 1 of gone in {url}; if it was registered elsewhere, correct "
+                "registry in [id]"
+            ),
+        ),
+        (framed(3, b"\x02\x40x"), "it names schema 3 of {url}, but does not fit it"),
+    ],
+)
 def test_a_value_that_no_schema_fits_has_no_id(server: Server, value: bytes, said: str) -> None:
-    """It may be of somebody else's topic; why it could not be read is told where it should have been."""
+    """It may be of somebody else's topic; why it could not be read is told where it should have
+    been.
+    """
     identity = identity_of(server.url)
     assert identity.find(None, value) is None
     assert identity.why_unread(value) == said.format(url=server.url)
@@ -252,9 +307,13 @@ def test_a_registry_that_is_down_is_told_and_asked_again(server: Server) -> None
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(UnreadValueError, match=rf"registry at {url} does not answer \(.*refused\): start it"):
+        with pytest.raises(
+            UnreadValueError, match=rf"registry at {url} does not answer \(.*refused\): start it"
+        ):
             identity_of(url).find(None, framed(1, PLAIN_VALUE))
-    with pytest.raises(UnreadValueError, match="answers 500 Internal Server Error to /schemas/ids/9"):
+    with pytest.raises(
+        UnreadValueError, match="answers 500 Internal Server Error to /schemas/ids/9"
+    ):
         identity_of(server.url).find(None, framed(9, b"x"))
     PATHS["/schemas/ids/9"] = {"schema": json.dumps(PLAIN)}
     try:
@@ -263,7 +322,9 @@ def test_a_registry_that_is_down_is_told_and_asked_again(server: Server) -> None
         PATHS["/schemas/ids/9"] = []
 
 
-def test_a_registry_that_is_silent_holds_nobody_for_long(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_that_is_silent_holds_nobody_for_long(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The wire waits for it no longer than is said."""
     monkeypatch.setattr(registry, "ANSWER_S", 0.2)
     server.silent.set()
@@ -293,29 +354,45 @@ def test_what_is_no_registry_is_told(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("place", ["variable", "file"])
-def test_who_logs_in_is_given_schemas(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """The password is in the environment, or in a file beside the declaration, and nowhere in what is saved of a cell."""
+def test_who_logs_in_is_given_schemas(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """The password is in the environment, or in a file beside the declaration, and nowhere in what
+    is saved of a cell.
+    """
     server.login = "me:st:ack!é"
     monkeypatch.setenv("SCHEMAS_PASSWORD", "st:ack!é")
     (tmp_path / "password").write_text("st:ack!é\n", encoding="utf-8")
     said = {"variable": "SCHEMAS_PASSWORD", "file": "./password"}[place]
-    identity = declared(tmp_path, f'registry = "{server.url}"\nregistry_username = "me"\nregistry_password_from = "{said}"\n')
+    identity = declared(
+        tmp_path,
+        f'registry = "{server.url}"\nregistry_username = "me"\nregistry_password_from = "{said}"\n',
+    )
     assert identity.find(None, framed(1, avro(PLAIN, {"id": "k-1"}))) == "k-1"
     assert "st:ack" not in json.dumps(identity.to_json())
 
 
-def test_a_refused_log_in_is_told_in_one_line(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is refused, and what to look at; without the password. Who says no name is told to say one."""
+def test_a_refused_log_in_is_told_in_one_line(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is refused, and what to look at; without the password. Who says no name is told to say
+    one.
+    """
     server.login = "me:right"
     value = framed(1, avro(PLAIN, {"id": "k-1"}))
     monkeypatch.setenv("SCHEMAS_PASSWORD", "secret-and-wrong")
     login = 'registry_username = "me"\nregistry_password_from = "SCHEMAS_PASSWORD"\n'
     named = declared(tmp_path, f'registry = "{server.url}"\n{login}')
-    with pytest.raises(UnreadValueError, match=r"refuses the log-in of me \(401\): check registry_username") as told:
+    with pytest.raises(
+        UnreadValueError, match=r"refuses the log-in of me \(401\): check registry_username"
+    ) as told:
         named.find(None, value)
     assert "secret-and-wrong" not in str(told.value)
     assert "\n" not in str(told.value)
-    with pytest.raises(UnreadValueError, match=r"asks for a log-in \(401\): give registry_username and registry_password_from"):
+    with pytest.raises(
+        UnreadValueError,
+        match=r"asks for a log-in \(401\): give registry_username and registry_password_from",
+    ):
         declared(tmp_path, f'registry = "{server.url}"\n').find(None, value)
     monkeypatch.setenv("SCHEMAS_PASSWORD", "right")  # and who was refused may come again
     assert named.find(None, value) == "k-1"
@@ -323,11 +400,15 @@ def test_a_refused_log_in_is_told_in_one_line(server: Server, tmp_path: Path, mo
     with pytest.raises(UnreadValueError, match=r"does not let me read its schemas \(403\)"):
         named.find(None, framed(4, b'{"id": "k-2"}'))
     monkeypatch.delenv("SCHEMAS_PASSWORD")
-    with pytest.raises(UnreadValueError, match="the environment variable SCHEMAS_PASSWORD is not set"):
+    with pytest.raises(
+        UnreadValueError, match="the environment variable SCHEMAS_PASSWORD is not set"
+    ):
         named.find(None, framed(4, b'{"id": "k-2"}'))
 
 
-def test_a_password_goes_to_no_other_host(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_goes_to_no_other_host(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A registry that sends its clients on is followed; to where it sends them, nobody logs in."""
     monkeypatch.setenv("SCHEMAS_PASSWORD", "right")
     login = 'registry_username = "me"\nregistry_password_from = "SCHEMAS_PASSWORD"\n'
@@ -336,7 +417,9 @@ def test_a_password_goes_to_no_other_host(server: Server, tmp_path: Path, monkey
         thread.start()
         try:
             server.elsewhere = other.url
-            found = declared(tmp_path, f'registry = "{server.url}"\n{login}').find(None, framed(1, avro(PLAIN, {"id": "k-1"})))
+            found = declared(tmp_path, f'registry = "{server.url}"\n{login}').find(
+                None, framed(1, avro(PLAIN, {"id": "k-1"}))
+            )
         finally:
             other.shutdown()
             thread.join()
@@ -344,13 +427,21 @@ def test_a_password_goes_to_no_other_host(server: Server, tmp_path: Path, monkey
     assert [str(each).startswith("Basic ") for each in server.heard] == [True]
 
 
-@pytest.mark.parametrize(("said", "problem"), [
-    ("SCHEMAS_PASSWORD", r"id: registry_password_from: the environment variable SCHEMAS_PASSWORD is not set"),
-    ("./gone", r"id: registry_password_from: cannot read .*/gone: No such file"),
-    ("./empty", r"id: registry_password_from: .*/empty is empty"),
-    ("./latin", r"id: registry_password_from: .*/latin is not UTF-8 text"),
-])  # fmt: skip
-def test_a_password_that_is_not_there_is_told_before_anything_starts(tmp_path: Path, said: str, problem: str) -> None:
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (
+            "SCHEMAS_PASSWORD",
+            r"id: registry_password_from: the environment variable SCHEMAS_PASSWORD is not set",
+        ),
+        ("./gone", r"id: registry_password_from: cannot read .*/gone: No such file"),
+        ("./empty", r"id: registry_password_from: .*/empty is empty"),
+        ("./latin", r"id: registry_password_from: .*/latin is not UTF-8 text"),
+    ],
+)
+def test_a_password_that_is_not_there_is_told_before_anything_starts(
+    tmp_path: Path, said: str, problem: str
+) -> None:
     """As a command that is not there is."""
     (tmp_path / "empty").write_text("\n", encoding="utf-8")
     (tmp_path / "latin").write_bytes(b"\xe9")
@@ -384,12 +475,15 @@ def test_the_wire_says_that_it_could_not_read_a_frame() -> None:
 SERVICE = '[[service]]\nname = "schemas"\ncommand = "cat {schemas.port}"\n'
 
 
-@pytest.mark.parametrize(("said", "url"), [
-    ('registry = "http://127.0.0.1:8081/"', "http://127.0.0.1:8081"),
-    ('registry = "https://registry.example/api"', "https://registry.example/api"),
-    ('registry = "schemas"', "http://127.0.0.1:{schemas.port}"),
-    ('registry = "http://localhost:{schemas.port}"', "http://localhost:{schemas.port}"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ('registry = "http://127.0.0.1:8081/"', "http://127.0.0.1:8081"),
+        ('registry = "https://registry.example/api"', "https://registry.example/api"),
+        ('registry = "schemas"', "http://127.0.0.1:{schemas.port}"),
+        ('registry = "http://localhost:{schemas.port}"', "http://localhost:{schemas.port}"),
+    ],
+)
 def test_a_declaration_names_the_registry(tmp_path: Path, said: str, url: str) -> None:
     """By where it is, or as one of its services; nobody is asked yet."""
     file = tmp_path / "pipeline.toml"
@@ -399,20 +493,38 @@ def test_a_declaration_names_the_registry(tmp_path: Path, said: str, url: str) -
     assert identity.schema == ValueSchema(REGISTRY, url)
 
 
-@pytest.mark.parametrize(("said", "problem"), [
-    ('registry = "http://127.0.0.1:8081"\navro = "x.avsc"', "avro and registry: give only one of them"),
-    ('registry = "http://me:secret@host"', "registry_username gives the user"),
-    ('registry = "ftp://host"', "is neither a URL .* nor a service's name"),
-    ('registry = "127.0.0.1:8081"', "is neither a URL"),
-    ('registry = "store"', r"\{store.port\}: there is no service store; did you mean schemas|there are: schemas"),
-    ('registry = "http://127.0.0.1:{port}"', r"id: registry: \{port\} has no value"),
-    ('registry = ""', "registry"),
-    ('registry = "schemas"\nmessage = "x"', "message needs protobuf"),
-    ('registry = "schemas"\nregistry_username = "me"', "registry_username and registry_password_from belong together"),
-    ('registry = "schemas"\nregistry_password_from = "PASSWORD"', "belong together"),
-    ('registry_username = "me"\nregistry_password_from = "PASSWORD"', "registry_username needs registry"),
-    ('registry = "schemas"\nregistry_username = "a:b"\nregistry_password_from = "PASSWORD"', "must not hold a colon"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (
+            'registry = "http://127.0.0.1:8081"\navro = "x.avsc"',
+            "avro and registry: give only one of them",
+        ),
+        ('registry = "http://me:secret@host"', "registry_username gives the user"),
+        ('registry = "ftp://host"', "is neither a URL .* nor a service's name"),
+        ('registry = "127.0.0.1:8081"', "is neither a URL"),
+        (
+            'registry = "store"',
+            r"\{store.port\}: there is no service store; did you mean schemas|there are: schemas",
+        ),
+        ('registry = "http://127.0.0.1:{port}"', r"id: registry: \{port\} has no value"),
+        ('registry = ""', "registry"),
+        ('registry = "schemas"\nmessage = "x"', "message needs protobuf"),
+        (
+            'registry = "schemas"\nregistry_username = "me"',
+            "registry_username and registry_password_from belong together",
+        ),
+        ('registry = "schemas"\nregistry_password_from = "PASSWORD"', "belong together"),
+        (
+            'registry_username = "me"\nregistry_password_from = "PASSWORD"',
+            "registry_username needs registry",
+        ),
+        (
+            'registry = "schemas"\nregistry_username = "a:b"\nregistry_password_from = "PASSWORD"',
+            "must not hold a colon",
+        ),
+    ],
+)
 def test_registries_that_cannot_be(tmp_path: Path, said: str, problem: str) -> None:
     """Each is one line that says what to do."""
     file = tmp_path / "pipeline.toml"

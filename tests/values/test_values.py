@@ -1,4 +1,6 @@
-"""Ids inside Avro and Protobuf values: found by a schema beside the declaration, framed by a registry's clients or not."""
+"""Ids inside Avro and Protobuf values: found by a schema beside the declaration, framed by a
+registry's clients or not.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AVRO = {
-    "type": "record", "name": "Order",
-    "fields": [{"name": "order", "type": {"type": "record", "name": "Head", "fields": [{"name": "id", "type": "string"}]}},
-               {"name": "cents", "type": "long"}, {"name": "raw", "type": "bytes"}],
-}  # fmt: skip
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {
+            "name": "order",
+            "type": {
+                "type": "record",
+                "name": "Head",
+                "fields": [{"name": "id", "type": "string"}],
+            },
+        },
+        {"name": "cents", "type": "long"},
+        {"name": "raw", "type": "bytes"},
+    ],
+}
 PROTO = """
 syntax = "proto3";
 package shop;
@@ -54,7 +67,11 @@ json = "order.id"
 def avro_of(record: str, cents: int = 7) -> bytes:
     """Return a value."""
     out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(AVRO), {"order": {"id": record}, "cents": cents, "raw": b"\xff\0"})
+    fastavro.schemaless_writer(
+        out,
+        fastavro.parse_schema(AVRO),
+        {"order": {"id": record}, "cents": cents, "raw": b"\xff\0"},
+    )
     return out.getvalue()
 
 
@@ -69,7 +86,14 @@ def folder(tmp_path: Path) -> Path:
 def proto_of(folder: Path, record: str) -> bytes:
     """Return a message, made by the compiler's own description of it, past everything of ours."""
     out = folder / "order.binpb"
-    words = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"--descriptor_set_out={out}", "order.proto"]
+    words = [
+        sys.executable,
+        "-m",
+        "grpc_tools.protoc",
+        f"-I{folder}",
+        f"--descriptor_set_out={out}",
+        "order.proto",
+    ]
     subprocess.run(words, check=True, cwd=folder)
     described = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
     pool = descriptor_pool.DescriptorPool()
@@ -95,7 +119,9 @@ def test_an_id_in_an_avro_value_is_found(folder: Path, head: bytes) -> None:
 @pytest.mark.parametrize("head", [b"", HEAD + b"\0", HEAD + b"\2\2"])
 @pytest.mark.parametrize("file", ["order.proto", "order.binpb"])
 def test_an_id_in_a_protobuf_value_is_found(folder: Path, head: bytes, file: str) -> None:
-    """By the source of its schema, or by a descriptor set; with the list of which message it is, or without."""
+    """By the source of its schema, or by a descriptor set; with the list of which message it is, or
+    without.
+    """
     value = proto_of(folder, "k1-7")
     identity = Sought(json="order_id", protobuf=file, message="shop.Order").identity(folder)
     assert identity.find(None, head + value) == "k1-7"
@@ -122,19 +148,32 @@ def test_a_declaration_names_the_schema(folder: Path) -> None:
     file.write_text(f'{DECLARATION}avro = "order.avsc"\n', encoding="utf-8")
     identity = read_pipeline(file).id
     assert identity is not None
-    assert identity.find(None, avro_of("k1-7")) == identity.in_text('{"order": {"id": "k1-7"}}') == "k1-7"
+    assert (
+        identity.find(None, avro_of("k1-7"))
+        == identity.in_text('{"order": {"id": "k1-7"}}')
+        == "k1-7"
+    )
 
 
-@pytest.mark.parametrize(("said", "problem"), [
-    ('avro = "none.avsc"', "cannot read .*none.avsc: No such file"),
-    ('avro = "order.proto"', r"avro: the schema is not JSON: .*line 2 column 1"),
-    ('avro = "order.avsc"\nprotobuf = "order.proto"', "give only one of them"),
-    ('message = "shop.Order"', "message needs protobuf"),
-    ('protobuf = "order.proto"', r"say which message a value is .*there are: shop.Line, shop.Order"),
-    ('protobuf = "order.proto"\nmessage = "shop.Bill"', "no message is called shop.Bill; there are: shop.Line"),
-    ('protobuf = "order.avsc"\nmessage = "x"', "protobuf: not a descriptor set"),
-    ('protobuf = "wrong.proto"\nmessage = "x"', "wrong.proto does not compile"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ('avro = "none.avsc"', "cannot read .*none.avsc: No such file"),
+        ('avro = "order.proto"', r"avro: the schema is not JSON: .*line 2 column 1"),
+        ('avro = "order.avsc"\nprotobuf = "order.proto"', "give only one of them"),
+        ('message = "shop.Order"', "message needs protobuf"),
+        (
+            'protobuf = "order.proto"',
+            r"say which message a value is .*there are: shop.Line, shop.Order",
+        ),
+        (
+            'protobuf = "order.proto"\nmessage = "shop.Bill"',
+            "no message is called shop.Bill; there are: shop.Line",
+        ),
+        ('protobuf = "order.avsc"\nmessage = "x"', "protobuf: not a descriptor set"),
+        ('protobuf = "wrong.proto"\nmessage = "x"', "wrong.proto does not compile"),
+    ],
+)
 def test_schemas_that_cannot_be_used(folder: Path, said: str, problem: str) -> None:
     """Each is one line that says what to do."""
     (folder / "wrong.proto").write_text("message {", encoding="utf-8")
@@ -144,18 +183,24 @@ def test_schemas_that_cannot_be_used(folder: Path, said: str, problem: str) -> N
         read_pipeline(file)
 
 
-@pytest.mark.parametrize(("text", "problem"), [
-    ("{}", "this is not an Avro schema: 'type' is missing"),
-    ("[]", "an empty union"),
-    ("7", "this is not an Avro schema: 7; write"),
-    ("null", "this is not an Avro schema: null; write"),
-    ('"order"', "the schema names the type order, which is neither Avro's nor declared in it"),
-    ('{"type": 7}', "the schema names the type"),
-    ('{"type": "record", "name": "Order"}', "a record needs a list of fields"),
-    ('{"type": "record", "name": "Order", "fields": [{"name": "id"}]}', "Record field 'id' is missing 'type'"),
-    ('{"type": "record", "name": 7, "fields": []}', "this is not an Avro schema: .*; write"),
-    ('{"type": "enum", "name": "e"}', "this is not an Avro schema: 'symbols' is missing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{}", "this is not an Avro schema: 'type' is missing"),
+        ("[]", "an empty union"),
+        ("7", "this is not an Avro schema: 7; write"),
+        ("null", "this is not an Avro schema: null; write"),
+        ('"order"', "the schema names the type order, which is neither Avro's nor declared in it"),
+        ('{"type": 7}', "the schema names the type"),
+        ('{"type": "record", "name": "Order"}', "a record needs a list of fields"),
+        (
+            '{"type": "record", "name": "Order", "fields": [{"name": "id"}]}',
+            "Record field 'id' is missing 'type'",
+        ),
+        ('{"type": "record", "name": 7, "fields": []}', "this is not an Avro schema: .*; write"),
+        ('{"type": "enum", "name": "e"}', "this is not an Avro schema: 'symbols' is missing"),
+    ],
+)
 def test_json_that_is_no_avro_schema(folder: Path, text: str, problem: str) -> None:
     """It is said in Avro's words, in one line."""
     (folder / "wrong.avsc").write_text(text, encoding="utf-8")
@@ -169,7 +214,10 @@ def test_json_that_is_no_avro_schema(folder: Path, text: str, problem: str) -> N
 
 def test_a_proto_may_import_googles_own(folder: Path) -> None:
     """The compiler brings them."""
-    text = 'syntax = "proto3"; import "google/protobuf/any.proto"; message O { string id = 1; google.protobuf.Any more = 2; }'
+    text = (
+        'syntax = "proto3"; import "google/protobuf/any.proto"; message O { string id = 1; '
+        "google.protobuf.Any more = 2; }"
+    )
     (folder / "more.proto").write_text(text, encoding="utf-8")
     found = Sought(json="id", protobuf="more.proto", message="O").identity(folder)
     assert found.find(None, b"\x0a\x04k1-7") == "k1-7"
@@ -177,5 +225,7 @@ def test_a_proto_may_import_googles_own(folder: Path) -> None:
 
 def test_a_library_that_is_not_there_is_named() -> None:
     """With the command that brings it."""
-    with pytest.raises(SchemaError, match=r"avro: nosuchlibrary is not installed: pip install 'lostack\[values\]'"):
+    with pytest.raises(
+        SchemaError, match=r"avro: nosuchlibrary is not installed: pip install 'lostack\[values\]'"
+    ):
         library("nosuchlibrary.deep", "avro")

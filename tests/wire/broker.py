@@ -1,4 +1,6 @@
-"""A scripted stand-in for a broker, and a bare client: blocking sockets, so that tests read from top to bottom."""
+"""A scripted stand-in for a broker, and a bare client: blocking sockets, so that tests read from
+top to bottom.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,15 @@ def framed(payload: bytes) -> bytes:
     return struct.pack(">i", len(payload)) + payload
 
 
-def request(api: int, corr: int, client: str | None = "k.producer.1", body: bytes = b"", version: int = 0) -> bytes:
+def request(
+    api: int, corr: int, client: str | None = "k.producer.1", body: bytes = b"", version: int = 0
+) -> bytes:
     """Make a request frame of any API."""
-    name = struct.pack(">h", -1) if client is None else struct.pack(">h", len(client.encode())) + client.encode()
+    name = (
+        struct.pack(">h", -1)
+        if client is None
+        else struct.pack(">h", len(client.encode())) + client.encode()
+    )
     return framed(struct.pack(">hhi", api, version, corr) + name + body)
 
 
@@ -68,9 +76,13 @@ class Peer:
 
 
 class ScriptedBroker:
-    """Accepts connections, keeps every frame, answers each with ``answer(frame)`` (None: nothing)."""
+    """Accepts connections, keeps every frame, answers each with ``answer(frame)``
+    (None: nothing).
+    """
 
-    def __init__(self, answer: Callable[[bytes], bytes | None] | None = None, *, raw: bool = False) -> None:
+    def __init__(
+        self, answer: Callable[[bytes], bytes | None] | None = None, *, raw: bool = False
+    ) -> None:
         self.answer = answer or (lambda frame: response(corr_of(frame), b"answer"))
         self.peers: list[Peer] = []
         self.new: queue.Queue[Peer] = queue.Queue()
@@ -112,7 +124,9 @@ class ScriptedBroker:
 
     def wait_corrs(self, *corrs: int) -> None:
         """Wait until exactly these requests have come."""
-        wait_until(lambda: self.corrs() == list(corrs), within_s=WITHIN_S, because=f"{corrs} at the broker")
+        wait_until(
+            lambda: self.corrs() == list(corrs), within_s=WITHIN_S, because=f"{corrs} at the broker"
+        )
 
     def close(self) -> None:
         """Die: listener and connections."""

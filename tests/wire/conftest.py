@@ -1,4 +1,6 @@
-"""A running wire process per test module, and one route with a scripted broker behind it per test."""
+"""A running wire process per test module, and one route with a scripted broker behind
+it per test.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ class WireProcess:
     def start(directory: Path, **options: int) -> WireProcess:
         """Start one and connect to it."""
         process = subprocess.Popen(
-            argv(directory, **options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            argv(directory, **options),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
         )
         assert process.stdout is not None
         port = json.loads(process.stdout.readline())["control"]
@@ -57,8 +63,12 @@ class WireProcess:
 
 
 def hit_in(folder: Path, rule: str = "r", number: int = 1) -> Event:
-    """Wait for the ``number``-th hit of a rule in a cell's history, as those do who control the wire."""
-    hits = SoFar(folder).finder("rule", lambda event: event["phase"] == "hit" and event["rule"] == rule)
+    """Wait for the ``number``-th hit of a rule in a cell's history, as those do who control the
+    wire.
+    """
+    hits = SoFar(folder).finder(
+        "rule", lambda event: event["phase"] == "hit" and event["rule"] == rule
+    )
     wait_until(lambda: len(hits()) >= number, within_s=WITHIN_S, because=f"hit {number} of {rule}")
     return hits()[number - 1]
 
@@ -101,7 +111,11 @@ class Bench:
 
     def events(self, *kinds: str) -> list[Event]:
         """Return the cell's events so far, of these kinds."""
-        return [event for event in read_history(self.path.parent).events if not kinds or event["event"] in kinds]
+        return [
+            event
+            for event in read_history(self.path.parent).events
+            if not kinds or event["event"] in kinds
+        ]
 
     def phases(self, rule: str) -> list[str]:
         """Return what became of a rule."""
@@ -115,7 +129,11 @@ class Bench:
         """Wait for an event with these fields."""
 
         def found() -> Event | None:
-            matching = (e for e in self.events(kind) if all(e.get(name) == value for name, value in fields.items()))
+            matching = (
+                e
+                for e in self.events(kind)
+                if all(e.get(name) == value for name, value in fields.items())
+            )
             return next(matching, None)
 
         return wait_until(found, within_s=WITHIN_S, because=f"{kind} {fields} in the history")
@@ -142,11 +160,15 @@ def make_bench(wire: WireProcess, tmp_path: Path) -> Iterator[Callable[..., Benc
     """Make benches on the shared wire."""
     made: list[Bench] = []
 
-    def make(broker: ScriptedBroker | None = None, *, role: str = "producer", node: str | None = None) -> Bench:
+    def make(
+        broker: ScriptedBroker | None = None, *, role: str = "producer", node: str | None = None
+    ) -> Bench:
         number = next(_NUMBERS)
         key, route = f"{number:08x}", f"route-{number}"
         broker = broker or ScriptedBroker()
-        state = wire.control.add_route(Route(route, node or f"broker-{number}", role, 0, broker.port, protocol="kafka"))
+        state = wire.control.add_route(
+            Route(route, node or f"broker-{number}", role, 0, broker.port, protocol="kafka")
+        )
         path = tmp_path / f"cell-{number}" / "wire.jsonl"
         wire.control.open_cell(f"cell/{key}", key, path)
         made.append(Bench(wire, broker, key, state.listen_port, route, path))

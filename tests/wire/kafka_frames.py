@@ -57,8 +57,12 @@ def payload(record: str, filler: str = "") -> bytes:
     return Record(record, "key", 1, filler).encode("key")
 
 
-def batch(records: list[bytes], writer: Writer = PLAIN, *, codec: str = "none", base_offset: int = 0) -> bytes:
-    """Make a record batch with these values, as it stands in a request, or (with a base offset) in a log."""
+def batch(
+    records: list[bytes], writer: Writer = PLAIN, *, codec: str = "none", base_offset: int = 0
+) -> bytes:
+    """Make a record batch with these values, as it stands in a request, or (with a base offset) in
+    a log.
+    """
     builder = MemoryRecordsBuilder(
         2,
         CODECS[codec],
@@ -116,15 +120,27 @@ def produce(
     topics = ProduceRequest.TopicProduceData
     part = topics.PartitionProduceData(version=version, index=partition, records=records)
     data = [topics(version=version, partition_data=[part], **_topic(version, 13))]
-    request = ProduceRequest(version=version, transactional_id=writer.transactional_id, acks=acks, timeout_ms=1, topic_data=data)
+    request = ProduceRequest(
+        version=version,
+        transactional_id=writer.transactional_id,
+        acks=acks,
+        timeout_ms=1,
+        topic_data=data,
+    )
     return encoded(request, corr, client)
 
 
-def produce_answer(corr: int, *, version: int = 9, error: int = 0, base_offset: int = 0, partition: int = 0) -> bytes:
+def produce_answer(
+    corr: int, *, version: int = 9, error: int = 0, base_offset: int = 0, partition: int = 0
+) -> bytes:
     """Make its response."""
     topics = ProduceResponse.TopicProduceResponse
     part = topics.PartitionProduceResponse(
-        version=version, index=partition, error_code=error, base_offset=base_offset, record_errors=[]
+        version=version,
+        index=partition,
+        error_code=error,
+        base_offset=base_offset,
+        record_errors=[],
     )
     data = [topics(version=version, partition_responses=[part], **_topic(version, 13))]
     return encoded(ProduceResponse(version=version, responses=data), corr)
@@ -143,37 +159,65 @@ def fetch(
     """Make a Fetch request; without an offset it names nothing, as incremental ones do."""
     topics = FetchRequest.FetchTopic
     part = topics.FetchPartition(version=version, partition=partition, fetch_offset=offset or 0)
-    named = [] if offset is None else [topics(version=version, partitions=[part], **_topic(version, 13, "topic"))]
-    request = FetchRequest(version=version, isolation_level=int(committed), session_id=1, session_epoch=epoch, topics=named)
+    named = (
+        []
+        if offset is None
+        else [topics(version=version, partitions=[part], **_topic(version, 13, "topic"))]
+    )
+    request = FetchRequest(
+        version=version,
+        isolation_level=int(committed),
+        session_id=1,
+        session_epoch=epoch,
+        topics=named,
+    )
     return encoded(request, corr, client)
 
 
 def fetch_answer(
-    corr: int, records: bytes, *, version: int = 12, aborted: tuple[tuple[int, int], ...] = (), partition: int = 0
+    corr: int,
+    records: bytes,
+    *,
+    version: int = 12,
+    aborted: tuple[tuple[int, int], ...] = (),
+    partition: int = 0,
 ) -> bytes:
     """Make a Fetch response with one partition."""
     topics = FetchResponse.FetchableTopicResponse
     parts = topics.PartitionData
-    gone = [parts.AbortedTransaction(version=version, producer_id=pid, first_offset=first) for pid, first in aborted]
-    part = parts(version=version, partition_index=partition, records=records, aborted_transactions=gone)
+    gone = [
+        parts.AbortedTransaction(version=version, producer_id=pid, first_offset=first)
+        for pid, first in aborted
+    ]
+    part = parts(
+        version=version, partition_index=partition, records=records, aborted_transactions=gone
+    )
     data = [topics(version=version, partitions=[part], **_topic(version, 13, "topic"))]
     return encoded(FetchResponse(version=version, session_id=1, responses=data), corr)
 
 
-def commit(corr: int, client: str, offset: int, *, version: int = 8, partition: int = 0, group: str = "g") -> bytes:
+def commit(
+    corr: int, client: str, offset: int, *, version: int = 8, partition: int = 0, group: str = "g"
+) -> bytes:
     """Make an OffsetCommit request."""
     topics = OffsetCommitRequest.OffsetCommitRequestTopic
     part = topics.OffsetCommitRequestPartition(
         version=version, partition_index=partition, committed_offset=offset, committed_metadata=""
     )
     data = [topics(version=version, partitions=[part], **_topic(version, 10))]
-    return encoded(OffsetCommitRequest(version=version, group_id=group, member_id="", topics=data), corr, client)
+    return encoded(
+        OffsetCommitRequest(version=version, group_id=group, member_id="", topics=data),
+        corr,
+        client,
+    )
 
 
 def commit_answer(corr: int, *, version: int = 8, error: int = 0, partition: int = 0) -> bytes:
     """Make its response."""
     topics = OffsetCommitResponse.OffsetCommitResponseTopic
-    part = topics.OffsetCommitResponsePartition(version=version, partition_index=partition, error_code=error)
+    part = topics.OffsetCommitResponsePartition(
+        version=version, partition_index=partition, error_code=error
+    )
     data = [topics(version=version, partitions=[part], **_topic(version, 10))]
     return encoded(OffsetCommitResponse(version=version, topics=data), corr)
 
@@ -198,14 +242,20 @@ def txn_commit(corr: int, client: str, offset: int, writer: Writer, *, version: 
 def txn_commit_answer(corr: int, *, version: int = 3, error: int = 0) -> bytes:
     """Make its response."""
     topics = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
-    part = topics.TxnOffsetCommitResponsePartition(version=version, partition_index=0, error_code=error)
+    part = topics.TxnOffsetCommitResponsePartition(
+        version=version, partition_index=0, error_code=error
+    )
     data = [topics(version=version, name=TOPIC, partitions=[part])]
     return encoded(TxnOffsetCommitResponse(version=version, topics=data), corr)
 
 
-def add_partitions(corr: int, client: str, writer: Writer, *partitions: int, version: int = 3) -> bytes:
+def add_partitions(
+    corr: int, client: str, writer: Writer, *partitions: int, version: int = 3
+) -> bytes:
     """Make an AddPartitionsToTxn request."""
-    topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(version=version, name=TOPIC, partitions=list(partitions))
+    topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
+        version=version, name=TOPIC, partitions=list(partitions)
+    )
     request = AddPartitionsToTxnRequest(
         version=version,
         v3_and_below_transactional_id=writer.transactional_id,
@@ -220,9 +270,14 @@ def add_partitions_answer(corr: int, *, version: int = 3, **errors: int) -> byte
     """Make its response; ``p0=51`` is the error of partition 0."""
     topics = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
     part = topics.AddPartitionsToTxnPartitionResult
-    parts = [part(version=version, partition_index=int(name[1:]), partition_error_code=code) for name, code in errors.items()]
+    parts = [
+        part(version=version, partition_index=int(name[1:]), partition_error_code=code)
+        for name, code in errors.items()
+    ]
     data = [topics(version=version, name=TOPIC, results_by_partition=parts)]
-    return encoded(AddPartitionsToTxnResponse(version=version, results_by_topic_v3_and_below=data), corr)
+    return encoded(
+        AddPartitionsToTxnResponse(version=version, results_by_topic_v3_and_below=data), corr
+    )
 
 
 def add_offsets_answer(corr: int, *, version: int = 3, error: int = 0) -> bytes:
@@ -245,7 +300,9 @@ def add_offsets(corr: int, client: str, writer: Writer, *, version: int = 3) -> 
 def markers(corr: int, client: str, writer: Writer, *partitions: int, version: int = 1) -> bytes:
     """Make a WriteTxnMarkers request with one marker."""
     marker = WriteTxnMarkersRequest.WritableTxnMarker
-    topic = marker.WritableTxnMarkerTopic(version=version, name=TOPIC, partition_indexes=list(partitions))
+    topic = marker.WritableTxnMarkerTopic(
+        version=version, name=TOPIC, partition_indexes=list(partitions)
+    )
     one = marker(
         version=version,
         producer_id=writer.producer_id,
@@ -257,15 +314,23 @@ def markers(corr: int, client: str, writer: Writer, *partitions: int, version: i
     return encoded(WriteTxnMarkersRequest(version=version, markers=[one]), corr, client)
 
 
-def init_producer(corr: int, client: str, transactional_id: str | None, timeout_ms: int, *, version: int = 4) -> bytes:
+def init_producer(
+    corr: int, client: str, transactional_id: str | None, timeout_ms: int, *, version: int = 4
+) -> bytes:
     """Make an InitProducerId request."""
     request = InitProducerIdRequest(
-        version=version, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, producer_id=-1, producer_epoch=-1
+        version=version,
+        transactional_id=transactional_id,
+        transaction_timeout_ms=timeout_ms,
+        producer_id=-1,
+        producer_epoch=-1,
     )
     return encoded(request, corr, client)
 
 
-def end_txn(corr: int, client: str, writer: Writer, *, committed: bool = True, version: int = 3) -> bytes:
+def end_txn(
+    corr: int, client: str, writer: Writer, *, committed: bool = True, version: int = 3
+) -> bytes:
     """Make an EndTxn request."""
     request = EndTxnRequest(
         version=version,
@@ -297,24 +362,40 @@ def metadata_answer(corr: int, *, version: int = 12) -> bytes:
 def join(corr: int, client: str, *, version: int = 9) -> bytes:
     """Make a JoinGroup request."""
     request = JoinGroupRequest(
-        version=version, group_id="g", session_timeout_ms=6000, rebalance_timeout_ms=1, member_id="m", protocol_type="consumer",
-        protocols=[JoinGroupRequest.JoinGroupRequestProtocol(version=version, name="range", metadata=b"")],
-    )  # fmt: skip
+        version=version,
+        group_id="g",
+        session_timeout_ms=6000,
+        rebalance_timeout_ms=1,
+        member_id="m",
+        protocol_type="consumer",
+        protocols=[
+            JoinGroupRequest.JoinGroupRequestProtocol(version=version, name="range", metadata=b"")
+        ],
+    )
     return encoded(request, corr, client)
 
 
 def sync(corr: int, client: str, *, version: int = 5) -> bytes:
     """Make a SyncGroup request."""
     request = SyncGroupRequest(
-        version=version, group_id="g", generation_id=1, member_id="m", protocol_type="consumer", protocol_name="range",
+        version=version,
+        group_id="g",
+        generation_id=1,
+        member_id="m",
+        protocol_type="consumer",
+        protocol_name="range",
         assignments=[],
-    )  # fmt: skip
+    )
     return encoded(request, corr, client)
 
 
 def heartbeat(corr: int, client: str, *, version: int = 4) -> bytes:
     """Make a Heartbeat request."""
-    return encoded(HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="m"), corr, client)
+    return encoded(
+        HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="m"),
+        corr,
+        client,
+    )
 
 
 def find_coordinator(corr: int, client: str, *, version: int = 4) -> bytes:

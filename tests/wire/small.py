@@ -1,7 +1,8 @@
 """A protocol that nobody speaks, for what the wire does with what none of the others has.
 
-A line is a frame: ``name`` says who it is, ``ask N TEXT`` is answered by ``ok N``, ``more N TEXT`` is a part of the ``ask``
-behind it, ``take N`` answers all ``give`` up to N, ``beat`` is a keepalive. A text is the id of a record.
+A line is a frame: ``name`` says who it is, ``ask N TEXT`` is answered by ``ok N``, ``more N TEXT``
+is a part of the ``ask`` behind it, ``take N`` answers all ``give`` up to N, ``beat`` is a
+keepalive. A text is the id of a record.
 """
 
 # ruff: noqa: ARG002 - what the wire hands over, and nobody here wants
@@ -34,7 +35,11 @@ class Small:
     """The protocol."""
 
     name = "small"
-    steps: ClassVar = {(step, way): Step(selects=RECORD) for step in ("ask", "give", "take", "ok", "more") for way in Direction}
+    steps: ClassVar = {
+        (step, way): Step(selects=RECORD)
+        for step in ("ask", "give", "take", "ok", "more")
+        for way in Direction
+    }
 
     def learn(self, names: Mapping[str, str]) -> None:
         """There are no names."""
@@ -105,7 +110,11 @@ class SmallSession:
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         """Say what has become of it."""
         assert isinstance(frame, SmallFrame)
-        return [("sent" if reached else "unsent", {"record": frame.record, "step": frame.step})] if frame.record else []
+        return (
+            [("sent" if reached else "unsent", {"record": frame.record, "step": frame.step})]
+            if frame.record
+            else []
+        )
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
         """Nothing is refused."""

@@ -43,7 +43,9 @@ def refuses(error: str = REFUSED, **more: Any) -> Rule:
 
 
 def test_a_refused_request_never_arrives_and_its_connection_goes_on(bench: Bench) -> None:
-    """The client is told so, by the number of its request; what it asks next is the broker's again."""
+    """The client is told so, by the number of its request; what it asks next is the
+    broker's again.
+    """
     bench.arm(refuses())
     client = bench.client()
     refusal = client.ask(produce(bench, 7))
@@ -53,12 +55,19 @@ def test_a_refused_request_never_arrives_and_its_connection_goes_on(bench: Bench
     assert [event["record"] for event in bench.events(kinds.UNSENT)] == ["a-1"]
     assert bench.phases("r") == ["armed", "hit", "answered"]
     line = bench.wait_event(kinds.RULE, phase="answered")
-    assert (line["error"], line["forward"], line["reached"], line["records"]) == (REFUSED, False, True, ["a-1"])
+    assert (line["error"], line["forward"], line["reached"], line["records"]) == (
+        REFUSED,
+        False,
+        True,
+        ["a-1"],
+    )
     assert "said" not in line
 
 
 def test_what_was_asked_before_is_answered_before(make_bench: Callable[..., Bench]) -> None:
-    """A broker answers in order; so does who speaks for it, and what comes behind waits for that."""
+    """A broker answers in order; so does who speaks for it, and what comes behind
+    waits for that.
+    """
     gone = threading.Event()
 
     def answer(frame: bytes) -> bytes:
@@ -90,19 +99,32 @@ def test_a_refusal_waits_behind_an_answer_that_is_held(bench: Bench) -> None:
     assert [client.read()[7], client.read()[7]] == [1, 2]
 
 
-def test_a_forwarded_request_is_done_and_its_answer_swallowed(make_bench: Callable[..., Bench]) -> None:
+def test_a_forwarded_request_is_done_and_its_answer_swallowed(
+    make_bench: Callable[..., Bench],
+) -> None:
     """The broker has it, the client is told otherwise; the history has what both were told."""
-    bench = make_bench(ScriptedBroker(lambda frame: kf.produce_answer(corr_of(frame), base_offset=5)))
+    bench = make_bench(
+        ScriptedBroker(lambda frame: kf.produce_answer(corr_of(frame), base_offset=5))
+    )
     bench.arm(refuses(LATE, forward=True))
     client = bench.client()
     assert told(client.ask(produce(bench, 7))) == [ERRORS[LATE]]
     assert told(client.ask(produce(bench, 8))) == [0]
     bench.broker.wait_corrs(7, 8)
     bench.wait_event(kinds.PRODUCE_ANSWER, reached=True)
-    answers = [(event["reached"], event["error"], event["offset"]) for event in bench.events(kinds.PRODUCE_ANSWER)]
+    answers = [
+        (event["reached"], event["error"], event["offset"])
+        for event in bench.events(kinds.PRODUCE_ANSWER)
+    ]
     assert answers == [(False, 0, 5), (True, 0, 5)]
     line = bench.wait_event(kinds.RULE, phase="answered")
-    assert (line["error"], line["forward"], line["reached"], line["said"], line["corr"]) == (LATE, True, True, 0, 7)
+    assert (line["error"], line["forward"], line["reached"], line["said"], line["corr"]) == (
+        LATE,
+        True,
+        True,
+        0,
+        7,
+    )
 
 
 def test_what_the_broker_itself_says_is_written_down(make_bench: Callable[..., Bench]) -> None:
@@ -114,7 +136,9 @@ def test_what_the_broker_itself_says_is_written_down(make_bench: Callable[..., B
 
 
 def test_what_nobody_reads_of_the_broker_is_no_consent(make_bench: Callable[..., Bench]) -> None:
-    """Of the answer to an InitProducerId only the number is read: whether it was refused, nobody knows."""
+    """Of the answer to an InitProducerId only the number is read: whether it was refused, nobody
+    knows.
+    """
     answer = bytes(4) + (6).to_bytes(2, "big") + b"\xff" * 10
     bench = make_bench(ScriptedBroker(lambda frame: response(corr_of(frame), answer)))
     bench.arm(Rule("r", Action.ANSWER, Api.INIT_PRODUCER_ID, error="NOT_COORDINATOR", forward=True))
@@ -136,7 +160,9 @@ def test_nothing_is_said_where_the_broker_says_nothing(make_bench: Callable[...,
 
 
 def test_nobody_speaks_for_a_broker_that_has_left(make_bench: Callable[..., Bench]) -> None:
-    """Where that owes an answer to what was asked before, the client sees the end, as it would without the wire."""
+    """Where that owes an answer to what was asked before, the client sees the end, as it would
+    without the wire.
+    """
     bench = make_bench(ScriptedBroker(lambda _: None))
     bench.arm(refuses())
     client = bench.client()
@@ -153,12 +179,19 @@ def test_as_often_as_it_is_to_be(bench: Bench) -> None:
     bench.arm(refuses(limit=2, occurrence=2))
     client = bench.client()
     said = [client.ask(produce(bench, corr)) for corr in range(1, 5)]
-    assert [frame == response(corr, b"answer") for corr, frame in enumerate(said, start=1)] == [True, False, False, True]
+    assert [frame == response(corr, b"answer") for corr, frame in enumerate(said, start=1)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
     bench.broker.wait_corrs(1, 4)
 
 
 def test_what_asks_for_no_answer_is_not_refused_and_voids(bench: Bench) -> None:
-    """Nobody waits to be told: it goes on, and the cell says that the rule could not do what it was to."""
+    """Nobody waits to be told: it goes on, and the cell says that the rule could not do what it was
+    to.
+    """
     bench.arm(refuses())
     client = bench.client()
     client.send(produce(bench, 7, acks=0))
@@ -167,15 +200,26 @@ def test_what_asks_for_no_answer_is_not_refused_and_voids(bench: Bench) -> None:
     assert "answered" not in bench.phases("r")
     client.send(produce(bench, 8))
     bench.broker.wait_corrs(7, 8)
-    assert [frame.get("answered") for frame in bench.events(kinds.FRAME) if frame["dir"] == "request"] == [False, None]
+    assert [
+        frame.get("answered") for frame in bench.events(kinds.FRAME) if frame["dir"] == "request"
+    ] == [False, None]
 
 
 @pytest.mark.parametrize(
     ("rule", "says"),
     [
-        (Rule("r", Action.ANSWER, "Produce", error="PRODUCER_FENCED"), "a Produce is never refused by PRODUCER_FENCED"),
-        (Rule("r", Action.ANSWER, "Nothing", error=REFUSED), "a Nothing is never refused by NOT_ENOUGH_REPLICAS"),
-        (Rule("r", Action.ANSWER, "Produce", error=REFUSED, forward=True), "is not done: it cannot be forwarded"),
+        (
+            Rule("r", Action.ANSWER, "Produce", error="PRODUCER_FENCED"),
+            "a Produce is never refused by PRODUCER_FENCED",
+        ),
+        (
+            Rule("r", Action.ANSWER, "Nothing", error=REFUSED),
+            "a Nothing is never refused by NOT_ENOUGH_REPLICAS",
+        ),
+        (
+            Rule("r", Action.ANSWER, "Produce", error=REFUSED, forward=True),
+            "is not done: it cannot be forwarded",
+        ),
     ],
 )
 def test_no_rule_says_what_no_broker_says(bench: Bench, rule: Rule, says: str) -> None:
@@ -185,7 +229,9 @@ def test_no_rule_says_what_no_broker_says(bench: Bench, rule: Rule, says: str) -
 
 
 def test_a_fetch_is_refused_for_all_that_its_session_has(make_bench: Callable[..., Bench]) -> None:
-    """An incremental one names nothing; the refusal ends the session, so that the broker is asked for everything next."""
+    """An incremental one names nothing; the refusal ends the session, so that the broker is asked
+    for everything next.
+    """
     bench = make_bench(ScriptedBroker(lambda frame: kf.fetch_answer(corr_of(frame), b"")))
     bench.arm(Rule("r", Action.ANSWER, Api.FETCH, error="OFFSET_OUT_OF_RANGE", occurrence=2))
     client = bench.client()

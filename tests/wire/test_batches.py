@@ -1,4 +1,6 @@
-"""Record batches on the wire: what is read here is what kafka-python reads, whatever stands in them."""
+"""Record batches on the wire: what is read here is what kafka-python reads, whatever stands in
+them.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,21 @@ def refused_here(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_as_kafka_python(codec: str, seed: int) -> None:
-    """Several batches with gaps, of a transaction or not, with control batches between them, the last one cut."""
+    """Several batches with gaps, of a transaction or not, with control batches between them, the
+    last one cut.
+    """
     rng = random.Random(seed)
     data, base = b"", 3
     for number in range(rng.randint(2, 6)):
         items = random_items(rng)
         items[0][2].append((ATTEMPT_HEADER, b"2"))
-        data += batch(base, items, codec=CODECS[codec if number else "none"], producer=number, transactional=number % 2 > 0)
+        data += batch(
+            base,
+            items,
+            codec=CODECS[codec if number else "none"],
+            producer=number,
+            transactional=number % 2 > 0,
+        )
         base += len(items) + rng.randint(0, 400)
         if number % 2:
             data += marker(base, number, commit=rng.random() < 0.5)

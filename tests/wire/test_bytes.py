@@ -1,4 +1,6 @@
-"""The wire invents no failure: whatever the bytes are and however they are cut, they arrive as they were sent."""
+"""The wire invents no failure: whatever the bytes are and however they are cut, they arrive as they
+were sent.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def read_all(sock: socket.socket) -> bytes:
 
 
 def through(bench: Bench, there: list[bytes], back: list[bytes]) -> tuple[bytes, bytes]:
-    """Send pieces to the broker, then pieces back, each side closing behind its last; return what came out."""
+    """Send pieces to the broker, then pieces back, each side closing behind its last; return what
+    came out.
+    """
     client = Client(bench.port)
     peer = bench.broker.new.get(timeout=WITHIN_S)
     peer.sock.settimeout(WITHIN_S)
@@ -98,9 +102,14 @@ def conversation(key: str) -> tuple[bytes, bytes]:
     return b"".join(requests), b"".join(responses)
 
 
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=30), back_cuts=st.lists(st.integers(0, 10**6), max_size=30))
+@given(
+    cuts=st.lists(st.integers(0, 10**6), max_size=30),
+    back_cuts=st.lists(st.integers(0, 10**6), max_size=30),
+)
 @SHARED
-def test_any_split_of_a_stream_gives_the_same_bytes(pipe: Bench, cuts: list[int], back_cuts: list[int]) -> None:
+def test_any_split_of_a_stream_gives_the_same_bytes(
+    pipe: Bench, cuts: list[int], back_cuts: list[int]
+) -> None:
     """Frames may be cut anywhere, lengths and headers too, and come out byte for byte the same."""
     there, back = conversation(pipe.key)
     assert through(pipe, pieces(there, cuts), pieces(back, back_cuts)) == (there, back)
@@ -113,7 +122,11 @@ def test_a_stream_byte_by_byte(pipe: Bench) -> None:
     assert [event["event"] for event in pipe.events("undecodable")] == []
 
 
-@given(there=st.binary(max_size=300), back=st.binary(max_size=300), cuts=st.lists(st.integers(0, 300), max_size=4))
+@given(
+    there=st.binary(max_size=300),
+    back=st.binary(max_size=300),
+    cuts=st.lists(st.integers(0, 300), max_size=4),
+)
 @SHARED
 def test_garbage_passes_untouched(pipe: Bench, there: bytes, back: bytes, cuts: list[int]) -> None:
     """Bytes that are no frames of the protocol come out as they went in, and nothing breaks."""
@@ -131,14 +144,22 @@ def test_damaged_frames_pass_untouched(pipe: Bench, data: st.DataObject) -> None
     assert through(pipe, [bytes(there)], [bytes(back)]) == (bytes(there), bytes(back))
 
 
-@pytest.mark.parametrize("head", [b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0", b"GET / HTTP/1.1\r\n\r\n"])
+@pytest.mark.parametrize(
+    "head", [b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0", b"GET / HTTP/1.1\r\n\r\n"]
+)
 def test_absurd_lengths_make_the_connection_opaque_at_once(pipe: Bench, head: bytes) -> None:
-    """Neither side waits for a frame that will never be whole: a conversation in another protocol just works."""
-    pipe.control.open_cell(f"c{pipe.key}", f"c{pipe.key}", pipe.path.parent / "claim" / "w.jsonl", routes=[pipe.route])
+    """Neither side waits for a frame that will never be whole: a conversation in another protocol
+    just works.
+    """
+    pipe.control.open_cell(
+        f"c{pipe.key}", f"c{pipe.key}", pipe.path.parent / "claim" / "w.jsonl", routes=[pipe.route]
+    )
     client = pipe.client()
     peer = pipe.broker.new.get(timeout=WITHIN_S)
     peer.sock.settimeout(WITHIN_S)
-    peer.sock.sendall(b"abc")  # too short for a response: kept back until it is clear that it is none
+    peer.sock.sendall(
+        b"abc"
+    )  # too short for a response: kept back until it is clear that it is none
     client.send(head)
     assert peer.sock.recv(100) == head
     assert client.sock.recv(3) == b"abc"
@@ -172,7 +193,9 @@ def test_pipelined_requests_are_answered_in_order(bench: Bench) -> None:
 
 
 def test_requests_without_acks_have_no_answer(make_bench: Callable[..., Bench]) -> None:
-    """With acks=0 the broker answers only what comes after; the wire expects no answer and mistakes none."""
+    """With acks=0 the broker answers only what comes after; the wire expects no answer and mistakes
+    none.
+    """
 
     def answer(frame: bytes) -> bytes | None:
         return None if frame[4:6] == b"\0\0" else response(corr_of(frame), b"answer")
@@ -186,7 +209,9 @@ def test_requests_without_acks_have_no_answer(make_bench: Callable[..., Bench]) 
     assert [event["record"] for event in bench.events("sent")] == [f"a-{corr}" for corr in range(5)]
     client.send(kf.produce(6, bench.name(), kf.batch([kf.payload("last")]), acks=0))
     assert client.ended()
-    wait_until(lambda: 6 in bench.broker.corrs(), within_s=WITHIN_S, because="the request before the cut")
+    wait_until(
+        lambda: 6 in bench.broker.corrs(), within_s=WITHIN_S, because="the request before the cut"
+    )
     assert bench.events("undecodable") == []
 
 
@@ -201,7 +226,10 @@ def test_many_connections_at_once(bench: Bench) -> None:
         client.close()
 
     def gone() -> bool:
-        return next(state for state in bench.control.routes() if state.name == bench.route).connections == 0
+        return (
+            next(state for state in bench.control.routes() if state.name == bench.route).connections
+            == 0
+        )
 
     wait_until(gone, within_s=WITHIN_S, because="the wire to notice")
 
@@ -227,7 +255,9 @@ def _read_large(sock: socket.socket, size: int, look: Callable[[], None] = lambd
 
 @pytest.mark.parametrize("api", [Api.SYNC_GROUP, Api.PRODUCE])
 def test_a_frame_of_100_megabytes_streams_through(pipe: Bench, api: Api) -> None:
-    """The wire's memory does not grow with the frame, and a frame too large to be read voids what needed it."""
+    """The wire's memory does not grow with the frame, and a frame too large to be read voids what
+    needed it.
+    """
     size = 100 * MEGABYTE
     memory = psutil.Process(pipe.wire.process.pid).memory_info
     before = memory().rss
@@ -242,7 +272,9 @@ def test_a_frame_of_100_megabytes_streams_through(pipe: Bench, api: Api) -> None
     sender.join(WITHIN_S)
     assert max(peaks) - before < 8 * MEGABYTE
     undecodable = [event["because"] for event in pipe.events("undecodable")]
-    assert [("above the limit" in because) for because in undecodable] == ([True] if api is Api.PRODUCE else [])
+    assert [("above the limit" in because) for because in undecodable] == (
+        [True] if api is Api.PRODUCE else []
+    )
 
 
 def test_a_slow_reader_slows_its_writer_down(pipe: Bench) -> None:
@@ -279,7 +311,9 @@ def test_a_held_large_frame_goes_on_in_place(pipe: Bench) -> None:
 
 
 def test_a_freeze_stops_a_large_frame_halfway(pipe: Bench) -> None:
-    """A frame that is streaming stops where it is when its connection is frozen, and goes on from there."""
+    """A frame that is streaming stops where it is when its connection is frozen, and goes on from
+    there.
+    """
     client = pipe.client()
     peer = pipe.broker.new.get(timeout=WITHIN_S)
     peer.sock.settimeout(WITHIN_S)
@@ -301,12 +335,17 @@ def test_a_freeze_stops_a_large_frame_halfway(pipe: Bench) -> None:
 
 
 def test_an_answer_belongs_to_whoever_asked(pipe: Bench) -> None:
-    """On a connection that several clients share (a user's own proxy), an answer goes to the cell of its request."""
+    """On a connection that several clients share (a user's own proxy), an answer goes to the cell
+    of its request.
+    """
     client = pipe.client()
     peer = pipe.broker.new.get(timeout=WITHIN_S)
     client.send(request(Api.HEARTBEAT, 1, pipe.name()), request(Api.HEARTBEAT, 2, "stranger"))
     peer.sock.settimeout(WITHIN_S)
-    _read_large(peer.sock, len(request(Api.HEARTBEAT, 1, pipe.name()) + request(Api.HEARTBEAT, 2, "stranger")))
+    _read_large(
+        peer.sock,
+        len(request(Api.HEARTBEAT, 1, pipe.name()) + request(Api.HEARTBEAT, 2, "stranger")),
+    )
     peer.sock.sendall(response(1) + response(2))
     assert [client.read(), client.read()] == [response(1), response(2)]
     frames = [(event["dir"], event["corr"], event["client"]) for event in pipe.events("frame")]

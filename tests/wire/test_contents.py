@@ -36,11 +36,15 @@ class KafkaLike:
         """Answer one request."""
         api, version, corr = struct.unpack_from(">hhi", frame, 4)
         answers = {
-            Api.PRODUCE: lambda: kf.produce_answer(corr, version=version, error=self.error, base_offset=40),
+            Api.PRODUCE: lambda: kf.produce_answer(
+                corr, version=version, error=self.error, base_offset=40
+            ),
             Api.FETCH: lambda: kf.fetch_answer(corr, b"".join(self.log), version=version),
             Api.METADATA: lambda: kf.metadata_answer(corr, version=version),
             Api.OFFSET_COMMIT: lambda: kf.commit_answer(corr, version=version, error=self.error),
-            Api.TXN_OFFSET_COMMIT: lambda: kf.txn_commit_answer(corr, version=version, error=self.error),
+            Api.TXN_OFFSET_COMMIT: lambda: kf.txn_commit_answer(
+                corr, version=version, error=self.error
+            ),
             Api.END_TXN: lambda: kf.end_txn_answer(corr, version=version, error=self.error),
         }
         try:
@@ -56,14 +60,18 @@ def kafka(make_bench: Callable[..., Bench]) -> Bench:
     return make_bench(ScriptedBroker(KafkaLike()))
 
 
-def produce(bench: Bench, corr: int, *records: str, version: int = 9, writer: kf.Writer = kf.PLAIN) -> bytes:
+def produce(
+    bench: Bench, corr: int, *records: str, version: int = 9, writer: kf.Writer = kf.PLAIN
+) -> bytes:
     """Make a Produce request of the cell."""
     values = [kf.payload(record) for record in records]
     return kf.produce(corr, bench.name(), kf.batch(values, writer), version=version, writer=writer)
 
 
 def test_a_lost_request_was_never_sent(kafka: Bench) -> None:
-    """The request of the named record is cut away, others pass; the history tells sent from unsent."""
+    """The request of the named record is cut away, others pass; the history tells sent
+    from unsent.
+    """
     kafka.arm(Rule("r", Action.CUT, Api.PRODUCE, record="a-2"))
     client = kafka.client()
     client.ask(produce(kafka, 1, "a-1"))
@@ -83,22 +91,35 @@ def test_a_lost_request_was_never_sent(kafka: Bench) -> None:
 
 
 def test_a_lost_ack_is_told_as_stored_and_not_reached(kafka: Bench) -> None:
-    """The response to the named record's request is dropped; its history line has the broker's word for it."""
+    """The response to the named record's request is dropped; its history line has the broker's word
+    for it.
+    """
     kafka.arm(Rule("r", Action.DROP, Api.PRODUCE, Direction.RESPONSE, record="a-2"))
     client = kafka.client()
     client.send(produce(kafka, 1, "a-1"), produce(kafka, 2, "a-2"))
     assert corr_of(b"\0\0\0\0" + client.read()) == 1
     assert client.ended()
-    answers = [(e["record"], e["error"], e["offset"], e["reached"]) for e in kafka.events("produce_answer")]
+    answers = [
+        (e["record"], e["error"], e["offset"], e["reached"]) for e in kafka.events("produce_answer")
+    ]
     assert answers == [("a-1", 0, 40, True), ("a-2", 0, 40, False)]
 
 
 def test_the_crash_before_the_ack(kafka: Bench) -> None:
-    """The whole of producer-crash-before-ack: the broker has it, the producer died, nobody was told."""
+    """The whole of producer-crash-before-ack: the broker has it, the producer died, nobody was
+    told.
+    """
     kafka.arm(
-        Rule("r", Action.HOLD, Api.PRODUCE, Direction.RESPONSE, client="{key}.producer", record="a-1",
-             freeze=FreezeScope.CLIENT)
-    )  # fmt: skip
+        Rule(
+            "r",
+            Action.HOLD,
+            Api.PRODUCE,
+            Direction.RESPONSE,
+            client="{key}.producer",
+            record="a-1",
+            freeze=FreezeScope.CLIENT,
+        )
+    )
     client = kafka.client()
     client.send(produce(kafka, 1, "a-1"))
     hit = kafka.hit()
@@ -110,7 +131,9 @@ def test_the_crash_before_the_ack(kafka: Bench) -> None:
 
 
 def test_an_answer_that_refuses_is_not_the_ack(kafka: Bench) -> None:
-    """A leader that leads no more refuses; the ack is the answer to the request that comes after."""
+    """A leader that leads no more refuses; the ack is the answer to the request that
+    comes after.
+    """
     kafka.arm(Rule("r", Action.DROP, Api.PRODUCE, Direction.RESPONSE, record="a-1", granted=True))
     client = kafka.client()
     kafka.broker.answer.error = 6  # type: ignore[attr-defined]
@@ -118,11 +141,16 @@ def test_an_answer_that_refuses_is_not_the_ack(kafka: Bench) -> None:
     kafka.broker.answer.error = 0  # type: ignore[attr-defined]
     client.send(produce(kafka, 2, "a-1"))
     assert client.ended()
-    assert [(e["error"], e["reached"]) for e in kafka.events("produce_answer")] == [(6, True), (0, False)]
+    assert [(e["error"], e["reached"]) for e in kafka.events("produce_answer")] == [
+        (6, True),
+        (0, False),
+    ]
 
 
 def test_a_partition_that_the_coordinator_refuses_is_not_granted(kafka: Bench) -> None:
-    """Found in a real run: the last transaction was still being completed, and the answer that was dropped said so."""
+    """Found in a real run: the last transaction was still being completed, and the answer that was
+    dropped said so.
+    """
     answers = [{"p0": 51}, {"p0": 0}]
     kafka.broker.answer = lambda frame: kf.add_partitions_answer(corr_of(frame), **answers.pop(0))
     kafka.arm(Rule("r", Action.DROP, Api.ADD_PARTITIONS_TO_TXN, Direction.RESPONSE, granted=True))
@@ -152,7 +180,9 @@ def test_the_commit_of_a_record(kafka: Bench, direction: Direction) -> None:
 
 
 def test_the_end_of_a_records_transaction_delivered_late(kafka: Bench) -> None:
-    """EndTxn of the record's transaction is detached and delivered later; its answer is recorded, reaching nobody."""
+    """EndTxn of the record's transaction is detached and delivered later; its answer is recorded,
+    reaching nobody.
+    """
     kafka.arm(Rule("r", Action.HOLD, Api.END_TXN, record="a-1", transactional_id="tx"))
     client = kafka.client()
     client.ask(produce(kafka, 1, "a-1", writer=TX))
@@ -178,16 +208,23 @@ def test_a_transactions_first_request_by_its_id(kafka: Bench) -> None:
 
 
 def test_the_beginning_of_a_producer_is_told(kafka: Bench) -> None:
-    """Without any rule, and by the name that its frame has: what begins under a transactional id ends what was open under it."""
+    """Without any rule, and by the name that its frame has: what begins under a transactional id
+    ends what was open under it.
+    """
     client = kafka.client()
     client.ask(kf.init_producer(7, kafka.name(), "tx", 4500))
-    (begun,), (frame,) = kafka.events("init_producer"), [e for e in kafka.events("frame") if e["dir"] == "request"]
+    (begun,), (frame,) = (
+        kafka.events("init_producer"),
+        [e for e in kafka.events("frame") if e["dir"] == "request"],
+    )
     assert (begun["transactional_id"], begun["timeout_ms"], begun["reached"]) == ("tx", 4500, True)
     assert begun["request"] == f"{frame['conn']}:{frame['corr']}"
 
 
 def test_topics_named_by_id_are_learnt_from_metadata(kafka: Bench) -> None:
-    """Versions that name topics by id are told by name, once a Metadata response of the cell has passed."""
+    """Versions that name topics by id are told by name, once a Metadata response of the cell has
+    passed.
+    """
     kafka.broker.answer.log.append(kf.batch([kf.payload("a-1")]))  # type: ignore[attr-defined]
     kafka.arm(Rule("r", Action.CUT_AFTER, Api.FETCH, Direction.RESPONSE, topic=kf.TOPIC))
     client = kafka.client()
@@ -200,7 +237,9 @@ def test_topics_named_by_id_are_learnt_from_metadata(kafka: Bench) -> None:
 
 
 def test_a_version_nobody_can_read_voids_the_cell(kafka: Bench) -> None:
-    """A rule that meets a version beyond the schemas says so in the history, and the frame passes untouched."""
+    """A rule that meets a version beyond the schemas says so in the history, and the frame passes
+    untouched.
+    """
     kafka.arm(Rule("r", Action.CUT, Api.PRODUCE, record="a-1"))
     client = kafka.client()
     frame = request(Api.PRODUCE, 1, kafka.name(), b"\0\0\xff\xff and the rest", version=99)
@@ -235,14 +274,20 @@ def test_the_history_of_a_cell_is_undamaged(kafka: Bench) -> None:
 
 def test_topic_ids_can_be_told_beforehand(kafka: Bench) -> None:
     """The harness may name topics itself; the same id is known in every spelling."""
-    assert topic_id_name(str(kf.TOPIC_ID)) == topic_id_name("AAAAAAAAAAAAAAAAAAAABw") == topic_id_name(kf.TOPIC_ID)
+    assert (
+        topic_id_name(str(kf.TOPIC_ID))
+        == topic_id_name("AAAAAAAAAAAAAAAAAAAABw")
+        == topic_id_name(kf.TOPIC_ID)
+    )
     kafka.control.learn({kf.TOPIC: "AAAAAAAAAAAAAAAAAAAABw"})
     kafka.client().ask(produce(kafka, 1, "a-1", version=13))
     assert [event["topic"] for event in kafka.events("sent")] == [kf.TOPIC]
 
 
 def test_what_a_black_hole_swallows_has_not_reached(kafka: Bench) -> None:
-    """Frames behind the dropped one vanish too, and the history says of each that it did not arrive."""
+    """Frames behind the dropped one vanish too, and the history says of each that it did not
+    arrive.
+    """
     kafka.arm(Rule("r", Action.DROP, Api.PRODUCE, record="a-1", after=After.BLACK_HOLE))
     client = kafka.client()
     client.send(produce(kafka, 1, "a-1"), produce(kafka, 2, "a-2"))
@@ -262,13 +307,17 @@ def test_of_two_rules_for_one_frame_the_first_armed_acts(kafka: Bench) -> None:
     client = kafka.client()
     for corr in (1, 2, 3):
         client.ask(produce(kafka, corr, "a-1"))
-    hits = [(event["rule"], event["corr"]) for event in kafka.events("rule") if event["phase"] == "hit"]
+    hits = [
+        (event["rule"], event["corr"]) for event in kafka.events("rule") if event["phase"] == "hit"
+    ]
     assert hits == [("one", 1), ("two", 2)]
     assert [kafka.control.counts(kafka.cell, rule).matched for rule in ("one", "two")] == [3, 3]
 
 
 def test_a_rule_that_cannot_look_says_so(kafka: Bench) -> None:
-    """Also for APIs that are read for rules only, blindness goes into the history; without the rule it does not."""
+    """Also for APIs that are read for rules only, blindness goes into the history; without the rule
+    it does not.
+    """
     client = kafka.client()
     client.ask(request(Api.INIT_PRODUCER_ID, 1, kafka.name(), version=99))
     assert kafka.events("undecodable") == []
@@ -278,11 +327,16 @@ def test_a_rule_that_cannot_look_says_so(kafka: Bench) -> None:
 
 
 def test_a_cell_of_headers_alone(kafka: Bench) -> None:
-    """Each frame has its line, no record has one, rules that count frames work, and those that must look inside are refused."""
+    """Each frame has its line, no record has one, rules that count frames work, and those that must
+    look inside are refused.
+    """
     kafka.control.close_cell(kafka.cell)
     headers = kafka.path.parent.parent / "headers" / "wire.jsonl"
     kafka.control.open_cell(kafka.cell, kafka.key, headers, reads=False)
-    looks = Rule("r", Action.DROP, Api.PRODUCE, record="a-1"), Rule("r", Action.DROP, direction=Direction.RESPONSE, granted=True)
+    looks = (
+        Rule("r", Action.DROP, Api.PRODUCE, record="a-1"),
+        Rule("r", Action.DROP, direction=Direction.RESPONSE, granted=True),
+    )
     for rule in looks:
         with pytest.raises(WireError, match="reads headers alone"):
             kafka.arm(rule)
@@ -295,6 +349,8 @@ def test_a_cell_of_headers_alone(kafka: Bench) -> None:
     events = read_history(headers.parent).events
     assert {event["event"] for event in events} == {"rule", "frame", "conn"}
     assert [(e["api"], e["dir"]) for e in events if e["event"] == "frame"] == [
-        ("Produce", "request"), ("Produce", "response"), ("Produce", "request"),
-    ]  # fmt: skip
+        ("Produce", "request"),
+        ("Produce", "response"),
+        ("Produce", "request"),
+    ]
     kafka.control.open_cell(kafka.cell, kafka.key, kafka.path)

@@ -22,7 +22,11 @@ MARK = Rule("mark", Action.MARK, JOIN)
 
 def delayed(bench: Bench, rule: str = "r") -> list[int]:
     """Return the numbers of the frames at which a rule has fired."""
-    return [event["corr"] for event in bench.events("rule") if event["rule"] == rule and event["phase"] == "hit"]
+    return [
+        event["corr"]
+        for event in bench.events("rule")
+        if event["rule"] == rule and event["phase"] == "hit"
+    ]
 
 
 def ask(bench: Bench, *asked: tuple[Api, int], client: str | None = None) -> None:
@@ -51,16 +55,24 @@ def test_what_counts_from_an_anchor_that_never_came_never_fires(bench: Bench) ->
 
 
 def test_a_mark_takes_nothing_from_others(bench: Bench) -> None:
-    """The same frame may be delayed, dropped or held by another rule, armed before it or after it."""
+    """The same frame may be delayed, dropped or held by another rule, armed before it
+    or after it.
+    """
     bench.arm(Rule("before", Action.DELAY, JOIN, delay_s=0.001))
     bench.arm(MARK)
     bench.arm(Rule("behind", Action.DELAY, JOIN, delay_s=0.001, since="before"))
     ask(bench, (JOIN, 1), (JOIN, 2))
-    assert (delayed(bench, "mark"), delayed(bench, "before"), delayed(bench, "behind")) == ([1], [1], [2])
+    assert (delayed(bench, "mark"), delayed(bench, "before"), delayed(bench, "behind")) == (
+        [1],
+        [1],
+        [2],
+    )
 
 
 def test_of_one_role_it_is_one_process(bench: Bench) -> None:
-    """What another process of the role does meanwhile is none of it; a process may have several connections."""
+    """What another process of the role does meanwhile is none of it; a process may have several
+    connections.
+    """
     bench.arm(MARK)
     bench.arm(Rule("r", Action.DELAY, BEAT, delay_s=0.001, since="mark"))
     other = bench.name(incarnation="2")

@@ -1,4 +1,6 @@
-"""A cell may reach the broker by another way than its neighbours, and what passes there is counted."""
+"""A cell may reach the broker by another way than its neighbours, and what passes
+there is counted.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def by_the_other_way(frame: bytes) -> bytes:
 
 
 def test_only_the_cell_takes_its_detour(bench: Bench) -> None:
-    """New connections of the cell go the other way; those of others, and later ones, the ordinary one."""
+    """New connections of the cell go the other way; those of others, and later ones, the ordinary
+    one.
+    """
     with ScriptedBroker(by_the_other_way) as other:
         bench.control.detour(bench.cell, bench.route, other.port)
         assert bench.client().ask(request(HEARTBEAT, 1, bench.name())) == response(1, b"the other")
@@ -50,7 +54,9 @@ def test_a_header_that_comes_in_pieces_still_shows_whose_it_is(bench: Bench) -> 
 
 
 def test_who_says_nothing_or_no_protocol_is_not_misled(make_bench: Callable[..., Bench]) -> None:
-    """A client that leaves without a word leaves nothing behind; bytes that are no frames take the ordinary way."""
+    """A client that leaves without a word leaves nothing behind; bytes that are no frames take the
+    ordinary way.
+    """
     bench = make_bench(ScriptedBroker(raw=True))
     with ScriptedBroker(by_the_other_way, raw=True) as other:
         bench.control.detour(bench.cell, bench.route, other.port)
@@ -86,18 +92,30 @@ def test_what_passes_is_counted_in_bytes_and_pieces(bench: Bench) -> None:
     client = bench.client()
     client.ask(ask)
     seen = bench.control.traffic(bench.cell, "producer")
-    assert replace(seen, longest_s=0, rate=0) == Traffic(sent=len(ask), received=len(answer), reads=1, opened=1, answers=1)
+    assert replace(seen, longest_s=0, rate=0) == Traffic(
+        sent=len(ask), received=len(answer), reads=1, opened=1, answers=1
+    )
     client.close()
     assert bench.wait_event("conn", phase="close")["ended_by"] == "client"
     bench.client().ask(ask)
     seen = bench.control.traffic(bench.cell, "producer")
-    assert (seen.sent, seen.received, seen.opened, seen.left, seen.lost) == (2 * len(ask), 2 * len(answer), 2, 1, 0)
+    assert (seen.sent, seen.received, seen.opened, seen.left, seen.lost) == (
+        2 * len(ask),
+        2 * len(answer),
+        2,
+        1,
+        0,
+    )
     assert bench.control.traffic(bench.cell, "consumer") == Traffic()
 
 
 def test_a_restarted_count_knows_nothing_of_before(make_bench: Callable[..., Bench]) -> None:
-    """Counted are bytes from the restart on, and the answers to requests from the restart on; how long they wait too."""
-    bench = make_bench(ScriptedBroker(lambda frame: response(corr_of(frame)) if corr_of(frame) < 3 else None))
+    """Counted are bytes from the restart on, and the answers to requests from the restart on; how
+    long they wait too.
+    """
+    bench = make_bench(
+        ScriptedBroker(lambda frame: response(corr_of(frame)) if corr_of(frame) < 3 else None)
+    )
     client, role = bench.client(), "producer"
     client.ask(request(HEARTBEAT, 1, bench.name()))
     bench.control.traffic(bench.cell, role, restart=True)
@@ -107,16 +125,24 @@ def test_a_restarted_count_knows_nothing_of_before(make_bench: Callable[..., Ben
     assert (seen.answers, seen.opened, seen.received) == (1, 0, 8)
     assert 0 < seen.longest_s < 1 < seen.rate
     client.send(request(HEARTBEAT, 3, bench.name()))
-    wait_until(lambda: bench.control.traffic(bench.cell, role).longest_s > 0.3, within_s=WITHIN_S, because="a wait in vain")
+    wait_until(
+        lambda: bench.control.traffic(bench.cell, role).longest_s > 0.3,
+        within_s=WITHIN_S,
+        because="a wait in vain",
+    )
     bench.control.traffic(bench.cell, role, restart=True)
     assert bench.control.traffic(bench.cell, role) == Traffic()
 
 
 def test_who_ended_a_connection_is_known(bench: Bench) -> None:
-    """A connection that the broker's side closes, or resets, is lost; one that the client closes is left."""
+    """A connection that the broker's side closes, or resets, is lost; one that the client closes is
+    left.
+    """
     client = bench.client()
     client.ask(request(HEARTBEAT, 1, bench.name()))
-    bench.broker.peers[0].sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    bench.broker.peers[0].sock.setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
     bench.broker.peers[0].sock.shutdown(socket.SHUT_RDWR)
     assert client.ended()
 

@@ -1,4 +1,6 @@
-"""What the wire does for any protocol: units of several frames, keepalives, names that come late, answers to several frames."""
+"""What the wire does for any protocol: units of several frames, keepalives, names that come late,
+answers to several frames.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,14 @@ class Both:
 def both(wire: WireProcess, tmp_path: Path) -> Iterator[Both]:
     """A client and a server of the small protocol."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        route = Route("small", "s", "consumer", 0, listener.getsockname()[1], protocol="tests.wire.small:Small")
+        route = Route(
+            "small",
+            "s",
+            "consumer",
+            0,
+            listener.getsockname()[1],
+            protocol="tests.wire.small:Small",
+        )
         port = wire.control.add_route(route).listen_port
         wire.control.open_cell(KEY, KEY, tmp_path / "cell" / "wire.jsonl")
         client = socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S)
@@ -96,7 +105,9 @@ def test_more_than_can_be_kept_before_a_name_voids(both: Both) -> None:
 
 
 def test_what_is_done_to_a_unit_is_done_at_its_last_frame(both: Both) -> None:
-    """The parts before it have gone; of the record that a part carries no frame but the last is held."""
+    """The parts before it have gone; of the record that a part carries no frame but the last is
+    held.
+    """
     both.wire.control.arm(KEY, Rule("r", Action.HOLD, record="a-1"))
     both.ask(f"name {KEY}.consumer.1", "more 1 a-1", "more 1 a-1")
     both.client.sendall(b"ask 1 a-1\n")
@@ -156,11 +167,17 @@ def test_a_frame_that_stays_is_not_moved(both: Both) -> None:
     both.wire.control.resolve(hit["held"], How.DISCARD)
 
 
-@pytest.mark.parametrize(("protocol", "says"), [
-    ("mysql", "the wire does not read mysql"), ("tests.wire.small:Large", "cannot read tests.wire.small:Large"),
-    ("no.such.module:It", "cannot read no.such.module:It"),
-])  # fmt: skip
-def test_a_protocol_that_is_not_there_is_one_line(wire: WireProcess, protocol: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "says"),
+    [
+        ("mysql", "the wire does not read mysql"),
+        ("tests.wire.small:Large", "cannot read tests.wire.small:Large"),
+        ("no.such.module:It", "cannot read no.such.module:It"),
+    ],
+)
+def test_a_protocol_that_is_not_there_is_one_line(
+    wire: WireProcess, protocol: str, says: str
+) -> None:
     """And no route."""
     with pytest.raises(WireError, match=says) as refused:
         wire.control.add_route(Route("x", "x", "consumer", 0, 1, protocol=protocol))
@@ -172,6 +189,10 @@ def test_the_wire_names_no_protocol() -> None:
     """In no line of it, comments too."""
     folder = Path(harness.wire.__file__).parent
     words = re.compile("|".join(PROTOCOLS), re.IGNORECASE)
-    named = [f"{file.name}: {line}" for file in sorted(folder.glob("**/*.py")) for line in file.read_text().splitlines()
-             if words.search(line)]  # fmt: skip
+    named = [
+        f"{file.name}: {line}"
+        for file in sorted(folder.glob("**/*.py"))
+        for line in file.read_text().splitlines()
+        if words.search(line)
+    ]
     assert named == []

@@ -33,7 +33,9 @@ def trip(bench: Bench, scope: FreezeScope, client: Client) -> Event:
 def joined(bench: Bench, incarnation: str) -> Client:
     """Connect and be known."""
     client = bench.client()
-    assert client.ask(request(HEARTBEAT, 1, bench.name(incarnation=incarnation))) == response(1, b"answer")
+    assert client.ask(request(HEARTBEAT, 1, bench.name(incarnation=incarnation))) == response(
+        1, b"answer"
+    )
     return client
 
 
@@ -46,14 +48,21 @@ def test_what_was_hit_is_held_and_frozen_when_its_line_is_there(bench: Bench) ->
         held, other = bench.client(), bench.client()
         assert other.ask(request(Api.METADATA, 1, bench.name())) == response(1, b"answer")
         held.send(request(HEARTBEAT, 2, bench.name()))
-        wait_until(lambda number=number: len(hits()) == number, within_s=WITHIN_S, because="the hit", poll_s=0)  # type: ignore[misc]
+        wait_until(
+            lambda number=number: len(hits()) == number,
+            within_s=WITHIN_S,
+            because="the hit",
+            poll_s=0,
+        )  # type: ignore[misc]
         other.send(request(Api.METADATA, 3, bench.name()))
         resolved = bench.control.resolve(hits()[-1]["held"], How.DISCARD)
         assert (resolved.outcome, held.ended(), other.ended()) == ("discarded", True, True)
 
 
 def test_a_client_freeze_stops_all_its_connections_and_nobody_elses(bench: Bench) -> None:
-    """Both directions of every connection of one process stand still, also of one that comes later; others go on."""
+    """Both directions of every connection of one process stand still, also of one that comes later;
+    others go on.
+    """
     mine, other, next_one = joined(bench, "1"), joined(bench, "2"), joined(bench, "10")
     suffixed = joined(bench, "1-metadata")
     hit = trip(bench, FreezeScope.CLIENT, bench.client())
@@ -61,7 +70,9 @@ def test_a_client_freeze_stops_all_its_connections_and_nobody_elses(bench: Bench
     for client, name in ((mine, "1"), (suffixed, "1-metadata"), (late, "1")):
         client.send(request(HEARTBEAT, 2, bench.name(incarnation=name)))
     assert other.ask(request(HEARTBEAT, 3, bench.name(incarnation="2"))) == response(3, b"answer")
-    assert next_one.ask(request(HEARTBEAT, 4, bench.name(incarnation="10"))) == response(4, b"answer")
+    assert next_one.ask(request(HEARTBEAT, 4, bench.name(incarnation="10"))) == response(
+        4, b"answer"
+    )
     assert mine.silent()
     assert suffixed.silent()
     assert late.silent()
@@ -73,7 +84,9 @@ def test_a_client_freeze_stops_all_its_connections_and_nobody_elses(bench: Bench
 def test_a_node_freeze_stops_all_that_a_cell_has_to_do_with_that_broker_and_nothing_else(
     make_bench: Callable[..., Bench],
 ) -> None:
-    """All processes' connections to one broker stand still; those of another cell, which may yet be held, do not."""
+    """All processes' connections to one broker stand still; those of another cell, which may yet be
+    held, do not.
+    """
     one, twin = make_bench(node="shared"), make_bench(node="shared", role="consumer")
     elsewhere = make_bench()
     mine, neighbour, distant = joined(one, "2"), joined(twin, "1"), joined(elsewhere, "1")
@@ -93,9 +106,14 @@ def test_a_node_freeze_stops_all_that_a_cell_has_to_do_with_that_broker_and_noth
 
 
 def test_two_cells_can_be_held_at_one_broker(make_bench: Callable[..., Bench]) -> None:
-    """The second comes to its own trigger while the first stands still, and each is disposed of by itself."""
+    """The second comes to its own trigger while the first stands still, and each is disposed of by
+    itself.
+    """
     one, twin = make_bench(node="shared"), make_bench(node="shared", role="consumer")
-    first, other = trip(one, FreezeScope.NODE, one.client()), trip(twin, FreezeScope.NODE, twin.client())
+    first, other = (
+        trip(one, FreezeScope.NODE, one.client()),
+        trip(twin, FreezeScope.NODE, twin.client()),
+    )
     mine, neighbour = one.client(), twin.client()
     mine.send(request(HEARTBEAT, 2, one.name()))
     neighbour.send(request(HEARTBEAT, 3, twin.name()))
@@ -109,7 +127,9 @@ def test_two_cells_can_be_held_at_one_broker(make_bench: Callable[..., Bench]) -
 
 
 def test_frozen_frames_are_neither_counted_nor_passed_on(bench: Bench) -> None:
-    """What reaches the wire after the instant of the hit is no match of any rule, and never arrives after a discard."""
+    """What reaches the wire after the instant of the hit is no match of any rule, and never arrives
+    after a discard.
+    """
     bench.arm(Rule("count", Action.DELAY, HEARTBEAT, delay_s=0.001, limit=None))
     mine = joined(bench, "1")
     hit = trip(bench, FreezeScope.CLIENT, bench.client())
@@ -151,7 +171,9 @@ def test_freezing_by_hand(bench: Bench) -> None:
 
 
 def test_a_freeze_meets_what_is_already_in_the_wire(bench: Bench) -> None:
-    """A frame that waits inside the wire when its connection is frozen is not counted until it thaws."""
+    """A frame that waits inside the wire when its connection is frozen is not counted until it
+    thaws.
+    """
     bench.arm(Rule("count", Action.DELAY, HEARTBEAT, delay_s=0.001, limit=None))
     client = bench.client()
     client.ask(request(Api.METADATA, 1, bench.name()))

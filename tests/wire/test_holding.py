@@ -1,4 +1,6 @@
-"""Load in three waves where a producer has all of it from the start: what goes through a real wire when, and what never does."""
+"""Load in three waves where a producer has all of it from the start: what goes through a real wire
+when, and what never does.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class Rig:
         self.holding.start()
         self.asked = 0
 
-    def send(self, first: int, last: int, writer: kf.Writer = kf.PLAIN, client: Client | None = None) -> None:
+    def send(
+        self, first: int, last: int, writer: kf.Writer = kf.PLAIN, client: Client | None = None
+    ) -> None:
         """Send these records in one request."""
         self.asked += 1
         ids = [f"a-{n}" for n in range(first, last + 1)]
@@ -80,7 +84,9 @@ class Rig:
 
     def free(self) -> None:
         """Wait until none is."""
-        wait_until(lambda: not self.holding.holds, within_s=WITHIN_S, because="no request to be held")
+        wait_until(
+            lambda: not self.holding.holds, within_s=WITHIN_S, because="no request to be held"
+        )
 
     def heal(self) -> None:
         """The fault is healed."""
@@ -96,7 +102,9 @@ def rig(make_bench: Callable[..., Bench]) -> Iterator[Rig]:
 
 
 def test_three_waves(rig: Rig) -> None:
-    """A third; the second when the step was seen; the last when the fault is healed. All of it, in order, once."""
+    """A third; the second when the step was seen; the last when the fault is healed. All of it, in
+    order, once.
+    """
     rig.one_by_one()
     rig.has(1, 2, 3, 4)
     assert rig.holding.holds
@@ -107,7 +115,9 @@ def test_three_waves(rig: Rig) -> None:
     rig.has(*range(1, 13))
     assert not rig.holding.holds
     assert rig.bench.control.holds() == ()
-    assert [e["record"] for e in rig.bench.events("sent", "unsent")] == [record.id for record in RECORDS]
+    assert [e["record"] for e in rig.bench.events("sent", "unsent")] == [
+        record.id for record in RECORDS
+    ]
     assert rig.bench.phases("last-wave") == ["armed", "hit", "held", "disarmed", "released"]
     with pytest.raises(WireError, match="has no rule second-wave"):
         rig.bench.control.counts(rig.bench.cell, "second-wave")
@@ -140,10 +150,18 @@ def test_everything_in_one_request_goes_at_once(rig: Rig) -> None:
     rig.free()
 
 
-@pytest.mark.parametrize("requests", [
-    ((1, 4), (5, 9), (10, 10)),  # the target is with the first of the last third
-    ((1, 4), (9, 10), (5, 8), (11, 12)),  # or behind it, as where each partition has a request of its own
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "requests",
+    [
+        ((1, 4), (5, 9), (10, 10)),  # the target is with the first of the last third
+        (
+            (1, 4),
+            (9, 10),
+            (5, 8),
+            (11, 12),
+        ),  # or behind it, as where each partition has a request of its own
+    ],
+)
 def test_what_is_held_is_behind_the_target(rig: Rig, requests: tuple[tuple[int, int], ...]) -> None:
     """In place of a request that keeps the target from its readers, the next one is held."""
     rig.seen.set()
@@ -156,7 +174,9 @@ def test_what_is_held_is_behind_the_target(rig: Rig, requests: tuple[tuple[int, 
 
 
 def test_what_is_held_is_behind_the_transaction_of_the_target(rig: Rig) -> None:
-    """Who reads what is committed is not given the target before its end was asked for; it may have any number of requests."""
+    """Who reads what is committed is not given the target before its end was asked for; it may have
+    any number of requests.
+    """
     rig.seen.set()
     for first, last in ((1, 8), (9, 9), (10, 10)):
         rig.send(first, last, TX)
@@ -177,14 +197,18 @@ def test_the_first_wave_of_an_open_transaction_is_not_waited_for(rig: Rig) -> No
 
 
 def test_no_request_is_held_for_long(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though the step was not seen, or the fault is not healed: its client would give it up. Then the next one waits."""
+    """Though the step was not seen, or the fault is not healed: its client would give it up. Then
+    the next one waits.
+    """
     monkeypatch.setattr(holding, "HELD_S", 0.2)
     rig.one_by_one()
     rig.bench.broker.wait_corrs(*range(1, 10))
     rig.held()
     rig.heal()
     rig.has(*range(1, 13))
-    held = [(e["t"], e["phase"]) for e in rig.bench.events("rule") if e["phase"] in {"held", "released"}]
+    held = [
+        (e["t"], e["phase"]) for e in rig.bench.events("rule") if e["phase"] in {"held", "released"}
+    ]
     times = [t for t, _ in held]
     assert [phase for _, phase in held[:4]] == ["held", "released"] * 2
     assert all(0.1e9 < end - begin < WITHIN_S * 1e9 for begin, end in (times[:2], times[2:4]))
@@ -213,13 +237,20 @@ def test_what_its_client_sends_again_arrives_once(rig: Rig) -> None:
     rig.free()
     rig.heal()
     rig.has(1, 3)
-    assert [(e["event"], e["request"].split(":")[1]) for e in rig.bench.events("sent", "unsent") if e["record"] == "a-9"] == [
-        ("sent", "3"), ("unsent", "2"),
-    ]  # fmt: skip
+    assert [
+        (e["event"], e["request"].split(":")[1])
+        for e in rig.bench.events("sent", "unsent")
+        if e["record"] == "a-9"
+    ] == [
+        ("sent", "3"),
+        ("unsent", "2"),
+    ]
 
 
 def test_what_has_lost_its_connection_is_discarded_at_once(rig: Rig) -> None:
-    """As when the broker dies: before its client is back, so that the last word on its records is that they were sent."""
+    """As when the broker dies: before its client is back, so that the last word on its records is
+    that they were sent.
+    """
     rig.seen.set()
     rig.send(1, 8)
     rig.send(9, 9)
@@ -240,23 +271,30 @@ FETCH = OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
 SEND = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
 
 
-@pytest.mark.parametrize(("fault", "held"), [
-    (NoFault(), False),
-    (Kill(FETCH, (Role.CONSUMER,)), True),
-    (Kill(FETCH, (Role.BROKER,)), True),
-    (Kill(FETCH, (Role.CONSUMER, Role.PRODUCER)), False),
-    (Kill(SEND, (Role.BROKER,)), False),
-    (Kill(InProgram(Role.PRODUCER, "there"), (Role.PRODUCER,)), False),
-    (Kill(InProgram(Role.CONSUMER, "there"), (Role.CONSUMER,)), True),
-    (Drop(FETCH), True),
-    (Drop(SEND), False),
-    (EndInput(SEND), False),
-    (Pause(OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)), True),
-    (Terminate(FETCH), True),
-    (Terminate(SEND), False),
-    (Unanswered(SEND, Api.INIT_PRODUCER_ID), False),
-    (CrashAtWrite(Role.CONSUMER), True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fault", "held"),
+    [
+        (NoFault(), False),
+        (Kill(FETCH, (Role.CONSUMER,)), True),
+        (Kill(FETCH, (Role.BROKER,)), True),
+        (Kill(FETCH, (Role.CONSUMER, Role.PRODUCER)), False),
+        (Kill(SEND, (Role.BROKER,)), False),
+        (Kill(InProgram(Role.PRODUCER, "there"), (Role.PRODUCER,)), False),
+        (Kill(InProgram(Role.CONSUMER, "there"), (Role.CONSUMER,)), True),
+        (Drop(FETCH), True),
+        (Drop(SEND), False),
+        (EndInput(SEND), False),
+        (Pause(OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)), True),
+        (Terminate(FETCH), True),
+        (Terminate(SEND), False),
+        (Unanswered(SEND, Api.INIT_PRODUCER_ID), False),
+        (CrashAtWrite(Role.CONSUMER), True),
+    ],
+)
 def test_whose_producer_is_held_back(fault: Any, held: bool) -> None:
-    """One that has all from the start, where the fault leaves it alone: what lostack offers, it offers in waves."""
-    assert [kind for kind in InputKind if is_held_back(kind, fault)] == ([InputKind.FILE, InputKind.OWN] if held else [])
+    """One that has all from the start, where the fault leaves it alone: what lostack offers, it
+    offers in waves.
+    """
+    assert [kind for kind in InputKind if is_held_back(kind, fault)] == (
+        [InputKind.FILE, InputKind.OWN] if held else []
+    )

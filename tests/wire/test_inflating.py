@@ -29,7 +29,9 @@ GIGABYTES = 4
 
 
 def gigabytes() -> bytes:
-    """Make a batch of one record, compressed by zstd, whose value is so many gigabytes of nothing."""
+    """Make a batch of one record, compressed by zstd, whose value is so many gigabytes
+    of nothing.
+    """
     out = io.BytesIO()
     with zstandard.ZstdCompressor(level=1).stream_writer(out, closefd=False) as writer:
         for _ in range(GIGABYTES << 6):
@@ -46,10 +48,16 @@ def in_frames(*batches: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
-def test_what_fits_is_read_and_a_byte_more_is_not(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every codec is measured by what comes out of it; the limit is one of the whole frame, not of each batch."""
+def test_what_fits_is_read_and_a_byte_more_is_not(
+    codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every codec is measured by what comes out of it; the limit is one of the whole frame, not of
+    each batch.
+    """
     batch = kf.batch([kf.payload(f"a-{n}", "x" * 5000) for n in range(8)], codec=codec)
-    plain = len(kf.batch([kf.payload(f"a-{n}", "x" * 5000) for n in range(8)])) - inflating.RECORDS_AT
+    plain = (
+        len(kf.batch([kf.payload(f"a-{n}", "x" * 5000) for n in range(8)])) - inflating.RECORDS_AT
+    )
     monkeypatch.setattr(inflating, "MOST_BYTES", plain)
     assert len(read_batches(batch)[0].items) == 8
     monkeypatch.setattr(inflating, "MOST_BYTES", plain - 1)
@@ -82,7 +90,13 @@ def test_nonsense_under_a_codec_is_undecodable(codec: str) -> None:
 
 def test_the_old_format_is_read_plain_and_not_compressed() -> None:
     """Message sets of magic 0 and 1 have no limit in their reader."""
-    body = struct.pack(">Ibb", 0, 1, 1) + bytes(8) + struct.pack(">i", -1) + struct.pack(">i", 1) + b"x"
+    body = (
+        struct.pack(">Ibb", 0, 1, 1)
+        + bytes(8)
+        + struct.pack(">i", -1)
+        + struct.pack(">i", 1)
+        + b"x"
+    )
     old = struct.pack(">qi", 0, len(body)) + body
     with pytest.raises(inflating.NotReadError, match="Kafka 4"):
         read_batches(old)
@@ -92,7 +106,9 @@ def test_the_old_format_is_read_plain_and_not_compressed() -> None:
 
 
 def test_gigabytes_in_a_frame_pass_untouched_and_are_told(make_bench: Callable[..., Bench]) -> None:
-    """The frame reaches the broker byte for byte, the cell is void for what was not read, and the wire goes on."""
+    """The frame reaches the broker byte for byte, the cell is void for what was not read, and the
+    wire goes on.
+    """
     bench = make_bench(ScriptedBroker(KafkaLike()))
     bench.arm(Rule("r", Action.CUT, Api.PRODUCE, record="a-2"))
     client = bench.client()
@@ -103,5 +119,8 @@ def test_gigabytes_in_a_frame_pass_untouched_and_are_told(make_bench: Callable[.
     assert bench.broker.frames[0] == bomb
     event = bench.wait_event("undecodable", dir="request")
     assert event["api"] == "Produce"
-    assert event["because"] == f"NotReadError: record batches of more than {64 << 20} bytes, decompressed"
+    assert (
+        event["because"]
+        == f"NotReadError: record batches of more than {64 << 20} bytes, decompressed"
+    )
     assert [event["record"] for event in bench.events("sent")] == ["a-1"]

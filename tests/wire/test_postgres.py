@@ -1,4 +1,6 @@
-"""A database's connection on the wire: which message commits, whose records, what a rule does to it and to its answer."""
+"""A database's connection on the wire: which message commits, whose records, what a rule does to it
+and to its answer.
+"""
 
 from __future__ import annotations
 
@@ -43,21 +45,36 @@ def query(text: str) -> bytes:
     return said(b"Q", text.encode() + b"\0")
 
 
-def executed(statement: str, *values: bytes, name: str = "", portal: str = "", parse: bool = True) -> bytes:
+def executed(
+    statement: str, *values: bytes, name: str = "", portal: str = "", parse: bool = True
+) -> bytes:
     """Make what a driver sends to run a statement with values, prepared by ``name``."""
     bound = b"".join(struct.pack(">i", len(value)) + value for value in values)
     parts = [
-        said(b"P", name.encode() + b"\0" + statement.encode() + b"\0" + struct.pack(">h", 0)) if parse else b"",
-        said(b"B", f"{portal}\0{name}\0".encode() + struct.pack(">hhh", 1, 1, len(values)) + bound + struct.pack(">h", 0)),
+        said(b"P", name.encode() + b"\0" + statement.encode() + b"\0" + struct.pack(">h", 0))
+        if parse
+        else b"",
+        said(
+            b"B",
+            f"{portal}\0{name}\0".encode()
+            + struct.pack(">hhh", 1, 1, len(values))
+            + bound
+            + struct.pack(">h", 0),
+        ),
         said(b"E", portal.encode() + b"\0" + struct.pack(">i", 0)),
         said(b"S"),
-    ]  # fmt: skip
+    ]
     return b"".join(parts)
 
 
 def startup(name: str) -> bytes:
     """Make what a client sends first."""
-    body = struct.pack(">i", postgres.STARTUP) + b"user\0me\0application_name\0" + name.encode() + b"\0\0"
+    body = (
+        struct.pack(">i", postgres.STARTUP)
+        + b"user\0me\0application_name\0"
+        + name.encode()
+        + b"\0\0"
+    )
     return struct.pack(">i", 4 + len(body)) + body
 
 
@@ -73,7 +90,8 @@ def ready(status: str = "I") -> bytes:
 
 @dataclass
 class Server:
-    """Takes one connection after the other, keeps what comes, and answers each message as a server would.
+    """Takes one connection after the other, keeps what comes, and answers each message as a server
+    would.
 
     ``commit`` is how it answers a COMMIT.
     """
@@ -160,7 +178,9 @@ class Base:
 
     def rule(self, action: Action, direction: Direction, record: str | None = "k0-1") -> None:
         """Arm a rule at the commit of a record."""
-        self.wire.control.arm(self.key, Rule("r", action, Database.COMMIT, direction, role="consumer", record=record))
+        self.wire.control.arm(
+            self.key, Rule("r", action, Database.COMMIT, direction, role="consumer", record=record)
+        )
 
     def commits(self) -> list[tuple[object, ...]]:
         """Return what is written down of commits."""
@@ -176,7 +196,11 @@ class Base:
 
     def came(self, data: bytes) -> None:
         """Wait until the server has got something."""
-        wait_until(lambda: data in bytes(self.server.came), within_s=WITHIN_S, because=f"{data!r} at the server")
+        wait_until(
+            lambda: data in bytes(self.server.came),
+            within_s=WITHIN_S,
+            because=f"{data!r} at the server",
+        )
 
 
 @pytest.fixture
@@ -198,12 +222,26 @@ def begun(base: Base) -> bytes:
 
 
 def test_a_commit_is_about_what_was_written_since_begin(base: Base) -> None:
-    """Values of a transaction name its records, binary or in text; what was rolled back is in no later commit."""
+    """Values of a transaction name its records, binary or in text; what was rolled back is in no
+    later commit.
+    """
     with base.client() as sock:
-        sock.sendall(query("BEGIN") + executed("INSERT INTO t VALUES ($1)", base.value("k0-1")) + query("ROLLBACK"))
-        sock.sendall(query("BEGIN") + executed("INSERT INTO t VALUES ($1)", base.value("k1-2"), b"7"))
-        sock.sendall(query(rf"insert into t select '\x{base.value('k2-3').hex()}'") + query("COMMIT"))
-        wait_until(lambda: len(base.commits()) == 4, within_s=WITHIN_S, because="the answer to be written down")
+        sock.sendall(
+            query("BEGIN")
+            + executed("INSERT INTO t VALUES ($1)", base.value("k0-1"))
+            + query("ROLLBACK")
+        )
+        sock.sendall(
+            query("BEGIN") + executed("INSERT INTO t VALUES ($1)", base.value("k1-2"), b"7")
+        )
+        sock.sendall(
+            query(rf"insert into t select '\x{base.value('k2-3').hex()}'") + query("COMMIT")
+        )
+        wait_until(
+            lambda: len(base.commits()) == 4,
+            within_s=WITHIN_S,
+            because="the answer to be written down",
+        )
     assert base.commits() == [
         ("k1-2", None, True),
         ("k2-3", None, True),
@@ -219,26 +257,47 @@ def test_a_prepared_commit_is_known_by_its_statement(base: Base) -> None:
         for number in (1, 2):
             first = number == 1
             sock.sendall(executed("BEGIN", name="s0", parse=first))
-            sock.sendall(executed("INSERT INTO t VALUES ($1)", base.value(f"k0-{number}"), name="s1", parse=first))
+            sock.sendall(
+                executed(
+                    "INSERT INTO t VALUES ($1)", base.value(f"k0-{number}"), name="s1", parse=first
+                )
+            )
             sock.sendall(executed("COMMIT", name="s2", portal="p", parse=first))
-            wait_until(lambda n=number: len(base.commits()) == 2 * n, within_s=WITHIN_S, because="the commit to be written down")
+            wait_until(
+                lambda n=number: len(base.commits()) == 2 * n,
+                within_s=WITHIN_S,
+                because="the commit to be written down",
+            )
     assert [record for record, outcome, _ in base.commits() if outcome] == ["k0-1", "k0-2"]
 
 
 def test_a_statement_outside_a_block_commits_itself(base: Base) -> None:
-    """In one message, or by the Sync behind it; where it carries no record of anybody it is no commit to us."""
+    """In one message, or by the Sync behind it; where it carries no record of anybody it is no
+    commit to us.
+    """
     with base.client() as sock:
         sock.sendall(query(f"insert into t select '{base.value('k0-1').decode()}'"))
-        wait_until(lambda: len(base.commits()) == 2, within_s=WITHIN_S, because="the answer to be written down")
+        wait_until(
+            lambda: len(base.commits()) == 2,
+            within_s=WITHIN_S,
+            because="the answer to be written down",
+        )
         sock.sendall(executed("INSERT", base.value("k0-2")) + query("SELECT 1"))
-        wait_until(lambda: len(base.commits()) == 4, within_s=WITHIN_S, because="the answers to be written down")
+        wait_until(
+            lambda: len(base.commits()) == 4,
+            within_s=WITHIN_S,
+            because="the answers to be written down",
+        )
     assert base.commits() == [
         ("k0-1", None, True),
         ("k0-1", "committed", True),
         ("k0-2", None, True),
         ("k0-2", "committed", True),
     ]
-    assert [event["size"] for event in base.events("frame")][2:] == [1, 2]  # a Sync, and what it is answered by
+    assert [event["size"] for event in base.events("frame")][2:] == [
+        1,
+        2,
+    ]  # a Sync, and what it is answered by
     assert base.events("undecodable") == []
 
 
@@ -260,7 +319,11 @@ def test_a_held_commit_never_arrives_when_it_is_discarded(base: Base) -> None:
     with base.client() as sock:
         sock.sendall(begun(base) + query("COMMIT"))
         hit = hit_in(base.path.parent)
-        assert (hit["api"], hit["records"], hit["client"]) == ("DatabaseCommit", ["k0-1"], f"{base.key}.consumer.1")
+        assert (hit["api"], hit["records"], hit["client"]) == (
+            "DatabaseCommit",
+            ["k0-1"],
+            f"{base.key}.consumer.1",
+        )
         base.came(base.value())
         base.wire.control.resolve(hit["held"], How.DISCARD)
         ended(sock)
@@ -315,11 +378,17 @@ def test_another_record_s_commit_passes(base: Base) -> None:
         answered(sock, base)
 
 
-@pytest.mark.parametrize(("answer", "outcome"), [
-    (said(b"E", b"SERROR\0C23505\0\0"), "refused"), (complete("ROLLBACK"), "rolled back"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (said(b"E", b"SERROR\0C23505\0\0"), "refused"),
+        (complete("ROLLBACK"), "rolled back"),
+    ],
+)
 def test_a_commit_that_failed_is_called_so(base: Base, answer: bytes, outcome: str) -> None:
-    """A COMMIT of a broken transaction is answered by ROLLBACK, one that a constraint forbids by an error."""
+    """A COMMIT of a broken transaction is answered by ROLLBACK, one that a constraint forbids by an
+    error.
+    """
     base.server.commit = answer
     with base.client() as sock:
         sock.sendall(begun(base) + query("COMMIT"))
@@ -339,7 +408,9 @@ def test_an_answer_that_contradicts_voids_the_cell(base: Base) -> None:
 
 
 def test_a_refused_wish_for_encryption_passes(base: Base) -> None:
-    """Asked for first and answered by N, as drivers do by default; then the client gives its name."""
+    """Asked for first and answered by N, as drivers do by default; then the client
+    gives its name.
+    """
     with socket.create_connection(("127.0.0.1", base.port), timeout=WITHIN_S) as sock:
         sock.sendall(struct.pack(">ii", 8, postgres.ENCRYPTION[0]))
         assert read_exactly(sock, 1) == b"N"

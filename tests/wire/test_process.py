@@ -34,7 +34,9 @@ def joined(wire: WireProcess, broker: ScriptedBroker) -> Client:
 
 
 def test_a_killed_wire_leaves_a_readable_history(tmp_path: Path) -> None:
-    """SIGKILL loses no line that was written, the clients see their connections end, the harness hears of it."""
+    """SIGKILL loses no line that was written, the clients see their connections end, the harness
+    hears of it.
+    """
     wire = WireProcess.start(tmp_path)
     with ScriptedBroker() as broker, joined(wire, broker) as client:
         wire.control.arm("cell", Rule("r", Action.HOLD, Api.SYNC_GROUP))
@@ -56,7 +58,9 @@ def test_a_killed_wire_leaves_a_readable_history(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["stdin", "SIGTERM", "SIGINT"])
 def test_an_orderly_end_resolves_what_is_held(tmp_path: Path, how: str) -> None:
-    """When its starter leaves or asks it to, the wire discards what it holds, says so, and ends with 0."""
+    """When its starter leaves or asks it to, the wire discards what it holds, says so, and ends
+    with 0.
+    """
     wire = WireProcess.start(tmp_path)
     with ScriptedBroker() as broker, joined(wire, broker) as client:
         wire.control.arm("cell", Rule("r", Action.HOLD, Api.SYNC_GROUP))
@@ -73,8 +77,16 @@ def test_an_orderly_end_resolves_what_is_held(tmp_path: Path, how: str) -> None:
 
 
 def test_a_full_disk_ends_the_wire(tmp_path: Path) -> None:
-    """A history that cannot be written is worth nothing: the wire says so in one line and ends with 1."""
-    process = subprocess.Popen(argv(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """A history that cannot be written is worth nothing: the wire says so in one line and ends with
+    1.
+    """
+    process = subprocess.Popen(
+        argv(tmp_path),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (6000, 6000))
     assert process.stdout is not None
     port = int(process.stdout.readline().split(":")[1].strip(" }\n"))
@@ -93,19 +105,33 @@ def test_a_full_disk_ends_the_wire(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     """A wire without a history does not start."""
     (tmp_path / "file").touch()
-    done = subprocess.run(argv(tmp_path / "file"), check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        argv(tmp_path / "file"),
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "cannot write the history" in done.stderr
 
 
 def test_nonsense_on_the_control_connection_is_answered(tmp_path: Path) -> None:
-    """Lines that are no calls get an error, or end their own connection; the wire goes on for others."""
+    """Lines that are no calls get an error, or end their own connection; the wire goes on for
+    others.
+    """
     wire = WireProcess.start(tmp_path)
     port = wire.control._sock.getpeername()[1]
     with socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) as sock:
         lines = sock.makefile("rwb")
-        for nonsense in (b"{}", b"nonsense", b'{"id":1,"verb":"explode"}', b'{"id":2,"verb":"arm","args":{}}', b"[]"):
+        for nonsense in (
+            b"{}",
+            b"nonsense",
+            b'{"id":1,"verb":"explode"}',
+            b'{"id":2,"verb":"arm","args":{}}',
+            b"[]",
+        ):
             lines.write(nonsense + b"\n")
             lines.flush()
             assert b'"error"' in lines.readline()
@@ -125,7 +151,10 @@ def test_nobody_there_is_one_line() -> None:
 
 def test_rules_need_neither_asyncio_nor_the_protocol_library() -> None:
     """Scenarios and faults import rules; that must stay cheap."""
-    code = "import sys, harness.wire.rules; print(*(m for m in ('asyncio', 'kafka') if m in sys.modules))"
+    code = (
+        "import sys, harness.wire.rules; print(*(m for m in ('asyncio', 'kafka') if m in "
+        "sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []
 

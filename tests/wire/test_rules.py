@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from harness.protocols.kafka import frames
 from harness.protocols.kafka.steps import Api
-from harness.wire.rules import Action, ArmedRule, Direction, FreezeScope, Header, Rule, RuleError, is_prefix
+from harness.wire.rules import (
+    Action,
+    ArmedRule,
+    Direction,
+    FreezeScope,
+    Header,
+    Rule,
+    RuleError,
+    is_prefix,
+)
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import request
 
@@ -36,19 +45,37 @@ PLAIN = Rule("r", Action.HOLD)
         ({"action": Action.ANSWER, "api": Api.FETCH}, "an error belongs to the action answer"),
         ({"forward": True}, "only what is answered is forwarded"),
         ({"action": Action.ANSWER, "error": "NOT_COORDINATOR"}, "must be named by its step"),
-        ({"action": Action.ANSWER, "error": "NOT_COORDINATOR", "api": Api.METADATA}, "a Metadata is never refused by"),
-        ({"action": Action.ANSWER, "error": "PRODUCER_FENCED", "api": Api.PRODUCE}, "a Produce is never refused by"),
         (
-            {"action": Action.ANSWER, "error": "NOT_COORDINATOR", "api": Api.HEARTBEAT, "direction": Direction.RESPONSE},
+            {"action": Action.ANSWER, "error": "NOT_COORDINATOR", "api": Api.METADATA},
+            "a Metadata is never refused by",
+        ),
+        (
+            {"action": Action.ANSWER, "error": "PRODUCER_FENCED", "api": Api.PRODUCE},
+            "a Produce is never refused by",
+        ),
+        (
+            {
+                "action": Action.ANSWER,
+                "error": "NOT_COORDINATOR",
+                "api": Api.HEARTBEAT,
+                "direction": Direction.RESPONSE,
+            },
             "only a request can be answered",
         ),
         (
-            {"action": Action.ANSWER, "error": "NOT_ENOUGH_REPLICAS", "api": Api.PRODUCE, "forward": True},
+            {
+                "action": Action.ANSWER,
+                "error": "NOT_ENOUGH_REPLICAS",
+                "api": Api.PRODUCE,
+                "forward": True,
+            },
             "NOT_ENOUGH_REPLICAS says that a Produce is not done: it cannot be forwarded",
         ),
     ],
 )
-def test_a_rule_that_could_never_do_what_it_says_is_refused(change: dict[str, Any], says: str) -> None:
+def test_a_rule_that_could_never_do_what_it_says_is_refused(
+    change: dict[str, Any], says: str
+) -> None:
     """Impossible combinations are refused when they are written, in one line."""
     with pytest.raises(RuleError, match=says) as caught:
         replace(PLAIN, **change)
@@ -57,12 +84,27 @@ def test_a_rule_that_could_never_do_what_it_says_is_refused(change: dict[str, An
 
 def test_rules_survive_the_control_connection() -> None:
     """A rule is the same after its way through plain values; nonsense is refused."""
-    rule = Rule("r", Action.DELAY, Api.END_TXN, Direction.RESPONSE, record="a", delay_s=0.5, limit=None)
+    rule = Rule(
+        "r", Action.DELAY, Api.END_TXN, Direction.RESPONSE, record="a", delay_s=0.5, limit=None
+    )
     assert Rule.from_json(rule.to_json()) == rule
-    answers = Rule("r", Action.ANSWER, Api.PRODUCE, error="REQUEST_TIMED_OUT", forward=True, since="mark")
+    answers = Rule(
+        "r", Action.ANSWER, Api.PRODUCE, error="REQUEST_TIMED_OUT", forward=True, since="mark"
+    )
     assert Rule.from_json(answers.to_json()) == answers
-    wrong = ({"role": 7}, {"occurrence": "2"}, {"granted": "yes"}, {"api": ["Produce"]}, {"delay_s": None}, {"colour": 1})
-    for nonsense in ({}, {"id": "r", "action": "explode"}, *({"id": "r", "action": "cut"} | each for each in wrong)):
+    wrong = (
+        {"role": 7},
+        {"occurrence": "2"},
+        {"granted": "yes"},
+        {"api": ["Produce"]},
+        {"delay_s": None},
+        {"colour": 1},
+    )
+    for nonsense in (
+        {},
+        {"id": "r", "action": "explode"},
+        *({"id": "r", "action": "cut"} | each for each in wrong),
+    ):
         with pytest.raises(RuleError, match="not a rule"):
             Rule.from_json(nonsense)
 
@@ -97,7 +139,9 @@ def test_the_cell_key_is_filled_into_the_client() -> None:
     client=st.none() | st.text(max_size=40),
     body=st.binary(max_size=40),
 )
-def test_request_headers_are_read_back(api: int, corr: int, client: str | None, body: bytes) -> None:
+def test_request_headers_are_read_back(
+    api: int, corr: int, client: str | None, body: bytes
+) -> None:
     """Whatever API, correlation id and client id a request carries, its header says so."""
     frame = request(api, corr, client, body)
     size = frames.frame_size(frame, least=frames.MIN_REQUEST_BYTES)
@@ -110,17 +154,26 @@ def test_request_headers_are_read_back(api: int, corr: int, client: str | None, 
 @pytest.mark.parametrize("version", range(3, 14))
 @pytest.mark.parametrize("acks", [-1, 0, 1])
 @pytest.mark.parametrize("transactional_id", [None, "t" * 200])
-def test_acks_are_found_without_decoding(version: int, acks: int, transactional_id: str | None) -> None:
-    """The acks of every Produce version are read from the first bytes, since acks=0 has no answer to wait for."""
+def test_acks_are_found_without_decoding(
+    version: int, acks: int, transactional_id: str | None
+) -> None:
+    """The acks of every Produce version are read from the first bytes, since acks=0 has no answer
+    to wait for.
+    """
     writer = kf.Writer(transactional_id=transactional_id)
     frame = kf.produce(1, "k.p.1", b"", version=version, acks=acks, writer=writer)[4:]
     until = frames.request_head_bytes(frame[:10], len(frame))
     assert frames.produce_acks(frame, frames.request_head(frame[:until], len(frame))) == acks
-    assert frames.produce_acks(frame[: until + 1], frames.request_head(frame[:until], len(frame))) is None
+    assert (
+        frames.produce_acks(frame[: until + 1], frames.request_head(frame[:until], len(frame)))
+        is None
+    )
 
 
 def test_acks_are_found_behind_header_tags() -> None:
-    """A flexible header may carry tagged fields of later versions: they are skipped, not read as acks."""
+    """A flexible header may carry tagged fields of later versions: they are skipped, not read as
+    acks.
+    """
     frame = kf.produce(1, "k.p.1", b"", version=9, acks=0)[4:]
     until = frames.request_head_bytes(frame[:10], len(frame))
     tagged = frame[:until] + b"\x02\x00\x03abc\x01\x81\x01" + b"x" * 129 + frame[until + 1 :]

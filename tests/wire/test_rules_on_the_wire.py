@@ -31,7 +31,9 @@ def test_frames_pass_and_are_recorded(bench: Bench) -> None:
 
 
 def test_a_held_request_stalls_what_is_behind_it_and_keeps_the_order(bench: Bench) -> None:
-    """A held request arrives only after its release, before everything sent behind it on the connection."""
+    """A held request arrives only after its release, before everything sent behind it on the
+    connection.
+    """
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()), request(Api.METADATA, 2, bench.name()))
@@ -62,8 +64,12 @@ def test_a_held_response_leaves_the_requests_flowing(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("action", [Action.DROP, Action.CUT])
-def test_a_dropped_request_never_arrives_and_the_connection_ends(bench: Bench, action: Action) -> None:
-    """Drop with a cut, and cut, keep the frame from the broker and end the connection for both sides."""
+def test_a_dropped_request_never_arrives_and_the_connection_ends(
+    bench: Bench, action: Action
+) -> None:
+    """Drop with a cut, and cut, keep the frame from the broker and end the connection for both
+    sides.
+    """
     bench.arm(Rule("r", action, HEARTBEAT, occurrence=2))
     client = bench.client()
     client.ask(request(HEARTBEAT, 1, bench.name()))
@@ -76,7 +82,9 @@ def test_a_dropped_request_never_arrives_and_the_connection_ends(bench: Bench, a
 
 
 def test_a_black_hole_swallows_one_direction_from_there_on(bench: Bench) -> None:
-    """After a drop into a black hole nothing more comes this way, the other way goes on, the connection stays."""
+    """After a drop into a black hole nothing more comes this way, the other way goes on, the
+    connection stays.
+    """
     bench.arm(Rule("r", Action.DROP, HEARTBEAT, Direction.RESPONSE, after=After.BLACK_HOLE))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()), request(HEARTBEAT, 2, bench.name()))
@@ -87,7 +95,9 @@ def test_a_black_hole_swallows_one_direction_from_there_on(bench: Bench) -> None
 
 def test_what_may_vanish_vanishes_alone(bench: Bench) -> None:
     """Where the connection goes on, everything behind the dropped frame arrives."""
-    bench.arm(Rule("r", Action.DROP, HEARTBEAT.label, Direction.RESPONSE, occurrence=2, after=After.GO_ON))
+    bench.arm(
+        Rule("r", Action.DROP, HEARTBEAT.label, Direction.RESPONSE, occurrence=2, after=After.GO_ON)
+    )
     client = bench.client()
     assert client.ask(request(HEARTBEAT, 1, bench.name())) == response(1, b"answer")
     client.send(request(HEARTBEAT, 2, bench.name()), request(HEARTBEAT, 3, bench.name()))
@@ -97,7 +107,9 @@ def test_what_may_vanish_vanishes_alone(bench: Bench) -> None:
 
 
 def test_cut_after_lets_the_broker_act_and_swallows_its_answer(bench: Bench) -> None:
-    """A request cut after the broker has acted arrives whole, its answer never does, and then the connection ends."""
+    """A request cut after the broker has acted arrives whole, its answer never does, and then the
+    connection ends.
+    """
     bench.arm(Rule("r", Action.CUT_AFTER, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()), request(HEARTBEAT, 2, bench.name()))
@@ -107,7 +119,9 @@ def test_cut_after_lets_the_broker_act_and_swallows_its_answer(bench: Bench) -> 
 
 
 def test_cut_after_a_response_delivers_it_first(bench: Bench) -> None:
-    """A response cut after it was passed on is read whole by the client, then the connection ends."""
+    """A response cut after it was passed on is read whole by the client, then the
+    connection ends.
+    """
     bench.arm(Rule("r", Action.CUT_AFTER, HEARTBEAT, Direction.RESPONSE))
     client = bench.client()
     assert client.ask(request(HEARTBEAT, 1, bench.name())) == response(1, b"answer")
@@ -115,7 +129,9 @@ def test_cut_after_a_response_delivers_it_first(bench: Bench) -> None:
 
 
 def test_occurrence_and_limit_count_matches_since_arming(bench: Bench) -> None:
-    """The n-th match is the first that fires, ``limit`` the last; all matches are counted before and after."""
+    """The n-th match is the first that fires, ``limit`` the last; all matches are counted before
+    and after.
+    """
     client = bench.client()
     client.ask(request(HEARTBEAT, 1, bench.name()))
     bench.arm(Rule("r", Action.DELAY, HEARTBEAT, occurrence=2, limit=2, delay_s=0.01))
@@ -128,7 +144,9 @@ def test_occurrence_and_limit_count_matches_since_arming(bench: Bench) -> None:
 
 
 def test_small_frames_can_be_passed_over(bench: Bench) -> None:
-    """The second of those that are as long as a rule wants, whatever shorter ones come in between."""
+    """The second of those that are as long as a rule wants, whatever shorter ones come
+    in between.
+    """
     client = bench.client()
     bench.arm(Rule("r", Action.DROP, HEARTBEAT, occurrence=2, least=200))
     for corr, size in enumerate((10, 200, 10, 10), 1):
@@ -152,7 +170,9 @@ def test_a_discarded_request_never_arrived(bench: Bench) -> None:
 
 
 def test_a_delivered_request_comes_over_a_fresh_connection(bench: Bench) -> None:
-    """Delivering sends the very same frame over another connection and swallows the answer; the client has gone."""
+    """Delivering sends the very same frame over another connection and swallows the answer; the
+    client has gone.
+    """
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     sent = request(HEARTBEAT, 1, bench.name(), b"late")
@@ -166,7 +186,9 @@ def test_a_delivered_request_comes_over_a_fresh_connection(bench: Bench) -> None
 
 
 def test_a_detached_request_can_be_delivered_later(bench: Bench) -> None:
-    """Release later: the connection is cut, the client goes on over another one, then the old request arrives."""
+    """Release later: the connection is cut, the client goes on over another one, then the old
+    request arrives.
+    """
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))

@@ -1,4 +1,6 @@
-"""Large frames pass in blocks that nobody looks at: not a byte is changed, and every verb still bites in their midst."""
+"""Large frames pass in blocks that nobody looks at: not a byte is changed, and every verb still
+bites in their midst.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,18 @@ def answering_with_digest(extra: bytes = b"") -> ScriptedBroker:
     return ScriptedBroker(lambda frame: response(corr_of(frame), digest(frame) + extra))
 
 
-@pytest.mark.parametrize("size", [65_000, 65_536, 65_537, 262_143, 262_144, 262_145, 5 * MEGABYTES + 7])
+@pytest.mark.parametrize(
+    "size", [65_000, 65_536, 65_537, 262_143, 262_144, 262_145, 5 * MEGABYTES + 7]
+)
 def test_not_a_byte_is_changed(make_bench: Callable[..., Bench], size: int) -> None:
     """Around every size of a block, both ways, and with small frames before and behind."""
     extra = random.Random(size).randbytes(size)
     bench = make_bench(answering_with_digest(extra))
     client = bench.client()
-    frames = [request(Api.METADATA, n, "foreign", body) for n, body in enumerate((b"", extra, b"x", extra[::-1]), start=1)]
+    frames = [
+        request(Api.METADATA, n, "foreign", body)
+        for n, body in enumerate((b"", extra, b"x", extra[::-1]), start=1)
+    ]
     client.sock.settimeout(4 * WITHIN_S)
     sending = threading.Thread(target=client.send, args=frames)
     sending.start()
@@ -65,22 +72,40 @@ def test_a_stream_that_ends_inside_a_frame_ends_behind_it_too(bench: Bench) -> N
 
 @pytest.mark.parametrize("acks", [0, 1])
 def test_acks_are_found_in_front_of_a_large_batch(bench: Bench, acks: int) -> None:
-    """Whether a Produce request is answered is read from its first bytes, behind a long transactional id too."""
+    """Whether a Produce request is answered is read from its first bytes, behind a long
+    transactional id too.
+    """
     long_id = b"t" * 5000
     head = struct.pack(">h", len(long_id)) + long_id + struct.pack(">h", acks)
     client = bench.client()
-    bench.broker.answer = lambda frame: None if corr_of(frame) == 1 and not acks else response(corr_of(frame), b"answer")
+    bench.broker.answer = lambda frame: (
+        None if corr_of(frame) == 1 and not acks else response(corr_of(frame), b"answer")
+    )
     client.send(request(Api.PRODUCE, 1, bench.name(), head + bytes(300_000), version=3))
     if acks:
         assert client.read() == response(1, b"answer")
     assert client.ask(request(Api.METADATA, 2, bench.name())) == response(2, b"answer")
-    assert not [event for event in bench.events("undecodable") if "whose request was not seen" in event["because"]]
+    assert not [
+        event
+        for event in bench.events("undecodable")
+        if "whose request was not seen" in event["because"]
+    ]
 
 
-def test_a_large_held_frame_is_kept_back_whole_and_released(make_bench: Callable[..., Bench]) -> None:
+def test_a_large_held_frame_is_kept_back_whole_and_released(
+    make_bench: Callable[..., Bench],
+) -> None:
     """A hold in front of a stream lets not a byte of it through."""
     bench = make_bench(answering_with_digest())
-    bench.arm(Rule("hold", Action.HOLD, api=Api.METADATA, direction=Direction.REQUEST, freeze=FreezeScope.CLIENT))
+    bench.arm(
+        Rule(
+            "hold",
+            Action.HOLD,
+            api=Api.METADATA,
+            direction=Direction.REQUEST,
+            freeze=FreezeScope.CLIENT,
+        )
+    )
     frame = request(Api.METADATA, 1, bench.name(), bytes(3 * MEGABYTES))
     client = bench.client()
     sending = threading.Thread(target=client.send, args=(frame,))
@@ -94,20 +119,30 @@ def test_a_large_held_frame_is_kept_back_whole_and_released(make_bench: Callable
 
 
 def test_memory_stays_bounded_with_large_frames_on_many_connections(tmp_path: Path) -> None:
-    """200 connections, and 50 MB frames in the midst of being passed on to a broker that does not read: blocks, not frames."""
+    """200 connections, and 50 MB frames in the midst of being passed on to a broker that does not
+    read: blocks, not frames.
+    """
     wire = WireProcess.start(tmp_path / "wire")
     process = psutil.Process(wire.process.pid)
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        port = wire.control.add_route(Route("r", "b", "producer", 0, listener.getsockname()[1], protocol="kafka")).listen_port
+        port = wire.control.add_route(
+            Route("r", "b", "producer", 0, listener.getsockname()[1], protocol="kafka")
+        ).listen_port
         before = process.memory_info().rss
-        socks = [socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) for _ in range(200)]
+        socks = [
+            socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) for _ in range(200)
+        ]
         head = struct.pack(">i", 50 * MEGABYTES) + request(Api.METADATA, 1, "foreign")[4:]
         for sock in socks:
             sock.sendall(head)
             sock.setblocking(False)
         for sock in socks[:50]:
             _fill(sock)
-        wait_until(lambda: wire.control.routes()[0].connections == 200, within_s=WITHIN_S, because="200 connections")
+        wait_until(
+            lambda: wire.control.routes()[0].connections == 200,
+            within_s=WITHIN_S,
+            because="200 connections",
+        )
         grown = process.memory_info().rss - before
         for sock in socks:
             sock.close()

@@ -1,4 +1,6 @@
-"""One end of a connection: bytes as they come, in whatever pieces, and nothing of a socket that is gone."""
+"""One end of a connection: bytes as they come, in whatever pieces, and nothing of a socket that is
+gone.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def test_who_waits_gets_what_comes_again_and_again() -> None:
 
 
 def test_what_comes_while_nobody_waits_is_there_later() -> None:
-    """It stays with the kernel, nobody looks at it meanwhile (or the loop would turn and turn), and none of it is lost."""
+    """It stays with the kernel, nobody looks at it meanwhile (or the loop would turn and turn), and
+    none of it is lost.
+    """
 
     async def test() -> None:
         stream, other = pair()

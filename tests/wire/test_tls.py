@@ -1,4 +1,6 @@
-"""TLS that ends in the wire: who trusts whom, what is said where they do not, and TLS that is asked for first."""
+"""TLS that ends in the wire: who trusts whom, what is said where they do not, and TLS that is asked
+for first.
+"""
 
 from __future__ import annotations
 
@@ -55,24 +57,41 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     """The run's, the broker's, one whose time is over, and one for another host."""
     folder = tmp_path_factory.mktemp("papers")
     return Papers(
-        make_certificates(folder / "run"), make_certificates(folder / "broker"),
+        make_certificates(folder / "run"),
+        make_certificates(folder / "broker"),
         make_certificates(folder / "expired", lasts=-dt.timedelta(minutes=1)),
         make_certificates(folder / "elsewhere", ["kafka.example"]),
-    )  # fmt: skip
+    )
 
 
 class Door:
-    """A route that ends TLS, and a cell that has claimed it. ``meet``: what a server does first with each connection."""
+    """A route that ends TLS, and a cell that has claimed it. ``meet``: what a server does first
+    with each connection.
+    """
 
-    def __init__(self, wire: WireProcess, folder: Path, tls: Tls, meet: Callable[[socket.socket], object],
-                 protocol: str = "kafka") -> None:  # fmt: skip
+    def __init__(
+        self,
+        wire: WireProcess,
+        folder: Path,
+        tls: Tls,
+        meet: Callable[[socket.socket], object],
+        protocol: str = "kafka",
+    ) -> None:
         self.wire, self.key = wire, next(KEYS)
         self.folder = folder / self.key
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.settimeout(WITHIN_S)
         self.server: socket.socket | TlsSocket | None = None
         self.failed: Exception | None = None
-        route = Route(self.key, self.key, "consumer", 0, self._listener.getsockname()[1], protocol=protocol, tls=tls)
+        route = Route(
+            self.key,
+            self.key,
+            "consumer",
+            0,
+            self._listener.getsockname()[1],
+            protocol=protocol,
+            tls=tls,
+        )
         self._port = wire.control.add_route(route).listen_port
         wire.control.open_cell(self.key, self.key, self.folder / "wire.jsonl", routes=[self.key])
         self._socks: list[socket.socket] = []
@@ -142,11 +161,17 @@ def door(wire: WireProcess, tmp_path: Path) -> Iterator[Callable[..., Door]]:
 
 
 def ends(papers: Papers, *, authorities: Certificates | None = None, at_once: bool = True) -> Tls:
-    """Return how TLS ends: with the run's certificate, and trusting the broker's authority or another."""
-    return Tls(str(papers.run.server), str((authorities or papers.broker).authority), at_once=at_once)
+    """Return how TLS ends: with the run's certificate, and trusting the broker's authority or
+    another.
+    """
+    return Tls(
+        str(papers.run.server), str((authorities or papers.broker).authority), at_once=at_once
+    )
 
 
-def served(certificates: Certificates, **more: Certificates) -> Callable[[socket.socket], TlsSocket]:
+def served(
+    certificates: Certificates, **more: Certificates
+) -> Callable[[socket.socket], TlsSocket]:
     """Return how a server begins TLS."""
     return lambda sock: TlsSocket(sock, serving(certificates, **more))
 
@@ -159,20 +184,28 @@ def is_reset(sock: socket.socket) -> bool:
         return True
 
 
-@pytest.mark.parametrize(("whose", "authority", "said"), [
-    ("run", "broker", "not trusted: "), ("expired", "expired", "not trusted: certificate has expired"),
-    ("elsewhere", "elsewhere", "not trusted: IP address mismatch"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("whose", "authority", "said"),
+    [
+        ("run", "broker", "not trusted: "),
+        ("expired", "expired", "not trusted: certificate has expired"),
+        ("elsewhere", "elsewhere", "not trusted: IP address mismatch"),
+    ],
+)
 def test_a_broker_that_is_not_to_be_trusted_is_not_spoken_to(
     door: Callable[..., Door], papers: Papers, whose: str, authority: str, said: str
 ) -> None:
-    """Another authority's, expired, of another name: the client is let fall, and one line says why."""
+    """Another authority's, expired, of another name: the client is let fall, and one
+    line says why.
+    """
     at = door(ends(papers, authorities=getattr(papers, authority)), served(getattr(papers, whose)))
     assert is_reset(at.knock())
     assert at.why().startswith(f"the broker's certificate is {said}")
 
 
-def test_a_client_that_does_not_trust_the_run_is_told_so(door: Callable[..., Door], papers: Papers) -> None:
+def test_a_client_that_does_not_trust_the_run_is_told_so(
+    door: Callable[..., Door], papers: Papers
+) -> None:
     """As it is for one that was not told the run's authority."""
     at = door(ends(papers), served(papers.broker))
     with pytest.raises(ssl.SSLCertVerificationError):
@@ -197,7 +230,9 @@ def test_who_speaks_no_tls_is_told_so(door: Callable[..., Door], papers: Papers)
     assert at.why().startswith("the broker does not use TLS on this port")
 
 
-def test_who_must_show_a_certificate_has_none_to_show(door: Callable[..., Door], papers: Papers) -> None:
+def test_who_must_show_a_certificate_has_none_to_show(
+    door: Callable[..., Door], papers: Papers
+) -> None:
     """An identity by certificate (mTLS) ends at the wire, which says so by that word."""
     at = door(ends(papers), served(papers.broker, identity=papers.run))
     with contextlib.suppress(OSError):
@@ -217,7 +252,9 @@ def talking(door: Callable[..., Door], papers: Papers) -> tuple[Door, TlsSocket,
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_an_end_is_passed_on_as_it_came(door: Callable[..., Door], papers: Papers, clean: bool) -> None:
+def test_an_end_is_passed_on_as_it_came(
+    door: Callable[..., Door], papers: Papers, clean: bool
+) -> None:
     """Said, or torn off as by a SIGKILL, which the other side must be able to tell from an end."""
     _, client, server = talking(door, papers)
     server.leave() if clean else server.close()
@@ -254,11 +291,17 @@ def test_what_has_come_before_an_end_is_read_behind_it(papers: Papers) -> None:
     assert asyncio.run(talk()) == b"x" * 50_000 + b"y"
 
 
-def test_who_is_detoured_is_known_by_what_it_says_in_tls(wire: WireProcess, papers: Papers, tmp_path: Path) -> None:
-    """To know whose a connection is its first request is read, before anybody else is connected to."""
+def test_who_is_detoured_is_known_by_what_it_says_in_tls(
+    wire: WireProcess, papers: Papers, tmp_path: Path
+) -> None:
+    """To know whose a connection is its first request is read, before anybody else is
+    connected to.
+    """
     key, ways = next(KEYS), [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     ports = [way.getsockname()[1] for way in ways]
-    port = wire.control.add_route(Route(key, key, "consumer", 0, ports[0], protocol="kafka", tls=ends(papers))).listen_port
+    port = wire.control.add_route(
+        Route(key, key, "consumer", 0, ports[0], protocol="kafka", tls=ends(papers))
+    ).listen_port
     wire.control.open_cell(key, key, tmp_path / "wire.jsonl")
     wire.control.detour(key, key, ports[1])
     with socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) as sock:
@@ -284,7 +327,7 @@ def test_a_certificate_that_is_none_is_refused_at_once(wire: WireProcess, tls: T
     assert "r" not in {route.name for route in wire.control.routes()}
 
 
-# --- where TLS is asked for ------------------------------------------------------------------------------------------
+# --- where TLS is asked for -----------------------------------------------------------------------
 
 WISH = struct.pack(">ii", 8, postgres.TLS)
 
@@ -301,8 +344,14 @@ def wished(answer: bytes) -> Callable[[socket.socket], socket.socket]:
 
 
 def test_tls_begins_where_a_server_grants_it(door: Callable[..., Door], papers: Papers) -> None:
-    """On both sides, behind its one byte; what passes then is read as ever: who it is, and what it commits."""
-    at = door(ends(papers, at_once=False), lambda sock: served(papers.broker)(wished(b"S")(sock)), protocol="postgres")
+    """On both sides, behind its one byte; what passes then is read as ever: who it is, and what it
+    commits.
+    """
+    at = door(
+        ends(papers, at_once=False),
+        lambda sock: served(papers.broker)(wished(b"S")(sock)),
+        protocol="postgres",
+    )
     sock = at.knock()
     sock.sendall(WISH)
     assert read_exactly(sock, 1) == b"S"
@@ -313,7 +362,9 @@ def test_tls_begins_where_a_server_grants_it(door: Callable[..., Door], papers: 
     server.sendall(pg.ready())
     assert read_exactly(client, len(pg.ready())) == pg.ready()
     wait_until(lambda: at.events("frame"), within_s=WITHIN_S, because="the commit to be seen")
-    assert {(event["api"], event["dir"]) for event in at.events("frame")} == {("DatabaseCommit", Direction.REQUEST)}
+    assert {(event["api"], event["dir"]) for event in at.events("frame")} == {
+        ("DatabaseCommit", Direction.REQUEST)
+    }
     assert at.events("undecodable") == []
 
 
@@ -338,22 +389,36 @@ def test_who_asks_and_is_left_alone_sees_the_end(door: Callable[..., Door], pape
     assert sock.recv(1) == b""
 
 
-def test_who_goes_on_in_the_clear_is_not_taken_for_secured(door: Callable[..., Door], papers: Papers) -> None:
-    """What somebody in between has put behind the wish must not be heard as if it had come in TLS."""
-    at = door(ends(papers, at_once=False), lambda sock: served(papers.broker)(wished(b"S")(sock)), protocol="postgres")
+def test_who_goes_on_in_the_clear_is_not_taken_for_secured(
+    door: Callable[..., Door], papers: Papers
+) -> None:
+    """What somebody in between has put behind the wish must not be heard as if it had
+    come in TLS.
+    """
+    at = door(
+        ends(papers, at_once=False),
+        lambda sock: served(papers.broker)(wished(b"S")(sock)),
+        protocol="postgres",
+    )
     sock = at.knock()
     sock.sendall(WISH + pg.startup("somebody else"))
     assert read_exactly(sock, 1) == b"S"
     client = TlsSocket(sock, trusting(papers.run), NAME)
     with pytest.raises((ssl.SSLEOFError, ConnectionError)):
         client.recv(1)
-    assert at.why("close") == "the client has gone on in the clear before it was told that TLS begins"
+    assert (
+        at.why("close") == "the client has gone on in the clear before it was told that TLS begins"
+    )
 
 
-def test_without_a_certificate_what_is_granted_passes_unread(wire: WireProcess, tmp_path: Path) -> None:
+def test_without_a_certificate_what_is_granted_passes_unread(
+    wire: WireProcess, tmp_path: Path
+) -> None:
     """The client gets what it has asked for, and the cell proves nothing."""
     listener, key = socket.create_server(("127.0.0.1", 0)), next(KEYS)
-    port = wire.control.add_route(Route(key, key, "consumer", 0, listener.getsockname()[1], protocol="postgres")).listen_port
+    port = wire.control.add_route(
+        Route(key, key, "consumer", 0, listener.getsockname()[1], protocol="postgres")
+    ).listen_port
     wire.control.open_cell(key, key, tmp_path / "wire.jsonl", routes=[key])
     with socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) as sock:
         sock.sendall(WISH)

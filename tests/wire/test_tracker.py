@@ -34,11 +34,15 @@ class Talk:
     def request(self, api: Api, frame: bytes, *, reached: bool = True) -> Insight:
         """Take a framed request."""
         version = int.from_bytes(frame[6:8], "big")
-        insight = self.tracker.look_at_request(reading.decode(api, Direction.REQUEST, version, frame[4:]), "1:1")
+        insight = self.tracker.look_at_request(
+            reading.decode(api, Direction.REQUEST, version, frame[4:]), "1:1"
+        )
         self.lines += self.tracker.settle(insight, reached=reached)
         return insight
 
-    def response(self, api: Api, frame: bytes, asked: Insight, version: int, *, reached: bool = True) -> Insight:
+    def response(
+        self, api: Api, frame: bytes, asked: Insight, version: int, *, reached: bool = True
+    ) -> Insight:
         """Take a framed response."""
         content = reading.decode(api, Direction.RESPONSE, version, frame[4:])
         insight = self.tracker.look_at_response(content, asked, self.session, 1)
@@ -62,12 +66,16 @@ class Talk:
 @pytest.mark.parametrize("compression", kf.CODECS)
 @pytest.mark.parametrize("version", [3, 8, 9, 12, 13])
 def test_a_produce_request_names_its_records(version: int, compression: str) -> None:
-    """Every record of every version and compression is found, with producer, sequence, attempt; foreign values not."""
+    """Every record of every version and compression is found, with producer, sequence, attempt;
+    foreign values not.
+    """
     talk = Talk()
     talk.names[codec.topic_id_name(kf.TOPIC_ID)] = kf.TOPIC
     values = [kf.payload("a-1", "x" * 300), b"foreign", kf.payload("a-2", "x" * 300)]
     writer = kf.Writer(9, 2, 40, "tx")
-    frame = kf.produce(1, CLIENT, kf.batch(values, writer, codec=compression), version=version, writer=writer)
+    frame = kf.produce(
+        1, CLIENT, kf.batch(values, writer, codec=compression), version=version, writer=writer
+    )
     insight = talk.request(Api.PRODUCE, frame)
     assert insight.subject.records == {"a-1", "a-2"}
     assert insight.subject.topics == {kf.TOPIC}
@@ -95,10 +103,17 @@ def test_a_produce_request_names_its_records(version: int, compression: str) -> 
 def test_a_producer_begins(version: int, name: str | None, *, reached: bool) -> None:
     """Under which transactional id, if any, and how long it may leave a transaction open."""
     talk = Talk()
-    insight = talk.request(Api.INIT_PRODUCER_ID, kf.init_producer(1, CLIENT, name, 4500, version=version), reached=reached)
+    insight = talk.request(
+        Api.INIT_PRODUCER_ID,
+        kf.init_producer(1, CLIENT, name, 4500, version=version),
+        reached=reached,
+    )
     assert insight.subject.transactional_ids == ({name} if name else set())
     assert talk.lines == [
-        (kinds.INIT_PRODUCER, {"transactional_id": name, "timeout_ms": 4500, "request": "1:1", "reached": reached}),
+        (
+            kinds.INIT_PRODUCER,
+            {"transactional_id": name, "timeout_ms": 4500, "request": "1:1", "reached": reached},
+        ),
     ]
 
 
@@ -112,20 +127,33 @@ def test_a_request_that_was_not_passed_on_is_unsent() -> None:
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
 @pytest.mark.parametrize(("error", "offset"), [(0, 71), (6, -1)])
 def test_a_produce_answer_is_told_per_record(version: int, error: int, offset: int) -> None:
-    """The answer of a batch becomes one line per record, with its own offset where it was stored."""
+    """The answer of a batch becomes one line per record, with its own offset where it
+    was stored.
+    """
     talk = Talk()
     data = kf.batch([kf.payload("a-1"), kf.payload("a-2")])
     asked = talk.request(Api.PRODUCE, kf.produce(1, CLIENT, data, version=version))
     answer = talk.response(
-        Api.PRODUCE, kf.produce_answer(1, version=version, error=error, base_offset=70), asked, version, reached=False
+        Api.PRODUCE,
+        kf.produce_answer(1, version=version, error=error, base_offset=70),
+        asked,
+        version,
+        reached=False,
     )
     assert (answer.error, answer.subject.records) == (error, {"a-1", "a-2"})
     kind, fields = talk.lines[-1]
-    assert (kind, fields["record"], fields["offset"], fields["reached"]) == ("produce_answer", "a-2", offset, False)
+    assert (kind, fields["record"], fields["offset"], fields["reached"]) == (
+        "produce_answer",
+        "a-2",
+        offset,
+        False,
+    )
 
 
 def test_a_fetch_response_counts_from_the_position_asked_for() -> None:
-    """A batch may begin before the position: earlier records are not delivered. Incremental requests keep positions."""
+    """A batch may begin before the position: earlier records are not delivered. Incremental
+    requests keep positions.
+    """
     talk = Talk()
     asked = talk.request(Api.FETCH, kf.fetch(1, CLIENT, 11, epoch=0))
     data = kf.batch([kf.payload("a-1"), kf.payload("a-2")], base_offset=10)
@@ -133,15 +161,26 @@ def test_a_fetch_response_counts_from_the_position_asked_for() -> None:
     again = talk.request(Api.FETCH, kf.fetch(2, CLIENT, None, epoch=1))
     assert talk.response(Api.FETCH, kf.fetch_answer(2, data), again, 12).subject.records == {"a-2"}
     full = talk.request(Api.FETCH, kf.fetch(3, CLIENT, 10, epoch=0))
-    assert talk.response(Api.FETCH, kf.fetch_answer(3, data), full, 12).subject.records == {"a-1", "a-2"}
+    assert talk.response(Api.FETCH, kf.fetch_answer(3, data), full, 12).subject.records == {
+        "a-1",
+        "a-2",
+    }
 
 
 @pytest.mark.parametrize(("committed", "seen"), [(True, {"c-1"}), (False, {"a-1", "c-1"})])
-def test_aborted_records_are_fetched_by_nobody_who_reads_committed(committed: bool, seen: set[str]) -> None:
-    """Control batches are skipped, and aborted ones too where the request asked for committed records only."""
+def test_aborted_records_are_fetched_by_nobody_who_reads_committed(
+    committed: bool, seen: set[str]
+) -> None:
+    """Control batches are skipped, and aborted ones too where the request asked for committed
+    records only.
+    """
     talk = Talk()
     asked = talk.request(Api.FETCH, kf.fetch(1, CLIENT, 0, committed=committed))
-    data = kf.batch([kf.payload("a-1")], TX, base_offset=0) + abort(1) + kf.batch([kf.payload("c-1")], TX, base_offset=2)
+    data = (
+        kf.batch([kf.payload("a-1")], TX, base_offset=0)
+        + abort(1)
+        + kf.batch([kf.payload("c-1")], TX, base_offset=2)
+    )
     answer = talk.response(Api.FETCH, kf.fetch_answer(1, data, aborted=((5, 0),)), asked, 12)
     assert answer.subject.records == seen
 
@@ -152,7 +191,9 @@ def abort(offset: int) -> bytes:
 
 
 def test_a_commit_is_about_what_it_covers_first() -> None:
-    """A commit is about the fetched records between the stored position and its own; a failed one moves nothing."""
+    """A commit is about the fetched records between the stored position and its own; a failed one
+    moves nothing.
+    """
     talk = Talk()
     talk.fetched("a-1", "a-2", "a-3")
     assert talk.commit(1) == ["a-1"]
@@ -163,7 +204,9 @@ def test_a_commit_is_about_what_it_covers_first() -> None:
 
 
 def test_the_end_of_a_transaction_is_about_its_records() -> None:
-    """EndTxn is about what was produced in the transaction or whose positions it saves; asked for again, about the same."""
+    """EndTxn is about what was produced in the transaction or whose positions it saves; asked for
+    again, about the same.
+    """
     talk = Talk()
     talk.fetched("a-1", "a-2")
     talk.request(Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("b-1")], TX), writer=TX))
@@ -172,7 +215,10 @@ def test_the_end_of_a_transaction_is_about_its_records() -> None:
     assert covered.subject.records == {"a-1"}
     end = talk.request(Api.END_TXN, kf.end_txn(3, CLIENT, TX))
     assert end.subject.records == {"a-1", "b-1"}
-    assert talk.response(Api.END_TXN, kf.end_txn_answer(3), end, 3).subject.records == {"a-1", "b-1"}
+    assert talk.response(Api.END_TXN, kf.end_txn_answer(3), end, 3).subject.records == {
+        "a-1",
+        "b-1",
+    }
     assert talk.request(Api.END_TXN, kf.end_txn(4, CLIENT, TX)).subject.records == {"a-1", "b-1"}
     talk.request(Api.PRODUCE, kf.produce(5, CLIENT, kf.batch([kf.payload("b-2")], TX), writer=TX))
     assert talk.request(Api.END_TXN, kf.end_txn(6, CLIENT, TX)).subject.records == {"b-2"}
@@ -181,17 +227,25 @@ def test_the_end_of_a_transaction_is_about_its_records() -> None:
 
 def asked_again(talk: Talk, kind: str = kinds.ASKED_AGAIN) -> list[tuple[str, str, str, int]]:
     """Return what was asked again: record, api, what, times; and forget it."""
-    said = [(f["record"], f["api"], f["what"], f["times"]) for what, f in talk.lines if what == kind]
+    said = [
+        (f["record"], f["api"], f["what"], f["times"]) for what, f in talk.lines if what == kind
+    ]
     talk.lines.clear()
     return said
 
 
-def one_transaction(talk: Talk, record: str, *, calls: int = 1, answered: bool = True, writer: kf.Writer = TX) -> None:
+def one_transaction(
+    talk: Talk, record: str, *, calls: int = 1, answered: bool = True, writer: kf.Writer = TX
+) -> None:
     """Add a partition and the group, send a record, end the transaction; each call so often."""
     for _ in range(calls):
-        talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, writer, 0), reached=False)
+        talk.request(
+            Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, writer, 0), reached=False
+        )
         talk.request(Api.ADD_OFFSETS_TO_TXN, kf.add_offsets(2, CLIENT, writer))
-    talk.request(Api.PRODUCE, kf.produce(3, CLIENT, kf.batch([kf.payload(record)], writer), writer=writer))
+    talk.request(
+        Api.PRODUCE, kf.produce(3, CLIENT, kf.batch([kf.payload(record)], writer), writer=writer)
+    )
     end = talk.request(Api.END_TXN, kf.end_txn(4, CLIENT, writer))
     if answered:
         talk.response(Api.END_TXN, kf.end_txn_answer(4), end, 3)
@@ -204,12 +258,21 @@ def test_what_is_asked_again_counts_for_its_own_transaction() -> None:
     one_transaction(talk, "a-2")
     assert asked_again(talk) == []
     one_transaction(talk, "a-3", calls=2)
-    assert asked_again(talk) == [("a-3", "AddPartitionsToTxn", f"{kf.TOPIC}/0", 2), ("a-3", "AddOffsetsToTxn", "group g", 2)]
+    assert asked_again(talk) == [
+        ("a-3", "AddPartitionsToTxn", f"{kf.TOPIC}/0", 2),
+        ("a-3", "AddOffsetsToTxn", "group g", 2),
+    ]
 
 
-@pytest.mark.parametrize(("refused", "again"), [(51, []), (0, [f"{kf.TOPIC}/0", "group g"])], ids=["refused", "taken"])
-def test_what_was_refused_and_is_asked_for_again_shows_nothing(refused: int, again: list[str]) -> None:
-    """The coordinator refuses (CONCURRENT_TRANSACTIONS) while it ends the last transaction: every client asks again then."""
+@pytest.mark.parametrize(
+    ("refused", "again"), [(51, []), (0, [f"{kf.TOPIC}/0", "group g"])], ids=["refused", "taken"]
+)
+def test_what_was_refused_and_is_asked_for_again_shows_nothing(
+    refused: int, again: list[str]
+) -> None:
+    """The coordinator refuses (CONCURRENT_TRANSACTIONS) while it ends the last transaction: every
+    client asks again then.
+    """
     talk = Talk()
     first = talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, TX, 0))
     talk.response(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions_answer(1, p0=refused), first, 3)
@@ -245,7 +308,9 @@ def test_a_position_sent_twice_is_asked_again() -> None:
     for corr in (1, 2):
         talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(corr, CLIENT, 1, TX))
     talk.request(Api.END_TXN, kf.end_txn(3, CLIENT, TX))
-    assert [(record, api, times) for record, api, _, times in asked_again(talk)] == [("a-1", "TxnOffsetCommit", 2)]
+    assert [(record, api, times) for record, api, _, times in asked_again(talk)] == [
+        ("a-1", "TxnOffsetCommit", 2)
+    ]
 
 
 def test_a_position_that_was_refused_is_not_again() -> None:
@@ -261,28 +326,42 @@ def test_a_position_that_was_refused_is_not_again() -> None:
 
 @pytest.mark.parametrize("answered", [True, False], ids=["after the answer", "before it"])
 def test_markers_are_about_the_transaction_that_ends(answered: bool) -> None:
-    """Not about the next one, of which the client may have asked something already; written twice, they are asked again."""
+    """Not about the next one, of which the client may have asked something already; written twice,
+    they are asked again.
+    """
     talk = Talk()
     one_transaction(talk, "a-1", answered=answered)
     if answered:
         talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(5, CLIENT, TX, 0))
-    assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(6, "broker-1", TX, 0)).subject.records == {"a-1"}
+    assert talk.request(
+        Api.WRITE_TXN_MARKERS, kf.markers(6, "broker-1", TX, 0)
+    ).subject.records == {"a-1"}
     assert asked_again(talk, kinds.MARKED_AGAIN) == []
     talk.request(Api.WRITE_TXN_MARKERS, kf.markers(7, "broker-1", TX, 0))
     assert asked_again(talk, kinds.MARKED_AGAIN) == [("a-1", "WriteTxnMarkers", f"{kf.TOPIC}/0", 2)]
 
 
 def test_markers_may_carry_the_next_epoch() -> None:
-    """Version 2 of the protocol raises it at the end; the transaction of that epoch comes first, where there is one."""
+    """Version 2 of the protocol raises it at the end; the transaction of that epoch comes first,
+    where there is one.
+    """
     talk = Talk()
     one_transaction(talk, "a-1")
     following = replace(TX, epoch=TX.epoch + 1)
-    assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(6, "broker-1", following, 0)).subject.records == {"a-1"}
+    assert talk.request(
+        Api.WRITE_TXN_MARKERS, kf.markers(6, "broker-1", following, 0)
+    ).subject.records == {"a-1"}
     one_transaction(talk, "a-2", writer=following)
-    assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(7, "broker-1", following, 0)).subject.records == {"a-2"}
+    assert talk.request(
+        Api.WRITE_TXN_MARKERS, kf.markers(7, "broker-1", following, 0)
+    ).subject.records == {"a-2"}
     later = replace(TX, epoch=TX.epoch + 2)
-    assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(8, "broker-1", later, 0)).subject.records == {"a-2"}
-    assert not talk.request(Api.WRITE_TXN_MARKERS, kf.markers(9, "broker-1", replace(TX, epoch=9), 0)).subject.records
+    assert talk.request(
+        Api.WRITE_TXN_MARKERS, kf.markers(8, "broker-1", later, 0)
+    ).subject.records == {"a-2"}
+    assert not talk.request(
+        Api.WRITE_TXN_MARKERS, kf.markers(9, "broker-1", replace(TX, epoch=9), 0)
+    ).subject.records
 
 
 def test_an_aborted_transaction_saves_no_position() -> None:
@@ -298,7 +377,9 @@ def test_an_aborted_transaction_saves_no_position() -> None:
 def test_a_topic_without_a_name_is_said_so() -> None:
     """Records under a topic id nobody has named are reported, not misfiled."""
     talk = Talk()
-    insight = talk.request(Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("a-1")]), version=13))
+    insight = talk.request(
+        Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("a-1")]), version=13)
+    )
     assert insight.because is not None
     assert "is not known" in insight.because
 

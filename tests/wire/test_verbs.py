@@ -26,7 +26,9 @@ HEARTBEAT = Api.HEARTBEAT
 
 
 def test_a_closed_route_refuses_and_comes_back_on_its_port(bench: Bench) -> None:
-    """While a broker is down its clients are refused and cut, not left waiting; afterwards the same port works."""
+    """While a broker is down its clients are refused and cut, not left waiting; afterwards the same
+    port works.
+    """
     client = bench.client()
     client.ask(request(HEARTBEAT, 1, bench.name()))
     assert not bench.control.close_route(bench.route).listening
@@ -41,7 +43,9 @@ def test_a_closed_route_refuses_and_comes_back_on_its_port(bench: Bench) -> None
 
 
 def test_a_dead_upstream_is_no_silent_acceptance(bench: Bench) -> None:
-    """Where nobody listens behind the wire the client is reset at once, and the history says refused."""
+    """Where nobody listens behind the wire the client is reset at once, and the history says
+    refused.
+    """
     bench.broker.close()
     began = time.monotonic()
     with pytest.raises(ConnectionError):
@@ -79,7 +83,9 @@ def test_cells_are_kept_apart(make_bench: Callable[..., Bench]) -> None:
 def test_a_claimed_route_takes_foreign_clients_in(bench: Bench, tmp_path: Path) -> None:
     """Programs whose client id cannot be set belong to the cell that claims their route."""
     broker = ScriptedBroker()
-    state = bench.control.add_route(Route("claimed", "b", "consumer", 0, broker.port, protocol="kafka"))
+    state = bench.control.add_route(
+        Route("claimed", "b", "consumer", 0, broker.port, protocol="kafka")
+    )
     bench.control.open_cell("claiming", "claiming", tmp_path / "c" / "w.jsonl", routes=["claimed"])
     with pytest.raises(WireError, match="belongs to another cell"):
         bench.control.open_cell("rival", "rival", tmp_path / "r.jsonl", routes=["claimed"])
@@ -94,8 +100,12 @@ def test_a_claimed_route_takes_foreign_clients_in(bench: Bench, tmp_path: Path) 
     client.close()
 
 
-def test_a_closed_cell_leaves_its_clients_alone(make_bench: Callable[..., Bench], tmp_path: Path) -> None:
-    """Closing discards what is held, disarms, and ends the history; the clients' later frames simply pass."""
+def test_a_closed_cell_leaves_its_clients_alone(
+    make_bench: Callable[..., Bench], tmp_path: Path
+) -> None:
+    """Closing discards what is held, disarms, and ends the history; the clients' later frames
+    simply pass.
+    """
     bench = make_bench()
     bench.control.open_cell("brief", "brief", tmp_path / "brief" / "wire.jsonl")
     bench.control.arm("brief", Rule("r", Action.HOLD, HEARTBEAT, limit=None))
@@ -116,16 +126,27 @@ def test_a_closed_cell_leaves_its_clients_alone(make_bench: Callable[..., Bench]
         (lambda b: b.control.open_cell("c", "a.b", b.path), "cannot be a cell key"),
         (lambda b: b.control.open_cell("c", "x", b.path, {"t": "no id"}), "is no topic id"),
         (lambda b: b.control.open_cell("c", "x", b.path, routes=["nowhere"]), "no route nowhere"),
-        (lambda b: b.control.open_cell("c", "x", b.path / "below-a-file.jsonl"), "cannot write the history"),
+        (
+            lambda b: b.control.open_cell("c", "x", b.path / "below-a-file.jsonl"),
+            "cannot write the history",
+        ),
         (lambda b: b.control.open_route("nowhere"), "no route nowhere"),
-        (lambda b: b.control.add_route(Route(b.route, "b", "r", 0, 1, protocol="kafka")), "already"),
+        (
+            lambda b: b.control.add_route(Route(b.route, "b", "r", 0, 1, protocol="kafka")),
+            "already",
+        ),
         (lambda b: b.control.disarm(b.cell, "nothing"), "no rule nothing"),
         (lambda b: b.control.resolve("h0", How.RELEASE), "no held frame"),
         (lambda b: b.control.cut(), "say which"),
-        (lambda b: b.control.black_hole(Direction.REQUEST, on=False, role="x"), "no such black hole"),
+        (
+            lambda b: b.control.black_hole(Direction.REQUEST, on=False, role="x"),
+            "no such black hole",
+        ),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_line(bench: Bench, call: Callable[[Bench], object], says: str) -> None:
+def test_what_cannot_be_done_is_one_clear_line(
+    bench: Bench, call: Callable[[Bench], object], says: str
+) -> None:
     """Every error of the harness comes back as a WireError with one line, and the wire goes on."""
     bench.path.touch()
     with pytest.raises(WireError, match=says) as caught:
@@ -139,7 +160,9 @@ def test_a_port_in_use_is_waited_for_a_bounded_time(bench: Bench) -> None:
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
     threading.Timer(0.2, taken.close).start()
-    state = bench.control.add_route(Route("late", "b", "r", port, bench.broker.port, protocol="kafka"))
+    state = bench.control.add_route(
+        Route("late", "b", "r", port, bench.broker.port, protocol="kafka")
+    )
     assert state.listen_port == port
     bench.control.remove_route("late")
 
@@ -155,7 +178,9 @@ def test_cut_by_hand(bench: Bench) -> None:
 
 
 def test_a_black_hole_by_hand(bench: Bench) -> None:
-    """Answers vanish while it is on; switched off, the connection that lost some is cut: no reply is mistaken."""
+    """Answers vanish while it is on; switched off, the connection that lost some is cut: no reply
+    is mistaken.
+    """
     client = bench.client()
     client.ask(request(HEARTBEAT, 1, bench.name()))
     assert bench.control.black_hole(Direction.RESPONSE, on=True, client=bench.name()) == 1
@@ -181,7 +206,9 @@ def test_a_standing_delay(bench: Bench) -> None:
 
 
 def test_what_is_held_at_the_drain_is_resolved(bench: Bench) -> None:
-    """At the drain held frames go on where their connection lives, and are discarded where it does not."""
+    """At the drain held frames go on where their connection lives, and are discarded where it does
+    not.
+    """
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT, limit=2))
     lives, dies = bench.client(), bench.client()
     lives.send(request(HEARTBEAT, 1, bench.name(incarnation="1")))
@@ -202,11 +229,17 @@ def test_releasing_onto_a_dead_connection_says_so(bench: Bench) -> None:
     hit = bench.hit()
     bench.control.close_route(bench.route)
     result = bench.control.resolve(hit["held"], How.RELEASE)
-    assert (result.outcome, result.reached, result.because) == ("discarded", False, "its connection is gone")
+    assert (result.outcome, result.reached, result.because) == (
+        "discarded",
+        False,
+        "its connection is gone",
+    )
 
 
 def test_a_delivery_nobody_takes_keeps_the_frame(bench: Bench) -> None:
-    """While the broker is down a delivery fails with one line and the frame stays held, to be delivered later."""
+    """While the broker is down a delivery fails with one line and the frame stays held, to be
+    delivered later.
+    """
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
@@ -215,7 +248,9 @@ def test_a_delivery_nobody_takes_keeps_the_frame(bench: Bench) -> None:
     with pytest.raises(WireError, match="could not be delivered and is still held"):
         bench.control.resolve(hit["held"], How.DELIVER, within_s=1)
     held = bench.control.holds()
-    assert [(each.held, each.attached) for each in held if each.cell == bench.cell] == [(hit["held"], False)]
+    assert [(each.held, each.attached) for each in held if each.cell == bench.cell] == [
+        (hit["held"], False)
+    ]
 
 
 def test_several_threads_share_one_control_connection(bench: Bench) -> None:
@@ -235,5 +270,7 @@ def test_several_threads_share_one_control_connection(bench: Bench) -> None:
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
-    wait_until(lambda: not any(thread.is_alive() for thread in threads), within_s=20, because="the threads")
+    wait_until(
+        lambda: not any(thread.is_alive() for thread in threads), within_s=20, because="the threads"
+    )
     assert failures == []

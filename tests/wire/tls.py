@@ -1,4 +1,6 @@
-"""A blocking end of TLS over a socket that can say its end and still read, which the standard library's cannot."""
+"""A blocking end of TLS over a socket that can say its end and still read, which the standard
+library's cannot.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,18 @@ def trusting(certificates: Certificates) -> ssl.SSLContext:
 
 
 class TlsSocket:
-    """Stands for a socket. ``name``: of the server that it is the client of; None: it is the server."""
+    """Stands for a socket. ``name``: of the server that it is the client of; None: it is the
+    server.
+    """
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, name: str | None = None) -> None:
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, name: str | None = None
+    ) -> None:
         self.sock = sock
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._in, self._out, server_side=name is None, server_hostname=name)
+        self._tls = context.wrap_bio(
+            self._in, self._out, server_side=name is None, server_hostname=name
+        )
         while True:
             try:
                 self._tls.do_handshake()

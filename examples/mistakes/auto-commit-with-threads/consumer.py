@@ -1,4 +1,6 @@
-"""The mistake: threads do the work, and the client commits what it has handed out, not what they have done."""
+"""The mistake: threads do the work, and the client commits what it has handed out, not what they
+have done.
+"""
 
 import json
 import os
@@ -19,7 +21,9 @@ def record(order):
     database.close()
 
 
-sqlite3.connect(sys.argv[1]).execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
+sqlite3.connect(sys.argv[1]).execute(
+    "CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)"
+)
 consumer = KafkaConsumer(
     "orders",
     bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],

@@ -19,7 +19,9 @@ def record(order):
     database.close()
 
 
-sqlite3.connect(sys.argv[1]).execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
+sqlite3.connect(sys.argv[1]).execute(
+    "CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)"
+)
 consumer = KafkaConsumer(
     "orders",
     bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],

@@ -1,4 +1,6 @@
-"""The mistake: nobody acknowledges (`ack` is `auto` where nobody says otherwise): the broker forgets what it has sent."""
+"""The mistake: nobody acknowledges (`ack` is `auto` where nobody says otherwise): the broker
+forgets what it has sent.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""The mistake: a message that the library has given up is complained of, and not sent again: an outage of a second loses it."""
+"""The mistake: a message that the library has given up is complained of, and not sent again: an
+outage of a second loses it.
+"""
 
 import os
 import sys

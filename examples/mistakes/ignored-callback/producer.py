@@ -1,4 +1,6 @@
-"""The mistake: whether a record was delivered is told to nobody, and the program is called at-least-once."""
+"""The mistake: whether a record was delivered is told to nobody, and the program is called
+at-least-once.
+"""
 
 import json
 import os
@@ -6,7 +8,9 @@ import sys
 
 from confluent_kafka import Producer
 
-producer = Producer({"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"], "retries": 0, "linger.ms": 0})
+producer = Producer(
+    {"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"], "retries": 0, "linger.ms": 0}
+)
 for line in sys.stdin:
     order = json.loads(line)
     producer.produce("orders", line.strip(), key=order["customer"])

@@ -1,6 +1,8 @@
-"""Price orders from topic to topic, exactly once but for a mistake: the group's metadata is taken when the offsets are sent.
+"""Price orders from topic to topic, exactly once but for a mistake: the group's metadata is taken
+when the offsets are sent.
 
-By then the group may have put this member out, and taken it in again: it is the new member's, and fences nobody.
+By then the group may have put this member out, and taken it in again: it is the new member's, and
+fences nobody.
 """
 
 import json
@@ -23,7 +25,9 @@ consumer = Consumer(
         "isolation.level": "read_committed",
     }
 )
-consumer.subscribe(["orders"], on_assign=lambda _, given: print(f"{name} has {len(given)}", flush=True))
+consumer.subscribe(
+    ["orders"], on_assign=lambda _, given: print(f"{name} has {len(given)}", flush=True)
+)
 while True:
     message = consumer.poll(1.0)
     if message is None:
@@ -35,7 +39,9 @@ while True:
     producer.begin_transaction()
     try:
         producer.produce("priced", json.dumps(order), key=message.key())
-        while producer.flush(0.2):  # storing it may take long: stay in the group meanwhile, and take nothing
+        while producer.flush(
+            0.2
+        ):  # storing it may take long: stay in the group meanwhile, and take nothing
             consumer.pause(consumer.assignment())
             consumer.poll(0)
         consumer.resume(consumer.assignment())
@@ -47,5 +53,11 @@ while True:
         if not error.args[0].txn_requires_abort():
             raise
         producer.abort_transaction()
-        for last in consumer.committed(consumer.assignment()):  # others may have gone on meanwhile: from where the group stands
-            consumer.seek(last if last.offset >= 0 else TopicPartition(last.topic, last.partition, OFFSET_BEGINNING))
+        for last in consumer.committed(
+            consumer.assignment()
+        ):  # others may have gone on meanwhile: from where the group stands
+            consumer.seek(
+                last
+                if last.offset >= 0
+                else TopicPartition(last.topic, last.partition, OFFSET_BEGINNING)
+            )

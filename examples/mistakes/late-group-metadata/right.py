@@ -1,4 +1,6 @@
-"""Price orders from topic to topic, exactly once: the group's metadata is that of the poll which gave the order."""
+"""Price orders from topic to topic, exactly once: the group's metadata is that of the poll which
+gave the order.
+"""
 
 import json
 import os
@@ -20,7 +22,9 @@ consumer = Consumer(
         "isolation.level": "read_committed",
     }
 )
-consumer.subscribe(["orders"], on_assign=lambda _, given: print(f"{name} has {len(given)}", flush=True))
+consumer.subscribe(
+    ["orders"], on_assign=lambda _, given: print(f"{name} has {len(given)}", flush=True)
+)
 while True:
     message = consumer.poll(1.0)
     if message is None:
@@ -33,7 +37,9 @@ while True:
     producer.begin_transaction()
     try:
         producer.produce("priced", json.dumps(order), key=message.key())
-        while producer.flush(0.2):  # storing it may take long: stay in the group meanwhile, and take nothing
+        while producer.flush(
+            0.2
+        ):  # storing it may take long: stay in the group meanwhile, and take nothing
             consumer.pause(consumer.assignment())
             consumer.poll(0)
         consumer.resume(consumer.assignment())
@@ -45,5 +51,11 @@ while True:
         if not error.args[0].txn_requires_abort():
             raise
         producer.abort_transaction()
-        for last in consumer.committed(consumer.assignment()):  # others may have gone on meanwhile: from where the group stands
-            consumer.seek(last if last.offset >= 0 else TopicPartition(last.topic, last.partition, OFFSET_BEGINNING))
+        for last in consumer.committed(
+            consumer.assignment()
+        ):  # others may have gone on meanwhile: from where the group stands
+            consumer.seek(
+                last
+                if last.offset >= 0
+                else TopicPartition(last.topic, last.partition, OFFSET_BEGINNING)
+            )

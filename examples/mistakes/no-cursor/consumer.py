@@ -1,4 +1,6 @@
-"""Not the mistake: every number is recorded once, however often it is delivered under that number and place."""
+"""Not the mistake: every number is recorded once, however often it is delivered under that number
+and place.
+"""
 
 import json
 import os

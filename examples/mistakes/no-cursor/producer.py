@@ -1,4 +1,6 @@
-"""The mistake: an idempotent producer, called exactly-once, that does not remember how far it has come."""
+"""The mistake: an idempotent producer, called exactly-once, that does not remember how far it has
+come.
+"""
 
 import json
 import os
@@ -7,7 +9,9 @@ from pathlib import Path
 
 from kafka import KafkaProducer
 
-producer = KafkaProducer(bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], acks="all", enable_idempotence=True)
+producer = KafkaProducer(
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], acks="all", enable_idempotence=True
+)
 for line in Path(sys.argv[1]).read_text().splitlines():
     order = json.loads(line)
     producer.send("orders", line.encode(), key=order["customer"].encode()).get(timeout=60)

@@ -9,7 +9,9 @@ from kafka import KafkaProducer
 
 cursor = Path(sys.argv[2])
 done = int(cursor.read_text()) if cursor.exists() else 0
-producer = KafkaProducer(bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], acks="all", enable_idempotence=True)
+producer = KafkaProducer(
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], acks="all", enable_idempotence=True
+)
 for position, line in enumerate(Path(sys.argv[1]).read_text().splitlines()):
     if position < done:
         continue

@@ -1,4 +1,6 @@
-"""The mistake: the program ends when its input does, and what its client still has in hand ends with it."""
+"""The mistake: the program ends when its input does, and what its client still has in hand ends
+with it.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""The mistake: what was recorded is known by STOMP's `message-id`, in which Artemis also names who was given the message."""
+"""The mistake: what was recorded is known by STOMP's `message-id`, in which Artemis also names who
+was given the message.
+"""
 
 import json
 import os
@@ -36,5 +38,8 @@ while True:
     message = inbox.messages.get()
     name = message.headers["message-id"]
     with database:
-        database.execute("INSERT OR IGNORE INTO invoices VALUES (?, ?)", (json.loads(message.body)["invoice"], name))
+        database.execute(
+            "INSERT OR IGNORE INTO invoices VALUES (?, ?)",
+            (json.loads(message.body)["invoice"], name),
+        )
     connection.ack(message.headers["ack"])

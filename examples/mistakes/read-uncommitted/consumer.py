@@ -1,4 +1,6 @@
-"""The mistake: what a transaction has written is recorded before anybody knows whether it will be committed."""
+"""The mistake: what a transaction has written is recorded before anybody knows whether it will be
+committed.
+"""
 
 import json
 import os

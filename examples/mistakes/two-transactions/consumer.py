@@ -1,4 +1,6 @@
-"""The mistake: a row and the position behind it are written in two transactions, and a crash comes between them."""
+"""The mistake: a row and the position behind it are written in two transactions, and a crash comes
+between them.
+"""
 
 import json
 import os
@@ -9,9 +11,15 @@ from kafka import KafkaConsumer, TopicPartition
 
 database = sqlite3.connect(sys.argv[1])
 database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
-database.execute("CREATE TABLE IF NOT EXISTS positions (partition INTEGER PRIMARY KEY, next INTEGER)")
-consumer = KafkaConsumer(bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], enable_auto_commit=False)
-partitions = [TopicPartition("orders", number) for number in consumer.partitions_for_topic("orders")]
+database.execute(
+    "CREATE TABLE IF NOT EXISTS positions (partition INTEGER PRIMARY KEY, next INTEGER)"
+)
+consumer = KafkaConsumer(
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], enable_auto_commit=False
+)
+partitions = [
+    TopicPartition("orders", number) for number in consumer.partitions_for_topic("orders")
+]
 positions = dict(database.execute("SELECT partition, next FROM positions"))
 consumer.assign(partitions)
 for each in partitions:
@@ -21,4 +29,6 @@ for message in consumer:
     with database:
         database.execute("INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"]))
     with database:
-        database.execute("REPLACE INTO positions VALUES (?, ?)", (message.partition, message.offset + 1))
+        database.execute(
+            "REPLACE INTO positions VALUES (?, ?)", (message.partition, message.offset + 1)
+        )

@@ -1,1 +1,3 @@
-"""Drafting a first declaration for existing programs: what their sources and compose files show, and its text."""
+"""Drafting a first declaration for existing programs: what their sources and compose files show,
+and its text.
+"""

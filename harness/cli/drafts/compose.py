@@ -1,4 +1,6 @@
-"""The services of a docker-compose file: which of them are brokers, which databases, and which could be stages."""
+"""The services of a docker-compose file: which of them are brokers, which databases, and which
+could be stages.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,26 @@ FILES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.ya
 BROKERS = ("kafka", "redpanda", "activemq", "artemis", "pulsar")
 BESIDE = ("zookeeper", "kafka-ui", "kafdrop", "akhq", "prometheus", "grafana")
 SERVERS = {
-    "postgres": "postgres -p {port}", "mysql": "mysqld --port={port}", "mariadb": "mariadbd --port={port}",
-    "mongo": "mongod --port {port}", "redis": "redis-server --port {port}", "schema-registry": "",
-    "elasticsearch": "", "minio": "",
-}  # fmt: skip
-"""Servers, by a part of their images' names, and the command that starts each on a given port (empty: none is known)."""
+    "postgres": "postgres -p {port}",
+    "mysql": "mysqld --port={port}",
+    "mariadb": "mariadbd --port={port}",
+    "mongo": "mongod --port {port}",
+    "redis": "redis-server --port {port}",
+    "schema-registry": "",
+    "elasticsearch": "",
+    "minio": "",
+}
+"""Servers, by a part of their images' names, and the command that starts each on a given port
+(empty: none is known).
+"""
 _PORT = re.compile(r"(\d+)(?:/tcp)?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """One service. ``kind``: broker, server, program, or beside (no part of the pipeline). ``port``: the port it listens on."""
+    """One service. ``kind``: broker, server, program, or beside (no part of the pipeline).
+    ``port``: the port it listens on.
+    """
 
     name: str
     kind: str
@@ -48,24 +59,36 @@ def read_compose(file: Path) -> tuple[Composed, ...]:
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
         services = data["services"]
-        return tuple(_service(str(name), told or {}, file.resolve().parent.name) for name, told in services.items())
+        return tuple(
+            _service(str(name), told or {}, file.resolve().parent.name)
+            for name, told in services.items()
+        )
     except OSError as error:
         raise DeclarationError(f"cannot read {file}: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
-        raise DeclarationError(f"{file} is not a docker-compose file: services, or one of them, is not a table") from error
+        raise DeclarationError(
+            f"{file} is not a docker-compose file: services, or one of them, is not a table"
+        ) from error
     except (yaml.YAMLError, ValueError) as error:
         raise DeclarationError(
-            f"{file} is not a docker-compose file with services: {' '.join(str(error).split())[:120]}"
+            f"{file} is not a docker-compose file with services: "
+            f"{' '.join(str(error).split())[:120]}"
         ) from error
 
 
 def _service(name: str, told: Mapping[str, Any], project: str) -> Composed:
     image = str(told.get("image") or f"{re.sub(r'[^a-z0-9_-]', '', project.lower())}-{name}")
-    ports = [match[1] for port in told.get("ports", ()) if (match := _PORT.search(str(_target(port))))]
+    ports = [
+        match[1] for port in told.get("ports", ()) if (match := _PORT.search(str(_target(port))))
+    ]
     return Composed(
-        name=name, kind=_kind(name, image), image=image, command=_words(told.get("command")),
-        environment=_environment(told.get("environment")), port=int(ports[0]) if ports else 0,
-    )  # fmt: skip
+        name=name,
+        kind=_kind(name, image),
+        image=image,
+        command=_words(told.get("command")),
+        environment=_environment(told.get("environment")),
+        port=int(ports[0]) if ports else 0,
+    )
 
 
 def _target(port: Any) -> Any:
@@ -95,29 +118,44 @@ def _words(command: Any) -> tuple[str, ...]:
 def _environment(told: Any) -> dict[str, str]:
     if not told:
         return {}
-    pairs = told.items() if isinstance(told, dict) else (str(each).partition("=")[::2] for each in told)
+    pairs = (
+        told.items() if isinstance(told, dict) else (str(each).partition("=")[::2] for each in told)
+    )
     return {str(name): "" if value is None else str(value) for name, value in pairs}
 
 
 def pointed(environment: Mapping[str, str], services: tuple[Composed, ...]) -> dict[str, str]:
-    """Return variables in which addresses of brokers and servers are placeholders: ``{bootstrap}``, ``{db.port}``.
+    """Return variables in which addresses of brokers and servers are placeholders: ``{bootstrap}``,
+    ``{db.port}``.
 
-    The container of a stage uses this machine's network, where the service names of compose do not resolve.
+    The container of a stage uses this machine's network, where the service names of compose do not
+    resolve.
     """
     return {name: _pointed(value, services) for name, value in environment.items()}
 
 
 def _pointed(value: str, services: tuple[Composed, ...]) -> str:
     brokers = "|".join(re.escape(each.name) for each in services if each.kind == "broker")
-    found = re.sub(rf"\b(?:{brokers}):\d+(?:,(?:{brokers}):\d+)*", "{bootstrap}", value) if brokers else value
+    found = (
+        re.sub(rf"\b(?:{brokers}):\d+(?:,(?:{brokers}):\d+)*", "{bootstrap}", value)
+        if brokers
+        else value
+    )
     for service in (each for each in services if each.kind == "server"):
-        found = re.sub(rf"\b{re.escape(service.name)}:\d+", f"127.0.0.1:{{{safe(service.name)}.port}}", found)
+        found = re.sub(
+            rf"\b{re.escape(service.name)}:\d+", f"127.0.0.1:{{{safe(service.name)}.port}}", found
+        )
     return found
 
 
 def command_at_port(service: Composed) -> str:
-    """Return the command that starts a server on a port that lostack chooses; the service's own command if none is known."""
-    known = next((command for name, command in SERVERS.items() if name in f"{service.image} {service.name}"), "")
+    """Return the command that starts a server on a port that lostack chooses; the service's own
+    command if none is known.
+    """
+    known = next(
+        (command for name, command in SERVERS.items() if name in f"{service.image} {service.name}"),
+        "",
+    )
     return known.replace("{port}", f"{{{safe(service.name)}.port}}") or shlex.join(service.command)
 
 

@@ -1,4 +1,6 @@
-"""The text of a first declaration: it has the fields that are needed, and a comment that names the others."""
+"""The text of a first declaration: it has the fields that are needed, and a comment that names the
+others.
+"""
 
 from __future__ import annotations
 
@@ -63,29 +65,62 @@ class Draft:
 
     def _lines(self) -> Iterator[str]:
         yield f"#:schema ./{SCHEMA_FILE}"
-        yield "# A pipeline for lostack. See what would be done:  lostack check pipeline.toml --explain"
+        yield (
+            "# A pipeline for lostack. See what would be done:  lostack check pipeline.toml "
+            "--explain"
+        )
         yield "#                        Do it:                   lostack check pipeline.toml"
         yield ""
-        yield f"claims = {_text(self.claims)}  # {' | '.join(Semantic)}: what the pipeline promises for every record"
-        yield f"topics = {json.dumps(list(self.topics))}  # created for every run; the first is the one between the stages"
+        yield (
+            f"claims = {_text(self.claims)}  # {' | '.join(Semantic)}: what the pipeline "
+            "promises for every record"
+        )
+        yield (
+            f"topics = {json.dumps(list(self.topics))}  # created for every run; the first is "
+            "the one between the stages"
+        )
         if self.system != "kafka":
             yield f"system = {_text(self.system)}"
         if self.python:
             yield f"python = {_text(self.python)}  # the project's own interpreter: {{python}}"
         for server in self.servers:
-            yield from ("", "[[service]]", f"name = {_text(server.name)}", f"image = {_text(server.image)}")
+            yield from (
+                "",
+                "[[service]]",
+                f"name = {_text(server.name)}",
+                f"image = {_text(server.image)}",
+            )
             yield from _command_and_environment(server.command, server.environment)
-            yield f"# it must listen on 127.0.0.1:{{{server.name}.port}}: say so in its command or environment"
+            yield (
+                f"# it must listen on 127.0.0.1:{{{server.name}.port}}: say so in its command or "
+                "environment"
+            )
         for stage in self.stages:
             yield from self._stage(stage)
         yield from self._input()
-        yield from ("", "[output]  # where the results land; every row, or line, must hold the id of its record")
+        yield from (
+            "",
+            (
+                "[output]  # where the results land; every row, or line, must hold the id of its "
+                "record"
+            ),
+        )
         yield from (f"{name} = {_text(value)}" for name, value in self.output.items())
         if self.pattern:
-            yield from ("", "[id]  # the first group, or all of it, is a record's id", f"pattern = {_literal(self.pattern)}")
+            yield from (
+                "",
+                "[id]  # the first group, or all of it, is a record's id",
+                f"pattern = {_literal(self.pattern)}",
+            )
         yield ""
-        yield "# Also possible (every field: lostack init --schema): [aggregate] for counts and sums, [[invariant]], [[service]],"
-        yield '# order = "per key", expects = ["duplicated"], failpoints and refusals of a stage, [security].'
+        yield (
+            "# Also possible (every field: lostack init --schema): [aggregate] for counts and "
+            "sums, [[invariant]], [[service]],"
+        )
+        yield (
+            '# order = "per key", expects = ["duplicated"], failpoints and refusals of a stage, '
+            "[security]."
+        )
 
     def _stage(self, stage: DraftStage) -> Iterator[str]:
         yield from ("", "[[stage]]", f"role = {_text(stage.role)}")
@@ -96,10 +131,19 @@ class Draft:
         yield from _command_and_environment(stage.command, stage.environment)
 
     def _input(self) -> Iterator[str]:
-        yield from ("", "[input]", f"kind = {_text(self.input_kind)}  # stdin | file ({{input}}) | http (url) | topic | own")
+        yield from (
+            "",
+            "[input]",
+            (
+                f"kind = {_text(self.input_kind)}  # stdin | file ({{input}}) | http (url) | "
+                "topic | own"
+            ),
+        )
         if self.header:
             yield f"header = {_literal(self.header)}"
-        yield f"line = {_literal(self.line)}  # {{id}} is a token that is found again in the results"
+        yield (
+            f"line = {_literal(self.line)}  # {{id}} is a token that is found again in the results"
+        )
         if self.input_topic:
             yield f"topic = {_text(self.input_topic)}"
 
@@ -127,7 +171,9 @@ def _literal(value: str) -> str:
 
 
 def workflow(declaration: str) -> str:
-    """Return a workflow for GitHub that checks a declaration at every push, by lostack's own action, and keeps the report."""
+    """Return a workflow for GitHub that checks a declaration at every push, by lostack's own
+    action, and keeps the report.
+    """
     return f"""# Crashes the pipeline at every failure point it has; a broken promise fails the job.
 name: lostack
 on: [push, pull_request]

@@ -99,7 +99,9 @@ def body(data: Data) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The content of a message. ``said``: its value section, if any. ``deliveries``: how often it was delivered before."""
+    """The content of a message. ``said``: its value section, if any. ``deliveries``: how often it
+    was delivered before.
+    """
 
     content: bytes = b""
     properties: Mapping[str, Any] = field(default_factory=dict)

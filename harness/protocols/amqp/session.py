@@ -1,4 +1,6 @@
-"""The state of one AMQP connection: its client, its links, unsettled messages, and unacknowledged deliveries."""
+"""The state of one AMQP connection: its client, its links, unsettled messages, and unacknowledged
+deliveries.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Ledger:
     identity: Identity | None
 
     def record(self, message: frames.Message) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
+        """Return the record id in a message; ``None`` if the message is not a record
+        of this cell.
+        """
         if self.identity is None:
             return decode_id(message.content)
         named = tuple((name, str(value).encode()) for name, value in message.properties.items())
@@ -47,7 +51,9 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class AmqpFrame(Frame):
-    """One frame. ``about``: of a disposition, the deliveries that it is about; of a transfer's later frames, the first one."""
+    """One frame. ``about``: of a disposition, the deliveries that it is about; of a transfer's
+    later frames, the first one.
+    """
 
     way: Direction = Direction.REQUEST
     body: Body = field(default_factory=lambda: Body(Performative.HEADER))
@@ -120,7 +126,7 @@ class AmqpSession:
         """By the channel that each side has for it."""
         self._open: dict[str, _Transaction] = {}
 
-    # -- frames ---------------------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
         """Find the next frame."""
@@ -135,7 +141,9 @@ class AmqpSession:
             if size == frames.HEAD and not greets:
                 return Between(size)
             there = memoryview(data)[:size]
-            frame = self._made(way, size, Body(Performative.HEADER) if greets else frames.body(there), there)
+            frame = self._made(
+                way, size, Body(Performative.HEADER) if greets else frames.body(there), there
+            )
         except values.ShortError as error:
             return Need(min(size, 2 * len(data))) if len(data) < size else Opaque(str(error))
         except frames.NotAFrameError as error:
@@ -151,7 +159,11 @@ class AmqpSession:
         """Raises ShortError where more of it is needed."""
         link = way, body.field(0)
         session = self._sessions.get((way, body.channel))
-        asks = body.step is Performative.TRANSFER and session is not None and link in session.coordinators
+        asks = (
+            body.step is Performative.TRANSFER
+            and session is not None
+            and link in session.coordinators
+        )
         if asks and len(data) < size:
             raise values.ShortError("what is said to the coordinator")
         self._numbers[way] += 1
@@ -172,7 +184,11 @@ class AmqpSession:
                 self._settles(found)
         if self._owner is None and way is Direction.REQUEST and found.address:
             self._owner = found.address
-        answered = found.about[0].number if body.step is Performative.DISPOSITION and found.about else number
+        answered = (
+            found.about[0].number
+            if body.step is Performative.DISPOSITION and found.about
+            else number
+        )
         handle = body.field(0) if body.step is Performative.TRANSFER else None
         told = (("address", found.address), ("transaction", found.transaction), ("handle", handle))
         found.facts = {"version": "1.0", "corr": answered if way is Direction.RESPONSE else number}
@@ -182,7 +198,9 @@ class AmqpSession:
     def _greeted(self, way: Direction, body: Body) -> None:
         if way is Direction.REQUEST and isinstance(body.field(0), str):
             self._owner = body.field(0)
-        if isinstance(body.field(4), int) and body.field(4) > 0:  # how long this side waits to hear of the other one
+        if (
+            isinstance(body.field(4), int) and body.field(4) > 0
+        ):  # how long this side waits to hear of the other one
             self._silences[_other(way)] = body.field(4) / 1000
 
     def _begun(self, way: Direction, body: Body) -> None:
@@ -195,7 +213,8 @@ class AmqpSession:
         handle, receives = body.field(1), body.field(2) is True
         if session is None or not isinstance(handle, int):
             return
-        # of a link the sender's target, and the receiver's source, is the queue: each side names both
+        # of a link the sender's target, and the receiver's source, is the queue: each side names
+        # both
         end = body.field(5 if receives is (frame.way is Direction.REQUEST) else 6)
         if isinstance(end, Described):
             if end.what == frames.COORDINATOR:
@@ -215,7 +234,12 @@ class AmqpSession:
         first = session.under_way.get(link)
         frame.about = () if first is None else (first,)
         begun = (first or frame).body
-        if frame.last and not frame.aborted and isinstance(begun.field(1), int) and begun.field(4) is not True:
+        if (
+            frame.last
+            and not frame.aborted
+            and isinstance(begun.field(1), int)
+            and begun.field(4) is not True
+        ):
             frame.id = _delivery(body.channel, begun.field(1))
         frame.transaction = self._named(body.field(7))
 
@@ -223,12 +247,16 @@ class AmqpSession:
         """A transfer to the coordinator asks for a transaction, or ends one."""
         said = frames.message(message).said
         if said is not None and said.what in (frames.DECLARE, frames.DISCHARGE):
-            frame.step = Performative.DECLARE if said.what == frames.DECLARE else Performative.DISCHARGE
+            frame.step = (
+                Performative.DECLARE if said.what == frames.DECLARE else Performative.DISCHARGE
+            )
             if isinstance(said.field(0), bytes):
                 frame.transaction = frame.ends = said.field(0).hex()
 
     def _settles(self, frame: AmqpFrame) -> None:
-        """Find the deliveries that a disposition is about: those of the other direction, where its receiver speaks."""
+        """Find the deliveries that a disposition is about: those of the other direction, where its
+        receiver speaks.
+        """
         body, session = frame.body, self._session(frame)
         first, last = body.field(1), body.field(2)
         if session is None or not isinstance(first, int):
@@ -236,14 +264,19 @@ class AmqpSession:
         there = session.deliveries[_other(frame.way) if body.field(0) is True else frame.way]
         last = last if isinstance(last, int) else first
         state = _outcome(body.field(4))
-        if isinstance(state, Described) and state.what == frames.RECEIVED:  # how far it has come: that settles nothing
+        if (
+            isinstance(state, Described) and state.what == frames.RECEIVED
+        ):  # how far it has come: that settles nothing
             if body.field(3) is True:
                 frame.because = (
-                    "deliveries are settled by the state received, which says how much has arrived but is not an outcome"
+                    "deliveries are settled by the state received, which says how much has "
+                    "arrived but is not an outcome"
                 )
             return
         among = (last - first) % _SERIALS  # numbers go round
-        frame.about = tuple(there[each] for each in there if (each - first) % _SERIALS <= among < _SERIALS // 2)
+        frame.about = tuple(
+            there[each] for each in there if (each - first) % _SERIALS <= among < _SERIALS // 2
+        )
         frame.answers = tuple(each.id for each in frame.about if each.id is not None)
         frame.transaction = self._named(body.field(4))
         if isinstance(state, Described) and state.what not in (frames.ACCEPTED, frames.DECLARED):
@@ -255,14 +288,18 @@ class AmqpSession:
 
     def _named(self, state: Any) -> str | None:
         """Return the transaction that a state is in."""
-        if isinstance(state, Described) and state.what == frames.TRANSACTIONAL and isinstance(state.field(0), bytes):
+        if (
+            isinstance(state, Described)
+            and state.what == frames.TRANSACTIONAL
+            and isinstance(state.field(0), bytes)
+        ):
             return str(state.field(0).hex())
         return None
 
     def _session(self, frame: AmqpFrame) -> _Session | None:
         return self._sessions.get((frame.way, frame.body.channel))
 
-    # -- what they are about ----------------------------------------------------------------------------------------
+    # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Say which records a frame carries, settles or commits."""
@@ -280,12 +317,18 @@ class AmqpSession:
             return Insight(frame.subject)
         subjects = [each.subject for each in frame.about]
         records = frozenset[str]().union(*(each.records for each in subjects))
-        frame.subject = _subject(frame, records, *frozenset[str]().union(*(each.topics for each in subjects)))
-        return Insight(frame.subject, frame.error if frame.about and frame.way is Direction.RESPONSE else None)
+        frame.subject = _subject(
+            frame, records, *frozenset[str]().union(*(each.topics for each in subjects))
+        )
+        return Insight(
+            frame.subject, frame.error if frame.about and frame.way is Direction.RESPONSE else None
+        )
 
     def _content(self, frame: AmqpFrame, data: bytes | None, ledger: Any) -> Insight:
         if data is None:
-            return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+            return Insight(
+                because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
+            )
         if not frame.last:
             return Insight(because="a message in several frames is not read", voids=True)
         try:
@@ -293,7 +336,10 @@ class AmqpSession:
         except frames.NotAFrameError as error:
             return Insight(because=str(error), voids=True)
         record = ledger.record(message)
-        frame.attempt, frame.redelivered = message.properties.get(ATTEMPT_HEADER), message.deliveries > 0
+        frame.attempt, frame.redelivered = (
+            message.properties.get(ATTEMPT_HEADER),
+            message.deliveries > 0,
+        )
         frame.subject = _subject(frame, () if record is None else (record,), frame.address)
         return Insight(frame.subject)
 
@@ -325,8 +371,14 @@ class AmqpSession:
 
     def _went(self, frame: AmqpFrame) -> None:
         session = self._session(frame)
-        if frame.body.step is Performative.DISPOSITION and session is not None and frame.body.field(3) is True:
-            there = session.deliveries[_other(frame.way) if frame.body.field(0) is True else frame.way]
+        if (
+            frame.body.step is Performative.DISPOSITION
+            and session is not None
+            and frame.body.field(3) is True
+        ):
+            there = session.deliveries[
+                _other(frame.way) if frame.body.field(0) is True else frame.way
+            ]
             for each in frame.about:
                 there.pop((each.about or (each,))[0].body.field(1), None)
         if frame.ends is not None:
@@ -336,7 +388,7 @@ class AmqpSession:
             found.records |= frame.subject.records
             found.topics |= frame.subject.topics
 
-    # -- what can be done to it ---------------------------------------------------------------------------------------
+    # -- what can be done to it --------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - whatever it is
         """Raise UnableError: the wire cannot refuse a frame of AMQP.
@@ -347,7 +399,9 @@ class AmqpSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Return that the frame cannot be sent on another connection: it is numbered in its session."""
+        """Return that the frame cannot be sent on another connection: it is numbered in its
+        session.
+        """
         return Immovable("belongs to its session, whose numbers settle it")
 
     def owner(self) -> str | None:
@@ -355,11 +409,15 @@ class AmqpSession:
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return after how many seconds of silence the receiver of a direction closes the connection."""
+        """Return after how many seconds of silence the receiver of a direction closes the
+        connection.
+        """
         return self._silences.get(way)
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
+        connection that is seen.
+        """
         return ()
 
 
@@ -369,7 +427,11 @@ def _other(way: Direction) -> Direction:
 
 def _outcome(state: Any) -> Any:
     """Return the outcome within a transaction's state."""
-    return state.field(1) if isinstance(state, Described) and state.what == frames.TRANSACTIONAL else state
+    return (
+        state.field(1)
+        if isinstance(state, Described) and state.what == frames.TRANSACTIONAL
+        else state
+    )
 
 
 def _delivery(channel: int, number: int) -> str:
@@ -384,7 +446,13 @@ def _subject(frame: AmqpFrame, records: Iterable[str], *topics: str | None) -> S
 def _lines(conn: int, frame: AmqpFrame, *, reached: bool) -> Iterator[Line]:
     """Yield what a frame says of each record: of a message when its last frame has gone."""
     if frame.body.step is Performative.TRANSFER and frame.last:
-        act = Act.COMMIT if frame.step == Performative.DISCHARGE else Act.SEND if frame.way is Direction.REQUEST else Act.GIVE
+        act = (
+            Act.COMMIT
+            if frame.step == Performative.DISCHARGE
+            else Act.SEND
+            if frame.way is Direction.REQUEST
+            else Act.GIVE
+        )
         yield from _each(conn, frame, act, frame.subject.records, reached=reached)
     elif frame.body.step is Performative.DISPOSITION:
         for each in frame.about:
@@ -393,14 +461,31 @@ def _lines(conn: int, frame: AmqpFrame, *, reached: bool) -> Iterator[Line]:
             if frame.way is Direction.REQUEST:
                 how = "nack" if frame.error else "ack"
                 about = About(Act.ACK, conn, frame.number, each.address, frame.transaction, how=how)
-                yield from (line(about, record, reached=reached) for record in sorted(each.subject.records))
+                yield from (
+                    line(about, record, reached=reached) for record in sorted(each.subject.records)
+                )
             else:
                 act = Act.COMMIT if each.step == Performative.DISCHARGE else Act.SEND
-                yield from _each(conn, each, act, each.subject.records, reached=reached, answered=True, error=frame.error)
+                yield from _each(
+                    conn,
+                    each,
+                    act,
+                    each.subject.records,
+                    reached=reached,
+                    answered=True,
+                    error=frame.error,
+                )
 
 
 def _each(
-    conn: int, of: AmqpFrame, act: Act, records: Iterable[str], *, reached: bool, answered: bool = False, error: str | int = 0
+    conn: int,
+    of: AmqpFrame,
+    act: Act,
+    records: Iterable[str],
+    *,
+    reached: bool,
+    answered: bool = False,
+    error: str | int = 0,
 ) -> Iterator[Line]:
     about = About(act, conn, of.number, of.address, of.transaction, of.attempt, of.redelivered)
     for record in sorted(records):

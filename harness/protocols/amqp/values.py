@@ -1,7 +1,7 @@
 """Read values of AMQP 1.0. Pure: bytes in, values out.
 
-A value begins with a byte for its type, which also gives its size. A *described* value begins with a null byte and another value,
-which gives its meaning.
+A value begins with a byte for its type, which also gives its size. A *described* value begins with
+a null byte and another value, which gives its meaning.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ class Described:
 
     def field(self, number: int) -> Any:
         """Return a field of a list; ``None`` if it is absent."""
-        return self.value[number] if isinstance(self.value, list) and number < len(self.value) else None
+        return (
+            self.value[number]
+            if isinstance(self.value, list) and number < len(self.value)
+            else None
+        )
 
 
 def value(data: Data, at: int, *, within: int = 0) -> tuple[Any, int]:
@@ -109,10 +113,14 @@ def _part(data: Data, at: int, end: int) -> bytes:
 
 _SINGLE: Final[Mapping[int, Any]] = {0x40: None, 0x41: True, 0x42: False, 0x43: 0, 0x44: 0}
 _READ: Final[Mapping[int, Callable[[bytes], Any]]] = {
-    0x56: lambda raw: raw != b"\0", 0x72: lambda raw: struct.unpack(">f", raw)[0], 0x82: lambda raw: struct.unpack(">d", raw)[0],
-    **dict.fromkeys((0x51, 0x54, 0x55, 0x61, 0x71, 0x81, 0x83), lambda raw: int.from_bytes(raw, signed=True)),
+    0x56: lambda raw: raw != b"\0",
+    0x72: lambda raw: struct.unpack(">f", raw)[0],
+    0x82: lambda raw: struct.unpack(">d", raw)[0],
+    **dict.fromkeys(
+        (0x51, 0x54, 0x55, 0x61, 0x71, 0x81, 0x83), lambda raw: int.from_bytes(raw, signed=True)
+    ),
     **dict.fromkeys((0x50, 0x52, 0x53, 0x60, 0x70, 0x80), int.from_bytes),
-}  # fmt: skip
+}
 
 
 def _fixed(kind: int, raw: bytes) -> Any:

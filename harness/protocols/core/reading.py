@@ -51,14 +51,18 @@ class Reader:
         size = self.one(">i")
         if size < SHORT:
             return self.some(2 * size).decode("utf-16-be", "replace")
-        return self.some(self.one(">H")).decode("utf-8", "replace") if size < _LONG else self.simple()
+        return (
+            self.some(self.one(">H")).decode("utf-8", "replace") if size < _LONG else self.simple()
+        )
 
     def simple(self) -> str:
         """Read a text of Core's type SimpleString, which has two bytes for each character."""
         return self.some(self.one(">i")).decode("utf-16-le", "replace")
 
     def maybe(self, kind: str) -> str | None:
-        """Read an optional text of a kind (``text`` or ``simple``); return ``None`` if it is absent."""
+        """Read an optional text of a kind (``text`` or ``simple``); return ``None`` if it is
+        absent.
+        """
         return getattr(self, kind)() if self.one(">b") else None
 
     def properties(self) -> dict[str, Any]:
@@ -116,7 +120,8 @@ def message(data: Data) -> Message:
 class Session:
     """The parameters of a new session.
 
-    ``sends_bound`` and ``acknowledges_bound``: whether its messages, or its acknowledgements, take effect only with its commit.
+    ``sends_bound`` and ``acknowledges_bound``: whether its messages, or its acknowledgements, take
+    effect only with its commit.
     """
 
     channel: int
@@ -143,7 +148,14 @@ def session(data: Data, *, names_client: bool) -> Session:
     reader.some(4)
     before = reader.one(">?")
     reader.maybe("text")
-    return Session(channel, version, not sends, not acknowledgements, before, reader.maybe("text") if names_client else None)
+    return Session(
+        channel,
+        version,
+        not sends,
+        not acknowledgements,
+        before,
+        reader.maybe("text") if names_client else None,
+    )
 
 
 def branch(data: Data) -> str:
@@ -159,7 +171,8 @@ def branch(data: Data) -> str:
 
 
 def refusal(data: Data) -> str | None:
-    """Return the reason of the refusal in a whole SESS_XA_RESP packet; ``None`` if it does not refuse.
+    """Return the reason of the refusal in a whole SESS_XA_RESP packet; ``None`` if it does not
+    refuse.
 
     Raises:
         NotAPacketError: it cannot be read.

@@ -1,4 +1,6 @@
-"""The state of one Core connection: its sessions (each on a channel), their requests, and unacknowledged deliveries."""
+"""The state of one Core connection: its sessions (each on a channel), their requests, and
+unacknowledged deliveries.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,27 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.model.record import ATTEMPT_HEADER, decode_id
 from harness.protocols.acts import Act
 from harness.protocols.core import reading
-from harness.protocols.core.steps import ANSWERED, ANSWERS, BLOCKING, BRANCHES, SAME, STEPS, Kind, Packet
+from harness.protocols.core.steps import (
+    ANSWERED,
+    ANSWERS,
+    BLOCKING,
+    BRANCHES,
+    SAME,
+    STEPS,
+    Kind,
+    Packet,
+)
 from harness.protocols.telling import About, line
-from harness.wire.protocol import PLAIN, Between, Frame, Immovable, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import (
+    PLAIN,
+    Between,
+    Frame,
+    Immovable,
+    Insight,
+    Need,
+    Opaque,
+    UnableError,
+)
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -28,7 +48,9 @@ MAX_REMEMBERED: Final = 10_000
 LENGTH: Final = 4
 MOST_BYTES: Final = 1 << 30
 CORRELATED, BY_SENDER = 130, 134
-"""From these versions on a SESS_SEND ends in a number by which it is answered, and in that of its sender."""
+"""From these versions on a SESS_SEND ends in a number by which it is answered, and in that of its
+sender.
+"""
 COMMITS_CORRELATED: Final = 132
 UNNUMBERED: Final = -1
 NAMES: Final = "jms-client-id"
@@ -37,7 +59,9 @@ ENDS: Final = frozenset({Packet.COMMIT, Packet.ROLLBACK, Packet.XA_COMMIT, Packe
 """Packets that end a transaction."""
 _OF_SESSIONS: Final = ENDS | {Packet.SEND, Packet.RECEIVE, Packet.ACKNOWLEDGE, Packet.XA_PREPARE}
 """Packets whose meaning depends on the parameters with which their session was made."""
-_OVER: Final = frozenset({Kind.SESS_CONSUMER_CLOSE, Kind.DISCONNECT_CONSUMER, Kind.SESS_CREATECONSUMER})
+_OVER: Final = frozenset(
+    {Kind.SESS_CONSUMER_CLOSE, Kind.DISCONNECT_CONSUMER, Kind.SESS_CREATECONSUMER}
+)
 """Behind these a consumer of this number has nothing that it was given before."""
 REFUSES: Final = 0
 """The code of an error that says no more."""
@@ -50,7 +74,9 @@ class Ledger:
     identity: Identity | None
 
     def record(self, message: reading.Message) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
+        """Return the record id in a message; ``None`` if the message is not a record
+        of this cell.
+        """
         if self.identity is None:
             return decode_id(message.body)
         named = tuple((name, str(value).encode()) for name, value in message.properties.items())
@@ -59,7 +85,9 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class CoreFrame(Frame):
-    """One packet. ``asked``: for an answer, the request. ``taken_off``: for an acknowledgement, the acknowledged deliveries."""
+    """One packet. ``asked``: for an answer, the request. ``taken_off``: for an acknowledgement, the
+    acknowledged deliveries.
+    """
 
     way: Direction = Direction.REQUEST
     kind: int = 0
@@ -90,17 +118,25 @@ class _Bound:
 
 @dataclass(slots=True)
 class _Channel:
-    """A session: its parameters, how many of its own transactions have ended, and its distributed transaction."""
+    """A session: its parameters, how many of its own transactions have ended, and its distributed
+    transaction.
+    """
 
     asked: reading.Session
     ends: int = 0
     branch: str | None = None
 
     def transaction(self, number: int) -> str | None:
-        """Return the name of the transaction to which a packet belongs now; ``None`` if it belongs to none."""
+        """Return the name of the transaction to which a packet belongs now; ``None`` if it belongs
+        to none.
+        """
         if self.branch is not None:
             return self.branch
-        return f"{number}.{self.ends}" if self.asked.sends_bound or self.asked.acknowledges_bound else None
+        return (
+            f"{number}.{self.ends}"
+            if self.asked.sends_bound or self.asked.acknowledges_bound
+            else None
+        )
 
     @property
     def acknowledges_by_commit(self) -> bool:
@@ -143,20 +179,28 @@ class CoreSession:
         self._given: defaultdict[str, OrderedDict[int, CoreFrame]] = defaultdict(OrderedDict)
         """By channel and consumer: what was given and waits to be acknowledged, in order."""
         self._returned: defaultdict[str, OrderedDict[int, CoreFrame]] = defaultdict(OrderedDict)
-        """Likewise what a rollback has put back into its queue. Its acknowledgement is about that message alone."""
+        """Likewise what a rollback has put back into its queue. Its acknowledgement is about that
+        message alone.
+        """
         self._bound: defaultdict[str, _Bound] = defaultdict(_Bound)
         """By the names of transactions, of sessions' own and distributed ones."""
 
-    # -- frames ---------------------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
-        """Find the next packet. It must be complete, because the number of its answer is at its end."""
+        """Find the next packet. It must be complete, because the number of its answer is at its
+        end.
+        """
         known = self._heard.get(way)
         if known is not None:
             return known
         if len(data) < len(GREETING):
             return Need(len(GREETING))
-        if way is Direction.REQUEST and not self._greeted and bytes(data[: len(GREETING)]) == GREETING:
+        if (
+            way is Direction.REQUEST
+            and not self._greeted
+            and bytes(data[: len(GREETING)]) == GREETING
+        ):
             return Between(len(GREETING))
         if len(data) < reading.HEAD:
             return Need(reading.HEAD)
@@ -166,19 +210,28 @@ class CoreSession:
             return Opaque(str(error))
 
     def _packet(self, way: Direction, data: Data) -> Fed:
-        size, kind = int.from_bytes(data[:LENGTH]) + LENGTH, int.from_bytes(data[LENGTH : LENGTH + 1], signed=True)
+        size, kind = (
+            int.from_bytes(data[:LENGTH]) + LENGTH,
+            int.from_bytes(data[LENGTH : LENGTH + 1], signed=True),
+        )
         if not reading.HEAD <= size <= MOST_BYTES:
             raise reading.NotAPacketError(f"a packet of {size} bytes")
         if size > self._limit:
             if kind not in set(Kind):
                 raise reading.NotAPacketError(f"{size} bytes of type {kind}")
-            self._heard[way] = CoreFrame(_step(kind), size, facts={"version": "?", "corr": 0}, way=way, kind=kind, head=size)
+            self._heard[way] = CoreFrame(
+                _step(kind), size, facts={"version": "?", "corr": 0}, way=way, kind=kind, head=size
+            )
             return self._heard[way]
         if len(data) < size:
             return Need(size)
         whole = bytes(data[:size])
         if kind == Kind.PING:
-            self._ttl_s = reading.Reader(whole, reading.HEAD).one(">q") / 1000 if way is Direction.REQUEST else self._ttl_s
+            self._ttl_s = (
+                reading.Reader(whole, reading.HEAD).one(">q") / 1000
+                if way is Direction.REQUEST
+                else self._ttl_s
+            )
             return Between(size)
         self._heard[way] = self._made(way, kind, whole)
         return self._heard[way]
@@ -191,12 +244,19 @@ class CoreSession:
     def _made(self, way: Direction, kind: int, whole: bytes) -> CoreFrame:
         channel = reading.Reader(whole, LENGTH + 1).one(">q")
         self._numbers[way] += 1
-        frame = CoreFrame(_step(kind), len(whole), way=way, kind=kind, channel=channel, number=self._numbers[way])
-        if (frame.step, way) not in STEPS and any((frame.step, each) in STEPS for each in Direction):
+        frame = CoreFrame(
+            _step(kind), len(whole), way=way, kind=kind, channel=channel, number=self._numbers[way]
+        )
+        if (frame.step, way) not in STEPS and any(
+            (frame.step, each) in STEPS for each in Direction
+        ):
             raise reading.NotAPacketError(f"{frame.step} as a {way}")
         open_ = self._channels.get(channel)
         if open_ is None and frame.step in _OF_SESSIONS:
-            frame.because = f"{frame.step} in a session that was made on another connection, which the wire did not read"
+            frame.because = (
+                f"{frame.step} in a session that was made on another connection, which the wire "
+                "did not read"
+            )
         if way is Direction.REQUEST:
             sends = kind == Kind.SESS_SEND and open_ is not None and not open_.asked.sends_bound
             frame.transaction = open_.transaction(channel) if open_ and not sends else None
@@ -205,7 +265,11 @@ class CoreSession:
             frame.act = _act(frame.step, open_)
             self._asks(frame, whole, open_)
         elif kind in ANSWERS:
-            correlation = reading.Reader(whole, len(whole) - 8).one(">q") if _is_numbered(kind, len(whole), whole) else UNNUMBERED
+            correlation = (
+                reading.Reader(whole, len(whole) - 8).one(">q")
+                if _is_numbered(kind, len(whole), whole)
+                else UNNUMBERED
+            )
             name = _name(channel, correlation)
             frame.asked, frame.answers = self._asked.get(name), (name,)
             frame.number = frame.asked.number if frame.asked else -frame.number
@@ -218,7 +282,11 @@ class CoreSession:
                 self._receives(frame, whole, open_)
             elif kind == Kind.DISCONNECT_CONSUMER:
                 frame.consumer = reading.Reader(whole, reading.HEAD).one(">q")
-        told = {"version": str(open_.asked.version) if open_ else "?", "corr": frame.number, "channel": channel}
+        told = {
+            "version": str(open_.asked.version) if open_ else "?",
+            "corr": frame.number,
+            "channel": channel,
+        }
         about = {
             "destination": frame.topic,
             "transaction": frame.transaction,
@@ -250,10 +318,19 @@ class CoreSession:
             frame.topic = reading.message(whole).address
         elif kind in (Kind.SESS_ACKNOWLEDGE, Kind.SESS_INDIVIDUAL_ACKNOWLEDGE):
             reader = reading.Reader(whole, reading.HEAD)
-            frame.consumer, frame.message, asks = reader.one(">q"), reader.one(">q"), reader.one(">?")
+            frame.consumer, frame.message, asks = (
+                reader.one(">q"),
+                reader.one(">q"),
+                reader.one(">?"),
+            )
             frame.taken_off = self._about(frame)
             frame.answers = tuple(str(each.id) for each in frame.taken_off)
-        elif kind == Kind.SESS_COMMIT and open_ and open_.asked.version >= COMMITS_CORRELATED and size > reading.HEAD:
+        elif (
+            kind == Kind.SESS_COMMIT
+            and open_
+            and open_.asked.version >= COMMITS_CORRELATED
+            and size > reading.HEAD
+        ):
             correlation = reading.Reader(whole, reading.HEAD).one(">q")
         elif kind == Kind.SESS_CREATECONSUMER:
             reader = reading.Reader(whole, reading.HEAD)
@@ -284,17 +361,21 @@ class CoreSession:
         upto = list(given)
         return tuple(given[each] for each in upto[: upto.index(frame.message) + 1])
 
-    # -- what they are about ----------------------------------------------------------------------------------------
+    # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Say which records a packet carries, acknowledges or commits."""
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if frame.step in (Packet.SEND, Packet.RECEIVE):
             if data is None:
-                return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+                return Insight(
+                    because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
+                )
             found = reading.message(data)
             record = ledger.record(found)
-            frame.attempt = found.properties.get(ATTEMPT_HEADER) or found.properties.get(ATTEMPT_HEADER.replace("-", "_"))
+            frame.attempt = found.properties.get(ATTEMPT_HEADER) or found.properties.get(
+                ATTEMPT_HEADER.replace("-", "_")
+            )
             frame.subject = _subject(frame, () if record is None else (record,), frame.topic)
         elif frame.kind in (Kind.SESS_SEND_LARGE, Kind.SESS_RECEIVE_LARGE_MSG):
             return Insight(because="a message in several packets is not read", voids=True)
@@ -307,11 +388,15 @@ class CoreSession:
         else:
             subjects = [each.subject for each in frame.taken_off]
             records = frozenset[str]().union(*(each.records for each in subjects))
-            frame.subject = _subject(frame, records, *frozenset[str]().union(*(each.topics for each in subjects)))
+            frame.subject = _subject(
+                frame, records, *frozenset[str]().union(*(each.topics for each in subjects))
+            )
         return Insight(frame.subject)
 
     def sending(self, frame: Frame) -> None:
-        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
+        """Remember a frame that will be answered. If there are too many, the oldest is
+        forgotten.
+        """
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None:
             return
@@ -356,7 +441,9 @@ class CoreSession:
             bound.taken_off += frame.taken_off
 
     def _give_back(self, frame: CoreFrame, taken_off: Iterable[CoreFrame]) -> None:
-        """Record what a rollback returns: what was acknowledged in it; for a session's own, all its consumers have."""
+        """Record what a rollback returns: what was acknowledged in it; for a session's own, all its
+        consumers have.
+        """
         back = list(taken_off)
         if frame.step == Packet.ROLLBACK:
             for consumer, given in self._given.items():
@@ -366,7 +453,7 @@ class CoreSession:
         for each in back:
             _remember(self._returned[_consumer(each)], each.message or 0, each)
 
-    # -- what can be done to it ---------------------------------------------------------------------------------------
+    # -- what can be done to it --------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
         """Return the EXCEPTION packet that refuses a request.
@@ -375,8 +462,14 @@ class CoreSession:
             UnableError: the packet requests no answer, or is never refused by this error.
         """
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
-        if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
-            raise UnableError(f"a {frame.step} that requests {'an' if frame.id else 'no'} answer cannot be refused by {error!r}")
+        if (
+            error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
+            or frame.id is None
+        ):
+            raise UnableError(
+                f"a {frame.step} that requests {'an' if frame.id else 'no'} answer cannot be "
+                f"refused by {error!r}"
+            )
         correlation = int(str(frame.id).rpartition(":")[2])
         text = struct.pack(">ib", REFUSES, 1) + _text(error)
         body = struct.pack(">bq", Kind.EXCEPTION, frame.channel) + text
@@ -384,7 +477,9 @@ class CoreSession:
         return struct.pack(">i", len(body)) + body
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
-        """Return that the packet cannot be sent on another connection: its session belongs to its own."""
+        """Return that the packet cannot be sent on another connection: its session belongs to its
+        own.
+        """
         return Immovable("belongs to its session, which was made on its connection")
 
     def owner(self) -> str | None:
@@ -392,11 +487,15 @@ class CoreSession:
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return the time-out that the client requested for itself. The client's own time-out for the broker is half of it."""
+        """Return the time-out that the client requested for itself. The client's own time-out for
+        the broker is half of it.
+        """
         return self._ttl_s if way is Direction.REQUEST or self._ttl_s is None else self._ttl_s / 2
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
+        connection that is seen.
+        """
         return ()
 
 
@@ -448,21 +547,38 @@ def _remember(where: OrderedDict[Any, CoreFrame], name: int | str, frame: CoreFr
 
 
 def _text(text: str) -> bytes:
-    """Write a text, short or not, as :meth:`harness.protocols.core.reading.Reader.text` reads it."""
+    """Write a text, short or not, as
+    :meth:`harness.protocols.core.reading.Reader.text` reads it.
+    """
     size = len(text)
-    coded = text.encode("utf-16-be") if size < reading.SHORT else struct.pack(">H", len(text.encode())) + text.encode()
+    coded = (
+        text.encode("utf-16-be")
+        if size < reading.SHORT
+        else struct.pack(">H", len(text.encode())) + text.encode()
+    )
     return struct.pack(">i", size) + coded
 
 
 _TOLD: Final[Mapping[str, Act]] = {
-    Packet.SEND: Act.SEND, Packet.RECEIVE: Act.GIVE, Packet.ACKNOWLEDGE: Act.ACK, Packet.COMMIT: Act.COMMIT,
-    Packet.ROLLBACK: Act.COMMIT, Packet.XA_COMMIT: Act.COMMIT, Packet.XA_ROLLBACK: Act.COMMIT,
-}  # fmt: skip
+    Packet.SEND: Act.SEND,
+    Packet.RECEIVE: Act.GIVE,
+    Packet.ACKNOWLEDGE: Act.ACK,
+    Packet.COMMIT: Act.COMMIT,
+    Packet.ROLLBACK: Act.COMMIT,
+    Packet.XA_COMMIT: Act.COMMIT,
+    Packet.XA_ROLLBACK: Act.COMMIT,
+}
 
 
 def _act(step: str, open_: _Channel | None) -> Act | None:
-    """Return what a packet tells of records: where a commit is what acknowledges, it does, and the acknowledgement nothing."""
-    if open_ is not None and open_.acknowledges_by_commit and step in (Packet.ACKNOWLEDGE, Packet.COMMIT, Packet.ROLLBACK):
+    """Return what a packet tells of records: where a commit is what acknowledges, it does, and the
+    acknowledgement nothing.
+    """
+    if (
+        open_ is not None
+        and open_.acknowledges_by_commit
+        and step in (Packet.ACKNOWLEDGE, Packet.COMMIT, Packet.ROLLBACK)
+    ):
         return Act.ACK if step == Packet.COMMIT else None
     return _TOLD.get(step)
 

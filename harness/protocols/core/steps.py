@@ -99,9 +99,11 @@ class Kind(IntEnum):
 
 
 class Packet(StepName):
-    """The name of a packet in rules and in the history. Both types of acknowledgement have the same name.
+    """The name of a packet in rules and in the history. Both types of acknowledgement have the same
+    name.
 
-    When a program acknowledges, the library sends an acknowledgement, which may be answered, and then commits it.
+    When a program acknowledges, the library sends an acknowledgement, which may be answered, and
+    then commits it.
     """
 
     SEND = "SESS_SEND"
@@ -133,7 +135,9 @@ class Packet(StepName):
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be
+        done all the same.
+        """
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
     def removable(self, direction: Direction) -> bool:
@@ -142,41 +146,87 @@ class Packet(StepName):
 
 
 SAME: Final = {
-    Kind.SESS_INDIVIDUAL_ACKNOWLEDGE: Kind.SESS_ACKNOWLEDGE, Kind.CREATESESSION_V2: Kind.CREATESESSION,
-    Kind.SESS_ADD_METADATA2: Kind.SESS_ADD_METADATA, Kind.SESS_UNIQUE_ADD_METADATA: Kind.SESS_ADD_METADATA,
-}  # fmt: skip
+    Kind.SESS_INDIVIDUAL_ACKNOWLEDGE: Kind.SESS_ACKNOWLEDGE,
+    Kind.CREATESESSION_V2: Kind.CREATESESSION,
+    Kind.SESS_ADD_METADATA2: Kind.SESS_ADD_METADATA,
+    Kind.SESS_UNIQUE_ADD_METADATA: Kind.SESS_ADD_METADATA,
+}
 """Types that have the name of another one."""
 ANSWERED: Final[Mapping[tuple[int, str], Packet]] = {
-    (Kind.NULL_RESPONSE, Packet.COMMIT): Packet.COMMITTED, (Kind.SESS_XA_RESP, Packet.XA_PREPARE): Packet.XA_PREPARED,
+    (Kind.NULL_RESPONSE, Packet.COMMIT): Packet.COMMITTED,
+    (Kind.SESS_XA_RESP, Packet.XA_PREPARE): Packet.XA_PREPARED,
     (Kind.SESS_XA_RESP, Packet.XA_COMMIT): Packet.XA_COMMITTED,
-}  # fmt: skip
+}
 """What answers are called that say what became of records, by their type and what they answer."""
-BRANCHES: Final = frozenset({
-    Kind.SESS_XA_START, Kind.SESS_XA_END, Kind.SESS_XA_PREPARE, Kind.SESS_XA_COMMIT, Kind.SESS_XA_ROLLBACK,
-})  # fmt: skip
+BRANCHES: Final = frozenset(
+    {
+        Kind.SESS_XA_START,
+        Kind.SESS_XA_END,
+        Kind.SESS_XA_PREPARE,
+        Kind.SESS_XA_COMMIT,
+        Kind.SESS_XA_ROLLBACK,
+    }
+)
 """Which begin with the name of a distributed transaction."""
 ANSWERS: Final = frozenset({Kind.EXCEPTION} | {each for each in Kind if "RESP" in each.name})
-_UNANSWERED: Final = frozenset({
-    Kind.PING, Kind.DISCONNECT, Kind.PACKETS_CONFIRMED, Kind.SESS_EXPIRED, Kind.SESS_START, Kind.SESS_FLOWTOKEN,
-    Kind.SESS_FORCE_CONSUMER_DELIVERY, Kind.SESS_PRODUCER_REQUEST_CREDITS, Kind.SUBSCRIBE_TOPOLOGY, Kind.SUBSCRIBE_TOPOLOGY_V2,
-    Kind.CREATE_PRODUCER, Kind.REMOVE_PRODUCER, Kind.SESS_SEND_LARGE, Kind.SESS_SEND_CONTINUATION, Kind.SESS_XA_FAILED,
-})  # fmt: skip
-_SAY_SO: Final = frozenset({Kind.SESS_SEND, Kind.SESS_ACKNOWLEDGE, Kind.SESS_INDIVIDUAL_ACKNOWLEDGE})
+_UNANSWERED: Final = frozenset(
+    {
+        Kind.PING,
+        Kind.DISCONNECT,
+        Kind.PACKETS_CONFIRMED,
+        Kind.SESS_EXPIRED,
+        Kind.SESS_START,
+        Kind.SESS_FLOWTOKEN,
+        Kind.SESS_FORCE_CONSUMER_DELIVERY,
+        Kind.SESS_PRODUCER_REQUEST_CREDITS,
+        Kind.SUBSCRIBE_TOPOLOGY,
+        Kind.SUBSCRIBE_TOPOLOGY_V2,
+        Kind.CREATE_PRODUCER,
+        Kind.REMOVE_PRODUCER,
+        Kind.SESS_SEND_LARGE,
+        Kind.SESS_SEND_CONTINUATION,
+        Kind.SESS_XA_FAILED,
+    }
+)
+_SAY_SO: Final = frozenset(
+    {Kind.SESS_SEND, Kind.SESS_ACKNOWLEDGE, Kind.SESS_INDIVIDUAL_ACKNOWLEDGE}
+)
 """Which say themselves whether an answer is asked for."""
 BLOCKING: Final = frozenset(Kind) - _UNANSWERED - _SAY_SO - ANSWERS
 """Which always do."""
 _ANY: Final = frozenset({"record", "topic", "transactional_id"})
 _SELECTS: Final = {
-    **dict.fromkeys((Packet.SEND, Packet.ACKNOWLEDGE, Packet.NULL_RESPONSE, Packet.COMMITTED, Packet.EXCEPTION), _ANY),
-    **dict.fromkeys((Packet.COMMIT, Packet.ROLLBACK), _ANY), Packet.RECEIVE: frozenset({"record", "topic"}),
-    **dict.fromkeys((Packet.XA_PREPARE, Packet.XA_COMMIT, Packet.XA_ROLLBACK, Packet.XA_PREPARED, Packet.XA_COMMITTED), _ANY),
+    **dict.fromkeys(
+        (Packet.SEND, Packet.ACKNOWLEDGE, Packet.NULL_RESPONSE, Packet.COMMITTED, Packet.EXCEPTION),
+        _ANY,
+    ),
+    **dict.fromkeys((Packet.COMMIT, Packet.ROLLBACK), _ANY),
+    Packet.RECEIVE: frozenset({"record", "topic"}),
+    **dict.fromkeys(
+        (
+            Packet.XA_PREPARE,
+            Packet.XA_COMMIT,
+            Packet.XA_ROLLBACK,
+            Packet.XA_PREPARED,
+            Packet.XA_COMMITTED,
+        ),
+        _ANY,
+    ),
     **dict.fromkeys((Packet.XA_START, Packet.XA_END), frozenset({"transactional_id"})),
-}  # fmt: skip
+}
 _DURABLE: Final = frozenset({Packet.SEND, Packet.ACKNOWLEDGE, Packet.COMMIT})
-_BY_BROKER: Final = frozenset({
-    Packet.RECEIVE, Packet.NULL_RESPONSE, Packet.COMMITTED, Packet.EXCEPTION, Packet.SESSION_CREATED, Packet.XA_RESPONSE,
-    Packet.XA_PREPARED, Packet.XA_COMMITTED,
-})  # fmt: skip
+_BY_BROKER: Final = frozenset(
+    {
+        Packet.RECEIVE,
+        Packet.NULL_RESPONSE,
+        Packet.COMMITTED,
+        Packet.EXCEPTION,
+        Packet.SESSION_CREATED,
+        Packet.XA_RESPONSE,
+        Packet.XA_PREPARED,
+        Packet.XA_COMMITTED,
+    }
+)
 
 
 _DISTRIBUTED: Final = frozenset({Packet.XA_PREPARE, Packet.XA_COMMIT, Packet.XA_ROLLBACK})
@@ -199,9 +249,16 @@ STEPS: Final = {
     for way in _ways(packet)
 }
 ACTS: Final = {
-    Act.SEND: Packet.SEND, Act.SENT: Packet.NULL_RESPONSE, Act.GIVE: Packet.RECEIVE, Act.ACK: Packet.COMMIT,
-    Act.ACKED: Packet.COMMITTED, Act.COMMIT: Packet.COMMIT, Act.COMMITTED: Packet.COMMITTED,
-    Act.PREPARE: Packet.XA_PREPARE, Act.PREPARED: Packet.XA_PREPARED, Act.DECIDE: Packet.XA_COMMIT,
+    Act.SEND: Packet.SEND,
+    Act.SENT: Packet.NULL_RESPONSE,
+    Act.GIVE: Packet.RECEIVE,
+    Act.ACK: Packet.COMMIT,
+    Act.ACKED: Packet.COMMITTED,
+    Act.COMMIT: Packet.COMMIT,
+    Act.COMMITTED: Packet.COMMITTED,
+    Act.PREPARE: Packet.XA_PREPARE,
+    Act.PREPARED: Packet.XA_PREPARED,
+    Act.DECIDE: Packet.XA_COMMIT,
     Act.DECIDED: Packet.XA_COMMITTED,
-}  # fmt: skip
+}
 """A program's acknowledgement is done by the commit behind it."""

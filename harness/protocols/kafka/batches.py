@@ -1,4 +1,6 @@
-"""Read record batches: uncompressed ones of the current format here, twice as fast as kafka-python; all others by it."""
+"""Read record batches: uncompressed ones of the current format here, twice as fast as kafka-python;
+all others by it.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-"""Base offset, length, leader epoch, magic, CRC, attributes, last offset's delta, two timestamps, producer id and epoch,
-base sequence, count."""
+"""Base offset, length, leader epoch, magic, CRC, attributes, last offset's delta, two timestamps,
+producer id and epoch, base sequence, count.
+"""
 BEFORE_LENGTH: Final = 12
 MAGIC: Final = 2
 COMPRESSION, TRANSACTIONAL, CONTROL = 0x07, 0x10, 0x20
@@ -26,7 +29,9 @@ MORE: Final = 0x80
 ONE: Final = 1 << 1
 """As a varint."""
 NAMED: Final = bytes([len(ATTEMPT_HEADER) << 1]) + ATTEMPT_HEADER.encode()
-"""How the header begins by which our own programs name an attempt; then comes the size of its value."""
+"""How the header begins by which our own programs name an attempt; then comes the size of its
+value.
+"""
 SIZE_AT: Final = len(NAMED)
 
 
@@ -59,8 +64,8 @@ class Batch:
 def read_batches(data: Any, room: Room | None = None) -> tuple[Batch, ...]:
     """Read the record batches of one partition.
 
-    A batch that is cut off at the end is left out, as consumers do. ``room``: how many decompressed bytes the frame's batches
-    may still have.
+    A batch that is cut off at the end is left out, as consumers do. ``room``: how many decompressed
+    bytes the frame's batches may still have.
 
     Raises:
         NotReadError: the batches have more bytes than the room.
@@ -74,7 +79,11 @@ def read_batches(data: Any, room: Room | None = None) -> tuple[Batch, ...]:
 def _batches(data: bytes) -> Iterator[Batch]:
     at = 0
     while at < len(data):
-        end = at + BEFORE_LENGTH + int.from_bytes(data[at + 8 : at + BEFORE_LENGTH], "big", signed=True)
+        end = (
+            at
+            + BEFORE_LENGTH
+            + int.from_bytes(data[at + 8 : at + BEFORE_LENGTH], "big", signed=True)
+        )
         if not at + HEADER.size <= end <= len(data):  # cut off, damaged, or of an old format
             yield from (_other(batch) for batch in MemoryRecords(data[at:]))
             return
@@ -87,18 +96,34 @@ def _batches(data: bytes) -> Iterator[Batch]:
 
 
 def _plain(data: bytes, at: int, end: int) -> Batch | None:
-    """Read an uncompressed batch of the current format; ``None`` if it is compressed or of another format."""
-    base, _, epoch, magic, _, attributes, last, _, _, producer, producer_epoch, sequence, count = HEADER.unpack_from(data, at)
+    """Read an uncompressed batch of the current format; ``None`` if it is compressed or of another
+    format.
+    """
+    base, _, epoch, magic, _, attributes, last, _, _, producer, producer_epoch, sequence, count = (
+        HEADER.unpack_from(data, at)
+    )
     if magic != MAGIC or attributes & (COMPRESSION | CONTROL):
         return None
     try:
         items = _items(data, at + HEADER.size, end, base, count)
     except (IndexError, UnicodeDecodeError):
         return None
-    return None if items is None else Batch(
-        base, base + last, epoch, producer, producer_epoch, sequence, transactional=bool(attributes & TRANSACTIONAL),
-        control=False, aborts=False, items=items,
-    )  # fmt: skip
+    return (
+        None
+        if items is None
+        else Batch(
+            base,
+            base + last,
+            epoch,
+            producer,
+            producer_epoch,
+            sequence,
+            transactional=bool(attributes & TRANSACTIONAL),
+            control=False,
+            aborts=False,
+            items=items,
+        )
+    )
 
 
 def _items(data: bytes, at: int, end: int, base: int, count: int) -> tuple[Item, ...] | None:  # noqa: C901, PLR0912 - a call per number would take longer than all of it
@@ -143,7 +168,12 @@ def _items(data: bytes, at: int, end: int, base: int, count: int) -> tuple[Item,
                 number, at = _more(data, number, at)
             if number & 1:
                 return None
-            if number == ONE and data.startswith(NAMED, at) and (size := data[at + SIZE_AT]) < MORE and not size & 1:
+            if (
+                number == ONE
+                and data.startswith(NAMED, at)
+                and (size := data[at + SIZE_AT]) < MORE
+                and not size & 1
+            ):
                 at += SIZE_AT + 1  # one header, as our own programs write it
                 named, at = data[at : at + (size >> 1)], at + (size >> 1)
                 headers, attempt = ((ATTEMPT_HEADER, named),), named.decode("utf-8", "replace")
@@ -179,7 +209,9 @@ def _headers(data: bytes, at: int, count: int) -> tuple[tuple[tuple[str, bytes |
 
 
 def _more(data: bytes, number: int, at: int) -> tuple[int, int]:
-    """Read on a number of which the first byte says that there is more: as it stands there, its sign in the last bit."""
+    """Read on a number of which the first byte says that there is more: as it stands there, its
+    sign in the last bit.
+    """
     number &= MORE - 1
     shift = 7
     while True:
@@ -214,7 +246,9 @@ def _other(batch: Any) -> Batch:
 
 
 def _item(item: Any) -> Item:
-    return Item(item.offset, item.value, attempt_of(item.headers), item.key, tuple(item.headers or ()))
+    return Item(
+        item.offset, item.value, attempt_of(item.headers), item.key, tuple(item.headers or ())
+    )
 
 
 def attempt_of(headers: Any) -> str | None:

@@ -1,7 +1,9 @@
-"""Decode frames. This is the only module that uses kafka-python's protocol schemas and record formats.
+"""Decode frames. This is the only module that uses kafka-python's protocol schemas and record
+formats.
 
-Payloads are whole frames without their length. A topic that a frame gives only by its id is named by :func:`topic_id_name`;
-the caller resolves that. A frame that cannot be read raises :class:`UndecodableError` with the reason.
+Payloads are whole frames without their length. A topic that a frame gives only by its id is named
+by :func:`topic_id_name`; the caller resolves that. A frame that cannot be read raises
+:class:`UndecodableError` with the reason.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class ProduceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A Fetch request: positions by topic and partition. ``full``: whether it names all fetched partitions."""
+    """A Fetch request: positions by topic and partition. ``full``: whether it names all fetched
+    partitions.
+    """
 
     read_committed: bool
     full: bool
@@ -89,7 +93,9 @@ class FetchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """An OffsetCommit request (outside of transactions) or a TxnOffsetCommit request: (topic, partition, offset)."""
+    """An OffsetCommit request (outside of transactions) or a TxnOffsetCommit request: (topic,
+    partition, offset).
+    """
 
     group: str
     transactional_id: str | None
@@ -131,14 +137,18 @@ class Transactional:
 
 @dataclass(frozen=True, slots=True)
 class Init(Transactional):
-    """An InitProducerId request: a producer starts. ``timeout_ms``: how long one of its transactions may stay open."""
+    """An InitProducerId request: a producer starts. ``timeout_ms``: how long one of its
+    transactions may stay open.
+    """
 
     timeout_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Joining(Transactional):
-    """A client's AddPartitionsToTxn or AddOffsetsToTxn request: what it adds to its transaction, as text."""
+    """A client's AddPartitionsToTxn or AddOffsetsToTxn request: what it adds to its transaction, as
+    text.
+    """
 
     api: Api = Api.ADD_PARTITIONS_TO_TXN
     producer_id: int = -1
@@ -148,7 +158,9 @@ class Joining(Transactional):
 
 @dataclass(frozen=True, slots=True)
 class JoiningAnswer:
-    """The response to a Joining: the first error, and the parts of the request that it is about; empty: all of it."""
+    """The response to a Joining: the first error, and the parts of the request that it is about;
+    empty: all of it.
+    """
 
     error: int = 0
     refused: tuple[str, ...] | None = None
@@ -185,7 +197,8 @@ Content: TypeAlias = (
 
 
 def topic_id_name(topic_id: uuid.UUID | str) -> str:
-    """Return the stand-in name of a topic known by id only. Takes a UUID, its text, or Kafka's base64 spelling.
+    """Return the stand-in name of a topic known by id only. Takes a UUID, its text, or Kafka's
+    base64 spelling.
 
     >>> topic_id_name("AAAAAAAAAAAAAAAAAAAAAQ")
     'id:00000000-0000-0000-0000-000000000001'
@@ -260,7 +273,11 @@ def _read_fetch(message: Any, version: int) -> Fetch:
             for topic in message.topics
             for part in topic.partitions
         },
-        tuple((_topic(topic, by_id=by_id, attribute="topic"), part) for topic in forgotten for part in topic.partitions),
+        tuple(
+            (_topic(topic, by_id=by_id, attribute="topic"), part)
+            for topic in forgotten
+            for part in topic.partitions
+        ),
         message.replica_id if version < 15 else state.replica_id if state else -1,  # noqa: PLR2004 - KIP-903
     )
 
@@ -275,7 +292,10 @@ def _read_fetch_answer(message: Any, version: int) -> FetchAnswer:
                 _topic(topic, by_id=by_id, attribute="topic"),
                 part.partition_index,
                 part.error_code,
-                tuple((gone.producer_id, gone.first_offset) for gone in part.aborted_transactions or ()),
+                tuple(
+                    (gone.producer_id, gone.first_offset)
+                    for gone in part.aborted_transactions or ()
+                ),
                 read_batches(part.records, room),
             )
             for topic in message.responses
@@ -291,7 +311,13 @@ def _read_commit(message: Any, version: int) -> Commit:
 
 def _read_txn_commit(message: Any, _version: int) -> Commit:
     offsets = _offsets(message, by_id=False)
-    return Commit(message.group_id, message.transactional_id, message.producer_id, message.producer_epoch, offsets)
+    return Commit(
+        message.group_id,
+        message.transactional_id,
+        message.producer_id,
+        message.producer_epoch,
+        offsets,
+    )
 
 
 def _offsets(message: Any, *, by_id: bool) -> tuple[tuple[str, int, int], ...]:
@@ -314,7 +340,9 @@ def _read_commit_answer(message: Any, version: int) -> CommitAnswer:
 
 
 def _read_end_txn(message: Any, _version: int) -> EndTxn:
-    return EndTxn(message.transactional_id, message.producer_id, message.producer_epoch, message.committed)
+    return EndTxn(
+        message.transactional_id, message.producer_id, message.producer_epoch, message.committed
+    )
 
 
 def _read_end_txn_answer(message: Any, _version: int) -> EndTxnAnswer:
@@ -322,20 +350,37 @@ def _read_end_txn_answer(message: Any, _version: int) -> EndTxnAnswer:
 
 
 def _read_init(message: Any, _version: int) -> Init:
-    return Init((message.transactional_id,) if message.transactional_id else (), message.transaction_timeout_ms)
+    return Init(
+        (message.transactional_id,) if message.transactional_id else (),
+        message.transaction_timeout_ms,
+    )
 
 
 def _read_add_partitions(message: Any, version: int) -> Transactional:
     if version < 4:  # noqa: PLR2004 - KIP-890: a batch of transactions, from broker to broker
-        what = tuple(f"{topic.name}/{part}" for topic in message.v3_and_below_topics for part in topic.partitions)
-        return Joining((message.v3_and_below_transactional_id,), Api.ADD_PARTITIONS_TO_TXN, message.v3_and_below_producer_id,
-                       message.v3_and_below_producer_epoch, what)  # fmt: skip
+        what = tuple(
+            f"{topic.name}/{part}"
+            for topic in message.v3_and_below_topics
+            for part in topic.partitions
+        )
+        return Joining(
+            (message.v3_and_below_transactional_id,),
+            Api.ADD_PARTITIONS_TO_TXN,
+            message.v3_and_below_producer_id,
+            message.v3_and_below_producer_epoch,
+            what,
+        )
     return Transactional(tuple(each.transactional_id for each in message.transactions))
 
 
 def _read_add_offsets(message: Any, _version: int) -> Joining:
-    return Joining((message.transactional_id,), Api.ADD_OFFSETS_TO_TXN, message.producer_id, message.producer_epoch,
-                   (f"group {message.group_id}",))  # fmt: skip
+    return Joining(
+        (message.transactional_id,),
+        Api.ADD_OFFSETS_TO_TXN,
+        message.producer_id,
+        message.producer_epoch,
+        (f"group {message.group_id}",),
+    )
 
 
 def _read_add_partitions_answer(message: Any, version: int) -> JoiningAnswer:
@@ -355,16 +400,22 @@ def _read_add_offsets_answer(message: Any, _version: int) -> JoiningAnswer:
 
 
 def _read_markers(message: Any, _version: int) -> Markers:
-    return Markers(tuple(
-        (marker.producer_id, marker.producer_epoch, f"{topic.name}/{part}")
-        for marker in message.markers for topic in marker.topics for part in topic.partition_indexes
-    ))  # fmt: skip
+    return Markers(
+        tuple(
+            (marker.producer_id, marker.producer_epoch, f"{topic.name}/{part}")
+            for marker in message.markers
+            for topic in marker.topics
+            for part in topic.partition_indexes
+        )
+    )
 
 
 def _read_names(message: Any, version: int) -> Names:
     if version < 10:  # noqa: PLR2004 - KIP-516
         return Names({})
-    return Names({topic_id_name(topic.topic_id): topic.name for topic in message.topics if topic.name})
+    return Names(
+        {topic_id_name(topic.topic_id): topic.name for topic in message.topics if topic.name}
+    )
 
 
 READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
@@ -376,10 +427,19 @@ READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
     (Api.OFFSET_COMMIT, Direction.REQUEST): (OffsetCommitRequest, _read_commit),
     (Api.OFFSET_COMMIT, Direction.RESPONSE): (OffsetCommitResponse, _read_commit_answer),
     (Api.INIT_PRODUCER_ID, Direction.REQUEST): (InitProducerIdRequest, _read_init),
-    (Api.ADD_PARTITIONS_TO_TXN, Direction.REQUEST): (AddPartitionsToTxnRequest, _read_add_partitions),
-    (Api.ADD_PARTITIONS_TO_TXN, Direction.RESPONSE): (AddPartitionsToTxnResponse, _read_add_partitions_answer),
+    (Api.ADD_PARTITIONS_TO_TXN, Direction.REQUEST): (
+        AddPartitionsToTxnRequest,
+        _read_add_partitions,
+    ),
+    (Api.ADD_PARTITIONS_TO_TXN, Direction.RESPONSE): (
+        AddPartitionsToTxnResponse,
+        _read_add_partitions_answer,
+    ),
     (Api.ADD_OFFSETS_TO_TXN, Direction.REQUEST): (AddOffsetsToTxnRequest, _read_add_offsets),
-    (Api.ADD_OFFSETS_TO_TXN, Direction.RESPONSE): (AddOffsetsToTxnResponse, _read_add_offsets_answer),
+    (Api.ADD_OFFSETS_TO_TXN, Direction.RESPONSE): (
+        AddOffsetsToTxnResponse,
+        _read_add_offsets_answer,
+    ),
     (Api.END_TXN, Direction.REQUEST): (EndTxnRequest, _read_end_txn),
     (Api.END_TXN, Direction.RESPONSE): (EndTxnResponse, _read_end_txn_answer),
     (Api.WRITE_TXN_MARKERS, Direction.REQUEST): (WriteTxnMarkersRequest, _read_markers),

@@ -1,7 +1,7 @@
 """Frames: finding them in a byte stream, and their headers. Pure: bytes in, values out.
 
-A frame is an int32 length and so many bytes. A request begins with int16 API, int16 version, int32 correlation id and a
-nullable string client id; a response begins with the int32 correlation id.
+A frame is an int32 length and so many bytes. A request begins with int16 API, int16 version, int32
+correlation id and a nullable string client id; a response begins with the int32 correlation id.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 LENGTH_BYTES = 4
 MAX_FRAME_BYTES = 1 << 28
-"""The largest size of a frame: more than brokers accept (``socket.request.max.bytes`` is 100 MB by default).
+"""The largest size of a frame: more than brokers accept (``socket.request.max.bytes`` is 100 MB by
+default).
 
-It is less than the size that the first bytes of a TLS record (0x1603) would mean, which is at least 369 MB.
+It is less than the size that the first bytes of a TLS record (0x1603) would mean, which is at least
+369 MB.
 """
 MAX_API = 1023
 MAX_VERSION = 127
@@ -26,7 +28,9 @@ MIN_RESPONSE_BYTES = 4
 FLEXIBLE_PRODUCE = 9
 FIRST_TRANSACTIONAL_PRODUCE = 3
 ACKS_PREFIX_BYTES = 2 * MAX_CLIENT_BYTES + 4096
-"""The bytes of a Produce request (client id, header tags, transactional id) within which its acks must come."""
+"""The bytes of a Produce request (client id, header tags, transactional id) within which its acks
+must come.
+"""
 
 
 ACKS_USUALLY_WITHIN_BYTES = 256
@@ -44,7 +48,9 @@ class NotAFrameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The header of a request. ``head_bytes`` is where the client id ends (header tags follow in flexible versions)."""
+    """The header of a request. ``head_bytes`` is where the client id ends (header tags follow in
+    flexible versions).
+    """
 
     size: int
     api: int
@@ -118,7 +124,8 @@ def correlation(head: bytes | bytearray | memoryview) -> int:
 def produce_acks(payload: bytes | bytearray | memoryview, head: RequestHead) -> int | None:
     """Return ``acks`` of a Produce request from its first bytes; ``None`` if they do not show it.
 
-    With acks=0 there is no response, so this must be known for every Produce request, even if it is not decoded.
+    With acks=0 there is no response, so this must be known for every Produce request, even if it is
+    not decoded.
     """
     at = head.head_bytes
     try:
@@ -136,7 +143,9 @@ def produce_acks(payload: bytes | bytearray | memoryview, head: RequestHead) -> 
 
 
 def software(payload: bytes | bytearray | memoryview, head: RequestHead) -> str | None:
-    """Return the client library's name and version from an ApiVersions request; ``None`` if it has none."""
+    """Return the client library's name and version from an ApiVersions request; ``None`` if it has
+    none.
+    """
     if head.version < FIRST_NAMED_SOFTWARE:
         return None
     try:
@@ -151,8 +160,11 @@ def software(payload: bytes | bytearray | memoryview, head: RequestHead) -> str 
     return " ".join(filter(None, words)) or None
 
 
-def names_itself(payload: bytes | bytearray | memoryview, head: RequestHead, *, joins: bool) -> bool:
-    """Say whether a member of a group has a name of its own, that outlives its process (``group.instance.id``).
+def names_itself(
+    payload: bytes | bytearray | memoryview, head: RequestHead, *, joins: bool
+) -> bool:
+    """Say whether a member of a group has a name of its own, that outlives its process
+    (``group.instance.id``).
 
     ``joins``: it is a JoinGroup; else a ConsumerGroupHeartbeat.
     """
@@ -173,7 +185,11 @@ def names_itself(payload: bytes | bytearray | memoryview, head: RequestHead, *, 
 
 def _text(data: bytes | bytearray | memoryview, at: int, *, compact: bool) -> tuple[int, int]:
     """Return how long a text is at this place (null: -1), and where it ends."""
-    size, at = varint(data, at) if compact else (int.from_bytes(data[at : at + 2], "big", signed=True) + 1, at + 2)
+    size, at = (
+        varint(data, at)
+        if compact
+        else (int.from_bytes(data[at : at + 2], "big", signed=True) + 1, at + 2)
+    )
     return size - 1, at + max(size - 1, 0)
 
 

@@ -1,6 +1,8 @@
-"""Find the decompressed size of record batches, piece by piece, because a few kB of a frame may decompress to gigabytes.
+"""Find the decompressed size of record batches, piece by piece, because a few kB of a frame may
+decompress to gigabytes.
 
-kafka-python decompresses a whole batch without a limit. So batches that are too large are not passed to it.
+kafka-python decompresses a whole batch without a limit. So batches that are too large are not
+passed to it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_BYTES: Final = 64 << 20
-"""How many decompressed bytes all batches of one frame may have: four times the limit for an uncompressed frame."""
+"""How many decompressed bytes all batches of one frame may have: four times the limit for an
+uncompressed frame.
+"""
 PIECE_BYTES: Final = 1 << 20
 HEADER: Final = struct.Struct(">qiibIh")
 """Base offset, length of the rest, leader epoch, magic, CRC, attributes."""
@@ -34,7 +38,9 @@ XERIAL_HEADER_BYTES: Final = 16
 
 
 class NotReadError(Exception):
-    """Batches are too large when decompressed, or have a format whose size cannot be limited. The message is one line."""
+    """Batches are too large when decompressed, or have a format whose size cannot be limited. The
+    message is one line.
+    """
 
 
 class Room:
@@ -53,11 +59,15 @@ class Room:
             for size in _SIZES[codec](body):
                 self._left -= size
                 if self._left < 0:
-                    raise NotReadError(f"record batches of more than {MOST_BYTES} bytes, decompressed")
+                    raise NotReadError(
+                        f"record batches of more than {MOST_BYTES} bytes, decompressed"
+                    )
 
 
 def _compressed(data: memoryview) -> Iterator[tuple[int, bytes]]:
-    """Yield codec and compressed records of each whole compressed batch. Unknown codecs are left to the reader."""
+    """Yield codec and compressed records of each whole compressed batch. Unknown codecs are left to
+    the reader.
+    """
     at = 0
     while at + HEADER.size <= len(data):
         _, length, _, magic, _, attributes = HEADER.unpack_from(data, at)
@@ -84,7 +94,9 @@ def _gzip(body: bytes) -> Iterator[int]:
 
 
 def _snappy(body: bytes) -> Iterator[int]:
-    """A block says first how large it is; the Java client writes several, each with its length, behind a header."""
+    """A block says first how large it is; the Java client writes several, each with its length,
+    behind a header.
+    """
     if not body.startswith(XERIAL):
         yield varint(body, 0)[0]
         return
@@ -101,8 +113,15 @@ def _lz4(body: bytes) -> Iterator[int]:
 
 
 def _zstd(body: bytes) -> Iterator[int]:
-    with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True) as stream:
+    with zstandard.ZstdDecompressor().stream_reader(
+        io.BytesIO(body), read_across_frames=True
+    ) as stream:
         yield from _pieces(stream)
 
 
-_SIZES: Final[dict[int, Callable[[bytes], Iterator[int]]]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}
+_SIZES: Final[dict[int, Callable[[bytes], Iterator[int]]]] = {
+    1: _gzip,
+    2: _snappy,
+    3: _lz4,
+    4: _zstd,
+}

@@ -1,4 +1,6 @@
-"""What one frame is about. The bookkeeping keeps this until it is known whether the frame arrived."""
+"""What one frame is about. The bookkeeping keeps this until it is known whether the
+frame arrived.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +46,8 @@ def worst(errors: Iterable[int]) -> int:
 
 
 def unresolved(topics: set[str], carried: Collection[object]) -> str | None:
-    """Say which topic's name is unknown, if something of the cell is in it; else return ``None``."""
+    """Say which topic's name is unknown, if something of the cell is in it; else
+    return ``None``.
+    """
     nameless = sorted(topic for topic in topics if is_unresolved(topic))
     return f"the name of topic {nameless[0]} is not known" if nameless and carried else None

@@ -1,4 +1,6 @@
-"""Make legal refusals: the answer with an error that a broker would give to a request, in the request's version."""
+"""Make legal refusals: the answer with an error that a broker would give to a request, in the
+request's version.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ BY_ID: Final = {Api.PRODUCE: 13, Api.FETCH: 13, Api.OFFSET_COMMIT: 10}
 BATCHES: Final = 4
 """From which version on AddPartitionsToTxn is about several transactions, from broker to broker."""
 SESSIONS: Final = 7
-"""From which version on a Fetch may name what has changed only, and its answer has an error of its own."""
+"""From which version on a Fetch may name what has changed only, and its answer has an error of its
+own.
+"""
 OF_SESSIONS: Final = frozenset({"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"})
 """Errors of a Fetch as a whole; all others are each partition's."""
 SEVERAL: Final = 4
@@ -51,12 +55,17 @@ SEVERAL: Final = 4
 
 
 def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
-    api: str, version: int, corr: int, request: bytes, error: str, fetched: Collection[tuple[str, int]] = ()
+    api: str,
+    version: int,
+    corr: int,
+    request: bytes,
+    error: str,
+    fetched: Collection[tuple[str, int]] = (),
 ) -> bytes:
     """Return the answer to a request (whole, without its length), as a frame.
 
-    ``fetched``: for a Fetch, all partitions of its fetch session, by their names in it. The refusal ends the session, so that the
-    broker expects the client's next request, too.
+    ``fetched``: for a Fetch, all partitions of its fetch session, by their names in it. The refusal
+    ends the session, so that the broker expects the client's next request, too.
 
     Raises:
         UnableError: the request is never refused by this error.
@@ -79,23 +88,43 @@ def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
     except UnableError:
         raise
     except Exception as wrong:  # the library raises whatever the bytes lead it to
-        raise UnableError(f"a {api} of version {version} cannot be refused: {type(wrong).__name__}: {wrong}") from wrong
+        raise UnableError(
+            f"a {api} of version {version} cannot be refused: {type(wrong).__name__}: {wrong}"
+        ) from wrong
 
 
 def _named(topic: Any, api: Api, version: int, *, name: str = "name") -> dict[str, Any]:
     """Return a topic's name, or its id, as its answer has it."""
-    return {"topic_id": topic.topic_id} if version >= BY_ID.get(api, 1 << 15) else {name: getattr(topic, name)}
+    return (
+        {"topic_id": topic.topic_id}
+        if version >= BY_ID.get(api, 1 << 15)
+        else {name: getattr(topic, name)}
+    )
 
 
 def _produce(asked: Any, version: int, error: int) -> Any:
     topics = ProduceResponse.TopicProduceResponse
     parts = topics.PartitionProduceResponse
-    return ProduceResponse(version=version, responses=[
-        topics(version=version, **_named(topic, Api.PRODUCE, version), partition_responses=[
-            parts(version=version, index=part.index, error_code=error, base_offset=-1, record_errors=[])
-            for part in topic.partition_data
-        ]) for topic in asked.topic_data
-    ])  # fmt: skip
+    return ProduceResponse(
+        version=version,
+        responses=[
+            topics(
+                version=version,
+                **_named(topic, Api.PRODUCE, version),
+                partition_responses=[
+                    parts(
+                        version=version,
+                        index=part.index,
+                        error_code=error,
+                        base_offset=-1,
+                        record_errors=[],
+                    )
+                    for part in topic.partition_data
+                ],
+            )
+            for topic in asked.topic_data
+        ],
+    )
 
 
 def _fetch(fetched: Collection[tuple[str, int]], version: int, error: int) -> Any:
@@ -104,12 +133,28 @@ def _fetch(fetched: Collection[tuple[str, int]], version: int, error: int) -> An
     named: defaultdict[str, list[int]] = defaultdict(list)
     for topic, part in fetched:
         named[topic].append(part)
-    return FetchResponse(version=version, session_id=0, responses=[
-        topics(version=version, **_fetched(topic, version), partitions=[
-            parts(version=version, partition_index=part, error_code=error, high_watermark=-1, aborted_transactions=[],
-                  records=b"") for part in partitions
-        ]) for topic, partitions in named.items()
-    ])  # fmt: skip
+    return FetchResponse(
+        version=version,
+        session_id=0,
+        responses=[
+            topics(
+                version=version,
+                **_fetched(topic, version),
+                partitions=[
+                    parts(
+                        version=version,
+                        partition_index=part,
+                        error_code=error,
+                        high_watermark=-1,
+                        aborted_transactions=[],
+                        records=b"",
+                    )
+                    for part in partitions
+                ],
+            )
+            for topic, partitions in named.items()
+        ],
+    )
 
 
 def _fetched(topic: str, version: int) -> dict[str, Any]:
@@ -117,64 +162,118 @@ def _fetched(topic: str, version: int) -> dict[str, Any]:
 
 
 def _session(asked: Any, version: int, error: int) -> Any:
-    """Return the refusal of a whole fetch session. A request without a session is refused for each partition."""
+    """Return the refusal of a whole fetch session. A request without a session is refused for each
+    partition.
+    """
     if version >= SESSIONS:
         return FetchResponse(version=version, error_code=error, session_id=0, responses=[])
-    return _fetch([(topic.topic, part.partition) for topic in asked.topics for part in topic.partitions], version, error)
+    return _fetch(
+        [(topic.topic, part.partition) for topic in asked.topics for part in topic.partitions],
+        version,
+        error,
+    )
 
 
 def _find(asked: Any, version: int, error: int) -> Any:
     if version < SEVERAL:
-        return FindCoordinatorResponse(version=version, error_code=error, error_message=None, node_id=-1, host="", port=-1)
+        return FindCoordinatorResponse(
+            version=version, error_code=error, error_message=None, node_id=-1, host="", port=-1
+        )
     each = FindCoordinatorResponse.Coordinator
-    return FindCoordinatorResponse(version=version, coordinators=[
-        each(version=version, key=key, node_id=-1, host="", port=-1, error_code=error, error_message=None)
-        for key in asked.coordinator_keys
-    ])  # fmt: skip
+    return FindCoordinatorResponse(
+        version=version,
+        coordinators=[
+            each(
+                version=version,
+                key=key,
+                node_id=-1,
+                host="",
+                port=-1,
+                error_code=error,
+                error_message=None,
+            )
+            for key in asked.coordinator_keys
+        ],
+    )
 
 
 def _offsets(answers: Any, api: Api) -> Callable[[Any, int, int], Any]:
     def make(asked: Any, version: int, error: int) -> Any:
         topics = getattr(answers, f"{answers.__name__}Topic")
         parts = getattr(topics, f"{answers.__name__}Partition")
-        return answers(version=version, topics=[
-            topics(version=version, **_named(topic, api, version), partitions=[
-                parts(version=version, partition_index=part.partition_index, error_code=error) for part in topic.partitions
-            ]) for topic in asked.topics
-        ])  # fmt: skip
+        return answers(
+            version=version,
+            topics=[
+                topics(
+                    version=version,
+                    **_named(topic, api, version),
+                    partitions=[
+                        parts(
+                            version=version, partition_index=part.partition_index, error_code=error
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in asked.topics
+            ],
+        )
 
     return make
 
 
 def _add_partitions(asked: Any, version: int, error: int) -> Any:
     if version >= BATCHES:
-        return AddPartitionsToTxnResponse(version=version, error_code=error, results_by_transaction=[])
+        return AddPartitionsToTxnResponse(
+            version=version, error_code=error, results_by_transaction=[]
+        )
     topics = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
     parts = topics.AddPartitionsToTxnPartitionResult
-    return AddPartitionsToTxnResponse(version=version, results_by_topic_v3_and_below=[
-        topics(version=version, name=topic.name, results_by_partition=[
-            parts(version=version, partition_index=part, partition_error_code=error) for part in topic.partitions
-        ]) for topic in asked.v3_and_below_topics
-    ])  # fmt: skip
+    return AddPartitionsToTxnResponse(
+        version=version,
+        results_by_topic_v3_and_below=[
+            topics(
+                version=version,
+                name=topic.name,
+                results_by_partition=[
+                    parts(version=version, partition_index=part, partition_error_code=error)
+                    for part in topic.partitions
+                ],
+            )
+            for topic in asked.v3_and_below_topics
+        ],
+    )
 
 
 NO_PROTOCOL_SINCE: Final = 7
-"""From this version of JoinGroup on a broker that refuses names no protocol; before, an empty one."""
+"""From this version of JoinGroup on a broker that refuses names no protocol; before,
+an empty one.
+"""
 
 
 def _join(asked: Any, version: int, error: int) -> Any:
     return JoinGroupResponse(
-        version=version, error_code=error, generation_id=-1, protocol_name=None if version >= NO_PROTOCOL_SINCE else "",
-        protocol_type=None, leader="", skip_assignment=False, member_id=asked.member_id, members=[],
-    )  # fmt: skip
+        version=version,
+        error_code=error,
+        generation_id=-1,
+        protocol_name=None if version >= NO_PROTOCOL_SINCE else "",
+        protocol_type=None,
+        leader="",
+        skip_assignment=False,
+        member_id=asked.member_id,
+        members=[],
+    )
 
 
 def _sync(_asked: Any, version: int, error: int) -> Any:
-    return SyncGroupResponse(version=version, error_code=error, protocol_type=None, protocol_name=None, assignment=b"")
+    return SyncGroupResponse(
+        version=version, error_code=error, protocol_type=None, protocol_name=None, assignment=b""
+    )
 
 
 def _init(_asked: Any, version: int, error: int) -> Any:
-    return InitProducerIdResponse(version=version, error_code=error, producer_id=-1, producer_epoch=-1)
+    return InitProducerIdResponse(
+        version=version, error_code=error, producer_id=-1, producer_epoch=-1
+    )
 
 
 def _alone(answers: Any) -> Callable[[Any, int, int], Any]:
@@ -186,15 +285,29 @@ _KNOWN: Final[dict[str, tuple[Any, Any, Callable[[Any, int, int], Any]]]] = {
     Api.PRODUCE: (ProduceRequest, ProduceResponse, _produce),
     Api.FETCH: (FetchRequest, FetchResponse, _session),
     Api.FIND_COORDINATOR: (FindCoordinatorRequest, FindCoordinatorResponse, _find),
-    Api.OFFSET_COMMIT: (OffsetCommitRequest, OffsetCommitResponse, _offsets(OffsetCommitResponse, Api.OFFSET_COMMIT)),
-    Api.TXN_OFFSET_COMMIT: (
-        TxnOffsetCommitRequest, TxnOffsetCommitResponse, _offsets(TxnOffsetCommitResponse, Api.TXN_OFFSET_COMMIT),
+    Api.OFFSET_COMMIT: (
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        _offsets(OffsetCommitResponse, Api.OFFSET_COMMIT),
     ),
-    Api.ADD_PARTITIONS_TO_TXN: (AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, _add_partitions),
-    Api.ADD_OFFSETS_TO_TXN: (AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, _alone(AddOffsetsToTxnResponse)),
+    Api.TXN_OFFSET_COMMIT: (
+        TxnOffsetCommitRequest,
+        TxnOffsetCommitResponse,
+        _offsets(TxnOffsetCommitResponse, Api.TXN_OFFSET_COMMIT),
+    ),
+    Api.ADD_PARTITIONS_TO_TXN: (
+        AddPartitionsToTxnRequest,
+        AddPartitionsToTxnResponse,
+        _add_partitions,
+    ),
+    Api.ADD_OFFSETS_TO_TXN: (
+        AddOffsetsToTxnRequest,
+        AddOffsetsToTxnResponse,
+        _alone(AddOffsetsToTxnResponse),
+    ),
     Api.END_TXN: (EndTxnRequest, EndTxnResponse, _alone(EndTxnResponse)),
     Api.INIT_PRODUCER_ID: (InitProducerIdRequest, InitProducerIdResponse, _init),
     Api.JOIN_GROUP: (JoinGroupRequest, JoinGroupResponse, _join),
     Api.SYNC_GROUP: (SyncGroupRequest, SyncGroupResponse, _sync),
     Api.HEARTBEAT: (HeartbeatRequest, HeartbeatResponse, _alone(HeartbeatResponse)),
-}  # fmt: skip
+}

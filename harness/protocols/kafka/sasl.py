@@ -1,7 +1,8 @@
-"""The frames with which a connection logs in, as far as the wire must read them. Only the user's name is kept.
+"""The frames with which a connection logs in, as far as the wire must read them. Only the user's
+name is kept.
 
-PLAIN, SCRAM and OAUTHBEARER can pass the wire. Kerberos and channel binding cannot, because their tokens depend on the host or
-the certificate that the client sees, and these are the wire's.
+PLAIN, SCRAM and OAUTHBEARER can pass the wire. Kerberos and channel binding cannot, because their
+tokens depend on the host or the certificate that the client sees, and these are the wire's.
 """
 
 from __future__ import annotations
@@ -34,9 +35,15 @@ _MOST_ITERATIONS: Final = 1 << 20
 def why_not(mechanism: str) -> str | None:
     """Say why a connection cannot log in by a mechanism; return ``None`` if it can."""
     if mechanism == "GSSAPI":
-        return "Kerberos (GSSAPI) cannot pass: a ticket is for the host that the client sees, which is the wire's"
+        return (
+            "Kerberos (GSSAPI) cannot pass: a ticket is for the host that the client sees, which "
+            "is the wire's"
+        )
     if mechanism.endswith("-PLUS"):
-        return f"channel binding ({mechanism}) cannot pass: it names the certificate that the client sees, which is the wire's"
+        return (
+            f"channel binding ({mechanism}) cannot pass: it names the certificate that the "
+            "client sees, which is the wire's"
+        )
     if mechanism not in TOKENS:
         return f"lostack does not know whether the SASL mechanism {mechanism} can pass the wire"
     return None
@@ -89,8 +96,12 @@ def talk(mechanism: str, user: str, password: str, client: str) -> Sequence[Say 
     elif mechanism in SCRAM:
         parts = _scram(SCRAM[mechanism], user, password, client)
     else:
-        raise UnableError(f"belongs to a connection that was logged in by {mechanism}, which nobody else can")
-    hello = _request(Api.SASL_HANDSHAKE, -1, client, struct.pack(">h", len(mechanism)) + mechanism.encode())
+        raise UnableError(
+            f"belongs to a connection that was logged in by {mechanism}, which nobody else can"
+        )
+    hello = _request(
+        Api.SASL_HANDSHAKE, -1, client, struct.pack(">h", len(mechanism)) + mechanism.encode()
+    )
     return [Say(lambda _: hello), Expect(Api.SASL_HANDSHAKE, take=_granted), *parts]
 
 
@@ -112,7 +123,9 @@ def _scram(digest: str, user: str, password: str, client: str) -> list[Say | Exp
             raise UnableError("the broker's part of SCRAM is no answer to ours")
         salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, count)
         key = hmac.digest(salted, b"Client Key", digest)
-        signed = hmac.digest(hashlib.new(digest, key).digest(), f"{first},{server},{final}".encode(), digest)
+        signed = hmac.digest(
+            hashlib.new(digest, key).digest(), f"{first},{server},{final}".encode(), digest
+        )
         proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signed, strict=True))).decode()
         return _authenticate(-3, client, f"{final},p={proof}".encode())
 

@@ -1,4 +1,6 @@
-"""The state of one connection of Kafka's protocol: its requests, and the answers with the same correlation ids."""
+"""The state of one connection of Kafka's protocol: its requests, and the answers with the same
+correlation ids.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from harness.protocols.kafka.insights import NOTHING, Insight
 from harness.protocols.kafka.refusing import refusal
 from harness.protocols.kafka.steps import CELL_APIS, LOGIN, STEPS, Api, step_of
 from harness.protocols.kafka.tracker import FetchSession, Tracker
-from harness.wire.protocol import PLAIN, UNKNOWN, Between, Frame, Immovable, Move, Need, Opaque, UnableError
+from harness.wire.protocol import (
+    PLAIN,
+    UNKNOWN,
+    Between,
+    Frame,
+    Immovable,
+    Move,
+    Need,
+    Opaque,
+    UnableError,
+)
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -23,7 +35,9 @@ if TYPE_CHECKING:
 
 NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 MAX_PENDING: Final = 10_000
-"""Requests remembered whose answers have not come. A broker answers in order and one at a time: no client gets there."""
+"""Requests remembered whose answers have not come. A broker answers in order and one at a time: no
+client gets there.
+"""
 AT: Final = frames.LENGTH_BYTES
 """Where a frame begins, behind its length."""
 _ERROR_ENDS: Final = AT + frames.MIN_RESPONSE_BYTES + 2
@@ -31,7 +45,9 @@ _ERROR_ENDS: Final = AT + frames.MIN_RESPONSE_BYTES + 2
 _LOGIN: Final = frozenset(api.number for api in LOGIN)
 _JOINS: Final = frozenset({Api.JOIN_GROUP.number, Api.CONSUMER_GROUP_HEARTBEAT.number})
 _READ_HERE: Final = _LOGIN | _JOINS | {Api.API_VERSIONS.number}
-"""Requests that name the user, the client library or the group's member. They are read whole for every cell."""
+"""Requests that name the user, the client library or the group's member. They are read whole for
+every cell.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +64,9 @@ class KafkaFrame(Frame):
 
 
 class Kafka:
-    """Kafka's protocol. ``names``: topic names by id, learnt from Metadata responses and by :meth:`learn`."""
+    """Kafka's protocol. ``names``: topic names by id, learnt from Metadata responses and by
+    :meth:`learn`.
+    """
 
     name = "kafka"
     steps = STEPS
@@ -81,7 +99,9 @@ class Kafka:
 class KafkaSession:
     """The state of one connection."""
 
-    def __init__(self, conn: int, names: dict[str, str], limit: int, users: Mapping[str, str] = NOBODY) -> None:
+    def __init__(
+        self, conn: int, names: dict[str, str], limit: int, users: Mapping[str, str] = NOBODY
+    ) -> None:
         self._conn = conn
         self._names = names
         self._limit = limit
@@ -94,7 +114,7 @@ class KafkaSession:
         self._tokens = dict.fromkeys(Direction, 0)
         self._at_token: set[Direction] = set()
 
-    # -- frames ---------------------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
         """Find the next frame."""
@@ -130,18 +150,34 @@ class KafkaSession:
             request = bytes(data[AT : AT + size])
             named = frames.software(request, head) if head.api == Api.API_VERSIONS.number else None
             because = self._logs_in(request, head) if head.api in _LOGIN else None
-            itself = head.api in _JOINS and frames.names_itself(request, head, joins=head.api == Api.JOIN_GROUP.number)
-        frame = self._frame(Direction.REQUEST, step_of(head.api), size, head.version, head.corr,
-                            id=None if unanswered else head.corr, because=because)  # fmt: skip
-        frame.facts |= ({"software": named} if named else {}) | ({"named_member": True} if itself else {})
+            itself = head.api in _JOINS and frames.names_itself(
+                request, head, joins=head.api == Api.JOIN_GROUP.number
+            )
+        frame = self._frame(
+            Direction.REQUEST,
+            step_of(head.api),
+            size,
+            head.version,
+            head.corr,
+            id=None if unanswered else head.corr,
+            because=because,
+        )
+        frame.facts |= ({"software": named} if named else {}) | (
+            {"named_member": True} if itself else {}
+        )
         return frame
 
     def _logs_in(self, request: bytes, head: frames.RequestHead) -> str | None:
-        """Record the user and mechanism of a log-in; return why it cannot pass the wire, or ``None``."""
+        """Record the user and mechanism of a log-in; return why it cannot pass the wire, or
+        ``None``.
+        """
         if head.api == Api.SASL_HANDSHAKE.number:
             self._mechanism = sasl.mechanism_of(request, head.head_bytes)
             return sasl.why_not(self._mechanism)
-        self._user = sasl.user_of(self._mechanism, sasl.token_of(request, head.head_bytes, head.version)) or self._user
+        self._user = (
+            sasl.user_of(self._mechanism, sasl.token_of(request, head.head_bytes, head.version))
+            or self._user
+        )
         return None
 
     def _token(self, way: Direction, data: Data) -> Fed:
@@ -161,20 +197,35 @@ class KafkaSession:
         asked = self._asked.get(corr)
         if asked is None:
             because = "a response whose request was not seen"
-            return self._frame(Direction.RESPONSE, UNKNOWN, size, -1, corr, answers=(corr,), because=because)
+            return self._frame(
+                Direction.RESPONSE, UNKNOWN, size, -1, corr, answers=(corr,), because=because
+            )
         tokens = 0
         if asked.step == Api.SASL_HANDSHAKE and asked.version == 0:
             if len(data) < _ERROR_ENDS:
                 return Need(_ERROR_ENDS)
             refused = any(data[_ERROR_ENDS - 2 : _ERROR_ENDS])
             tokens = 0 if refused else sasl.TOKENS.get(self._mechanism or "", 0)
-        return self._frame(Direction.RESPONSE, asked.step, size, asked.version, corr, answers=(corr,), asked=asked, tokens=tokens)
+        return self._frame(
+            Direction.RESPONSE,
+            asked.step,
+            size,
+            asked.version,
+            corr,
+            answers=(corr,),
+            asked=asked,
+            tokens=tokens,
+        )
 
-    def _frame(self, way: Direction, step: str, size: int, version: int, corr: int, **more: Any) -> KafkaFrame:
+    def _frame(
+        self, way: Direction, step: str, size: int, version: int, corr: int, **more: Any
+    ) -> KafkaFrame:
         whole = AT + size
         facts = {"version": version, "corr": corr, "size": size}
         head = whole if reading.decodable(step, way) else 0
-        return KafkaFrame(step, whole, head=head, facts=facts, way=way, version=version, corr=corr, **more)
+        return KafkaFrame(
+            step, whole, head=head, facts=facts, way=way, version=version, corr=corr, **more
+        )
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - however many
         """Take note that bytes have left the buffer. Only tokens without a header are counted."""
@@ -182,7 +233,7 @@ class KafkaSession:
             self._at_token.remove(way)
             self._tokens[way] -= 1
 
-    # -- what they are about ----------------------------------------------------------------------------------------
+    # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Decode a frame, and say what it is about."""
@@ -207,7 +258,11 @@ class KafkaSession:
             return NOTHING
         asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"
         if isinstance(content, sharing.Content):
-            insight = tracker.shares.asked(content, name) if asks else tracker.shares.answered(content, asked, self._conn)
+            insight = (
+                tracker.shares.asked(content, name)
+                if asks
+                else tracker.shares.answered(content, asked, self._conn)
+            )
         elif asks:
             insight = tracker.look_at_request(content, name)
         else:
@@ -215,8 +270,14 @@ class KafkaSession:
         return replace(insight, voids=voids) if insight.because else insight
 
     def sending(self, frame: Frame) -> None:
-        """Remember a request that will be answered. If there are too many, the oldest is forgotten."""
-        if isinstance(frame, KafkaFrame) and frame.way is Direction.REQUEST and frame.id is not None:
+        """Remember a request that will be answered. If there are too many, the oldest
+        is forgotten.
+        """
+        if (
+            isinstance(frame, KafkaFrame)
+            and frame.way is Direction.REQUEST
+            and frame.id is not None
+        ):
             self._asked[frame.corr] = frame
             if len(self._asked) > MAX_PENDING:
                 self._asked.popitem(last=False)
@@ -228,9 +289,13 @@ class KafkaSession:
         assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         if frame.asked is not None and self._asked.get(frame.corr) is frame.asked:
             del self._asked[frame.corr]
-        return () if ledger is None or frame.insight is NOTHING else ledger.settle(frame.insight, reached=reached)
+        return (
+            ()
+            if ledger is None or frame.insight is NOTHING
+            else ledger.settle(frame.insight, reached=reached)
+        )
 
-    # -- what can be done to it ---------------------------------------------------------------------------------------
+    # -- what can be done to it --------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
         """Return the answer that refuses a request, as a broker would.
@@ -240,9 +305,13 @@ class KafkaSession:
         """
         assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None or error not in STEPS.get((frame.step, frame.way), PLAIN).errors:
-            raise UnableError(f"a {frame.step} {frame.way} that asks for {'no' if frame.id is None else 'an'} answer is never "
-                              f"refused by {error}")  # fmt: skip
-        return refusal(frame.step, frame.version, frame.corr, data[AT:], error, self._fetched_by(frame, data))
+            raise UnableError(
+                f"a {frame.step} {frame.way} that asks for {'no' if frame.id is None else 'an'} "
+                f"answer is never refused by {error}"
+            )
+        return refusal(
+            frame.step, frame.version, frame.corr, data[AT:], error, self._fetched_by(frame, data)
+        )
 
     def _fetched_by(self, frame: KafkaFrame, data: bytes) -> Collection[tuple[str, int]]:
         """Return all partitions that a Fetch is for, also those that it does not name."""
@@ -251,7 +320,9 @@ class KafkaSession:
         try:
             asked = reading.decode(frame.step, frame.way, frame.version, data[AT:])
         except codec.UndecodableError as error:
-            raise UnableError(f"a {frame.step} of version {frame.version} cannot be refused: {error}") from error
+            raise UnableError(
+                f"a {frame.step} of version {frame.version} cannot be refused: {error}"
+            ) from error
         assert isinstance(asked, codec.Fetch)  # noqa: S101 - its step says so
         fetches = FetchSession(dict(self._fetches.positions))
         fetches.ask(asked)
@@ -270,7 +341,9 @@ class KafkaSession:
         if user not in self._users:
             return Immovable(f"is of the user {user!r}, whose password the wire was not told")
         try:
-            return Move(data, sasl.talk(self._mechanism, user, self._users[user], self._client or ""))
+            return Move(
+                data, sasl.talk(self._mechanism, user, self._users[user], self._client or "")
+            )
         except UnableError as error:
             return Immovable(str(error))
 
@@ -279,10 +352,14 @@ class KafkaSession:
         return self._client
 
     def silence_s(self, way: Direction) -> None:
-        """Return ``None``: a connection may be silent. Brokers have time-outs for group members and producers only."""
+        """Return ``None``: a connection may be silent. Brokers have time-outs for group members and
+        producers only.
+        """
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - whoever ended it
-        """Return no line: a broker's state belongs to group members and producers, and not to connections."""
+        """Return no line: a broker's state belongs to group members and producers, and not to
+        connections.
+        """
         return ()
 
 

@@ -1,4 +1,6 @@
-"""What the frames of share groups are about: which records are acquired, acknowledged, and stored with their state."""
+"""What the frames of share groups are about: which records are acquired, acknowledged, and stored
+with their state.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,19 @@ if TYPE_CHECKING:
 
     from harness.protocols.kafka.batches import Batch, Item
 
-_STATES: Final = {sharing.AVAILABLE: "available", sharing.ACKNOWLEDGED: "acknowledged", sharing.ARCHIVED: "archived"}
+_STATES: Final = {
+    sharing.AVAILABLE: "available",
+    sharing.ACKNOWLEDGED: "acknowledged",
+    sharing.ARCHIVED: "archived",
+}
 TAKEN, REFUSED = "taken", "refused"
 
 
 class Shares:
     """The bookkeeping of share groups. ``names``: topics by id; ``record_of`` finds a record's id.
 
-    A reader may acknowledge only what it was given, so whatever is acknowledged was seen in a response before.
+    A reader may acknowledge only what it was given, so whatever is acknowledged was seen in a
+    response before.
     """
 
     def __init__(self, names: Mapping[str, str], record_of: Callable[[Item], str | None]) -> None:
@@ -35,7 +42,11 @@ class Shares:
         if not isinstance(content, sharing.Acknowledging | sharing.ShareState):
             return Insight(content=content, request=request)
         state = isinstance(content, sharing.ShareState)
-        kind, field, words = (kinds.SHARE_STATE, "state", _STATES) if state else (kinds.ACKNOWLEDGED, "how", sharing.HOW)
+        kind, field, words = (
+            (kinds.SHARE_STATE, "state", _STATES)
+            if state
+            else (kinds.ACKNOWLEDGED, "how", sharing.HOW)
+        )
         more = {} if state else {"transactional_id": None}
         told: dict[str, str] = {}
         topics = set()
@@ -45,22 +56,33 @@ class Shares:
                 if record is not None:
                     told[record] = words.get(said, str(said))
                     topics.add(self._name(one.topic))
-        lines = tuple(Line(kind, {"record": record, "request": request, field: said, "outcome": None, **more})
-                      for record, said in told.items())  # fmt: skip
+        lines = tuple(
+            Line(kind, {"record": record, "request": request, field: said, "outcome": None, **more})
+            for record, said in told.items()
+        )
         subject = Subject(frozenset(told), frozenset(topics))
-        return Insight(subject, None, unresolved(topics, lines), content=content, request=request, lines=lines)
+        return Insight(
+            subject, None, unresolved(topics, lines), content=content, request=request, lines=lines
+        )
 
     def answered(self, content: sharing.Content, asked: Insight, conn: int) -> Insight:
         """Return which records an answer delivers, and which acknowledgements it accepts."""
         if isinstance(content, sharing.ShareFetchAnswer):
             return self._given(content, asked, conn)
-        if not isinstance(content, sharing.AcknowledgingAnswer | sharing.StateAnswer | sharing.MemberAnswer):
+        if not isinstance(
+            content, sharing.AcknowledgingAnswer | sharing.StateAnswer | sharing.MemberAnswer
+        ):
             return Insight(asked.subject, content=content, because="its request could not be read")
         every, refused = content.error != 0, frozenset[str]()
         if isinstance(content, sharing.AcknowledgingAnswer):
             every, refused = content.whole != 0, self._refused(content, asked)
-        return Insight(asked.subject, content.error, content=content, request=asked.request,
-                       lines=_outcomes(asked, lambda record: every or record in refused))  # fmt: skip
+        return Insight(
+            asked.subject,
+            content.error,
+            content=content,
+            request=asked.request,
+            lines=_outcomes(asked, lambda record: every or record in refused),
+        )
 
     def _given(self, answer: sharing.ShareFetchAnswer, asked: Insight, conn: int) -> Insight:
         lines: list[Line] = []
@@ -72,14 +94,31 @@ class Shares:
                 self._at[name, part.partition, item.offset] = record
                 if item.offset in count:
                     topics.add(name)
-                    where = {"topic": name, "partition": part.partition, "offset": item.offset, "epoch": batch.epoch}
-                    lines.append(Line(kinds.FETCHED, {"record": record, **where, "conn": conn, "deliveries": count[item.offset]}))
+                    where = {
+                        "topic": name,
+                        "partition": part.partition,
+                        "offset": item.offset,
+                        "epoch": batch.epoch,
+                    }
+                    lines.append(
+                        Line(
+                            kinds.FETCHED,
+                            {
+                                "record": record,
+                                **where,
+                                "conn": conn,
+                                "deliveries": count[item.offset],
+                            },
+                        )
+                    )
         refused = self._refused(answer.acknowledged, asked)
         every = answer.acknowledged.whole != 0
         outcomes = _outcomes(asked, lambda record: every or record in refused)
         subject = Subject(frozenset(line.fields["record"] for line in lines), frozenset(topics))
         error = answer.error or worst(part.error for part in answer.partitions)
-        return Insight(subject, error, unresolved(topics, lines), content=answer, lines=(*lines, *outcomes))
+        return Insight(
+            subject, error, unresolved(topics, lines), content=answer, lines=(*lines, *outcomes)
+        )
 
     def _records(self, batches: tuple[Batch, ...]) -> Iterator[tuple[Batch, Item, str]]:
         for batch in batches:
@@ -92,8 +131,12 @@ class Shares:
         bad = {(topic, partition) for topic, partition, error in answer.errors if error}
         if not bad or not isinstance(asked.content, sharing.Acknowledging):
             return frozenset()
-        places = ((self._name(one.topic), one.partition, offset) for one in asked.content.ranges
-                  if (one.topic, one.partition) in bad for offset, _ in one.each())  # fmt: skip
+        places = (
+            (self._name(one.topic), one.partition, offset)
+            for one in asked.content.ranges
+            if (one.topic, one.partition) in bad
+            for offset, _ in one.each()
+        )
         return frozenset(self._at[place] for place in places if place in self._at)
 
     def _name(self, topic: str) -> str:

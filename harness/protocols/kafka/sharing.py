@@ -1,6 +1,8 @@
-"""Decode the frames of the newer group protocols: of share groups (KIP-932), and of members (KIP-848).
+"""Decode the frames of the newer group protocols: of share groups (KIP-932), and of members
+(KIP-848).
 
-Like :mod:`harness.protocols.kafka.codec`; the definitions are in :mod:`harness.protocols.kafka.messages`.
+Like :mod:`harness.protocols.kafka.codec`; the definitions are in
+:mod:`harness.protocols.kafka.messages`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of offsets of one partition, both ends included. ``said``: the answer for each offset, or one for all."""
+    """A range of offsets of one partition, both ends included. ``said``: the answer for each
+    offset, or one for all.
+    """
 
     topic: str
     partition: int
@@ -41,7 +45,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledging:
-    """A ShareAcknowledge request, or a ShareFetch request, which can acknowledge, too. ``epoch``: the session's; 0 opens one."""
+    """A ShareAcknowledge request, or a ShareFetch request, which can acknowledge, too. ``epoch``:
+    the session's; 0 opens one.
+    """
 
     group: str
     member: str
@@ -51,7 +57,9 @@ class Acknowledging:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgingAnswer:
-    """The answer to acknowledgements: the first error, the error of the whole request, and (topic, partition, error)."""
+    """The answer to acknowledgements: the first error, the error of the whole request, and (topic,
+    partition, error).
+    """
 
     error: int
     whole: int
@@ -60,7 +68,9 @@ class AcknowledgingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One partition of a ShareFetch response. ``acquired``: the ranges locked for the reader, each with its delivery count."""
+    """One partition of a ShareFetch response. ``acquired``: the ranges locked for the reader, each
+    with its delivery count.
+    """
 
     topic: str
     partition: int
@@ -80,7 +90,9 @@ class ShareFetchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ShareState:
-    """The state of a share group to store: ``starts`` by topic and partition, and ranges with their state."""
+    """The state of a share group to store: ``starts`` by topic and partition, and ranges with their
+    state.
+    """
 
     group: str
     starts: tuple[tuple[str, int, int], ...]
@@ -120,60 +132,126 @@ class MemberAnswer:
 
 
 Content: TypeAlias = (
-    Acknowledging | AcknowledgingAnswer | ShareFetchAnswer | ShareState | StateAnswer | Described | Member | MemberAnswer
-)  # fmt: skip
+    Acknowledging
+    | AcknowledgingAnswer
+    | ShareFetchAnswer
+    | ShareState
+    | StateAnswer
+    | Described
+    | Member
+    | MemberAnswer
+)
 
 
 def _ranges(message: Any) -> tuple[Range, ...]:
     return tuple(
-        Range(topic_id_name(topic.topic_id), part.partition_index, batch.first_offset, batch.last_offset,
-              tuple(batch.acknowledge_types))
-        for topic in message.topics for part in topic.partitions for batch in part.acknowledgement_batches
-    )  # fmt: skip
+        Range(
+            topic_id_name(topic.topic_id),
+            part.partition_index,
+            batch.first_offset,
+            batch.last_offset,
+            tuple(batch.acknowledge_types),
+        )
+        for topic in message.topics
+        for part in topic.partitions
+        for batch in part.acknowledgement_batches
+    )
 
 
 def _read_acknowledging(message: Any, _version: int) -> Acknowledging:
-    return Acknowledging(message.group_id or "", message.member_id or "", message.share_session_epoch, _ranges(message))
+    return Acknowledging(
+        message.group_id or "",
+        message.member_id or "",
+        message.share_session_epoch,
+        _ranges(message),
+    )
 
 
 def _answered(error: int, found: list[tuple[str, int, int]]) -> AcknowledgingAnswer:
-    return AcknowledgingAnswer(error or next((each for _, _, each in found if each), 0), error, tuple(found))
+    return AcknowledgingAnswer(
+        error or next((each for _, _, each in found if each), 0), error, tuple(found)
+    )
 
 
 def _read_acknowledging_answer(message: Any, _version: int) -> AcknowledgingAnswer:
-    return _answered(message.error_code, [
-        (topic_id_name(topic.topic_id), part.partition_index, part.error_code)
-        for topic in message.responses for part in topic.partitions
-    ])  # fmt: skip
+    return _answered(
+        message.error_code,
+        [
+            (topic_id_name(topic.topic_id), part.partition_index, part.error_code)
+            for topic in message.responses
+            for part in topic.partitions
+        ],
+    )
 
 
 def _read_share_fetch_answer(message: Any, _version: int) -> ShareFetchAnswer:
     room = Room()
-    parts = [(topic_id_name(topic.topic_id), part) for topic in message.responses for part in topic.partitions]
+    parts = [
+        (topic_id_name(topic.topic_id), part)
+        for topic in message.responses
+        for part in topic.partitions
+    ]
     shared = tuple(
-        Shared(topic, part.partition_index, part.error_code, read_batches(part.records, room), tuple(
-            Range(topic, part.partition_index, got.first_offset, got.last_offset, (got.delivery_count,))
-            for got in part.acquired_records
-        )) for topic, part in parts
-    )  # fmt: skip
-    told = _answered(message.error_code, [(topic, part.partition_index, part.acknowledge_error_code) for topic, part in parts])
+        Shared(
+            topic,
+            part.partition_index,
+            part.error_code,
+            read_batches(part.records, room),
+            tuple(
+                Range(
+                    topic,
+                    part.partition_index,
+                    got.first_offset,
+                    got.last_offset,
+                    (got.delivery_count,),
+                )
+                for got in part.acquired_records
+            ),
+        )
+        for topic, part in parts
+    )
+    told = _answered(
+        message.error_code,
+        [(topic, part.partition_index, part.acknowledge_error_code) for topic, part in parts],
+    )
     return ShareFetchAnswer(message.error_code, shared, told)
 
 
 def _read_state(message: Any, _version: int) -> ShareState:
-    parts = [(topic_id_name(topic.topic_id), part) for topic in message.topics for part in topic.partitions]
+    parts = [
+        (topic_id_name(topic.topic_id), part)
+        for topic in message.topics
+        for part in topic.partitions
+    ]
     return ShareState(
         message.group_id,
         tuple((topic, part.partition, getattr(part, "start_offset", -1)) for topic, part in parts),
         tuple(
-            Range(topic, part.partition, batch.first_offset, batch.last_offset, (batch.delivery_state,))
-            for topic, part in parts for batch in getattr(part, "state_batches", None) or ()
+            Range(
+                topic,
+                part.partition,
+                batch.first_offset,
+                batch.last_offset,
+                (batch.delivery_state,),
+            )
+            for topic, part in parts
+            for batch in getattr(part, "state_batches", None) or ()
         ),
-    )  # fmt: skip
+    )
 
 
 def _read_state_answer(message: Any, _version: int) -> StateAnswer:
-    return StateAnswer(next((part.error_code for topic in message.results for part in topic.partitions if part.error_code), 0))
+    return StateAnswer(
+        next(
+            (
+                part.error_code
+                for topic in message.results
+                for part in topic.partitions
+                if part.error_code
+            ),
+            0,
+        )
+    )
 
 
 def _read_describing(message: Any, _version: int) -> Described:
@@ -189,9 +267,15 @@ def _read_member(message: Any, _version: int) -> Member:
 
 
 def _read_member_answer(message: Any, _version: int) -> MemberAnswer:
-    assigned = None if message.assignment is None else tuple(
-        (topic_id_name(topic.topic_id), part) for topic in message.assignment.topic_partitions for part in topic.partitions
-    )  # fmt: skip
+    assigned = (
+        None
+        if message.assignment is None
+        else tuple(
+            (topic_id_name(topic.topic_id), part)
+            for topic in message.assignment.topic_partitions
+            for part in topic.partitions
+        )
+    )
     return MemberAnswer(message.error_code, message.member_epoch, assigned)
 
 
@@ -201,16 +285,28 @@ READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
     (Api.SHARE_FETCH, _RES): (messages.ShareFetchResponse, _read_share_fetch_answer),
     (Api.SHARE_ACKNOWLEDGE, _REQ): (messages.ShareAcknowledgeRequest, _read_acknowledging),
     (Api.SHARE_ACKNOWLEDGE, _RES): (messages.ShareAcknowledgeResponse, _read_acknowledging_answer),
-    (Api.INITIALIZE_SHARE_GROUP_STATE, _REQ): (messages.InitializeShareGroupStateRequest, _read_state),
-    (Api.INITIALIZE_SHARE_GROUP_STATE, _RES): (messages.InitializeShareGroupStateResponse, _read_state_answer),
+    (Api.INITIALIZE_SHARE_GROUP_STATE, _REQ): (
+        messages.InitializeShareGroupStateRequest,
+        _read_state,
+    ),
+    (Api.INITIALIZE_SHARE_GROUP_STATE, _RES): (
+        messages.InitializeShareGroupStateResponse,
+        _read_state_answer,
+    ),
     (Api.READ_SHARE_GROUP_STATE, _REQ): (messages.ReadShareGroupStateRequest, _read_state),
     (Api.READ_SHARE_GROUP_STATE, _RES): (messages.ReadShareGroupStateResponse, _read_state_answer),
     (Api.WRITE_SHARE_GROUP_STATE, _REQ): (messages.WriteShareGroupStateRequest, _read_state),
-    (Api.WRITE_SHARE_GROUP_STATE, _RES): (messages.WriteShareGroupStateResponse, _read_state_answer),
+    (Api.WRITE_SHARE_GROUP_STATE, _RES): (
+        messages.WriteShareGroupStateResponse,
+        _read_state_answer,
+    ),
     (Api.SHARE_GROUP_HEARTBEAT, _REQ): (messages.ShareGroupHeartbeatRequest, _read_member),
     (Api.SHARE_GROUP_HEARTBEAT, _RES): (messages.ShareGroupHeartbeatResponse, _read_member_answer),
     (Api.SHARE_GROUP_DESCRIBE, _REQ): (messages.ShareGroupDescribeRequest, _read_describing),
     (Api.SHARE_GROUP_DESCRIBE, _RES): (messages.ShareGroupDescribeResponse, _read_described),
     (Api.CONSUMER_GROUP_HEARTBEAT, _REQ): (messages.ConsumerGroupHeartbeatRequest, _read_member),
-    (Api.CONSUMER_GROUP_HEARTBEAT, _RES): (messages.ConsumerGroupHeartbeatResponse, _read_member_answer),
+    (Api.CONSUMER_GROUP_HEARTBEAT, _RES): (
+        messages.ConsumerGroupHeartbeatResponse,
+        _read_member_answer,
+    ),
 }

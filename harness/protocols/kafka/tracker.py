@@ -1,7 +1,8 @@
 """What a cell's frames are about: which records a request or its answer carries, commits or ends.
 
-This is pure bookkeeping over decoded frames. ``look_at_...`` returns what a frame is about. Then the rules decide its fate.
-:meth:`Tracker.settle` is told whether the frame arrived, and returns its history lines.
+This is pure bookkeeping over decoded frames. ``look_at_...`` returns what a frame is about. Then
+the rules decide its fate. :meth:`Tracker.settle` is told whether the frame arrived, and returns its
+history lines.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class FetchSession:
 
 @dataclass(slots=True)
 class _Log:
-    """Which record was seen at which offset of one partition. Offsets may be reused: the latest wins."""
+    """Which record was seen at which offset of one partition. Offsets may be reused: the latest
+    wins.
+    """
 
     offsets: list[int] = field(default_factory=list)
     records: dict[int, str] = field(default_factory=dict)
@@ -72,15 +75,19 @@ class _Transaction:
     records: set[str] = field(default_factory=set)
     positions: dict[tuple[str, Place], int] = field(default_factory=dict)
     calls: Counter[tuple[Api, str]] = field(default_factory=Counter)
-    """How often each request (API, and its subject) was sent to or by the coordinator and not refused."""
+    """How often each request (API, and its subject) was sent to or by the coordinator and not
+    refused.
+    """
     ending: bool = False
     """Its end was asked for."""
 
 
 class Tracker:
-    """The bookkeeping of one cell. ``names`` are the topic names by id, shared by all cells of a wire.
+    """The bookkeeping of one cell. ``names`` are the topic names by id, shared by all cells of a
+    wire.
 
-    ``identity``: where a user's records carry their ids; ``None`` for records in lostack's own format.
+    ``identity``: where a user's records carry their ids; ``None`` for records in lostack's own
+    format.
     """
 
     def __init__(self, names: Mapping[str, str], identity: Identity | None = None) -> None:
@@ -93,10 +100,12 @@ class Tracker:
         self.shares = Shares(names, self._record)
         """The bookkeeping of share groups."""
 
-    # -- looking --------------------------------------------------------------------------------------------------
+    # -- looking -----------------------------------------------------------------------------------
 
     def look_at_request(self, content: codec.Content, request: str) -> Insight:
-        """Return what a decoded request is about. ``request``: its name in the history (``conn:corr``)."""
+        """Return what a decoded request is about. ``request``: its name in the history
+        (``conn:corr``).
+        """
         match content:
             case codec.Produce():
                 return self._produce(content, request)
@@ -118,11 +127,21 @@ class Tracker:
             calls.update((content.api, what) for what in content.what)
         elif isinstance(content, codec.Init):
             name = next(iter(content.transactional_ids), None)
-            begins = {"transactional_id": name, "timeout_ms": content.timeout_ms, "request": request}
+            begins = {
+                "transactional_id": name,
+                "timeout_ms": content.timeout_ms,
+                "request": request,
+            }
             lines = (Line(kinds.INIT_PRODUCER, begins),)
-        return Insight(Subject(transactional_ids=frozenset(content.transactional_ids)), content=content, lines=lines)
+        return Insight(
+            Subject(transactional_ids=frozenset(content.transactional_ids)),
+            content=content,
+            lines=lines,
+        )
 
-    def look_at_response(self, content: codec.Content, asked: Insight, session: FetchSession, conn: int) -> Insight:
+    def look_at_response(
+        self, content: codec.Content, asked: Insight, session: FetchSession, conn: int
+    ) -> Insight:
         """Return what a decoded response is about. ``asked``: what its request was about."""
         match content, asked.content:
             case codec.ProduceAnswer(), codec.Produce():
@@ -136,15 +155,21 @@ class Tracker:
                 return self._end_txn_answer(content, end, asked)
             case codec.JoiningAnswer(), codec.Joining() as joining:
                 everything = joining.what if content.error else ()
-                self._refused(joining, joining.api, everything if content.refused is None else content.refused)
+                self._refused(
+                    joining, joining.api, everything if content.refused is None else content.refused
+                )
                 return Insight(asked.subject, content.error, content=content)
             case _:
-                return Insight(asked.subject, content=content, because="its request could not be read")
+                return Insight(
+                    asked.subject, content=content, because="its request could not be read"
+                )
 
     def _markers(self, markers: codec.Markers) -> Insight:
-        """The transaction that is ending, or has ended last: the client may have gone on to the next already.
+        """The transaction that is ending, or has ended last: the client may have gone on to the
+        next already.
 
-        Version 2 of the protocol (KIP-890) ends it with the next epoch, and so does a coordinator that ends it unasked.
+        Version 2 of the protocol (KIP-890) ends it with the next epoch, and so does a coordinator
+        that ends it unasked.
         """
         records: set[str] = set()
         again: list[Line] = []
@@ -169,7 +194,9 @@ class Tracker:
     def _name(self, topic: str) -> str:
         return self._names.get(topic, topic)
 
-    def _subject(self, records: Iterator[str] | set[str], topics: set[str], transactional_id: str | None) -> Subject:
+    def _subject(
+        self, records: Iterator[str] | set[str], topics: set[str], transactional_id: str | None
+    ) -> Subject:
         ids = frozenset((transactional_id,)) if transactional_id else frozenset[str]()
         return Subject(frozenset(records), frozenset(topics), ids)
 
@@ -182,10 +209,15 @@ class Tracker:
             for batch in batches:
                 first, base = batch.base_offset, batch.base_sequence
                 shared = {
-                    "topic": self._name(topic), "partition": partition, "request": request, "producer_id": batch.producer_id,
-                    "producer_epoch": batch.producer_epoch, "base": base, "transactional": batch.transactional,
+                    "topic": self._name(topic),
+                    "partition": partition,
+                    "request": request,
+                    "producer_id": batch.producer_id,
+                    "producer_epoch": batch.producer_epoch,
+                    "base": base,
+                    "transactional": batch.transactional,
                     "transactional_id": produce.transactional_id,
-                }  # fmt: skip
+                }
                 for item in batch.items:
                     record = self._record(item)
                     if record is None:
@@ -193,21 +225,51 @@ class Tracker:
                     delta = item.offset - first
                     copies.append((place, delta, record))
                     sequence = (base + delta) & 0x7FFFFFFF if base >= 0 else -1
-                    lines.append(Line(kinds.SENT, {"record": record, **shared, "sequence": sequence, "attempt": item.attempt}))
-        subject = self._subject({record for _, _, record in copies}, topics, produce.transactional_id)
+                    lines.append(
+                        Line(
+                            kinds.SENT,
+                            {
+                                "record": record,
+                                **shared,
+                                "sequence": sequence,
+                                "attempt": item.attempt,
+                            },
+                        )
+                    )
+        subject = self._subject(
+            {record for _, _, record in copies}, topics, produce.transactional_id
+        )
         because = unresolved(topics, copies)
-        return Insight(subject, None, because, content=produce, request=request, lines=tuple(lines), copies=tuple(copies))
+        return Insight(
+            subject,
+            None,
+            because,
+            content=produce,
+            request=request,
+            lines=tuple(lines),
+            copies=tuple(copies),
+        )
 
     def _produce_answer(self, answer: codec.ProduceAnswer, asked: Insight) -> Insight:
-        told = {(topic, partition): (error, base) for topic, partition, error, base in answer.partitions}
+        told = {
+            (topic, partition): (error, base) for topic, partition, error, base in answer.partitions
+        }
         lines = []
         for place, delta, record in asked.copies:
             error, base = told.get(place, (None, -1))
             offset = base + delta if error == 0 and base >= 0 else -1
-            fields = {"record": record, "request": asked.request, "error": error, "base_offset": base, "offset": offset}
+            fields = {
+                "record": record,
+                "request": asked.request,
+                "error": error,
+                "base_offset": base,
+                "offset": offset,
+            }
             lines.append(Line(kinds.PRODUCE_ANSWER, fields))
         error = worst(error for error, _ in told.values())
-        return Insight(asked.subject, error, content=answer, request=asked.request, lines=tuple(lines))
+        return Insight(
+            asked.subject, error, content=answer, request=asked.request, lines=tuple(lines)
+        )
 
     def _fetch_answer(self, answer: codec.FetchAnswer, session: FetchSession, conn: int) -> Insight:
         lines: list[Line] = []
@@ -220,7 +282,12 @@ class Tracker:
                 if record is None or item.offset < start:
                     continue
                 topics.add(name)
-                fields = {"record": record, "topic": name, "partition": part.partition, "offset": item.offset}
+                fields = {
+                    "record": record,
+                    "topic": name,
+                    "partition": part.partition,
+                    "offset": item.offset,
+                }
                 fields |= {"epoch": batch.epoch, "conn": conn}
                 if session.follower >= 0:
                     lines.append(Line(kinds.REPLICATED, {**fields, "follower": session.follower}))
@@ -229,7 +296,9 @@ class Tracker:
                 lines.append(Line(kinds.FETCHED, fields))
         error = answer.error or worst(part.error for part in answer.partitions)
         subject = self._subject({line.fields["record"] for line in lines}, topics, None)
-        return Insight(subject, error, unresolved(topics, lines), content=answer, lines=tuple(lines))
+        return Insight(
+            subject, error, unresolved(topics, lines), content=answer, lines=tuple(lines)
+        )
 
     def _commit(self, commit: codec.Commit, request: str) -> Insight:
         lines = []
@@ -237,17 +306,39 @@ class Tracker:
         topics = {self._name(topic) for topic, _, _ in commit.offsets}
         if commit.transactional_id is not None:
             calls = self._transaction(commit.producer_id, commit.producer_epoch).calls
-            calls.update((Api.TXN_OFFSET_COMMIT, f"{topic}/{partition} {offset}") for topic, partition, offset in commit.offsets)
+            calls.update(
+                (Api.TXN_OFFSET_COMMIT, f"{topic}/{partition} {offset}")
+                for topic, partition, offset in commit.offsets
+            )
         for topic, partition, offset in commit.offsets:
             place = (self._name(topic), partition)
             low = self._saved.get((commit.group, place), -1)
             records.update(self._logs.get(place, _Log()).between(low, offset))
-            fields = {"topic": place[0], "partition": partition, "offset": offset, "request": request}
-            lines.append(Line(kinds.COMMITTED, {**fields, "group": commit.group, "transactional_id": commit.transactional_id}))
+            fields = {
+                "topic": place[0],
+                "partition": partition,
+                "offset": offset,
+                "request": request,
+            }
+            lines.append(
+                Line(
+                    kinds.COMMITTED,
+                    {**fields, "group": commit.group, "transactional_id": commit.transactional_id},
+                )
+            )
         subject = self._subject(records, topics, commit.transactional_id)
-        return Insight(subject, None, unresolved(topics, lines), content=commit, request=request, lines=tuple(lines))
+        return Insight(
+            subject,
+            None,
+            unresolved(topics, lines),
+            content=commit,
+            request=request,
+            lines=tuple(lines),
+        )
 
-    def _commit_answer(self, answer: codec.CommitAnswer, commit: codec.Commit, asked: Insight) -> Insight:
+    def _commit_answer(
+        self, answer: codec.CommitAnswer, commit: codec.Commit, asked: Insight
+    ) -> Insight:
         offsets = {(topic, partition): offset for topic, partition, offset in commit.offsets}
         lines = [
             Line(
@@ -263,17 +354,27 @@ class Tracker:
             )
             for topic, partition, error in answer.errors
         ]
-        refused = (f"{topic}/{partition} {offsets.get((topic, partition))}" for topic, partition, error in answer.errors if error)
+        refused = (
+            f"{topic}/{partition} {offsets.get((topic, partition))}"
+            for topic, partition, error in answer.errors
+            if error
+        )
         self._refused(commit, Api.TXN_OFFSET_COMMIT, refused)
         self._remember_saved(answer, commit, offsets)
         error = worst(error for _, _, error in answer.errors)
-        return Insight(asked.subject, error, content=answer, request=asked.request, lines=tuple(lines))
+        return Insight(
+            asked.subject, error, content=answer, request=asked.request, lines=tuple(lines)
+        )
 
-    def _remember_saved(self, answer: codec.CommitAnswer, commit: codec.Commit, offsets: dict[Place, int]) -> None:
+    def _remember_saved(
+        self, answer: codec.CommitAnswer, commit: codec.Commit, offsets: dict[Place, int]
+    ) -> None:
         """Positions the broker has stored; those of a transaction count when it is committed."""
         for topic, partition, error in answer.errors:
             if error == 0 and (topic, partition) in offsets and commit.transactional_id is None:
-                self._saved[commit.group, (self._name(topic), partition)] = offsets[topic, partition]
+                self._saved[commit.group, (self._name(topic), partition)] = offsets[
+                    topic, partition
+                ]
 
     def _end_txn(self, end: codec.EndTxn, request: str) -> Insight:
         key = (end.producer_id, end.producer_epoch)
@@ -288,14 +389,23 @@ class Tracker:
             "request": request,
         }
         subject = self._subject(set(transaction.records), set(), end.transactional_id)
-        asked = [{"record": record, "request": request, "outcome": None} for record in sorted(subject.records)]
+        asked = [
+            {"record": record, "request": request, "outcome": None}
+            for record in sorted(subject.records)
+        ]
         asks = [call for call in transaction.calls if call[0] is not Api.WRITE_TXN_MARKERS]
         again = [line for call in asks for line in _again(kinds.ASKED_AGAIN, transaction, *call)]
         lines = (Line(kinds.END_TXN, fields), *(Line(kinds.ENDING, each) for each in asked), *again)
         return Insight(subject, content=end, request=request, lines=lines)
 
-    def _end_txn_answer(self, answer: codec.EndTxnAnswer, end: codec.EndTxn, asked: Insight) -> Insight:
-        fields = {"error": answer.error, "request": asked.request, "transactional_id": end.transactional_id}
+    def _end_txn_answer(
+        self, answer: codec.EndTxnAnswer, end: codec.EndTxn, asked: Insight
+    ) -> Insight:
+        fields = {
+            "error": answer.error,
+            "request": asked.request,
+            "transactional_id": end.transactional_id,
+        }
         if answer.error == 0:
             key = (end.producer_id, end.producer_epoch)
             transaction = self._open.pop(key, None) or _Transaction()
@@ -306,14 +416,21 @@ class Tracker:
             if end.commit:
                 self._saved.update(transaction.positions)
         outcome = "refused" if answer.error else "taken"
-        told = [{"record": record, "request": asked.request, "outcome": outcome} for record in sorted(asked.subject.records)]
+        told = [
+            {"record": record, "request": asked.request, "outcome": outcome}
+            for record in sorted(asked.subject.records)
+        ]
         lines = (Line(kinds.END_TXN_ANSWER, fields), *(Line(kinds.ENDING, each) for each in told))
-        return Insight(asked.subject, answer.error, content=answer, request=asked.request, lines=lines)
+        return Insight(
+            asked.subject, answer.error, content=answer, request=asked.request, lines=lines
+        )
 
-    # -- settling -------------------------------------------------------------------------------------------------
+    # -- settling ----------------------------------------------------------------------------------
 
     def settle(self, insight: Insight, *, reached: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the history lines (kind and fields) of a frame, now that it is known whether it arrived (``reached``)."""
+        """Yield the history lines (kind and fields) of a frame, now that it is known whether it
+        arrived (``reached``).
+        """
         if reached:
             self._went(insight)
         for line in insight.lines:
@@ -327,7 +444,9 @@ class Tracker:
             case codec.Produce() as produce if produce.transactional_id is not None:
                 for _, _, batches in produce.partitions:
                     for batch in batches[:1]:
-                        self._transaction(batch.producer_id, batch.producer_epoch).records |= insight.subject.records
+                        self._transaction(
+                            batch.producer_id, batch.producer_epoch
+                        ).records |= insight.subject.records
             case codec.Commit() as commit if commit.transactional_id is not None:
                 transaction = self._transaction(commit.producer_id, commit.producer_epoch)
                 transaction.records |= insight.subject.records
@@ -336,8 +455,12 @@ class Tracker:
             case _:
                 pass
 
-    def _refused(self, asked: codec.Joining | codec.Commit, call: Api, refused: Iterable[str]) -> None:
-        """Do not count refused requests: the protocol repeats them regularly, so a repetition shows nothing."""
+    def _refused(
+        self, asked: codec.Joining | codec.Commit, call: Api, refused: Iterable[str]
+    ) -> None:
+        """Do not count refused requests: the protocol repeats them regularly, so a repetition shows
+        nothing.
+        """
         transaction = self._open.get((asked.producer_id, asked.producer_epoch))
         if transaction is not None:
             transaction.calls.subtract((call, what) for what in refused)
@@ -350,7 +473,9 @@ class Tracker:
 
 
 def _again(kind: str, transaction: _Transaction, call: Api, what: str) -> list[Line]:
-    """Say of each record of a transaction that something was asked for more than once, refusals not counted."""
+    """Say of each record of a transaction that something was asked for more than once, refusals not
+    counted.
+    """
     times = transaction.calls[call, what]
     if times < 2:  # noqa: PLR2004 - again is twice
         return []
@@ -359,7 +484,9 @@ def _again(kind: str, transaction: _Transaction, call: Api, what: str) -> list[L
 
 
 def _visible(part: codec.FetchedPartition, *, read_committed: bool) -> Iterator[tuple[Batch, Item]]:
-    """Yield what the consumer will see: no control records, and none of aborted transactions if it asked for that."""
+    """Yield what the consumer will see: no control records, and none of aborted transactions if it
+    asked for that.
+    """
     due = sorted(part.aborted, key=lambda gone: gone[1])
     aborted: set[int] = set()
     for batch in part.batches:

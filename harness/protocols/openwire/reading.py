@@ -1,7 +1,8 @@
 """Read values of OpenWire in its loose encoding, and commands. Pure: bytes in, values out.
 
-A command is a length, a byte for its type, its number, a flag that requests an answer, and its fields. An object inside a command
-begins with a flag that says whether it is present, and a byte for its type.
+A command is a length, a byte for its type, its number, a flag that requests an answer, and its
+fields. An object inside a command begins with a flag that says whether it is present, and a byte
+for its type.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class ShortError(Exception):
 
 
 class Reader:
-    """Reads one value after the other. Raises ShortError if the data ends, and NotAFrameError for impossible values."""
+    """Reads one value after the other. Raises ShortError if the data ends, and NotAFrameError for
+    impossible values.
+    """
 
     def __init__(self, data: Data, at: int = 0) -> None:
         self._data = data
@@ -97,7 +100,8 @@ class Reader:
         return self.take(self.number()) if self.flag() else None
 
     def nested(self, *, within: int = 0) -> Any:
-        """Read an optional object and return its name, in OpenWire's notation; ``None`` if it is absent.
+        """Read an optional object and return its name, in OpenWire's notation; ``None`` if it is
+        absent.
 
         Raises:
             NotAFrameError: the object is of an unknown type, or nested too deeply.
@@ -126,7 +130,12 @@ def _consumer(reader: Reader, _within: int) -> str:
 
 
 def _message_name(reader: Reader, within: int) -> str:
-    view, producer, number, _ = reader.text(), reader.nested(within=within), reader.long(), reader.long()
+    view, producer, number, _ = (
+        reader.text(),
+        reader.nested(within=within),
+        reader.long(),
+        reader.long(),
+    )
     return view or _name(producer, number)
 
 
@@ -146,14 +155,22 @@ def _text(reader: Reader, _within: int) -> str | None:
 
 _OBJECTS: Final[Mapping[int, Callable[[Reader, int], Any]]] = {
     **dict.fromkeys((100, 101, 102, 103), _text),  # destinations
-    110: _message_name, 111: _local, 112: _distributed, 120: _text, 122: _consumer, 123: _producer,
-    121: lambda reader, _: _name(reader.text(), reader.long()), 124: _text,
-}  # fmt: skip
+    110: _message_name,
+    111: _local,
+    112: _distributed,
+    120: _text,
+    122: _consumer,
+    123: _producer,
+    121: lambda reader, _: _name(reader.text(), reader.long()),
+    124: _text,
+}
 
 
 @dataclass(slots=True)
 class Said:
-    """The fields of a command. ``number``: its own; ``asks``: it requests an answer; ``answers``: the number of its request."""
+    """The fields of a command. ``number``: its own; ``asks``: it requests an answer; ``answers``:
+    the number of its request.
+    """
 
     kind: int
     number: int = 0
@@ -173,7 +190,8 @@ class Said:
 
 
 def said(kind: int, data: Data) -> Said:
-    """Read the fields of a command; of a message, those before its properties. ``data`` begins after the type.
+    """Read the fields of a command; of a message, those before its properties. ``data`` begins
+    after the type.
 
     Raises:
         ShortError: more data is needed.
@@ -214,7 +232,11 @@ def _dispatch(reader: Reader, found: Said) -> None:
 
 
 def _acknowledgement(reader: Reader, found: Said) -> None:
-    found.destination, found.transaction, found.consumer = reader.nested(), reader.nested(), reader.nested()
+    found.destination, found.transaction, found.consumer = (
+        reader.nested(),
+        reader.nested(),
+        reader.nested(),
+    )
     found.how = reader.byte()
     found.first, found.message = reader.nested(), reader.nested()
 
@@ -241,9 +263,13 @@ def _source(reader: Reader, found: Said) -> None:
 
 
 _HEADS: Final[Mapping[int, Callable[[Reader, Said], None]]] = {
-    Kind.MESSAGE_DISPATCH: _dispatch, Kind.MESSAGE_ACK: _acknowledgement, Kind.TRANSACTION_INFO: _transaction,
-    Kind.CONNECTION_INFO: _connection, Kind.CONSUMER_INFO: _subscription, Kind.PRODUCER_INFO: _source,
-}  # fmt: skip
+    Kind.MESSAGE_DISPATCH: _dispatch,
+    Kind.MESSAGE_ACK: _acknowledgement,
+    Kind.TRANSACTION_INFO: _transaction,
+    Kind.CONNECTION_INFO: _connection,
+    Kind.CONSUMER_INFO: _subscription,
+    Kind.PRODUCER_INFO: _source,
+}
 
 
 def _format(reader: Reader) -> dict[str, Any]:
@@ -255,7 +281,9 @@ def _format(reader: Reader) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a message. ``compressed``: it was not read. ``deliveries``: how often it was delivered before."""
+    """The content of a message. ``compressed``: it was not read. ``deliveries``: how often it was
+    delivered before.
+    """
 
     body: bytes
     properties: Mapping[str, Any]
@@ -295,11 +323,15 @@ def content(data: Data) -> Content:
         compressed, deliveries = reader.flag(), reader.number()
     if dispatched:
         deliveries = max(deliveries, Reader(data, len(data) - 4).number())
-    return Content(body[TEXT_LENGTH:] if kind == Kind.TEXT_MESSAGE else body, named, compressed, deliveries)
+    return Content(
+        body[TEXT_LENGTH:] if kind == Kind.TEXT_MESSAGE else body, named, compressed, deliveries
+    )
 
 
 def properties(data: bytes | None) -> dict[str, Any]:
-    """Read named values. Reading ends at the first map or list, which is left out with all values after it."""
+    """Read named values. Reading ends at the first map or list, which is left out with all values
+    after it.
+    """
     if data is None:
         return {}
     reader = Reader(data)
@@ -313,8 +345,16 @@ def properties(data: bytes | None) -> dict[str, Any]:
 
 
 _VALUES: Final[Mapping[int, Callable[[Reader], Any]]] = {
-    0: lambda _: None, 1: Reader.flag, 2: Reader.byte, 3: Reader.short, 4: Reader.short, 5: Reader.number, 6: Reader.long,
-    7: lambda reader: struct.unpack(">d", reader.take(8))[0], 8: lambda reader: struct.unpack(">f", reader.take(4))[0],
-    9: Reader.word, 10: lambda reader: reader.take(reader.number()),
+    0: lambda _: None,
+    1: Reader.flag,
+    2: Reader.byte,
+    3: Reader.short,
+    4: Reader.short,
+    5: Reader.number,
+    6: Reader.long,
+    7: lambda reader: struct.unpack(">d", reader.take(8))[0],
+    8: lambda reader: struct.unpack(">f", reader.take(4))[0],
+    9: Reader.word,
+    10: lambda reader: reader.take(reader.number()),
     13: lambda reader: reader.take(reader.number()).decode("utf-8", "replace"),
-}  # fmt: skip
+}

@@ -1,4 +1,6 @@
-"""The state of one OpenWire connection: its client, its requests, unacknowledged deliveries, and open transactions."""
+"""The state of one OpenWire connection: its client, its requests, unacknowledged deliveries, and
+open transactions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from harness.protocols.acts import Act
 from harness.protocols.openwire import reading
 from harness.protocols.openwire.steps import ACTS, ANSWERS, ENDS, STEPS, TRANSACTION, Command, Kind
 from harness.protocols.telling import About, line
-from harness.wire.protocol import PLAIN, Between, Frame, Immovable, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import (
+    PLAIN,
+    Between,
+    Frame,
+    Immovable,
+    Insight,
+    Need,
+    Opaque,
+    UnableError,
+)
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -41,7 +52,9 @@ class Ledger:
     identity: Identity | None
 
     def record(self, content: reading.Content) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
+        """Return the record id in a message; ``None`` if the message is not a record
+        of this cell.
+        """
         if self.identity is None:
             return decode_id(content.body)
         named = tuple((name, str(value).encode()) for name, value in content.properties.items())
@@ -50,7 +63,9 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class OpenWireFrame(Frame):
-    """One command. ``asked``: for an answer, the request. ``taken_off``: for an acknowledgement, the acknowledged deliveries."""
+    """One command. ``asked``: for an answer, the request. ``taken_off``: for an acknowledgement,
+    the acknowledged deliveries.
+    """
 
     way: Direction = Direction.REQUEST
     said: Said = field(default_factory=lambda: reading.Said(0))
@@ -106,7 +121,7 @@ class OpenWireSession:
         """By consumer: what was delivered and waits to be acknowledged, in order."""
         self._open: defaultdict[str, _Transaction] = defaultdict(_Transaction)
 
-    # -- frames ---------------------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
         """Find the next command."""
@@ -122,7 +137,11 @@ class OpenWireSession:
                 return Between(size)
             frame = self._made(way, size, reading.said(kind, memoryview(data)[HEAD:size]))
         except reading.ShortError:
-            return Need(min(size, 2 * len(data))) if len(data) < size else Opaque(f"a command of type {kind} that ends too soon")
+            return (
+                Need(min(size, 2 * len(data)))
+                if len(data) < size
+                else Opaque(f"a command of type {kind} that ends too soon")
+            )
         except reading.NotAFrameError as error:
             return Opaque(str(error))
         self._heard[way] = frame
@@ -140,23 +159,37 @@ class OpenWireSession:
             return
         for name in ("TightEncodingEnabled", "CacheEnabled", "SizePrefixDisabled"):
             if all(format_.get(name) for format_ in self._formats.values()):
-                raise reading.NotAFrameError(f"both sides use {name}, which the wire cannot read: switch it off on one side")
-        if (version := min(format_["version"] for format_ in self._formats.values())) < reading.OLDEST:
-            raise reading.NotAFrameError(f"version {version} cannot be read: use version {reading.OLDEST} or later")
+                raise reading.NotAFrameError(
+                    f"both sides use {name}, which the wire cannot read: switch it off on one side"
+                )
+        if (
+            version := min(format_["version"] for format_ in self._formats.values())
+        ) < reading.OLDEST:
+            raise reading.NotAFrameError(
+                f"version {version} cannot be read: use version {reading.OLDEST} or later"
+            )
 
     def _made(self, way: Direction, size: int, said: Said) -> OpenWireFrame:
         step = _step(way, said)
         self._numbers[way] += 1
         asked = None if said.answers is None else self._asked.get(said.answers)
         step = ANSWERS.get(Command(asked.step), step) if asked else step
-        number = asked.number if asked else said.number if way is Direction.REQUEST else -self._numbers[way]
+        number = (
+            asked.number
+            if asked
+            else said.number
+            if way is Direction.REQUEST
+            else -self._numbers[way]
+        )
         name: int | str | None = said.number if way is Direction.REQUEST and said.asks else None
         answers: tuple[int | str, ...] = () if said.answers is None else (said.answers,)
         taken_off: tuple[OpenWireFrame, ...] = ()
         match step:
             case Command.WIREFORMAT_INFO:
                 self._formats[way] = said.format
-            case Command.CONNECTION_INFO if said.client and not said.client.startswith(NAMED_BY_LIBRARY):
+            case Command.CONNECTION_INFO if said.client and not said.client.startswith(
+                NAMED_BY_LIBRARY
+            ):
                 self._owner = said.client
             case Command.MESSAGE_DISPATCH if said.message is not None:
                 name = _delivery(said.consumer, said.message)
@@ -166,16 +199,29 @@ class OpenWireSession:
         if self._owner is None and way is Direction.REQUEST and said.destination:
             self._owner = said.destination
         facts = {"version": self._version(), "corr": number} | {
-            name: value for name, value in (
-                ("destination", said.destination), ("transaction", said.transaction), ("consumer", said.consumer),
+            name: value
+            for name, value in (
+                ("destination", said.destination),
+                ("transaction", said.transaction),
+                ("consumer", said.consumer),
                 ("message", said.message),
-            ) if value is not None
-        }  # fmt: skip
+            )
+            if value is not None
+        }
         carries = said.kind in Kind.messages() or said.kind == Kind.MESSAGE_DISPATCH
         return OpenWireFrame(
-            step, size, name, answers, head=size if carries else HEAD, facts=facts,
-            way=way, said=said, number=number, asked=asked, taken_off=taken_off,
-        )  # fmt: skip
+            step,
+            size,
+            name,
+            answers,
+            head=size if carries else HEAD,
+            facts=facts,
+            way=way,
+            said=said,
+            number=number,
+            asked=asked,
+            taken_off=taken_off,
+        )
 
     def _version(self) -> str:
         return str(min((format_["version"] for format_ in self._formats.values()), default="?"))
@@ -193,7 +239,7 @@ class OpenWireSession:
         first = 0 if said.first is None else upto.index(said.first)
         return tuple(given[each] for each in upto[first : upto.index(said.message) + 1])
 
-    # -- what they are about ----------------------------------------------------------------------------------------
+    # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Say which records a command carries, acknowledges or commits."""
@@ -210,12 +256,16 @@ class OpenWireSession:
         else:
             subjects = [each.subject for each in frame.taken_off]
             records = frozenset[str]().union(*(each.records for each in subjects))
-            frame.subject = _subject(frame, records, *frozenset[str]().union(*(each.topics for each in subjects)))
+            frame.subject = _subject(
+                frame, records, *frozenset[str]().union(*(each.topics for each in subjects))
+            )
         return Insight(frame.subject)
 
     def _content(self, frame: OpenWireFrame, data: bytes | None, ledger: Any) -> Insight:
         if data is None:
-            return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+            return Insight(
+                because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
+            )
         if frame.said.message is None:
             return Insight()
         try:
@@ -225,12 +275,17 @@ class OpenWireSession:
         if content.compressed:
             return Insight(because="a compressed message is not read", voids=True)
         record = ledger.record(content)
-        frame.attempt, frame.redelivered = content.properties.get(ATTEMPT_HEADER), content.deliveries > 0
+        frame.attempt, frame.redelivered = (
+            content.properties.get(ATTEMPT_HEADER),
+            content.deliveries > 0,
+        )
         frame.subject = _subject(frame, () if record is None else (record,), frame.said.destination)
         return Insight(frame.subject)
 
     def sending(self, frame: Frame) -> None:
-        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
+        """Remember a frame that will be answered. If there are too many, the oldest is
+        forgotten.
+        """
         assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         if frame.way is Direction.REQUEST and frame.said.asks:
             _remember(self._asked, frame.said.number, frame)
@@ -263,7 +318,7 @@ class OpenWireSession:
             found.topics |= frame.subject.topics
             found.taken_off += frame.taken_off
 
-    # -- what can be done to it ---------------------------------------------------------------------------------------
+    # -- what can be done to it --------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
         """Return the EXCEPTION_RESPONSE that refuses a request.
@@ -272,13 +327,19 @@ class OpenWireSession:
             UnableError: the command requests no answer, or is never refused by this error.
         """
         assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
-        if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or not frame.said.asks:
+        if (
+            error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
+            or not frame.said.asks
+        ):
             raise UnableError(
-                f"a {frame.step} that requests {'an' if frame.said.asks else 'no'} answer cannot be refused by {error!r}"
+                f"a {frame.step} that requests {'an' if frame.said.asks else 'no'} answer cannot "
+                f"be refused by {error!r}"
             )
         traced = all(format_.get("StackTraceEnabled") for format_ in self._formats.values())
         body = struct.pack(">BixiB", Kind.EXCEPTION_RESPONSE, 0, frame.said.number, 1)
-        body += _text("java.io.IOException") + _text(error) + (b"\0\0\0" if traced else b"")  # a trace of no lines, and no cause
+        body += (
+            _text("java.io.IOException") + _text(error) + (b"\0\0\0" if traced else b"")
+        )  # a trace of no lines, and no cause
         return struct.pack(">i", len(body)) + body
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
@@ -290,13 +351,17 @@ class OpenWireSession:
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:
-        """Return the time-out on which both sides have agreed. Either may close the connection after it."""
+        """Return the time-out on which both sides have agreed. Either may close the connection
+        after it.
+        """
         del way
         told = [format_.get("MaxInactivityDuration", 0) for format_ in self._formats.values()]
         return min(told) / 1000 if len(told) == len(Direction) and min(told) > 0 else None
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
+        connection that is seen.
+        """
         return ()
 
 
@@ -310,7 +375,11 @@ def _step(way: Direction, said: Said) -> Command:
         elif said.kind == Kind.TRANSACTION_INFO:
             step = TRANSACTION[said.how]
         elif said.kind == Kind.MESSAGE_ACK:
-            step = Command.DELIVERED_ACK if said.how in (DELIVERED, REDELIVERED) else Command.MESSAGE_ACK
+            step = (
+                Command.DELIVERED_ACK
+                if said.how in (DELIVERED, REDELIVERED)
+                else Command.MESSAGE_ACK
+            )
         else:
             step = Command[Kind(said.kind).name]
     except (ValueError, IndexError, KeyError):
@@ -326,7 +395,9 @@ def _subject(frame: OpenWireFrame, records: Iterable[str], *topics: str | None) 
     return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
 
 
-def _remember(where: OrderedDict[Any, OpenWireFrame], name: int | str, frame: OpenWireFrame) -> None:
+def _remember(
+    where: OrderedDict[Any, OpenWireFrame], name: int | str, frame: OpenWireFrame
+) -> None:
     where.pop(name, None)
     where[name] = frame
     if len(where) > MAX_REMEMBERED:
@@ -342,8 +413,11 @@ def _text(text: str) -> bytes:
 
 
 _TOLD: Final[Mapping[str, Act]] = {
-    ACTS[Act.SEND]: Act.SEND, ACTS[Act.GIVE]: Act.GIVE, ACTS[Act.ACK]: Act.ACK, **dict.fromkeys(ENDS, Act.COMMIT),
-}  # fmt: skip
+    ACTS[Act.SEND]: Act.SEND,
+    ACTS[Act.GIVE]: Act.GIVE,
+    ACTS[Act.ACK]: Act.ACK,
+    **dict.fromkeys(ENDS, Act.COMMIT),
+}
 
 
 def _lines(conn: int, frame: OpenWireFrame, *, reached: bool) -> Iterator[Line]:
@@ -352,6 +426,17 @@ def _lines(conn: int, frame: OpenWireFrame, *, reached: bool) -> Iterator[Line]:
     if (act := _TOLD.get(of.step)) is None:
         return
     how = "nack" if of.said.how in (POISON, EXPIRED) else "ack"
-    about = About(act, conn, of.number, of.said.destination, of.said.transaction, of.attempt, of.redelivered, how)
+    about = About(
+        act,
+        conn,
+        of.number,
+        of.said.destination,
+        of.said.transaction,
+        of.attempt,
+        of.redelivered,
+        how,
+    )
     for record in sorted(frame.subject.records):
-        yield line(about, record, reached=reached, answered=of is not frame, error=frame.said.error or 0)
+        yield line(
+            about, record, reached=reached, answered=of is not frame, error=frame.said.error or 0
+        )

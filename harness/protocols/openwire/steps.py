@@ -70,7 +70,9 @@ class Kind(IntEnum):
 
 
 class Command(StepName):
-    """The name of a command in rules and in the history. All types of messages have one name, and all answers have one."""
+    """The name of a command in rules and in the history. All types of messages have one name, and
+    all answers have one.
+    """
 
     WIREFORMAT_INFO = "WIREFORMAT_INFO"
     BROKER_INFO = "BROKER_INFO"
@@ -98,7 +100,9 @@ class Command(StepName):
     """An acknowledgement which only says that messages were delivered, and does not end them."""
     RESPONSE = "RESPONSE"
     PREPARE_RESPONSE = "PREPARE_RESPONSE"
-    """The RESPONSE to a transaction's end. It also answers the transaction's messages, and is about their records."""
+    """The RESPONSE to a transaction's end. It also answers the transaction's messages, and is about
+    their records.
+    """
     COMMIT_RESPONSE = "COMMIT_RESPONSE"
     ROLLBACK_RESPONSE = "ROLLBACK_RESPONSE"
     BEGIN = "BEGIN"
@@ -111,48 +115,79 @@ class Command(StepName):
     END = "END"
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return the fields by which a rule can select a frame. A topic is a destination of any kind."""
+        """Return the fields by which a rule can select a frame. A topic is a destination of any
+        kind.
+        """
         return STEPS.get((str(self), direction), Step()).selects
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be
+        done all the same.
+        """
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
     def removable(self, direction: Direction) -> bool:
-        """Return whether the wire may drop it: without a cache no command depends on an earlier one."""
+        """Return whether the wire may drop it: without a cache no command depends on an earlier
+        one.
+        """
         return STEPS.get((str(self), direction), Step()).removable
 
 
 TRANSACTION: Final = (
-    Command.BEGIN, Command.PREPARE, Command.COMMIT_ONE_PHASE, Command.COMMIT_TWO_PHASE, Command.ROLLBACK, Command.RECOVER,
-    Command.FORGET, Command.END,
-)  # fmt: skip
+    Command.BEGIN,
+    Command.PREPARE,
+    Command.COMMIT_ONE_PHASE,
+    Command.COMMIT_TWO_PHASE,
+    Command.ROLLBACK,
+    Command.RECOVER,
+    Command.FORGET,
+    Command.END,
+)
 """What is done to a transaction, by the number that says so."""
 ENDS: Final = frozenset({Command.COMMIT_ONE_PHASE, Command.COMMIT_TWO_PHASE, Command.ROLLBACK})
 ANSWERS: Final = {
-    Command.PREPARE: Command.PREPARE_RESPONSE, Command.COMMIT_ONE_PHASE: Command.COMMIT_RESPONSE,
-    Command.COMMIT_TWO_PHASE: Command.COMMIT_RESPONSE, Command.ROLLBACK: Command.ROLLBACK_RESPONSE,
-}  # fmt: skip
+    Command.PREPARE: Command.PREPARE_RESPONSE,
+    Command.COMMIT_ONE_PHASE: Command.COMMIT_RESPONSE,
+    Command.COMMIT_TWO_PHASE: Command.COMMIT_RESPONSE,
+    Command.ROLLBACK: Command.ROLLBACK_RESPONSE,
+}
 """What the answers to these are called."""
 _ANY: Final = frozenset({"record", "topic", "transactional_id"})
 _SELECTS: Final = {
-    Command.MESSAGE: _ANY, Command.MESSAGE_ACK: _ANY, Command.MESSAGE_DISPATCH: frozenset({"record", "topic"}),
-    **dict.fromkeys((Command.RESPONSE, *ANSWERS.values()), _ANY), **dict.fromkeys((*ENDS, Command.PREPARE), _ANY),
+    Command.MESSAGE: _ANY,
+    Command.MESSAGE_ACK: _ANY,
+    Command.MESSAGE_DISPATCH: frozenset({"record", "topic"}),
+    **dict.fromkeys((Command.RESPONSE, *ANSWERS.values()), _ANY),
+    **dict.fromkeys((*ENDS, Command.PREPARE), _ANY),
     **dict.fromkeys((Command.BEGIN, Command.END, Command.FORGET), frozenset({"transactional_id"})),
-}  # fmt: skip
+}
 _DURABLE: Final = frozenset({Command.MESSAGE, Command.MESSAGE_ACK, Command.PREPARE, *ENDS})
 _BY_BROKER: Final = frozenset(
-    {Command.MESSAGE_DISPATCH, Command.RESPONSE, *ANSWERS.values(), Command.CONNECTION_ERROR, Command.PRODUCER_ACK}
+    {
+        Command.MESSAGE_DISPATCH,
+        Command.RESPONSE,
+        *ANSWERS.values(),
+        Command.CONNECTION_ERROR,
+        Command.PRODUCER_ACK,
+    }
 )
-_BY_BOTH: Final = frozenset({
-    Command.WIREFORMAT_INFO, Command.BROKER_INFO, Command.SHUTDOWN_INFO, Command.CONSUMER_CONTROL, Command.CONNECTION_CONTROL,
-    Command.CONTROL_COMMAND,
-})  # fmt: skip
+_BY_BOTH: Final = frozenset(
+    {
+        Command.WIREFORMAT_INFO,
+        Command.BROKER_INFO,
+        Command.SHUTDOWN_INFO,
+        Command.CONSUMER_CONTROL,
+        Command.CONNECTION_CONTROL,
+        Command.CONTROL_COMMAND,
+    }
+)
 
 
 def _step(command: Command) -> Step:
-    """What may be answered may be refused; a message belongs to the session that its connection has opened."""
+    """What may be answered may be refused; a message belongs to the session that its connection has
+    opened.
+    """
     return Step(
         selects=_SELECTS.get(command, frozenset()),
         removable=True,
@@ -167,10 +202,19 @@ def _ways(command: Command) -> tuple[Direction, ...]:
     return (Direction.RESPONSE if command in _BY_BROKER else Direction.REQUEST,)
 
 
-STEPS: Final = {(str(command), way): _step(command) for command in Command for way in _ways(command)}
+STEPS: Final = {
+    (str(command), way): _step(command) for command in Command for way in _ways(command)
+}
 ACTS: Final = {
-    Act.SEND: Command.MESSAGE, Act.SENT: Command.RESPONSE, Act.GIVE: Command.MESSAGE_DISPATCH, Act.ACK: Command.MESSAGE_ACK,
-    Act.ACKED: Command.RESPONSE, Act.COMMIT: Command.COMMIT_ONE_PHASE, Act.COMMITTED: Command.COMMIT_RESPONSE,
-    Act.PREPARE: Command.PREPARE, Act.PREPARED: Command.PREPARE_RESPONSE, Act.DECIDE: Command.COMMIT_TWO_PHASE,
+    Act.SEND: Command.MESSAGE,
+    Act.SENT: Command.RESPONSE,
+    Act.GIVE: Command.MESSAGE_DISPATCH,
+    Act.ACK: Command.MESSAGE_ACK,
+    Act.ACKED: Command.RESPONSE,
+    Act.COMMIT: Command.COMMIT_ONE_PHASE,
+    Act.COMMITTED: Command.COMMIT_RESPONSE,
+    Act.PREPARE: Command.PREPARE,
+    Act.PREPARED: Command.PREPARE_RESPONSE,
+    Act.DECIDE: Command.COMMIT_TWO_PHASE,
     Act.DECIDED: Command.COMMIT_RESPONSE,
-}  # fmt: skip
+}

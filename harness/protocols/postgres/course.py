@@ -1,8 +1,10 @@
-"""Tracks statements that a client has sent and the server has not answered, and matches the answers to them.
+"""Tracks statements that a client has sent and the server has not answered, and matches the answers
+to them.
 
-A server answers in order: one message for each statement, and ReadyForQuery after all statements of one Query or one Sync. After
-an error there are no more answers until the next ReadyForQuery. Whether a message commits is predicted when it is sent, because a
-hold must know a commit before it passes. The answer confirms or contradicts the prediction.
+A server answers in order: one message for each statement, and ReadyForQuery after all statements of
+one Query or one Sync. After an error there are no more answers until the next ReadyForQuery.
+Whether a message commits is predicted when it is sent, because a hold must know a commit before it
+passes. The answer confirms or contradicts the prediction.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ IDLE: Final = b"I"
 
 @dataclass(slots=True)
 class Cycle(Generic[C]):
-    """The statements that are answered before one ReadyForQuery. ``commit``: the commit at their end, if there is one."""
+    """The statements that are answered before one ReadyForQuery. ``commit``: the commit at their
+    end, if there is one.
+    """
 
     asked: deque[tuple[bool, C | None]] = field(default_factory=deque)
     """Of each statement whether it was predicted to commit; and which commit its answer answers."""
@@ -34,7 +38,9 @@ class Cycle(Generic[C]):
 
 @dataclass(slots=True)
 class Said(Generic[C]):
-    """The meaning of an answer: the ``commits`` that it answers, their ``outcome``, and what it contradicts."""
+    """The meaning of an answer: the ``commits`` that it answers, their ``outcome``, and what it
+    contradicts.
+    """
 
     commits: list[C] = field(default_factory=list)
     outcome: str = ""
@@ -50,7 +56,7 @@ class Course(Generic[C]):
         self._cycles: deque[Cycle[C]] = deque()
         self._open: Cycle[C] | None = None
 
-    # -- asking ---------------------------------------------------------------------------------------------------
+    # -- asking ------------------------------------------------------------------------------------
 
     def begin(self) -> Cycle[C]:
         """Return the cycle whose statements are being sent."""
@@ -60,7 +66,9 @@ class Course(Generic[C]):
         return self._open
 
     def end(self, commit: C | None = None) -> None:
-        """End the cycle: the server will send ReadyForQuery next, and with it the answer to ``commit``, if given."""
+        """End the cycle: the server will send ReadyForQuery next, and with it the answer to
+        ``commit``, if given.
+        """
         cycle = self.begin()
         cycle.commit, cycle.in_block = commit, self.in_block
         self._open = None
@@ -69,18 +77,29 @@ class Course(Generic[C]):
         """Record that a message was sent that could not be read."""
         self.begin().sure = False
 
-    # -- answers --------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def done(self, tag: bytes) -> Said[C]:
-        """Record that a statement is done. ``tag``: the text of CommandComplete; empty if another message ended the statement."""
+        """Record that a statement is done. ``tag``: the text of CommandComplete; empty if another
+        message ended the statement.
+        """
         cycle = self._cycles[0] if self._cycles else None
         if cycle is None or not cycle.asked:
             unasked = tag == b"COMMIT" and (cycle is None or cycle.sure)
-            return Said(because="the server answered a COMMIT that no client was seen to send" if unasked else None)
+            return Said(
+                because="the server answered a COMMIT that no client was seen to send"
+                if unasked
+                else None
+            )
         commits, commit = cycle.asked.popleft()
         ended = {b"COMMIT": "committed", b"ROLLBACK": "rolled back"}.get(tag, "")
         if commits and not ended and cycle.sure:
-            return Said(because=f"a message that was predicted to commit was answered by {tag.decode('ascii', 'replace')}")
+            return Said(
+                because=(
+                    "a message that was predicted to commit was answered by "
+                    f"{tag.decode('ascii', 'replace')}"
+                )
+            )
         if ended == "committed" and not commits and cycle.sure:
             return Said(because="a message that was not predicted to commit was answered by COMMIT")
         return Said([commit], ended or "committed") if commit is not None else Said()
@@ -99,7 +118,9 @@ class Course(Generic[C]):
         return Said(commits, "refused")
 
     def ready(self, status: bytes) -> Said[C]:
-        """Record ReadyForQuery with its status: idle, in a transaction block, or in a failed block."""
+        """Record ReadyForQuery with its status: idle, in a transaction block, or in a
+        failed block.
+        """
         if not self._cycles:
             self.in_block = status != IDLE
             return Said()
@@ -110,9 +131,13 @@ class Course(Generic[C]):
         because = None
         if cycle.sure and not cycle.failed and in_block is not cycle.in_block:
             because = (
-                "a transaction is open, but was predicted to have ended" if in_block else "a transaction has ended, unpredicted"
+                "a transaction is open, but was predicted to have ended"
+                if in_block
+                else "a transaction has ended, unpredicted"
             )
-        if in_block is not cycle.in_block:  # what was asked since was asked of another state than was thought
+        if (
+            in_block is not cycle.in_block
+        ):  # what was asked since was asked of another state than was thought
             for later in self._cycles:
                 later.sure = False
         if not self._cycles:

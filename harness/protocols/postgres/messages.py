@@ -1,7 +1,9 @@
-"""The PostgreSQL protocol, as far as the wire reads it: messages, which statement commits, and which records it commits.
+"""The PostgreSQL protocol, as far as the wire reads it: messages, which statement commits, and
+which records it commits.
 
-Pure: bytes in, values out. A message is one byte that names its kind, an int32 length that counts itself, and a body; what
-a client sends first has no kind. See "Frontend/Backend Protocol" in PostgreSQL's documentation.
+Pure: bytes in, values out. A message is one byte that names its kind, an int32 length that counts
+itself, and a body; what a client sends first has no kind. See "Frontend/Backend Protocol" in
+PostgreSQL's documentation.
 """
 
 from __future__ import annotations
@@ -20,15 +22,22 @@ CANCEL: Final = 80877102
 TLS, GSSAPI = 80877103, 80877104
 ENCRYPTION: Final = (TLS, GSSAPI)
 """Requests for TLS and for GSSAPI encryption; they are answered by one byte, and ``N`` means no."""
-KERBEROS: Final = "Kerberos (GSSAPI) cannot pass: a ticket is for the host that the client sees, which is the wire's"
+KERBEROS: Final = (
+    "Kerberos (GSSAPI) cannot pass: a ticket is for the host that the client sees, which is the "
+    "wire's"
+)
 _TICKETS: Final = (7, 9)
 """What a server asks for: a ticket of GSSAPI, or of SSPI."""
 LOGIN: Final = frozenset(b"pR")
 """What a client says to log in, and what a server asks for."""
 READ: Final = frozenset(b"QPBECSF")
-"""Query, Parse, Bind, Execute, Close, Sync, FunctionCall: what says which statements are run, on what, and when all is said."""
+"""Query, Parse, Bind, Execute, Close, Sync, FunctionCall: what says which statements are run, on
+what, and when all is said.
+"""
 ANSWERS: Final = frozenset(b"CIsEZ")
-"""CommandComplete, EmptyQueryResponse, PortalSuspended, ErrorResponse and ReadyForQuery: what says what has become of them."""
+"""CommandComplete, EmptyQueryResponse, PortalSuspended, ErrorResponse and ReadyForQuery: what says
+what has become of them.
+"""
 PAYLOAD: Final = rb"lostack (\S+) (\S+) \d+ [0-9a-f]{8}\n"
 TEXT_OF_BYTES: Final = rb"\\x((?:[0-9a-f]{2})+)"
 
@@ -50,7 +59,8 @@ def start(head: bytes) -> tuple[int, int]:
 
 
 def encrypts(wanted: int, answer: bytes) -> bool | None:
-    """Return whether a server grants the requested encryption; ``None`` for an answer that is neither yes nor no.
+    """Return whether a server grants the requested encryption; ``None`` for an answer that is
+    neither yes nor no.
 
     Raises:
         NotAMessageError: the server grants GSSAPI encryption, which cannot pass the wire.
@@ -68,8 +78,10 @@ def why_not(kind: int, body: bytes) -> str | None:
     """
     said = body.partition(b"\0")[0]
     if chr(kind) == "p" and said.startswith(b"SCRAM-") and said.endswith(b"-PLUS"):
-        return ("channel binding (SCRAM-SHA-256-PLUS) cannot pass, for it names the certificate that the client sees, which is "
-                "the wire's: connect with channel_binding=disable")  # fmt: skip
+        return (
+            "channel binding (SCRAM-SHA-256-PLUS) cannot pass, for it names the certificate that "
+            "the client sees, which is the wire's: connect with channel_binding=disable"
+        )
     return KERBEROS if chr(kind) == "R" and int.from_bytes(body[:4], "big") in _TICKETS else None
 
 
@@ -80,7 +92,9 @@ def parameters(startup: bytes) -> dict[str, str]:
     {'user': 'me'}
     """
     words = startup[START_BYTES:].decode("utf-8", "replace").split("\0")
-    return {name: value for name, value in zip(words[::2], words[1::2], strict=False) if name}  # an empty name ends the list
+    return {
+        name: value for name, value in zip(words[::2], words[1::2], strict=False) if name
+    }  # an empty name ends the list
 
 
 def message(head: bytes) -> tuple[int, int]:
@@ -115,7 +129,8 @@ def names(body: bytes) -> tuple[bytes, bytes]:
 
 
 def records_in(data: bytes) -> set[tuple[str, str]]:
-    r"""Return (cell's key, id) of the records whose payloads are in ``data``, as bytes or in PostgreSQL's text form of bytes.
+    r"""Return (cell's key, id) of the records whose payloads are in ``data``, as bytes or in
+    PostgreSQL's text form of bytes.
 
     >>> payload = b"lostack c0ffee k1-7 7 0123abcd\n"
     >>> records_in(b"..." + payload), records_in(b"'\\x" + payload.hex().encode() + b"'")
@@ -123,4 +138,6 @@ def records_in(data: bytes) -> set[tuple[str, str]]:
     """
     texts = [data, *(bytes.fromhex(found.decode()) for found in re.findall(TEXT_OF_BYTES, data))]
     found = (match for text in texts for match in re.findall(PAYLOAD, text))
-    return {(key.decode("ascii", "replace"), record.decode("ascii", "replace")) for key, record in found}
+    return {
+        (key.decode("ascii", "replace"), record.decode("ascii", "replace")) for key, record in found
+    }

@@ -1,8 +1,8 @@
 """The state of one connection to a PostgreSQL server: it finds each commit, and its answer.
 
-Only these two are frames, to which rules and holds apply and which have history lines. Other messages pass unchanged. A commit
-is a COMMIT, a statement outside a transaction block, or the Sync after several of those. The latter two are frames only if they
-commit records.
+Only these two are frames, to which rules and holds apply and which have history lines. Other
+messages pass unchanged. A commit is a COMMIT, a statement outside a transaction block, or the Sync
+after several of those. The latter two are frames only if they commit records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from harness.protocols.postgres import messages, statements
 from harness.protocols.postgres.course import Course
 from harness.protocols.postgres.statements import Does
 from harness.protocols.postgres.steps import STEPS, Database
-from harness.wire.protocol import Between, Frame, Immovable, Insight, Need, Opaque, Secure, UnableError
+from harness.wire.protocol import (
+    Between,
+    Frame,
+    Immovable,
+    Insight,
+    Need,
+    Opaque,
+    Secure,
+    UnableError,
+)
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -85,11 +94,13 @@ class PostgresSession:
         self._records: set[Key] = set()
         """Written since the transaction began."""
         self._implicit = False
-        """Something was run outside a block that is not committed yet: it will be by the Sync behind it."""
+        """Something was run outside a block that is not committed yet: it will be by the Sync
+        behind it.
+        """
         self._statements: dict[bytes, bytes] = {}
         self._portals: dict[bytes, tuple[bytes, frozenset[Key]]] = {}
 
-    # -- messages -------------------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
         """Find the next message."""
@@ -114,7 +125,11 @@ class PostgresSession:
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
-        return self._login(kind, size, data) if kind in messages.LOGIN else self._statement(kind, size, data)
+        return (
+            self._login(kind, size, data)
+            if kind in messages.LOGIN
+            else self._statement(kind, size, data)
+        )
 
     def _statement(self, kind: int, size: int, data: Data) -> Fed:
         if kind not in messages.READ:
@@ -159,7 +174,10 @@ class PostgresSession:
             case "B":
                 portal, name = messages.names(body)
                 text = self._statements.get(name, b"")
-                self._portals[portal] = text, frozenset(messages.records_in(body) | messages.records_in(text))
+                self._portals[portal] = (
+                    text,
+                    frozenset(messages.records_in(body) | messages.records_in(text)),
+                )
             case "E":
                 return self._execute(body.partition(b"\0")[0], size)
             case "C":
@@ -172,7 +190,9 @@ class PostgresSession:
         return None
 
     def _query(self, body: bytes, size: int) -> Commit | None:
-        """Hear a text of statements. Those outside a block are one transaction, which the last of them commits."""
+        """Hear a text of statements. Those outside a block are one transaction, which the last of
+        them commits.
+        """
         does = statements.read(body[:-1])
         self._records |= messages.records_in(body)
         commits = [number for number, each in enumerate(does) if each.commits]
@@ -186,7 +206,8 @@ class PostgresSession:
             commit.because = "one text of statements commits more than once"
         cycle = self._course.begin()
         cycle.asked.extend(
-            (each.commits, commit if commits and number == commits[-1] else None) for number, each in enumerate(does)
+            (each.commits, commit if commits and number == commits[-1] else None)
+            for number, each in enumerate(does)
         )
         self._course.end()
         return commit
@@ -227,12 +248,19 @@ class PostgresSession:
 
     def _response(self, data: Data) -> Fed:
         wanted, self._wants_encryption = self._wants_encryption, None
-        if wanted is not None and (answered := messages.encrypts(wanted, bytes(data[:1]))) is not None:
+        if (
+            wanted is not None
+            and (answered := messages.encrypts(wanted, bytes(data[:1]))) is not None
+        ):
             return Secure(1) if answered else Between(1)
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
-        return self._login(kind, size, data) if kind in messages.LOGIN else self._said_of(kind, size, data)
+        return (
+            self._login(kind, size, data)
+            if kind in messages.LOGIN
+            else self._said_of(kind, size, data)
+        )
 
     def _said_of(self, kind: int, size: int, data: Data) -> Fed:
         if kind not in messages.ANSWERS or size > self._limit:
@@ -244,7 +272,9 @@ class PostgresSession:
             return Between(size, said.because)
         ids = tuple(each.corr for each in said.commits)
         records = frozenset[Key]().union(*(each.records for each in said.commits))
-        return self._commit(size, ids[0], records, answers=ids, outcome=said.outcome, because=said.because)
+        return self._commit(
+            size, ids[0], records, answers=ids, outcome=said.outcome, because=said.because
+        )
 
     def _said(self, kind: int, body: bytes) -> Said[Commit]:
         match chr(kind):
@@ -261,10 +291,17 @@ class PostgresSession:
         # its size in the history is what stands behind the first four bytes
         facts = {"version": VERSION, "corr": number, "size": size - _LENGTH_BYTES}
         return Commit(
-            Database.COMMIT, size, head=size, facts=facts, corr=number, records=records, request=f"{self._conn}:{number}", **more
+            Database.COMMIT,
+            size,
+            head=size,
+            facts=facts,
+            corr=number,
+            records=records,
+            request=f"{self._conn}:{number}",
+            **more,
         )
 
-    # -- what they are about ----------------------------------------------------------------------------------------
+    # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:  # noqa: ARG002 - it was heard
         """Say whose records a COMMIT commits."""
@@ -279,12 +316,16 @@ class PostgresSession:
         if ledger is None or not isinstance(frame, Commit):
             return ()
         told = {"request": frame.request, "outcome": frame.outcome, "reached": reached}
-        return [(kinds.DATABASE_COMMIT, {"record": record, **told}) for record in sorted(_of(frame, ledger))]
+        return [
+            (kinds.DATABASE_COMMIT, {"record": record, **told})
+            for record in sorted(_of(frame, ledger))
+        ]
 
-    # -- what can be done to it ---------------------------------------------------------------------------------------
+    # -- what can be done to it --------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
-        """Raise UnableError: if the commit did not reach the server, its transaction is still open, so a refusal would be wrong.
+        """Raise UnableError: if the commit did not reach the server, its transaction is still open,
+        so a refusal would be wrong.
 
         Raises:
             UnableError: always.
@@ -292,7 +333,9 @@ class PostgresSession:
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is
-        """Return that the message cannot be sent on another connection: its transaction belongs to its own."""
+        """Return that the message cannot be sent on another connection: its transaction belongs to
+        its own.
+        """
         return Immovable("belongs to its connection, as a transaction does")
 
     def owner(self) -> str | None:
@@ -303,7 +346,9 @@ class PostgresSession:
         """Return ``None``: a connection may be silent."""
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the server rolls the open transaction back, as every transaction without a commit."""
+        """Return no line: the server rolls the open transaction back, as every transaction without
+        a commit.
+        """
         return ()
 
 

@@ -1,4 +1,5 @@
-"""Find out what SQL statements do to a transaction, by the first words of each. Comments, strings and quoted names are skipped.
+"""Find out what SQL statements do to a transaction, by the first words of each. Comments, strings
+and quoted names are skipped.
 
 Pure: bytes in, values out. See "Lexical Structure" in PostgreSQL's documentation.
 """
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_WORDS: Final = 5
-"""``COMMIT TRANSACTION AND NO CHAIN``: what a statement does to its transaction it says in so many."""
+"""``COMMIT TRANSACTION AND NO CHAIN``: what a statement does to its transaction it
+says in so many.
+"""
 _TOKEN: Final = re.compile(
     rb"""(?P<space>\s+|--[^\n]*)
     |(?P<comment>/\*)
@@ -53,7 +56,9 @@ class Does(Enum):
 
     @property
     def leaves_open(self) -> bool:
-        """Whether a transaction block is open after the statement. False for a statement that does nothing to it."""
+        """Whether a transaction block is open after the statement. False for a statement that does
+        nothing to it.
+        """
         return self in (Does.BEGIN, Does.COMMIT_AND_BEGIN, Does.ROLLBACK_AND_BEGIN)
 
 
@@ -71,7 +76,8 @@ def read(text: bytes) -> list[Does]:
 
 
 def statements(text: bytes) -> Iterator[list[bytes]]:
-    r"""Yield the first words of each non-empty statement, in capitals. ``?`` stands for anything that is not a word.
+    r"""Yield the first words of each non-empty statement, in capitals. ``?`` stands for anything
+    that is not a word.
 
     >>> list(statements(b"select e'it\\'s;' ; /* /* */ ; */ ;1"))
     [[b'SELECT', b'?'], [b'?']]
@@ -91,7 +97,9 @@ def statements(text: bytes) -> Iterator[list[bytes]]:
         elif kind != "space":
             at = _behind_string(text, at, found)
             if len(words) < MOST_WORDS:
-                words.append(found["word"].upper() if found["word"] and not found["string"] else b"?")
+                words.append(
+                    found["word"].upper() if found["word"] and not found["string"] else b"?"
+                )
     if words:
         yield words
 
@@ -109,7 +117,9 @@ def _behind_comment(text: bytes, at: int) -> int:
 
 
 def _behind_string(text: bytes, at: int, found: re.Match[bytes]) -> int:
-    """Return the end of the string that begins with ``found``; return ``at`` if ``found`` begins no string."""
+    """Return the end of the string that begins with ``found``; return ``at`` if ``found`` begins no
+    string.
+    """
     if found["string"]:
         rule = _ESCAPED if found["word"][:-1].upper() == b"E" else _PLAIN
     elif found["quoted"]:

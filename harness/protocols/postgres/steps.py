@@ -19,5 +19,8 @@ class Database(StepName):
 
 
 STEPS: Final = {
-    (str(Database.COMMIT), way): Step(selects=frozenset({"record"}), durable=way is Direction.REQUEST) for way in Direction
+    (str(Database.COMMIT), way): Step(
+        selects=frozenset({"record"}), durable=way is Direction.REQUEST
+    )
+    for way in Direction
 }

@@ -30,7 +30,9 @@ class PulsarFrame(Frame):
     carried: tuple[tuple[str | None, str | None], ...] = ()
     """Record and attempt of each message in the frame, if it was read."""
     kept: dict[int, frozenset[int]] = field(default_factory=dict)
-    """By the number of a message among :attr:`taken_off`: which places in its batch this leaves unacknowledged."""
+    """By the number of a message among :attr:`taken_off`: which places in its batch this leaves
+    unacknowledged.
+    """
     done: frozenset[int] = frozenset()
     """Of a delivery, the places in its batch that are acknowledged."""
     part: bytes | None = None
@@ -39,5 +41,7 @@ class PulsarFrame(Frame):
 
     @property
     def discards(self) -> bool:
-        """Whether it acknowledges a message that the consumer could not read (``validation_error``)."""
+        """Whether it acknowledges a message that the consumer could not read
+        (``validation_error``).
+        """
         return self.step == Command.ACK and 4 in self.said  # noqa: PLR2004 - the field's number

@@ -15,15 +15,21 @@ if TYPE_CHECKING:
     from harness.wire.protocol import Line
 
 _TOLD: Mapping[str, Act] = {
-    Command.SEND: Act.SEND, Command.MESSAGE: Act.GIVE, Command.ACK: Act.ACK, Command.REDELIVER: Act.ACK,
+    Command.SEND: Act.SEND,
+    Command.MESSAGE: Act.GIVE,
+    Command.ACK: Act.ACK,
+    Command.REDELIVER: Act.ACK,
     Command.END_TXN: Act.COMMIT,
-}  # fmt: skip
+}
 
 
-def lines_of(conn: int, frame: PulsarFrame, error: int | str | None, *, reached: bool) -> Iterator[Line]:
+def lines_of(
+    conn: int, frame: PulsarFrame, error: int | str | None, *, reached: bool
+) -> Iterator[Line]:
     """Yield the history lines of a frame, or of an answer, one for each record in it.
 
-    The answer to a SEND also has ``place``: where the message is stored; null if the broker reports no place.
+    The answer to a SEND also has ``place``: where the message is stored; null if the broker reports
+    no place.
     """
     of, answered = frame.asked or frame, frame.asked is not None
     act = _TOLD.get(of.step)
@@ -31,9 +37,22 @@ def lines_of(conn: int, frame: PulsarFrame, error: int | str | None, *, reached:
         return
     how = "nack" if of.step == Command.REDELIVER else "discard" if of.discards else "ack"
     place = {"place": frame.facts.get("place")} if answered and act is Act.SEND else {}
-    carried = of.carried if act in (Act.SEND, Act.GIVE) else [(record, None) for record in sorted(of.subject.records)]
+    carried = (
+        of.carried
+        if act in (Act.SEND, Act.GIVE)
+        else [(record, None) for record in sorted(of.subject.records)]
+    )
     for record, attempt in carried:
         if record is not None:
-            about = About(act, conn, of.number, of.topic, of.transaction, attempt, bool(of.facts.get("redelivered")), how)
+            about = About(
+                act,
+                conn,
+                of.number,
+                of.topic,
+                of.transaction,
+                attempt,
+                bool(of.facts.get("redelivered")),
+                how,
+            )
             kind, fields = line(about, record, reached=reached, answered=answered, error=error or 0)
             yield kind, {**fields, **place}

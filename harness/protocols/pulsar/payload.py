@@ -48,7 +48,11 @@ def transaction_of(metadata: Message, fields: tuple[int, int] = TRANSACTION) -> 
         MalformedError: the metadata cannot be read.
     """
     least, most = fields
-    return f"{metadata.number(most)}:{metadata.number(least)}" if least in metadata or most in metadata else None
+    return (
+        f"{metadata.number(most)}:{metadata.number(least)}"
+        if least in metadata or most in metadata
+        else None
+    )
 
 
 def is_chunk(metadata: Message) -> bool:
@@ -134,8 +138,16 @@ def inflated(codec: int, data: bytes, size: int) -> bytes:
         raise NotReadError(f"{size} bytes compressed: more than {MOST_BYTES}")
     try:
         found = _CODECS[codec](data, size)
-    except (ValueError, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError, cramjam.DecompressionError) as error:
-        raise NotReadError(f"a payload that cannot be decompressed: {type(error).__name__}") from None
+    except (
+        ValueError,
+        zlib.error,
+        zstandard.ZstdError,
+        lz4.block.LZ4BlockError,
+        cramjam.DecompressionError,
+    ) as error:
+        raise NotReadError(
+            f"a payload that cannot be decompressed: {type(error).__name__}"
+        ) from None
     if len(found) != size:
         raise NotReadError(f"a payload that says {size} bytes, decompressed, and is {len(found)}")
     return found

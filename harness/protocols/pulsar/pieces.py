@@ -1,8 +1,9 @@
 """Put together messages that come in several parts (chunks).
 
-Source: PIP-37. Every part is a frame, names its message by ``uuid``, and has its number. A message is whole if all its parts have
-come in order, and together have the size that the last one states. A part that has come before is skipped, as in the Java client,
-because a producer that sends the rest of a message again may start with a part that the broker has.
+Source: PIP-37. Every part is a frame, names its message by ``uuid``, and has its number. A message
+is whole if all its parts have come in order, and together have the size that the last one states. A
+part that has come before is skipped, as in the Java client, because a producer that sends the rest
+of a message again may start with a part that the broker has.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ MOST_MESSAGES: Final = 10_000
 
 
 class Pieces:
-    """The parts of incomplete messages. A message's name begins with its holder (a producer or consumer)."""
+    """The parts of incomplete messages. A message's name begins with its holder (a producer or
+    consumer).
+    """
 
     def __init__(self) -> None:
         self._came: OrderedDict[tuple[Any, ...], list[bytes]] = OrderedDict()
@@ -29,14 +32,17 @@ class Pieces:
         """Return the whole message if this part completes it; ``None`` if parts are still missing.
 
         Raises:
-            NotReadError: the parts together have another size than stated, or more bytes than are kept.
+            NotReadError: the parts together have another size than stated, or more bytes than are
+                kept.
         """
         before = self._before(name, metadata)
         if before is None:
             return None
         size = sum(map(len, before)) + len(part)
         if size > payload.MOST_BYTES:
-            raise payload.NotReadError(f"a message in parts, of more than {payload.MOST_BYTES} bytes")
+            raise payload.NotReadError(
+                f"a message in parts, of more than {payload.MOST_BYTES} bytes"
+            )
         if not payload.is_last(metadata):
             return None
         if (
@@ -48,7 +54,9 @@ class Pieces:
         return b"".join((*before, part))
 
     def take(self, name: tuple[Any, ...], metadata: Message, part: bytes) -> None:
-        """Keep a part that has come. If an earlier part is missing, the message is never whole; a repeated part is skipped."""
+        """Keep a part that has come. If an earlier part is missing, the message is never whole; a
+        repeated part is skipped.
+        """
         number = metadata.number(payload.CHUNK)
         before = self._before(name, metadata)
         if before is not None and not payload.is_last(metadata):

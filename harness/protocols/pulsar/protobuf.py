@@ -1,7 +1,8 @@
-"""The part of Protocol Buffers that Pulsar's commands need: read and write fields by their numbers. Pure.
+"""The part of Protocol Buffers that Pulsar's commands need: read and write fields by their numbers.
+Pure.
 
-A message is a sequence of fields, each with a number and one of four encodings. Names and meanings are not in the data; the code
-that reads a field knows them.
+A message is a sequence of fields, each with a number and one of four encodings. Names and meanings
+are not in the data; the code that reads a field knows them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class MalformedError(ValueError):
 
 
 class Message:
-    """A message that was read. An absent field has the caller's default; of a repeated field the last value counts."""
+    """A message that was read. An absent field has the caller's default; of a repeated field the
+    last value counts.
+    """
 
     def __init__(self, data: bytes | memoryview) -> None:
         """Read the whole of ``data``.
@@ -43,7 +46,9 @@ class Message:
             elif kind in (SIZED, *_FIXED):
                 size, at = varint(data, at) if kind == SIZED else (_FIXED[kind], at)
                 if size > end - at:
-                    raise MalformedError(f"field {number} of {size} bytes, and there are {end - at}")
+                    raise MalformedError(
+                        f"field {number} of {size} bytes, and there are {end - at}"
+                    )
                 value, at = bytes(data[at : at + size]), at + size
             else:
                 raise MalformedError(f"an encoding {kind}")

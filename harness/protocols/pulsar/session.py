@@ -1,4 +1,6 @@
-"""The state of one Pulsar connection: its client, its requests, unacknowledged deliveries, and open transactions."""
+"""The state of one Pulsar connection: its client, its requests, unacknowledged deliveries, and open
+transactions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from harness.protocols.pulsar.frame import PulsarFrame
 from harness.protocols.pulsar.lines import lines_of
 from harness.protocols.pulsar.pieces import Pieces
 from harness.protocols.pulsar.protobuf import MalformedError, Message
-from harness.protocols.pulsar.steps import ANSWERED_BY, EITHER_WAY, ERRORS, NUMBERS, OF_NUMBER, STEPS, TO_CLIENT, Command
+from harness.protocols.pulsar.steps import (
+    ANSWERED_BY,
+    EITHER_WAY,
+    ERRORS,
+    NUMBERS,
+    OF_NUMBER,
+    STEPS,
+    TO_CLIENT,
+    Command,
+)
 from harness.wire.protocol import PLAIN, Frame, Immovable, Insight, Move, Need, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
 
@@ -26,7 +37,9 @@ if TYPE_CHECKING:
 MAX_REMEMBERED: Final = 10_000
 """Requests that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
 SILENCE_S: Final = 30.0
-"""How often each side asks whether the other is still there, and how long it then waits, as both have it by default."""
+"""How often each side asks whether the other is still there, and how long it then waits, as both
+have it by default.
+"""
 CONNECTING: Final = "connecting"
 BASIC: Final = "basic"
 CUMULATIVE: Final = 1
@@ -35,28 +48,67 @@ _DESCRIBED: Final = re.compile(r"^Pulsar-[A-Za-z+]+-v[0-9][^-]*-(.+)$")
 """A version of a client, behind which stands how its program describes itself."""
 _KEEPALIVE: Final = (Command.PING, Command.PONG)
 _REQUEST_FIELD: Final[Mapping[Command, int]] = {
-    Command.SUBSCRIBE: 5, Command.PRODUCER: 3, Command.ACK: 8, Command.PARTITIONED_METADATA: 2, Command.LOOKUP: 2,
-    Command.UNSUBSCRIBE: 2, Command.CLOSE_PRODUCER: 2, Command.CLOSE_CONSUMER: 2, Command.SEEK: 2, Command.GET_LAST_MESSAGE_ID: 2,
-    Command.PARTITIONED_METADATA_RESPONSE: 2, Command.LOOKUP_RESPONSE: 4, Command.GET_LAST_MESSAGE_ID_RESPONSE: 2,
+    Command.SUBSCRIBE: 5,
+    Command.PRODUCER: 3,
+    Command.ACK: 8,
+    Command.PARTITIONED_METADATA: 2,
+    Command.LOOKUP: 2,
+    Command.UNSUBSCRIBE: 2,
+    Command.CLOSE_PRODUCER: 2,
+    Command.CLOSE_CONSUMER: 2,
+    Command.SEEK: 2,
+    Command.GET_LAST_MESSAGE_ID: 2,
+    Command.PARTITIONED_METADATA_RESPONSE: 2,
+    Command.LOOKUP_RESPONSE: 4,
+    Command.GET_LAST_MESSAGE_ID_RESPONSE: 2,
     Command.ACK_RESPONSE: 6,
-}  # fmt: skip
+}
 """Where a command has the number of the request, if not in its first field."""
 _NUMBERED: Final = frozenset(Command) - {
-    Command.CONNECT, Command.CONNECTED, Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR, Command.MESSAGE, Command.FLOW,
-    Command.REDELIVER, *_KEEPALIVE, Command.REACHED_END_OF_TOPIC, Command.ACTIVE_CONSUMER_CHANGE, Command.AUTH_CHALLENGE,
-    Command.AUTH_RESPONSE, Command.WATCH_TOPIC_UPDATE, Command.TOPIC_MIGRATED,
-}  # fmt: skip
-_TOPIC_FIELD: Final = {Command.SUBSCRIBE: 1, Command.PRODUCER: 1, Command.PARTITIONED_METADATA: 1, Command.LOOKUP: 1}
+    Command.CONNECT,
+    Command.CONNECTED,
+    Command.SEND,
+    Command.SEND_RECEIPT,
+    Command.SEND_ERROR,
+    Command.MESSAGE,
+    Command.FLOW,
+    Command.REDELIVER,
+    *_KEEPALIVE,
+    Command.REACHED_END_OF_TOPIC,
+    Command.ACTIVE_CONSUMER_CHANGE,
+    Command.AUTH_CHALLENGE,
+    Command.AUTH_RESPONSE,
+    Command.WATCH_TOPIC_UPDATE,
+    Command.TOPIC_MIGRATED,
+}
+_TOPIC_FIELD: Final = {
+    Command.SUBSCRIBE: 1,
+    Command.PRODUCER: 1,
+    Command.PARTITIONED_METADATA: 1,
+    Command.LOOKUP: 1,
+}
 _TRANSACTION_FIELDS: Final[Mapping[Command, tuple[int, int]]] = {
-    **{command: (2, 3) for command in Command if "_TXN" in command and command is not Command.NEW_TXN},
-    Command.SEND: (4, 5), Command.ACK: (6, 7), Command.ACK_RESPONSE: (2, 3),
-}  # fmt: skip
+    **{
+        command: (2, 3)
+        for command in Command
+        if "_TXN" in command and command is not Command.NEW_TXN
+    },
+    Command.SEND: (4, 5),
+    Command.ACK: (6, 7),
+    Command.ACK_RESPONSE: (2, 3),
+}
 """Where a command has the two halves, least and most, of the id of a transaction."""
 _ERROR_FIELD: Final[Mapping[Command, int]] = {
-    Command.SEND_ERROR: 3, Command.ERROR: 2, Command.ACK_RESPONSE: 4, Command.PARTITIONED_METADATA_RESPONSE: 4,
-    Command.LOOKUP_RESPONSE: 6, Command.TC_CLIENT_CONNECT_RESPONSE: 2,
-    **dict.fromkeys((answer for answer in ANSWERED_BY.values() if answer is not Command.SEND_ERROR), 4),
-}  # fmt: skip
+    Command.SEND_ERROR: 3,
+    Command.ERROR: 2,
+    Command.ACK_RESPONSE: 4,
+    Command.PARTITIONED_METADATA_RESPONSE: 4,
+    Command.LOOKUP_RESPONSE: 6,
+    Command.TC_CLIENT_CONNECT_RESPONSE: 2,
+    **dict.fromkeys(
+        (answer for answer in ANSWERED_BY.values() if answer is not Command.SEND_ERROR), 4
+    ),
+}
 _OVER: Final = frozenset({Command.CLOSE_CONSUMER, Command.SUBSCRIBE})
 """Behind these a consumer of this number has nothing that it was given before."""
 T = TypeVar("T")
@@ -64,7 +116,9 @@ _NAMES: Final = {number: name for name, number in ERRORS.items()}
 Carried = tuple[tuple[str | None, str | None], ...]
 """Record and attempt of each message of a frame."""
 Place = tuple[int, int]
-"""Ledger and entry. The partition may be there or not: a consumer has one, and not every acknowledgement names it."""
+"""Ledger and entry. The partition may be there or not: a consumer has one, and not every
+acknowledgement names it.
+"""
 
 
 @dataclass(slots=True)
@@ -77,19 +131,31 @@ class _Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The bookkeeping of one cell: where its records carry their ids, and state that outlives a connection."""
+    """The bookkeeping of one cell: where its records carry their ids, and state that outlives a
+    connection.
+    """
 
     identity: Identity | None
     sent: OrderedDict[str, Carried] = field(default_factory=OrderedDict)
-    """The content of chunked messages by their id. A message's last part may come again on another connection."""
+    """The content of chunked messages by their id. A message's last part may come again on another
+    connection.
+    """
     pieces: Pieces = field(default_factory=Pieces)
     """Of messages that are sent."""
     transactions: OrderedDict[str, _Transaction] = field(default_factory=OrderedDict)
-    """By the broker's names for them. The end of one is asked for again where its answer did not come."""
+    """By the broker's names for them. The end of one is asked for again where its answer did not
+    come.
+    """
 
     def record(self, single: payload.Single) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
-        return decode_id(single.value) if self.identity is None else self.identity.find(None, single.value, single.properties)
+        """Return the record id in a message; ``None`` if the message is not a record
+        of this cell.
+        """
+        return (
+            decode_id(single.value)
+            if self.identity is None
+            else self.identity.find(None, single.value, single.properties)
+        )
 
 
 class Pulsar:
@@ -131,7 +197,7 @@ class PulsarSession:
         self._pieces = Pieces()
         """Of messages that are delivered, by consumer: each consumer puts its own together."""
 
-    # -- frames ---------------------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
         """Find the next frame."""
@@ -155,29 +221,47 @@ class PulsarSession:
         if isinstance(head, int):
             return Need(head)
         command = OF_NUMBER.get(head.type)
-        known = command is not None and (command in EITHER_WAY or (command in TO_CLIENT) is (way is Direction.RESPONSE))
+        known = command is not None and (
+            command in EITHER_WAY or (command in TO_CLIENT) is (way is Direction.RESPONSE)
+        )
         if command is None or not known:
             raise frames.NotAFrameError(f"a command of type {head.type}")
-        outlined = frames.outline(data, head.end, head.size) if command in (Command.SEND, Command.MESSAGE) else None
+        outlined = (
+            frames.outline(data, head.end, head.size)
+            if command in (Command.SEND, Command.MESSAGE)
+            else None
+        )
         if isinstance(outlined, int):
             return Need(outlined)
         frame = PulsarFrame(
-            command, head.size, way=way, said=head.said, message=outlined, keepalive=command in _KEEPALIVE,
-            last=outlined is None or payload.is_last(outlined.metadata), transaction=_transaction(command, head.said),
-        )  # fmt: skip
+            command,
+            head.size,
+            way=way,
+            said=head.said,
+            message=outlined,
+            keepalive=command in _KEEPALIVE,
+            last=outlined is None or payload.is_last(outlined.metadata),
+            transaction=_transaction(command, head.said),
+        )
         self._fill(frame, command)
         if command in _NUMBERED:
             self._number(frame, command)
         if self._owner is None and command in _TOPIC_FIELD and way is Direction.REQUEST:
             self._owner = head.said.text(_TOPIC_FIELD[command]).rpartition("/")[2]
         self._numbers[way] += 1
-        corr = frame.number = frame.asked.number if frame.asked else self._numbers[way] * (1 if way is Direction.REQUEST else -1)
+        corr = frame.number = (
+            frame.asked.number
+            if frame.asked
+            else self._numbers[way] * (1 if way is Direction.REQUEST else -1)
+        )
         frame.facts = {"version": self._version, "corr": corr, **_facts(frame)}
         frame.head = 0 if frame.keepalive else frame.size
         return frame
 
     def _fill(self, frame: PulsarFrame, command: Command) -> None:
-        """Fill in the frame's topic, and the request that it answers or the id by which it will be answered."""
+        """Fill in the frame's topic, and the request that it answers or the id by which it will be
+        answered.
+        """
         said = frame.said
         match command:
             case Command.CONNECT:
@@ -199,10 +283,14 @@ class PulsarSession:
                 self._about(frame, command)
             case Command.SUBSCRIBE | Command.PRODUCER:
                 frame.topic = said.text(1)
-                self._topics[command, said.number(4 if command is Command.SUBSCRIBE else 2)] = frame.topic
+                self._topics[command, said.number(4 if command is Command.SUBSCRIBE else 2)] = (
+                    frame.topic
+                )
 
     def _sent(self, command: Command, said: Message) -> PulsarFrame | None:
-        """Return what a receipt is of: parts are stored in order; a last one that is there already is answered before them."""
+        """Return what a receipt is of: parts are stored in order; a last one that is there already
+        is answered before them.
+        """
         waiting = self._sends.get((said.number(1), said.number(2)))
         if not waiting:
             return None
@@ -238,11 +326,13 @@ class PulsarSession:
         else:
             found = {place: given[place] for place in places if place in given}
         frame.taken_off = tuple(found.values())
-        frame.answers = tuple(str(each.id) for each in frame.taken_off) if command is Command.ACK else ()
+        frame.answers = (
+            tuple(str(each.id) for each in frame.taken_off) if command is Command.ACK else ()
+        )
         frame.topic = self._topics.get((Command.SUBSCRIBE, number))
         frame.kept = {at: places[place] for at, place in enumerate(found) if places.get(place)}
 
-    # -- what they are about ----------------------------------------------------------------------------------------
+    # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Say which records a frame carries, acknowledges or commits."""
@@ -259,31 +349,48 @@ class PulsarSession:
             frame.subject = self._subject(frame, transaction.records, transaction.topics)
         else:
             frame.carried = tuple(
-                each for at, one in enumerate(frame.taken_off) for each in _done(one, frame.kept.get(at, frozenset()))
+                each
+                for at, one in enumerate(frame.taken_off)
+                for each in _done(one, frame.kept.get(at, frozenset()))
             )
-            frame.subject = self._subject(frame, (r for r, _ in frame.carried if r is not None), (frame.topic,))
+            frame.subject = self._subject(
+                frame, (r for r, _ in frame.carried if r is not None), (frame.topic,)
+            )
         return Insight(frame.subject, error)
 
-    def _read_message(self, frame: PulsarFrame, data: bytes | None, outlined: frames.Outline, ledger: Ledger) -> Insight:
+    def _read_message(
+        self, frame: PulsarFrame, data: bytes | None, outlined: frames.Outline, ledger: Ledger
+    ) -> Insight:
         if data is None:
-            return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+            return Insight(
+                because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
+            )
         frame.subject = self._subject(frame, (), (frame.topic,))
         try:
             whole = self._whole(frame, outlined, data, ledger)
             found = () if whole is None else payload.singles(outlined.metadata, whole)
         except (payload.NotReadError, MalformedError) as error:
             return Insight(frame.subject, because=str(error), voids=True)
-        if 4 in frame.said and frame.way is Direction.RESPONSE and payload.IN_BATCH in outlined.metadata:  # noqa: PLR2004 - ack_set
+        if (
+            4 in frame.said
+            and frame.way is Direction.RESPONSE
+            and payload.IN_BATCH in outlined.metadata
+        ):  # noqa: PLR2004 - ack_set
             frame.done = frozenset(range(len(found))) - _left(frame.said, 4)
         frame.carried = tuple(
-            (None, None) if at in frame.done else (ledger.record(each), _attempt(each)) for at, each in enumerate(found)
+            (None, None) if at in frame.done else (ledger.record(each), _attempt(each))
+            for at, each in enumerate(found)
         )
         if frame.last and payload.is_chunk(outlined.metadata) and frame.way is Direction.REQUEST:
             frame.carried = self._known(outlined.metadata.text(payload.UUID), frame.carried, ledger)
-        frame.subject = self._subject(frame, (r for r, _ in frame.carried if r is not None), (frame.topic,))
+        frame.subject = self._subject(
+            frame, (r for r, _ in frame.carried if r is not None), (frame.topic,)
+        )
         return Insight(frame.subject)
 
-    def _whole(self, frame: PulsarFrame, outlined: frames.Outline, data: bytes, ledger: Ledger) -> bytes | None:
+    def _whole(
+        self, frame: PulsarFrame, outlined: frames.Outline, data: bytes, ledger: Ledger
+    ) -> bytes | None:
         """Return the payload that a frame makes whole, if it does.
 
         Raises:
@@ -298,24 +405,37 @@ class PulsarSession:
         pieces, name = self._pieces_of(frame, metadata, ledger)
         return pieces.whole(name, metadata, part)
 
-    def _pieces_of(self, frame: PulsarFrame, metadata: Message, ledger: Ledger) -> tuple[Pieces, tuple[Any, ...]]:
+    def _pieces_of(
+        self, frame: PulsarFrame, metadata: Message, ledger: Ledger
+    ) -> tuple[Pieces, tuple[Any, ...]]:
         """Return where the other parts of a message are, and its name there."""
         holder = None if frame.way is Direction.REQUEST else frame.said.number(1)
-        return (ledger.pieces if holder is None else self._pieces), (holder, metadata.text(payload.UUID))
+        return (ledger.pieces if holder is None else self._pieces), (
+            holder,
+            metadata.text(payload.UUID),
+        )
 
     def _known(self, name: str, carried: Carried, ledger: Ledger) -> Carried:
-        """Return the content of a last part. If it comes alone, that is the content known from another connection."""
+        """Return the content of a last part. If it comes alone, that is the content known from
+        another connection.
+        """
         if any(record is not None for record, _ in carried):
             _remember(ledger.sent, name, carried)
             return carried
         return ledger.sent.get(name, carried)
 
-    def _subject(self, frame: PulsarFrame, records: Iterable[str], topics: Iterable[str | None]) -> Subject:
+    def _subject(
+        self, frame: PulsarFrame, records: Iterable[str], topics: Iterable[str | None]
+    ) -> Subject:
         ids = frozenset[str]() if frame.transaction is None else frozenset((frame.transaction,))
-        return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
+        return Subject(
+            frozenset(records), frozenset(each for each in topics if each is not None), ids
+        )
 
     def sending(self, frame: Frame) -> None:
-        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
+        """Remember a frame that will be answered. If there are too many, the oldest is
+        forgotten.
+        """
         assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         said = frame.said
         if frame.step == Command.SEND:
@@ -344,12 +464,18 @@ class PulsarSession:
             key = (frame.said.number(1), frame.said.number(2))
             waiting = self._sends.get(key)
             if waiting:
-                waiting = self._sends[key] = deque(each for each in waiting if each is not frame.asked)
+                waiting = self._sends[key] = deque(
+                    each for each in waiting if each is not frame.asked
+                )
             if not waiting:
                 self._sends.pop(key, None)
         elif frame.answers and frame.way is Direction.RESPONSE:
             self._asked.pop(str(frame.answers[0]), None)
-        return () if ledger is None else tuple(lines_of(self._conn, frame, _error(frame), reached=reached))
+        return (
+            ()
+            if ledger is None
+            else tuple(lines_of(self._conn, frame, _error(frame), reached=reached))
+        )
 
     def _went(self, frame: PulsarFrame, ledger: Ledger | None) -> None:
         if frame.step in (Command.ACK, Command.REDELIVER):
@@ -363,7 +489,11 @@ class PulsarSession:
         if frame.message is not None and frame.part is not None:
             pieces, name = self._pieces_of(frame, frame.message.metadata, ledger)
             pieces.take(name, frame.message.metadata, frame.part)
-        if frame.transaction is not None and frame.way is Direction.REQUEST and frame.step != Command.END_TXN:
+        if (
+            frame.transaction is not None
+            and frame.way is Direction.REQUEST
+            and frame.step != Command.END_TXN
+        ):
             found = ledger.transactions.get(frame.transaction, _Transaction())
             found.records |= frame.subject.records
             found.topics |= frame.subject.topics
@@ -376,23 +506,36 @@ class PulsarSession:
             UnableError: the request gets no answer, or is never refused by this error.
         """
         assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
-        if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
+        if (
+            error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
+            or frame.id is None
+        ):
             raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
         command = Command(frame.step)
         answer, said, code = ANSWERED_BY[command], frame.said, ERRORS[error]
         if command is Command.SEND:
-            return frames.command(NUMBERS[answer], {1: said.number(1), 2: said.number(2), 3: code, 4: error})
+            return frames.command(
+                NUMBERS[answer], {1: said.number(1), 2: said.number(2), 3: code, 4: error}
+            )
         request = said.number(_REQUEST_FIELD.get(command, 1))
-        halves = {} if frame.transaction is None else dict(zip((3, 2), map(int, frame.transaction.split(":")), strict=True))
+        halves = (
+            {}
+            if frame.transaction is None
+            else dict(zip((3, 2), map(int, frame.transaction.split(":")), strict=True))
+        )
         own = {1: said.number(1), 6: request} if command is Command.ACK else {1: request}
         return frames.command(NUMBERS[answer], own | halves | {4: code, 5: error})
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - nothing is
-        """Return that the frame cannot be sent on another connection: producers and consumers belong to their own."""
+        """Return that the frame cannot be sent on another connection: producers and consumers
+        belong to their own.
+        """
         return Immovable("belongs to its connection, as producers and consumers do")
 
     def owner(self) -> str | None:
-        """Return the client's user name, or its description of itself, or else the first topic that it named."""
+        """Return the client's user name, or its description of itself, or else the first topic that
+        it named.
+        """
         return self._owner
 
     def silence_s(self, way: Direction) -> float | None:  # noqa: ARG002 - both sides ask
@@ -400,12 +543,16 @@ class PulsarSession:
         return SILENCE_S
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
+        connection that is seen.
+        """
         return ()
 
 
 def _facts(frame: PulsarFrame) -> dict[str, Any]:
-    """Return what a command says of itself: what rules select by, and what its line in the history has."""
+    """Return what a command says of itself: what rules select by, and what its line in the history
+    has.
+    """
     said, command = frame.said, frame.step
     facts: dict[str, Any] = {"topic": frame.topic, "transaction": frame.transaction}
     if command in (Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR):
@@ -416,7 +563,11 @@ def _facts(frame: PulsarFrame) -> dict[str, Any]:
     if command == Command.SEND_RECEIPT and 3 in said:  # noqa: PLR2004 - message_id
         facts["place"] = _written(_place(said.inner(3)))
     if command == Command.MESSAGE:
-        facts |= {"consumer": said.number(1), "place": _written(_place(said.inner(2))), "redelivered": said.number(3)}
+        facts |= {
+            "consumer": said.number(1),
+            "place": _written(_place(said.inner(2))),
+            "redelivered": said.number(3),
+        }
     if command in (Command.ACK, Command.REDELIVER):
         ids = said.inners(3 if command == Command.ACK else 2)
         facts |= {"consumer": said.number(1), "places": [_written(_place(each)) for each in ids]}
@@ -461,7 +612,14 @@ def _written(place: Place) -> str | None:
 
 
 def _attempt(single: payload.Single) -> str | None:
-    return next((value.decode("utf-8", "replace") for name, value in single.properties if name == ATTEMPT_HEADER), None)
+    return next(
+        (
+            value.decode("utf-8", "replace")
+            for name, value in single.properties
+            if name == ATTEMPT_HEADER
+        ),
+        None,
+    )
 
 
 def _all_of(delivered: PulsarFrame) -> frozenset[int]:
@@ -474,7 +632,9 @@ def _done(delivered: PulsarFrame, kept: frozenset[int]) -> Iterable[tuple[str | 
 
 
 def _error(frame: PulsarFrame) -> int | str | None:
-    """Return the error of an answer; 0 if it does not refuse, ``None`` if the frame is not an answer."""
+    """Return the error of an answer; 0 if it does not refuse, ``None`` if the frame is not an
+    answer.
+    """
     if frame.way is Direction.REQUEST or frame.step == Command.MESSAGE:
         return None
     number = _ERROR_FIELD.get(Command(frame.step))

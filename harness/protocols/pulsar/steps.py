@@ -80,7 +80,9 @@ class Command(StepName):
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be
+        done all the same.
+        """
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
     def removable(self, direction: Direction) -> bool:
@@ -89,34 +91,63 @@ class Command(StepName):
 
 
 _GAP: Final = 50 - 41
-"""Between the types that a client and a broker have had from the beginning, and those of transactions."""
+"""Between the types that a client and a broker have had from the beginning, and those of
+transactions.
+"""
 NUMBERS: Final = {
     command: number + 2 if number + 2 <= 40 else number + 2 + _GAP  # noqa: PLR2004 - types count from 2 to 40, and from 50
     for number, command in enumerate(Command)
-}  # fmt: skip
+}
 """The number of each type."""
 OF_NUMBER: Final = {number: command for command, number in NUMBERS.items()}
-EITHER_WAY: Final = frozenset({Command.CLOSE_PRODUCER, Command.CLOSE_CONSUMER, Command.PING, Command.PONG})
+EITHER_WAY: Final = frozenset(
+    {Command.CLOSE_PRODUCER, Command.CLOSE_CONSUMER, Command.PING, Command.PONG}
+)
 TO_CLIENT: Final = EITHER_WAY | frozenset(
     {
-        Command.CONNECTED, Command.SEND_RECEIPT, Command.SEND_ERROR, Command.MESSAGE, Command.SUCCESS, Command.ERROR,
-        Command.PRODUCER_SUCCESS, Command.REACHED_END_OF_TOPIC, Command.ACTIVE_CONSUMER_CHANGE, Command.AUTH_CHALLENGE,
-        Command.WATCH_TOPIC_LIST_SUCCESS, Command.WATCH_TOPIC_UPDATE, Command.TOPIC_MIGRATED,
-        *(command for command in Command if command.endswith("_RESPONSE") and command is not Command.AUTH_RESPONSE),
+        Command.CONNECTED,
+        Command.SEND_RECEIPT,
+        Command.SEND_ERROR,
+        Command.MESSAGE,
+        Command.SUCCESS,
+        Command.ERROR,
+        Command.PRODUCER_SUCCESS,
+        Command.REACHED_END_OF_TOPIC,
+        Command.ACTIVE_CONSUMER_CHANGE,
+        Command.AUTH_CHALLENGE,
+        Command.WATCH_TOPIC_LIST_SUCCESS,
+        Command.WATCH_TOPIC_UPDATE,
+        Command.TOPIC_MIGRATED,
+        *(
+            command
+            for command in Command
+            if command.endswith("_RESPONSE") and command is not Command.AUTH_RESPONSE
+        ),
     }
-)  # fmt: skip
+)
 """What a broker says."""
 ANSWERED_BY: Final = {
-    Command.SEND: Command.SEND_ERROR, Command.ACK: Command.ACK_RESPONSE, Command.NEW_TXN: Command.NEW_TXN_RESPONSE,
+    Command.SEND: Command.SEND_ERROR,
+    Command.ACK: Command.ACK_RESPONSE,
+    Command.NEW_TXN: Command.NEW_TXN_RESPONSE,
     Command.ADD_PARTITION_TO_TXN: Command.ADD_PARTITION_TO_TXN_RESPONSE,
-    Command.ADD_SUBSCRIPTION_TO_TXN: Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, Command.END_TXN: Command.END_TXN_RESPONSE,
-}  # fmt: skip
+    Command.ADD_SUBSCRIPTION_TO_TXN: Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+    Command.END_TXN: Command.END_TXN_RESPONSE,
+}
 """What refuses each of what can be refused."""
 ERRORS: Final = {
-    "MetadataError": 1, "PersistenceError": 2, "ServiceNotReady": 6, "ChecksumError": 9, "TopicTerminatedError": 15,
-    "TransactionCoordinatorNotFound": 20, "InvalidTxnStatus": 21, "NotAllowedError": 22, "TransactionConflict": 23,
-    "TransactionNotFound": 24, "ProducerFenced": 25,
-}  # fmt: skip
+    "MetadataError": 1,
+    "PersistenceError": 2,
+    "ServiceNotReady": 6,
+    "ChecksumError": 9,
+    "TopicTerminatedError": 15,
+    "TransactionCoordinatorNotFound": 20,
+    "InvalidTxnStatus": 21,
+    "NotAllowedError": 22,
+    "TransactionConflict": 23,
+    "TransactionNotFound": 24,
+    "ProducerFenced": 25,
+}
 """``ServerError``, as far as it is told by its name."""
 _REFUSALS: Final[Mapping[Command, Mapping[str, bool]]] = {
     Command.SEND: {"PersistenceError": True, "NotAllowedError": False},
@@ -129,46 +160,78 @@ _REFUSALS: Final[Mapping[Command, Mapping[str, bool]]] = {
 _OF_RECORDS: Final = frozenset({"record", "topic", "transactional_id"})
 _OF_TRANSACTIONS: Final = frozenset(
     {
-        Command.NEW_TXN_RESPONSE, Command.ADD_PARTITION_TO_TXN, Command.ADD_PARTITION_TO_TXN_RESPONSE,
-        Command.ADD_SUBSCRIPTION_TO_TXN, Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+        Command.NEW_TXN_RESPONSE,
+        Command.ADD_PARTITION_TO_TXN,
+        Command.ADD_PARTITION_TO_TXN_RESPONSE,
+        Command.ADD_SUBSCRIPTION_TO_TXN,
+        Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
     }
-)  # fmt: skip
+)
 _SELECTS: Final = {
     Command.MESSAGE: frozenset({"record", "topic"}),
     Command.REDELIVER: frozenset({"record", "topic"}),
     **dict.fromkeys(
-        (Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR, Command.ACK, Command.ACK_RESPONSE, Command.END_TXN,
-         Command.END_TXN_RESPONSE), _OF_RECORDS
+        (
+            Command.SEND,
+            Command.SEND_RECEIPT,
+            Command.SEND_ERROR,
+            Command.ACK,
+            Command.ACK_RESPONSE,
+            Command.END_TXN,
+            Command.END_TXN_RESPONSE,
+        ),
+        _OF_RECORDS,
     ),
     **dict.fromkeys(_OF_TRANSACTIONS, frozenset({"transactional_id"})),
     **dict.fromkeys((Command.PRODUCER, Command.SUBSCRIBE), frozenset({"topic"})),
-}  # fmt: skip
+}
 _DURABLE: Final = frozenset(
     {
-        Command.SEND, Command.ACK, Command.SUBSCRIBE, Command.UNSUBSCRIBE, Command.SEEK, Command.NEW_TXN, Command.END_TXN,
-        Command.ADD_PARTITION_TO_TXN, Command.ADD_SUBSCRIPTION_TO_TXN, Command.END_TXN_ON_PARTITION,
+        Command.SEND,
+        Command.ACK,
+        Command.SUBSCRIBE,
+        Command.UNSUBSCRIBE,
+        Command.SEEK,
+        Command.NEW_TXN,
+        Command.END_TXN,
+        Command.ADD_PARTITION_TO_TXN,
+        Command.ADD_SUBSCRIPTION_TO_TXN,
+        Command.END_TXN_ON_PARTITION,
         Command.END_TXN_ON_SUBSCRIPTION,
     }
-)  # fmt: skip
+)
 _REMOVABLE: Final = frozenset({Command.MESSAGE, Command.ACK, Command.FLOW, Command.REDELIVER})
-"""Steps that can be dropped alone, because they are not numbered. (A missing receipt is noticed at the next one.)"""
+"""Steps that can be dropped alone, because they are not numbered. (A missing receipt is noticed at
+the next one.)
+"""
 
 
 def _steps() -> Mapping[tuple[str, Direction], Step]:
     found = {}
     for command in Command:
-        ways = set(Direction) if command in EITHER_WAY else {Direction.RESPONSE if command in TO_CLIENT else Direction.REQUEST}
+        ways = (
+            set(Direction)
+            if command in EITHER_WAY
+            else {Direction.RESPONSE if command in TO_CLIENT else Direction.REQUEST}
+        )
         for way in ways:
             asks = way is Direction.REQUEST
             found[str(command), way] = Step(
-                selects=_SELECTS.get(command, frozenset()), removable=command in _REMOVABLE, durable=asks and command in _DURABLE,
+                selects=_SELECTS.get(command, frozenset()),
+                removable=command in _REMOVABLE,
+                durable=asks and command in _DURABLE,
                 errors=_REFUSALS.get(command, {}) if asks else {},
-            )  # fmt: skip
+            )
     return found
 
 
 STEPS: Final = _steps()
 ACTS: Final = {
-    Act.SEND: Command.SEND, Act.SENT: Command.SEND_RECEIPT, Act.GIVE: Command.MESSAGE, Act.ACK: Command.ACK,
-    Act.ACKED: Command.ACK_RESPONSE, Act.COMMIT: Command.END_TXN, Act.COMMITTED: Command.END_TXN_RESPONSE,
-}  # fmt: skip
+    Act.SEND: Command.SEND,
+    Act.SENT: Command.SEND_RECEIPT,
+    Act.GIVE: Command.MESSAGE,
+    Act.ACK: Command.ACK,
+    Act.ACKED: Command.ACK_RESPONSE,
+    Act.COMMIT: Command.END_TXN,
+    Act.COMMITTED: Command.END_TXN_RESPONSE,
+}

@@ -1,7 +1,7 @@
 """Find frames in a byte stream, read their headers, and make frames. Pure: bytes in, values out.
 
-A frame is a command, headers, an empty line, a body and a null byte. There may be line ends between frames. ``content-length``
-gives the length of the body; without it, the body ends at the null byte.
+A frame is a command, headers, an empty line, a body and a null byte. There may be line ends between
+frames. ``content-length`` gives the length of the body; without it, the body ends at the null byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class NotAFrameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A command and its headers. ``size``: the offset of the body; ``body``: its stated length (-1: up to a null byte)."""
+    """A command and its headers. ``size``: the offset of the body; ``body``: its stated length (-1:
+    up to a null byte).
+    """
 
     command: str
     headers: dict[str, str]
@@ -70,7 +72,9 @@ def head(data: Data, *, escaped: bool) -> Head | None:
 def _text(raw: bytes, *, escaped: bool) -> str:
     if escaped and b"\\" in raw:
         if undefined := set(_ESCAPE.findall(raw)) - _ESCAPES.keys():
-            raise NotAFrameError(f"an escape {min(undefined).decode('ascii', 'replace')!r} that is none")
+            raise NotAFrameError(
+                f"an escape {min(undefined).decode('ascii', 'replace')!r} that is none"
+            )
         raw = _ESCAPE.sub(lambda found: _ESCAPES[found[0]], raw)
     return raw.decode("utf-8", "replace")
 
@@ -79,12 +83,18 @@ def _length(headers: Mapping[str, str]) -> int:
     said = headers.get("content-length")
     if said is None:
         return -1
-    if not (said.isascii() and said.isdecimal()) or len(said) > len(str(MOST_BODY_BYTES)) or int(said) > MOST_BODY_BYTES:
+    if (
+        not (said.isascii() and said.isdecimal())
+        or len(said) > len(str(MOST_BODY_BYTES))
+        or int(said) > MOST_BODY_BYTES
+    ):
         raise NotAFrameError(f"a body of {said[:20]!r} bytes")
     return int(said)
 
 
-def made(command: str, headers: Mapping[str, str], body: bytes = b"", *, escaped: bool = True) -> bytes:
+def made(
+    command: str, headers: Mapping[str, str], body: bytes = b"", *, escaped: bool = True
+) -> bytes:
     r"""Make a frame.
 
     >>> made("RECEIPT", {"receipt-id": "a:b"})
@@ -99,5 +109,8 @@ def made(command: str, headers: Mapping[str, str], body: bytes = b"", *, escaped
                 raw = raw.replace(plain, escape)
         return raw
 
-    lines = [command.encode(), *(text(name) + b":" + text(value) for name, value in headers.items())]
+    lines = [
+        command.encode(),
+        *(text(name) + b":" + text(value) for name, value in headers.items()),
+    ]
     return b"\n".join(lines) + b"\n\n" + body + b"\0"

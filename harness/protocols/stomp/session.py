@@ -1,4 +1,6 @@
-"""The state of one STOMP connection: its client, frames that wait for a receipt, and unacknowledged deliveries."""
+"""The state of one STOMP connection: its client, frames that wait for a receipt, and unacknowledged
+deliveries.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,19 @@ from harness.protocols.acts import Act
 from harness.protocols.stomp import frames
 from harness.protocols.stomp.steps import REFUSED, STEPS, Command
 from harness.protocols.telling import About, line
-from harness.wire.protocol import PLAIN, Between, Expect, Frame, Immovable, Insight, Move, Need, Opaque, Say, UnableError
+from harness.wire.protocol import (
+    PLAIN,
+    Between,
+    Expect,
+    Frame,
+    Immovable,
+    Insight,
+    Move,
+    Need,
+    Opaque,
+    Say,
+    UnableError,
+)
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -21,10 +35,15 @@ if TYPE_CHECKING:
     from harness.wire.protocol import Data, Fed, Line
 
 MAX_REMEMBERED: Final = 10_000
-"""Frames that wait for a receipt, and messages of a subscription that wait for an acknowledgement."""
+"""Frames that wait for a receipt, and messages of a subscription that wait for an
+acknowledgement.
+"""
 CONNECTING: Final = "connecting"
 """What CONNECTED answers, which names no receipt."""
-_COMMANDS: Final = {way: frozenset(command for command in Command if (str(command), way) in STEPS) for way in Direction}
+_COMMANDS: Final = {
+    way: frozenset(command for command in Command if (str(command), way) in STEPS)
+    for way in Direction
+}
 _TOLD: Final = ("destination", "transaction", "subscription", "message-id", "receipt")
 """Headers that a frame's line in the history has, where it has them."""
 
@@ -36,15 +55,21 @@ class Ledger:
     identity: Identity | None
 
     def record(self, body: bytes, headers: Mapping[str, str]) -> str | None:
-        """Return the record id in a message; ``None`` if the message is not a record of this cell."""
+        """Return the record id in a message; ``None`` if the message is not a record
+        of this cell.
+        """
         if self.identity is None:
             return decode_id(body)
-        return self.identity.find(None, body, tuple((name, value.encode()) for name, value in headers.items()))
+        return self.identity.find(
+            None, body, tuple((name, value.encode()) for name, value in headers.items())
+        )
 
 
 @dataclass(slots=True, eq=False)
 class StompFrame(Frame):
-    """One frame. ``asked``: for a RECEIPT or ERROR, the frame that it answers; for a CONNECTED, the CONNECT."""
+    """One frame. ``asked``: for a RECEIPT or ERROR, the frame that it answers; for a CONNECTED, the
+    CONNECT.
+    """
 
     way: Direction = Direction.REQUEST
     headers: dict[str, str] = field(default_factory=dict)
@@ -106,7 +131,7 @@ class StompSession:
         """By subscription: what was delivered and waits to be acknowledged, in order."""
         self._open: dict[str, _Transaction] = {}
 
-    # -- frames ---------------------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
         """Find the next frame, or the line end between two frames."""
@@ -118,7 +143,13 @@ class StompSession:
         if data[:1] == b"\n":
             return Between(1)
         if data[:1] == b"\r":
-            return Need(2) if len(data) < 2 else Between(2) if data[1:2] == b"\n" else Opaque("a carriage return alone")  # noqa: PLR2004
+            return (
+                Need(2)
+                if len(data) < 2
+                else Between(2)
+                if data[1:2] == b"\n"
+                else Opaque("a carriage return alone")
+            )  # noqa: PLR2004
         try:
             fed = self._frame(way, data)
         except frames.NotAFrameError as error:
@@ -145,7 +176,9 @@ class StompSession:
             if end < 0:
                 self._looked[way] = len(data)
                 if len(data) > self._limit:
-                    raise frames.NotAFrameError(f"a frame without content-length above the limit of {self._limit} bytes")
+                    raise frames.NotAFrameError(
+                        f"a frame without content-length above the limit of {self._limit} bytes"
+                    )
                 return Need(len(data) + 1)
         return self._made(way, head, (head.size, end))
 
@@ -175,25 +208,52 @@ class StompSession:
             case Command.ACK | Command.NACK:
                 taken_off = self._about(headers)
                 answers = tuple(str(each.id) for each in taken_off)
-        if self._owner is None and command in (Command.SEND, Command.SUBSCRIBE) and "destination" in headers:
+        if (
+            self._owner is None
+            and command in (Command.SEND, Command.SUBSCRIBE)
+            and "destination" in headers
+        ):
             self._owner = headers["destination"].rpartition("/")[2]
-        corr = asked.number if asked else self._numbers[way] if way is Direction.REQUEST else -self._numbers[way]
-        facts = {"version": self._version, "corr": corr} | {each: headers[each] for each in _TOLD if each in headers}
+        corr = (
+            asked.number
+            if asked
+            else self._numbers[way]
+            if way is Direction.REQUEST
+            else -self._numbers[way]
+        )
+        facts = {"version": self._version, "corr": corr} | {
+            each: headers[each] for each in _TOLD if each in headers
+        }
         size = body[1] + 1
-        return StompFrame(Command(command), size, name, answers, head=size, facts=facts, way=way, headers=headers, body=body,
-                          number=corr, asked=asked, taken_off=taken_off)  # fmt: skip
+        return StompFrame(
+            Command(command),
+            size,
+            name,
+            answers,
+            head=size,
+            facts=facts,
+            way=way,
+            headers=headers,
+            body=body,
+            number=corr,
+            asked=asked,
+            taken_off=taken_off,
+        )
 
     def _agree(self, beats: str) -> None:
         """Take note of how often each side will say something."""
         client, server = _milliseconds(self._connect.get("heart-beat", "")), _milliseconds(beats)
         for way, (gives, wants) in {
-            Direction.REQUEST: (client[0], server[1]), Direction.RESPONSE: (server[0], client[1]),
-        }.items():  # fmt: skip
+            Direction.REQUEST: (client[0], server[1]),
+            Direction.RESPONSE: (server[0], client[1]),
+        }.items():
             if gives and wants:
                 self._beats[way] = max(gives, wants) / 1000
 
     def _about(self, headers: Mapping[str, str]) -> tuple[StompFrame, ...]:
-        """Return the deliveries that an ACK is about: one, or all up to it. Before 1.2 it names its subscription, too."""
+        """Return the deliveries that an ACK is about: one, or all up to it. Before 1.2 it names its
+        subscription, too.
+        """
         name = headers.get("id" if self._version == "1.2" else "message-id", "")
         for subscription, given in self._given.items():
             if headers.get("subscription", subscription) != subscription and self._version != "1.2":
@@ -201,7 +261,9 @@ class StompSession:
             names = [self._name(each.headers) for each in given.values()]
             if name in names:
                 upto = list(given.values())[: names.index(name) + 1]
-                return tuple(upto[-1:] if self._modes.get(subscription) == "client-individual" else upto)
+                return tuple(
+                    upto[-1:] if self._modes.get(subscription) == "client-individual" else upto
+                )
         return ()
 
     def _name(self, headers: Mapping[str, str]) -> str | None:
@@ -211,9 +273,11 @@ class StompSession:
     def _delivery(self, headers: Mapping[str, str]) -> str | None:
         """Return that name as one of the whole connection."""
         name = self._name(headers)
-        return name if name is None or self._version == "1.2" else f"{_subscription(headers)}/{name}"
+        return (
+            name if name is None or self._version == "1.2" else f"{_subscription(headers)}/{name}"
+        )
 
-    # -- what they are about ----------------------------------------------------------------------------------------
+    # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Say which records a frame carries, acknowledges or commits."""
@@ -221,9 +285,13 @@ class StompSession:
         error = frame.headers.get("message", "ERROR") if frame.step == Command.ERROR else None
         if frame.step in (Command.SEND, Command.MESSAGE):
             if data is None:
-                return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+                return Insight(
+                    because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True
+                )
             record = ledger.record(data[slice(*frame.body)], frame.headers)
-            frame.subject = self._subject(frame, () if record is None else (record,), frame.headers.get("destination"))
+            frame.subject = self._subject(
+                frame, () if record is None else (record,), frame.headers.get("destination")
+            )
         elif frame.step in (Command.COMMIT, Command.ABORT):
             transaction = self._open.get(frame.headers.get("transaction", ""), _Transaction())
             frame.subject = self._subject(frame, transaction.records, *transaction.topics)
@@ -232,16 +300,22 @@ class StompSession:
         else:
             subjects = [each.subject for each in frame.taken_off]
             records = frozenset[str]().union(*(each.records for each in subjects))
-            frame.subject = self._subject(frame, records, *frozenset[str]().union(*(each.topics for each in subjects)))
+            frame.subject = self._subject(
+                frame, records, *frozenset[str]().union(*(each.topics for each in subjects))
+            )
         return Insight(frame.subject, error)
 
     def _subject(self, frame: StompFrame, records: Iterable[str], *topics: str | None) -> Subject:
         transaction = frame.headers.get("transaction")
         ids = frozenset[str]() if transaction is None else frozenset((transaction,))
-        return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
+        return Subject(
+            frozenset(records), frozenset(each for each in topics if each is not None), ids
+        )
 
     def sending(self, frame: Frame) -> None:
-        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
+        """Remember a frame that will be answered. If there are too many, the oldest is
+        forgotten.
+        """
         assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None:
             return
@@ -262,11 +336,16 @@ class StompSession:
     def _went(self, frame: StompFrame) -> None:
         for each in frame.taken_off:
             self._given[_subscription(each.headers)].pop(str(each.id), None)
-        if frame.step in (Command.SUBSCRIBE, Command.UNSUBSCRIBE):  # what a subscription was given ends with it
+        if frame.step in (
+            Command.SUBSCRIBE,
+            Command.UNSUBSCRIBE,
+        ):  # what a subscription was given ends with it
             over = _subscription(frame.headers)
             self._given.pop(over, None)
             for open_ in self._open.values():
-                open_.taken_off = tuple(each for each in open_.taken_off if _subscription(each.headers) != over)
+                open_.taken_off = tuple(
+                    each for each in open_.taken_off if _subscription(each.headers) != over
+                )
         transaction = frame.headers.get("transaction")
         if transaction is None:
             return
@@ -285,26 +364,36 @@ class StompSession:
         for each in taken_off:
             subscription = _subscription(each.headers)
             _remember(self._given[subscription], str(each.id), each)
-            came = sorted(self._given[subscription].items(), key=lambda item: -item[1].number)  # the broker's count down
+            came = sorted(
+                self._given[subscription].items(), key=lambda item: -item[1].number
+            )  # the broker's count down
             self._given[subscription] = OrderedDict(came)
 
-    # -- what can be done to it ---------------------------------------------------------------------------------------
+    # -- what can be done to it --------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its receipt is enough
-        """Return the ERROR that refuses a frame with a receipt header. The broker closes the connection after an ERROR.
+        """Return the ERROR that refuses a frame with a receipt header. The broker closes the
+        connection after an ERROR.
 
         Raises:
             UnableError: the frame requests no receipt, or is never refused by this error.
         """
-        if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
-            raise UnableError(f"a {frame.step} that requests {'a' if frame.id else 'no'} receipt cannot be refused by {error!r}")
+        if (
+            error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors
+            or frame.id is None
+        ):
+            raise UnableError(
+                f"a {frame.step} that requests {'a' if frame.id else 'no'} receipt cannot be "
+                f"refused by {error!r}"
+            )
         headers = {"receipt-id": str(frame.id), "message": REFUSED, "content-length": "0"}
         return frames.made("ERROR", headers, escaped=self._version != "1.0")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
         """Say how a frame can be sent on another connection.
 
-        A frame that is sent outside of a transaction may be sent on any connection of the same client.
+        A frame that is sent outside of a transaction may be sent on any connection of the same
+        client.
         """
         if frame.step != Command.SEND or "transaction" in frame.facts:
             return Immovable("belongs to its connection, as subscriptions and transactions do")
@@ -320,7 +409,9 @@ class StompSession:
         return self._beats.get(way)
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
-        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose connection that is seen."""
+        """Return no line: the broker delivers unacknowledged messages to another consumer, on whose
+        connection that is seen.
+        """
         return ()
 
 
@@ -349,14 +440,24 @@ def _lines(conn: int, frame: StompFrame, *, reached: bool) -> Iterator[Line]:
     headers = of.headers
     error = frame.headers.get("message", "ERROR") if frame.step == Command.ERROR else 0
     about = About(
-        act, conn, of.number, headers.get("destination"), headers.get("transaction"), headers.get(ATTEMPT_HEADER),
-        headers.get("redelivered") == "true", str(of.step).lower(),
-    )  # fmt: skip
+        act,
+        conn,
+        of.number,
+        headers.get("destination"),
+        headers.get("transaction"),
+        headers.get(ATTEMPT_HEADER),
+        headers.get("redelivered") == "true",
+        str(of.step).lower(),
+    )
     for record in sorted(frame.subject.records):
         yield line(about, record, reached=reached, answered=of is not frame, error=error)
 
 
 _ACTS: Final[dict[str, Act]] = {
-    Command.SEND: Act.SEND, Command.MESSAGE: Act.GIVE, Command.ACK: Act.ACK, Command.NACK: Act.ACK, Command.COMMIT: Act.COMMIT,
+    Command.SEND: Act.SEND,
+    Command.MESSAGE: Act.GIVE,
+    Command.ACK: Act.ACK,
+    Command.NACK: Act.ACK,
+    Command.COMMIT: Act.COMMIT,
     Command.ABORT: Act.COMMIT,
-}  # fmt: skip
+}

@@ -35,12 +35,16 @@ class Command(StepName):
     ERROR = "ERROR"
 
     def selects(self, direction: Direction) -> frozenset[str]:
-        """Return the fields by which a rule can select a frame. A topic is a destination of any kind."""
+        """Return the fields by which a rule can select a frame. A topic is a destination of any
+        kind.
+        """
         return STEPS.get((str(self), direction), Step()).selects
 
     @property
     def errors(self) -> Mapping[str, bool]:
-        """Return the errors by which a broker may refuse it, each with whether the request may be done all the same."""
+        """Return the errors by which a broker may refuse it, each with whether the request may be
+        done all the same.
+        """
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
     def removable(self, direction: Direction) -> bool:
@@ -64,7 +68,9 @@ _DURABLE: Final = frozenset({Command.SEND, Command.ACK, Command.NACK, Command.CO
 
 
 def _step(command: Command) -> Step:
-    """Return the facts of a step. A frame with a receipt header can be refused; outside of transactions any connection fits."""
+    """Return the facts of a step. A frame with a receipt header can be refused; outside of
+    transactions any connection fits.
+    """
     asks = command not in _TO_CLIENT
     return Step(
         selects=_SELECTS.get(command, frozenset()),
@@ -77,11 +83,18 @@ def _step(command: Command) -> Step:
 
 
 STEPS: Final = {
-    (str(command), Direction.RESPONSE if command in _TO_CLIENT else Direction.REQUEST): _step(command) for command in Command
+    (str(command), Direction.RESPONSE if command in _TO_CLIENT else Direction.REQUEST): _step(
+        command
+    )
+    for command in Command
 }
 
 ACTS: Final = {
-    Act.SEND: Command.SEND, Act.SENT: Command.RECEIPT, Act.GIVE: Command.MESSAGE,
-    Act.ACK: Command.ACK, Act.ACKED: Command.RECEIPT,
-    Act.COMMIT: Command.COMMIT, Act.COMMITTED: Command.RECEIPT,
-}  # fmt: skip
+    Act.SEND: Command.SEND,
+    Act.SENT: Command.RECEIPT,
+    Act.GIVE: Command.MESSAGE,
+    Act.ACK: Command.ACK,
+    Act.ACKED: Command.RECEIPT,
+    Act.COMMIT: Command.COMMIT,
+    Act.COMMITTED: Command.RECEIPT,
+}

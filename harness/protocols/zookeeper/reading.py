@@ -1,4 +1,6 @@
-"""Read Jute, the encoding of ZooKeeper's frames: big-endian numbers, and values of variable size after their length. Pure."""
+"""Read Jute, the encoding of ZooKeeper's frames: big-endian numbers, and values of variable size
+after their length. Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ if TYPE_CHECKING:
 
 _INT: Final = struct.Struct(">i")
 _MULTI_HEADER: Final = struct.Struct(">i?i")
-"""The header of each operation in a ``multi`` request: its type, whether it is the end mark, an error."""
+"""The header of each operation in a ``multi`` request: its type, whether it is the end mark, an
+error.
+"""
 FAILED: Final = -1
-"""What an operation is called in an answer that says why all were refused; and what stands behind the last one."""
+"""What an operation is called in an answer that says why all were refused; and what stands behind
+the last one.
+"""
 
 
 class UnreadableError(ValueError):
@@ -104,7 +110,9 @@ def operations(cursor: Cursor) -> Iterator[Operation]:
 
 
 def refused(cursor: Cursor) -> int:
-    """Return the first error in the answer to a ``multi`` request, in which all operations are refused, or none is."""
+    """Return the first error in the answer to a ``multi`` request, in which all operations are
+    refused, or none is.
+    """
     while True:
         number, done, _ = cursor.unpack(_MULTI_HEADER)
         if done or number != FAILED:

@@ -1,7 +1,8 @@
 """The state of one connection to ZooKeeper: its requests with their paths, and the answers.
 
-A client numbers its requests (``xid``), and gets answers in order. It does not send a name of its own. The first part of a path
-that holds a dot is taken for its name, because the nodes of a cell have such names.
+A client numbers its requests (``xid``), and gets answers in order. It does not send a name of its
+own. The first part of a path that holds a dot is taken for its name, because the nodes of a cell
+have such names.
 """
 
 from __future__ import annotations
@@ -14,9 +15,25 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.model.record import decode_id
 from harness.protocols.acts import Act
 from harness.protocols.telling import About, line
-from harness.protocols.zookeeper.reading import Cursor, Operation, UnreadableError, operation, operations, refused
+from harness.protocols.zookeeper.reading import (
+    Cursor,
+    Operation,
+    UnreadableError,
+    operation,
+    operations,
+    refused,
+)
 from harness.protocols.zookeeper.steps import OPCODES, STEPS, WITH_DATA, WITHOUT_PATH, Op
-from harness.wire.protocol import UNKNOWN, Between, Frame, Immovable, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import (
+    UNKNOWN,
+    Between,
+    Frame,
+    Immovable,
+    Insight,
+    Need,
+    Opaque,
+    UnableError,
+)
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -37,9 +54,13 @@ _BEGINNING: Final = struct.Struct(">ii")
 _REQUEST: Final = struct.Struct(">iii")
 _ANSWER: Final = struct.Struct(">iiqi")
 _HELLO: Final = struct.Struct(">iiqiqi")
-"""Of a client: size, version, the last it has seen, its session's time-out (ms), the session, how long its password is."""
+"""Of a client: size, version, the last it has seen, its session's time-out (ms), the session, how
+long its password is.
+"""
 _WELCOME: Final = struct.Struct(">iiiqi")
-"""Of a server: size, version, the time-out (ms) that is agreed on, the session, how long its password is."""
+"""Of a server: size, version, the time-out (ms) that is agreed on, the session, how long its
+password is.
+"""
 MOST_PASSWORD: Final = 1024
 READS_WITHIN: Final = 2 / 3
 """How much of the time-out a client waits for its server."""
@@ -100,7 +121,7 @@ class KeeperSession:
         self._owner: str | None = None
         self._timeout_s: float | None = None
 
-    # -- frames ---------------------------------------------------------------------------------------------------
+    # -- frames ------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
         """Find the next frame, or ping."""
@@ -123,8 +144,12 @@ class KeeperSession:
             return Need(form.size)
         size, version, *_, password = form.unpack_from(data)
         behind = size + 4 - form.size - password
-        if version != 0 or not 0 <= password <= MOST_PASSWORD or behind not in (0, 1):  # the last byte: whether it only reads
-            return Opaque("a greeting of no client" if way is Direction.REQUEST else "a greeting of no server")
+        if (
+            version != 0 or not 0 <= password <= MOST_PASSWORD or behind not in (0, 1)
+        ):  # the last byte: whether it only reads
+            return Opaque(
+                "a greeting of no client" if way is Direction.REQUEST else "a greeting of no server"
+            )
         frame = self._made(way, Op.CONNECT, size + 4, CONNECTING, "")
         if way is Direction.RESPONSE:
             self._timeout_s = max(form.unpack_from(data)[2], 1) / 1000
@@ -141,7 +166,11 @@ class KeeperSession:
             return Opaque(f"a frame of {size} bytes")
         if len(data) < form.size:
             return Need(form.size)
-        return self._answer(size + 4, xid) if way is Direction.RESPONSE else self._request(size + 4, xid, data)
+        return (
+            self._answer(size + 4, xid)
+            if way is Direction.RESPONSE
+            else self._request(size + 4, xid, data)
+        )
 
     def _request(self, size: int, xid: int, data: Data) -> Fed:
         number = _REQUEST.unpack_from(data)[2]
@@ -157,46 +186,81 @@ class KeeperSession:
             return self._made(Direction.REQUEST, op, size, str(xid), "")
         if len(data) < ends:
             return Need(ends)
-        return self._made(Direction.REQUEST, op, size, str(xid), bytes(data[begins:ends]).decode("utf-8", "replace"))
+        return self._made(
+            Direction.REQUEST,
+            op,
+            size,
+            str(xid),
+            bytes(data[begins:ends]).decode("utf-8", "replace"),
+        )
 
     def _answer(self, size: int, xid: int) -> KeeperFrame:
         if xid == WATCHED:
             return self._made(Direction.RESPONSE, Op.EVENT, size, None, "")
         asked = self._asked.get(str(xid))
-        frame = self._made(Direction.RESPONSE, None, size, str(xid), asked.facts.get("path", "") if asked else "")
+        frame = self._made(
+            Direction.RESPONSE, None, size, str(xid), asked.facts.get("path", "") if asked else ""
+        )
         frame.step = asked.step if asked else UNKNOWN
         return frame
 
-    def _made(self, way: Direction, op: Op | None, size: int, xid: str | None, path: str) -> KeeperFrame:
+    def _made(
+        self, way: Direction, op: Op | None, size: int, xid: str | None, path: str
+    ) -> KeeperFrame:
         self._numbers[way] += 1
         asked = self._asked.get(xid) if way is Direction.RESPONSE and xid is not None else None
-        number = asked.number if asked else self._numbers[way] if way is Direction.REQUEST else -self._numbers[way]
+        number = (
+            asked.number
+            if asked
+            else self._numbers[way]
+            if way is Direction.REQUEST
+            else -self._numbers[way]
+        )
         facts: dict[str, Any] = {"version": "0", "corr": number} | ({"path": path} if path else {})
         if self._owner is None and way is Direction.REQUEST:
             self._owner = next((word for word in path.split("/") if "." in word), None)
-        name, answers = (xid, ()) if way is Direction.REQUEST else (None, (xid,) if xid is not None else ())
+        name, answers = (
+            (xid, ()) if way is Direction.REQUEST else (None, (xid,) if xid is not None else ())
+        )
         return KeeperFrame(
-            str(op) if op else UNKNOWN, size, name, answers, head=size, facts=facts, way=way, number=number, asked=asked
+            str(op) if op else UNKNOWN,
+            size,
+            name,
+            answers,
+            head=size,
+            facts=facts,
+            way=way,
+            number=number,
+            asked=asked,
         )
 
-    # -- what they are about ----------------------------------------------------------------------------------------
+    # -- what they are about -----------------------------------------------------------------------
 
     def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
         """Say which paths a frame is about, and which records are in their data."""
         assert isinstance(frame, KeeperFrame)  # noqa: S101 - sessions get their own frames back
         if data is None:
-            return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=frame.step in WITH_DATA)
+            return Insight(
+                because=f"{frame.size} bytes are above the limit of {self._limit}",
+                voids=frame.step in WITH_DATA,
+            )
         try:
             if frame.way is Direction.RESPONSE:
                 frame.subject = frame.asked.subject if frame.asked else Subject()
                 return Insight(frame.subject, _error(frame, data))
             frame.subject = _subject(_operations(frame, data), ledger)
         except UnreadableError as error:
-            return Insight(frame.subject, because=f"a {frame.step}: {error}", voids=frame.step in (*WITH_DATA, Op.MULTI))
+            return Insight(
+                frame.subject,
+                because=f"a {frame.step}: {error}",
+                voids=frame.step in (*WITH_DATA, Op.MULTI),
+            )
         return Insight(frame.subject)
 
     def sending(self, frame: Frame) -> None:
-        """Remember a frame that will be answered. If there are too many, the oldest is forgotten."""
+        """Remember a frame that will be answered. If there are too many, the oldest is
+        forgotten.
+        """
         assert isinstance(frame, KeeperFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is not None:
             self._asked[str(frame.id)] = frame
@@ -215,16 +279,18 @@ class KeeperSession:
         return [
             line(about, record, reached=reached, answered=of is not frame, error=frame.error or 0)
             for record in sorted(frame.subject.records)
-        ]  # fmt: skip
+        ]
 
-    # -- what can be done to it ---------------------------------------------------------------------------------------
+    # -- what can be done to it --------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - there is none
         """Raise UnableError: the wire cannot refuse a request to ZooKeeper."""
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - whatever it is
-        """Return that the frame cannot be sent on another connection: its session belongs to its own."""
+        """Return that the frame cannot be sent on another connection: its session belongs to its
+        own.
+        """
         return Immovable("belongs to its session, which is on one connection at a time")
 
     def owner(self) -> str | None:
@@ -251,7 +317,9 @@ def _operations(frame: KeeperFrame, data: bytes) -> Iterable[Operation]:
 
 
 def _subject(found: Iterable[Operation], ledger: Any) -> Subject:
-    records = {ledger.record(each.data) for each in found if each.data} if ledger is not None else set()
+    records = (
+        {ledger.record(each.data) for each in found if each.data} if ledger is not None else set()
+    )
     return Subject(frozenset(records - {None}), frozenset(each.path for each in found))
 
 

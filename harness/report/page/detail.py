@@ -26,7 +26,9 @@ PATHS_PER_PAGE = 1000
 
 
 class Shared:
-    """What the cells of one page share: its room, and the texts that many of them have (each is written once)."""
+    """What the cells of one page share: its room, and the texts that many of them have (each is
+    written once).
+    """
 
     def __init__(self) -> None:
         self._paths = PATHS_PER_PAGE
@@ -62,24 +64,41 @@ def rows_of(result: CellResult) -> list[dict[str, Any]]:
 
 
 def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline | None]:
-    """Return what the page shows of a cell when it is opened, and its timeline, which :func:`drawn` writes down."""
+    """Return what the page shows of a cell when it is opened, and its timeline, which :func:`drawn`
+    writes down.
+    """
     plan = result.plan
     different, settings = settings_of(plan)
     words = {
-        "because": shared.number("texts", plan.because), "next": shared.number("texts", next_step(result)),
-        "rerun": rerun_line(plan), "predicted": [plan.predicted(Anomaly.LOST), plan.predicted(Anomaly.DUPLICATED)],
-        "target": plan.target, "own": plan.system == DECLARED, "mends": mending(result), "last": said_last(result),
+        "because": shared.number("texts", plan.because),
+        "next": shared.number("texts", next_step(result)),
+        "rerun": rerun_line(plan),
+        "predicted": [plan.predicted(Anomaly.LOST), plan.predicted(Anomaly.DUPLICATED)],
+        "target": plan.target,
+        "own": plan.system == DECLARED,
+        "mends": mending(result),
+        "last": said_last(result),
         "counts": {name: count for name, count in result.judgement.account.counts.items() if count},
-        "settings": shared.number("settings", tuple(settings.items())), "different": different, "sign": sign_of(result),
-        "seconds": round(result.seconds, 1), "phases": {name: round(s, 2) for name, s in result.phases.items()},
+        "settings": shared.number("settings", tuple(settings.items())),
+        "different": different,
+        "sign": sign_of(result),
+        "seconds": round(result.seconds, 1),
+        "phases": {name: round(s, 2) for name, s in result.phases.items()},
         "directory": f"{result.directory.parent.name}/{result.directory.name}",
-    }  # fmt: skip
+    }
     try:
         told, timeline = _told(result, shared)
         return words | told, timeline
     except Exception as error:  # noqa: BLE001 - a damaged history holds anything; the verdict stands without a drawing
         trouble = f"the history cannot be drawn: {type(error).__name__}: {error}"
-        return words | {"proof": [trouble], "trouble": [trouble], "ribbons": [], "rollback": None, "paths": [], "more": 0}, None
+        return words | {
+            "proof": [trouble],
+            "trouble": [trouble],
+            "ribbons": [],
+            "rollback": None,
+            "paths": [],
+            "more": 0,
+        }, None
 
 
 def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline | None]:
@@ -100,14 +119,14 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline 
         "rollback": _rollback(result),
         "paths": [_path(paths.of(row)) for row in (*target, *shown)] if events else [],
         "more": len(found) - len(shown),
-    }, timeline_of(events)  # fmt: skip
+    }, timeline_of(events)
 
 
 def drawn(timeline: Timeline, shared: Shared) -> dict[str, Any]:
     """Write a timeline in few bytes.
 
-    ``messages``: time since the message before, number of the kind (from, to, api, direction), note, fate; the last two
-    are left out where they are empty.
+    ``messages``: time since the message before, number of the kind (from, to, api, direction),
+    note, fate; the last two are left out where they are empty.
     """
     number = {lane.name: place for place, lane in enumerate(timeline.lanes)}
     messages: list[list[Any]] = []
@@ -118,11 +137,16 @@ def drawn(timeline: Timeline, shared: Shared) -> dict[str, Any]:
         messages.append([*row, message.fate] if message.fate else row if message.note else row[:2])
         before = message.t
     return {
-        "lanes": [[lane.name, lane.kind] for lane in timeline.lanes], "messages": messages,
-        "bands": [[b.kind, number.get(b.lane or "", -1), b.start, b.end, b.text] for b in timeline.bands],
+        "lanes": [[lane.name, lane.kind] for lane in timeline.lanes],
+        "messages": messages,
+        "bands": [
+            [b.kind, number.get(b.lane or "", -1), b.start, b.end, b.text] for b in timeline.bands
+        ],
         "marks": [[m.kind, number.get(m.lane, 0), m.t, m.text] for m in timeline.marks],
-        "end": timeline.end, "fired": timeline.fired, "omitted": [timeline.idle, timeline.telling],
-    }  # fmt: skip
+        "end": timeline.end,
+        "fired": timeline.fired,
+        "omitted": [timeline.idle, timeline.telling],
+    }
 
 
 def _ribbon(ribbon: Ribbon) -> list[Any]:
@@ -131,15 +155,21 @@ def _ribbon(ribbon: Ribbon) -> list[Any]:
 
 
 def _rollback(result: CellResult) -> list[Any] | None:
-    """Return three rows (moment, what it is called, partitions with offsets, keys with their counts), then the torn keys."""
+    """Return three rows (moment, what it is called, partitions with offsets, keys with their
+    counts), then the torn keys.
+    """
     found = result.judgement.details.get("rollback")
     if found is None:
         return None
     rows = [
-        [one["moment"], one.get("said") or _batches(one["batch"]),
-         sorted((int(partition), offset) for partition, offset in one["offsets"].items()), sorted(one["state"].items())]
+        [
+            one["moment"],
+            one.get("said") or _batches(one["batch"]),
+            sorted((int(partition), offset) for partition, offset in one["offsets"].items()),
+            sorted(one["state"].items()),
+        ]
         for one in found["snapshots"]
-    ]  # fmt: skip
+    ]
     return [rows, found["torn"]]
 
 
@@ -148,7 +178,14 @@ def _batches(last: int) -> str:
 
 
 def _path(path: RecordPath) -> list[Any]:
-    return [path.record, path.key, path.position, path.fate, path.sentence, [_hop(hop) for hop in path.hops]]
+    return [
+        path.record,
+        path.key,
+        path.position,
+        path.fate,
+        path.sentence,
+        [_hop(hop) for hop in path.hops],
+    ]
 
 
 def _hop(hop: Hop) -> list[Any]:
@@ -165,10 +202,18 @@ def path_rows(result: CellResult) -> list[dict[str, Any]]:
         paths = Paths(history.events)
         return [{"cell": result.plan.id, **_told_at_length(paths.of(row))} for row in found]
     except Exception as error:  # noqa: BLE001 - a damaged history holds anything
-        return [{"cell": result.plan.id, "trouble": f"the history cannot be told: {type(error).__name__}: {error}"}]
+        return [
+            {
+                "cell": result.plan.id,
+                "trouble": f"the history cannot be told: {type(error).__name__}: {error}",
+            }
+        ]
 
 
 def _told_at_length(path: RecordPath) -> dict[str, Any]:
     """Write a path with the names of its fields; of a hop only what there is to say."""
-    hops = [{name: value for name, value in dataclasses.asdict(hop).items() if value or name == "ms"} for hop in path.hops]
+    hops = [
+        {name: value for name, value in dataclasses.asdict(hop).items() if value or name == "ms"}
+        for hop in path.hops
+    ]
     return dataclasses.asdict(path) | {"hops": hops}

@@ -1,4 +1,6 @@
-"""What a cell rests on: its settings against the baseline, the proof that the fault fired, the sign, and what to do next."""
+"""What a cell rests on: its settings against the baseline, the proof that the fault fired, the
+sign, and what to do next.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,22 @@ if TYPE_CHECKING:
 MOST_HITS = 5
 """How many hits of a rule or failpoint are told at length."""
 NETWORK_COUNTS = {
-    "seconds": "seconds", "sent": "bytes sent", "received": "bytes received", "reads": "pieces read", "answers": "answers",
-    "opened": "connections opened", "left": "ended by the client", "lost": "ended from the far side",
-    "longest_s": "longest wait for an answer in s", "rate": "requests answered in bytes/s",
-}  # fmt: skip
+    "seconds": "seconds",
+    "sent": "bytes sent",
+    "received": "bytes received",
+    "reads": "pieces read",
+    "answers": "answers",
+    "opened": "connections opened",
+    "left": "ended by the client",
+    "lost": "ended from the far side",
+    "longest_s": "longest wait for an answer in s",
+    "rate": "requests answered in bytes/s",
+}
 
 
 def settings_of(plan: Plan) -> tuple[list[tuple[str, str, str]], dict[str, str]]:
-    """Return the settings that differ from the semantic's recipe (name, here, there), and all settings by name.
+    """Return the settings that differ from the semantic's recipe (name, here, there), and all
+    settings by name.
 
     What the run did not know yet is no difference.
     """
@@ -36,7 +46,11 @@ def settings_of(plan: Plan) -> tuple[list[tuple[str, str, str]], dict[str, str]]
     if baseline is None:  # a pipeline that has no recipe in this version
         return [], here
     there = dict(_flat(dataclasses.asdict(baseline)))
-    return [(name, here[name], there.get(name, "none")) for name in here if here[name] != there.get(name)], here
+    return [
+        (name, here[name], there.get(name, "none"))
+        for name in here
+        if here[name] != there.get(name)
+    ], here
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -58,13 +72,29 @@ def _word(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-SAID_OF = ("limit", "before", "after", "volume", "bytes", "address", "size", "free", "status", "because")
+SAID_OF = (
+    "limit",
+    "before",
+    "after",
+    "volume",
+    "bytes",
+    "address",
+    "size",
+    "free",
+    "status",
+    "because",
+)
 
 
 def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
-    """Return the lines that prove that the fault fired: rule and frame, hits, who was killed and how it ended."""
+    """Return the lines that prove that the fault fired: rule and frame, hits, who was killed and
+    how it ended.
+    """
     if plan.refused_by_client:
-        said = next((f"{e.get('by')}: {e.get('because')}" for e in events if e["event"] == kinds.STOPPED), "it did not say so")
+        said = next(
+            (f"{e.get('by')}: {e.get('because')}" for e in events if e["event"] == kinds.STOPPED),
+            "it did not say so",
+        )
         return [f"no fault: the client itself must refuse these settings ({said})"]
     if plan.evidence.trigger == "none":
         return ["no fault, by design: the baseline"]
@@ -83,43 +113,71 @@ def beside(movement: Movement) -> list[str]:
     """Return the lines of what is told beside the counts, where there is anything."""
     told = []
     if movement.moved_again_s is not None:
-        told.append(f"moved again: a record sent after the fault was delivered {movement.moved_again_s:.3f} s after it")
+        told.append(
+            "moved again: a record sent after the fault was delivered "
+            f"{movement.moved_again_s:.3f} s after it"
+        )
     if movement.held_back_s is not None:
         told.append(
-            f"held back: an open transaction kept readers (read_committed) from what is behind it for {movement.held_back_s:g} s"
+            "held back: an open transaction kept readers (read_committed) from what is behind "
+            f"it for {movement.held_back_s:g} s"
         )
-    named = (("inconsistent offsets", movement.inconsistent_offsets), ("backward polls", movement.backward_polls),
-             ("records skipped", movement.skipped))  # fmt: skip
+    named = (
+        ("inconsistent offsets", movement.inconsistent_offsets),
+        ("backward polls", movement.backward_polls),
+        ("records skipped", movement.skipped),
+    )
     if any(count for _, count in named):
         told.append(", ".join(f"{count} {name}" for name, count in named))
     return told
 
 
 def _rules(events: Sequence[Event]) -> Iterator[str]:
-    rules = [event for event in events if event["event"] == kinds.RULE and event.get("rule") not in kinds.WAVES]
+    rules = [
+        event
+        for event in events
+        if event["event"] == kinds.RULE and event.get("rule") not in kinds.WAVES
+    ]
     for event in rules:
         if event.get("phase") == "armed":
             where = f"{event.get('api')} {event.get('direction')} of the {event.get('role')}"
             record = f" with record {event['record']}" if event.get("record") else ""
             since = f", since {event['since']}" if event.get("since") else ""
             error = f" with {event['error']}" if event.get("error") else ""
-            yield (f"rule {event.get('rule')}: {event.get('action')}{error} the {where}{record}, "
-                   f"occurrence {event.get('occurrence')}{since}")  # fmt: skip
+            yield (
+                f"rule {event.get('rule')}: {event.get('action')}{error} the {where}{record}, "
+                f"occurrence {event.get('occurrence')}{since}"
+            )
     hits = [event for event in rules if event.get("phase") == "hit"]
     for event in hits[:MOST_HITS]:
-        frame = f"{event.get('api')} v{event.get('version')} {event.get('dir')}, connection {event.get('conn')}"
-        yield (f"hit: {frame}, correlation {event.get('corr')}, {event.get('size')} bytes, client {event.get('client')}"
-               f"{_with(event.get('records'))}")  # fmt: skip
+        frame = (
+            f"{event.get('api')} v{event.get('version')} {event.get('dir')}, connection "
+            f"{event.get('conn')}"
+        )
+        yield (
+            f"hit: {frame}, correlation {event.get('corr')}, {event.get('size')} bytes, client "
+            f"{event.get('client')}{_with(event.get('records'))}"
+        )
     if len(hits) > MOST_HITS:
         yield f"and {len(hits) - MOST_HITS} more hits"
     yield from _answers(rules)
     for event in rules:
         if event.get("phase") == "delivered":
-            said = f"answered with code {event.get('error')}" if event.get("answered") else "not answered"
-            yield f"arrived late, over a connection of its own: {event.get('api')}{_with(event.get('records'))}; {said}"
+            said = (
+                f"answered with code {event.get('error')}"
+                if event.get("answered")
+                else "not answered"
+            )
+            yield (
+                "arrived late, over a connection of its own: "
+                f"{event.get('api')}{_with(event.get('records'))}; {said}"
+            )
     for event in rules:
         if event.get("phase") == "disarmed":
-            yield f"counted: {event.get('seen')} frames seen, {event.get('matched')} matched, {event.get('fired')} fired"
+            yield (
+                f"counted: {event.get('seen')} frames seen, {event.get('matched')} matched, "
+                f"{event.get('fired')} fired"
+            )
 
 
 def _answers(rules: Sequence[Event]) -> Iterator[str]:
@@ -127,10 +185,16 @@ def _answers(rules: Sequence[Event]) -> Iterator[str]:
     for event in rules:
         if event.get("phase") != "answered":
             continue
-        its_own = f"which said {event.get('said')}" if event.get("forward") else "which never had it"
+        its_own = (
+            f"which said {event.get('said')}" if event.get("forward") else "which never had it"
+        )
         told = "was told" if event.get("reached") else "was not told"
-        request = f"{event.get('api')}, correlation {event.get('corr')}{_with(event.get('records'))}"
-        yield f"answered for the broker, {its_own}: {request}; the client {told} {event.get('error')}"
+        request = (
+            f"{event.get('api')}, correlation {event.get('corr')}{_with(event.get('records'))}"
+        )
+        yield (
+            f"answered for the broker, {its_own}: {request}; the client {told} {event.get('error')}"
+        )
 
 
 def _with(records: object) -> str:
@@ -143,8 +207,10 @@ def _with(records: object) -> str:
 def _failpoints(events: Sequence[Event]) -> Iterator[str]:
     hits = [event for event in events if event["event"] == kinds.FAILPOINT]
     for event in hits[:MOST_HITS]:
-        yield (f"failpoint {event.get('name')}: hit {event.get('hit')}, record {event.get('record')}, "
-               f"{event.get('action')} pid {event.get('pid')}")  # fmt: skip
+        yield (
+            f"failpoint {event.get('name')}: hit {event.get('hit')}, record {event.get('record')}, "
+            f"{event.get('action')} pid {event.get('pid')}"
+        )
 
 
 def told_write(event: Event) -> str:
@@ -154,20 +220,33 @@ def told_write(event: Event) -> str:
     'the consumer (pid 7) was held after unlink 2: /w/a-journal'
     """
     files = " to ".join(map(str, event.get("files") or ()))
-    where = f"{event.get('side')} {event.get('call')} {event.get('occurrence')}{f': {files}' if files else ''}"
+    where = (
+        f"{event.get('side')} {event.get('call')} "
+        f"{event.get('occurrence')}{f': {files}' if files else ''}"
+    )
     return f"the {event.get('role')} (pid {event.get('pid')}) was held {where}"
 
 
 def _faults(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if event["event"] == kinds.FAULT and event.get("phase") == "forgot" and "records" in event:
-            yield f"deleted from {event.get('file')}, as retention would: {event.get('records')} records"
-        elif event["event"] == kinds.FAULT and event.get("phase") == "forgot" and "positions" in event:
+            yield (
+                f"deleted from {event.get('file')}, as retention would: {event.get('records')} "
+                "records"
+            )
+        elif (
+            event["event"] == kinds.FAULT
+            and event.get("phase") == "forgot"
+            and "positions" in event
+        ):
             yield f"positions of the group {event.get('group')} deleted: {event.get('positions')}"
         elif event["event"] == kinds.FAULT and event.get("phase") == "forgot":
             yield f"reverted to its flushed state: {event.get('file')}, {_bytes(event)}"
         elif event["event"] == kinds.ADDED:
-            yield f"partition {event.get('partition')} added to {event.get('topic')}, which had {event.get('before')}"
+            yield (
+                f"partition {event.get('partition')} added to {event.get('topic')}, which had "
+                f"{event.get('before')}"
+            )
 
 
 def _network(events: Sequence[Event]) -> Iterator[str]:
@@ -179,7 +258,9 @@ def _network(events: Sequence[Event]) -> Iterator[str]:
 def _engine(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if event["event"] == kinds.ENGINE:
-            more = ", ".join(f"{name} {event[name]}" for name in SAID_OF if event.get(name) is not None)
+            more = ", ".join(
+                f"{name} {event[name]}" for name in SAID_OF if event.get(name) is not None
+            )
             yield f"the container engine of the {event.get('node')}: {event.get('said')} ({more})"
 
 
@@ -188,9 +269,17 @@ def network_text(event: Event) -> str:
     whose = f"the {event.get('role')}'s network to {event.get('node')}"
     if event.get("phase") == "on":
         toxics = event.get("toxics")
-        said = ", ".join(map(_toxic, toxics)) if isinstance(toxics, list) and toxics else "no toxic named"
+        said = (
+            ", ".join(map(_toxic, toxics))
+            if isinstance(toxics, list) and toxics
+            else "no toxic named"
+        )
         return f"{whose} made bad: {said}"
-    counted = ", ".join(f"{words} {_brief(event[name])}" for name, words in NETWORK_COUNTS.items() if event.get(name))
+    counted = ", ".join(
+        f"{words} {_brief(event[name])}"
+        for name, words in NETWORK_COUNTS.items()
+        if event.get(name)
+    )
     return f"{whose} mended; counted meanwhile: {counted or 'nothing'}"
 
 
@@ -216,7 +305,10 @@ def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:
         if event["event"] == kinds.DRAIN and event.get("phase") != "begun":
             return  # what ends after the drain is ended by the harness
         if event["event"] == kinds.NODE and event.get("asked") is True:
-            yield f"ended in order (SIGTERM): {event.get('node')} (pid {event.get('pid')}), status {event.get('status')}"
+            yield (
+                f"ended in order (SIGTERM): {event.get('node')} (pid {event.get('pid')}), status "
+                f"{event.get('status')}"
+            )
         if event["event"] != kinds.NODE or str(event.get("role")) not in wanted:
             continue
         who = f"{event.get('node')} (pid {event.get('pid')})"
@@ -231,21 +323,34 @@ def _bytes(event: Event) -> str:
 
 
 def sign_of(result: CellResult) -> tuple[str, bool] | None:
-    """Return the sentence about the sign of protection, and whether it was seen; ``None`` where none is asked for.
+    """Return the sentence about the sign of protection, and whether it was seen; ``None`` where
+    none is asked for.
 
-    Of a pipeline of the user's own none is foretold: what was seen of the effect of its fault is told.
+    Of a pipeline of the user's own none is foretold: what was seen of the effect of its fault is
+    told.
     """
     plan = result.plan
     if plan.system == DECLARED and plan.evidence.trigger != "none":
         seen_there = sorted(result.judgement.signs.of(plan.target))
-        words = "; ".join(f"{sign}: {sign.words}" for sign in seen_there) or "it is in the counts, or in what the wire saw again"
-        return (f"{words} ({plan.target})", True) if result.verdict.effect else (f"none was seen on {plan.target}", False)
+        words = (
+            "; ".join(f"{sign}: {sign.words}" for sign in seen_there)
+            or "it is in the counts, or in what the wire saw again"
+        )
+        return (
+            (f"{words} ({plan.target})", True)
+            if result.verdict.effect
+            else (f"none was seen on {plan.target}", False)
+        )
     if plan.sign is None:
         return None
     signs = result.judgement.signs
     seen, known = plan.sign in signs.of(plan.target), signs.named(plan.sign)
     words = plan.sign if known is None else known.words
-    return (f"{plan.sign}: {words} ({plan.target})" if seen else f"{plan.sign} was not seen for {plan.target}: {words}?"), seen
+    return (
+        f"{plan.sign}: {words} ({plan.target})"
+        if seen
+        else f"{plan.sign} was not seen for {plan.target}: {words}?"
+    ), seen
 
 
 def next_step(result: CellResult) -> str:
@@ -255,23 +360,42 @@ def next_step(result: CellResult) -> str:
         case Outcome.KEPT:
             return _kept(result)
         case Outcome.CONVICTED:
-            return "Nothing: this control shows that the suite can convict. Do not use these settings where the promise matters."
+            return (
+                "Nothing: this control shows that the suite can convict. Do not use these "
+                "settings where the promise matters."
+            )
         case Outcome.NOT_CONVICTED:
-            return "Mend this first: while a control is not convicted, no green cell of this run proves anything."
+            return (
+                "Mend this first: while a control is not convicted, no green cell of this run "
+                "proves anything."
+            )
         case Outcome.BROKEN:
             more = "another --seed" if result.plan.system == DECLARED else "other seeds"
-            return f"Read the path of the first record below, then run it again with {more} to see whether it happens every time."
+            return (
+                f"Read the path of the first record below, then run it again with {more} to see "
+                "whether it happens every time."
+            )
         case Outcome.STUCK:
             return (
-                "All was healed and nothing moved: look at the end of the timeline, and at the logs of the stage that is named."
+                "All was healed and nothing moved: look at the end of the timeline, and at the "
+                "logs of the stage that is named."
             )
         case Outcome.VOID:
-            return f"It proves nothing ({first}). See to that and run it again; a void cell is never a success."
+            return (
+                f"It proves nothing ({first}). See to that and run it again; a void cell is "
+                "never a success."
+            )
 
 
 def _kept(result: CellResult) -> str:
     if result.plan.system != DECLARED:
-        return "Nothing. To bound how rare a failure may still be, run more seeds: 0 in n runs means less than 3/n."
+        return (
+            "Nothing. To bound how rare a failure may still be, run more seeds: 0 in n runs "
+            "means less than 3/n."
+        )
     if not result.verdict.effect:
-        return "It was kept, and nothing shows that the fault had an effect: read the proof, and try another --seed."
+        return (
+            "It was kept, and nothing shows that the fault had an effect: read the proof, and "
+            "try another --seed."
+        )
     return "Nothing. Another --seed takes another record; lostack sweep takes every step of a run."

@@ -1,4 +1,6 @@
-"""The whole page as plain data: the matrix that stands in it, and what is unfolded when somebody asks for it."""
+"""The whole page as plain data: the matrix that stands in it, and what is unfolded when somebody
+asks for it.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class Square:
 
 @dataclass(frozen=True)
 class Line:
-    """One scenario of the matrix. ``because``: what happens there, or why not; empty where the page does not say it here."""
+    """One scenario of the matrix. ``because``: what happens there, or why not; empty where the page
+    does not say it here.
+    """
 
     name: str
     squares: tuple[Square, ...]
@@ -74,7 +78,8 @@ class Sheet:
 class Page:
     """What the template draws: the matrix, and what is unfolded later.
 
-    ``index`` tells of all cells (JSON); each of the ``details`` of :data:`CHUNK` cells (see :func:`unfold`).
+    ``index`` tells of all cells (JSON); each of the ``details`` of :data:`CHUNK` cells (see
+    :func:`unfold`).
     """
 
     sheets: tuple[Sheet, ...]
@@ -93,8 +98,10 @@ def page_of(run: SavedRun) -> Page:
     folded = tuple(fold(details[first : first + CHUNK]) for first in range(0, len(details), CHUNK))
     index = {
         "cells": [_row(*each) for each in zip(run.results, names, labels_of(run), strict=True)],
-        "outcomes": list(Outcome), "chunk": CHUNK, **shared.tables(),
-    }  # fmt: skip
+        "outcomes": list(Outcome),
+        "chunk": CHUNK,
+        **shared.tables(),
+    }
     places = {id(result): number for number, result in enumerate(run.results)}
     return Page(tuple(_sheets(run, places, names)), tuple(names), embedded(index), folded)
 
@@ -114,7 +121,8 @@ def messages_each(cells: int) -> int:
 
 
 def fold(details: list[dict[str, Any]]) -> str:
-    r"""Return details in few letters: JSON, deflated, as base64. The page unfolds them when a cell is opened.
+    r"""Return details in few letters: JSON, deflated, as base64. The page unfolds them when a cell
+    is opened.
 
     >>> unfold(fold([{"a": "<\n"}]))
     [{'a': '<\\x0a'}]
@@ -145,7 +153,8 @@ def anchors(ids: list[str]) -> list[str]:
 
 
 def embedded(data: Any) -> str:
-    r"""Return data as JSON that can stand inside a page: no character of it ends the element, or moves the cursor.
+    r"""Return data as JSON that can stand inside a page: no character of it ends the element, or
+    moves the cursor.
 
     >>> embedded({"a": "</script>\n"})
     '{"a":"\\u003c/script\\u003e\\\\x0a"}'
@@ -168,24 +177,41 @@ def _row(result: CellResult, anchor: str, label: str) -> list[Any]:
     plan, counts = result.plan, result.judgement.account.counts
     known = bool(counts["offered"])
     return [
-        anchor, plan.id, list(Outcome).index(outcome(result.verdict)), counts["lost"] if known else None,
-        counts["duplicated"] if known else None, result.verdict.reason, plan.scenario, plan.failure_point,
-        str(plan.semantic), plan.seed, *([label] if label != plan.id else []),
-    ]  # fmt: skip
+        anchor,
+        plan.id,
+        list(Outcome).index(outcome(result.verdict)),
+        counts["lost"] if known else None,
+        counts["duplicated"] if known else None,
+        result.verdict.reason,
+        plan.scenario,
+        plan.failure_point,
+        str(plan.semantic),
+        plan.seed,
+        *([label] if label != plan.id else []),
+    ]
 
 
 def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator[Sheet]:
     for table in tables(run):
         lines = (
-            Line(row.name, tuple(_square(semantic, row.spots.get(semantic), places, names) for semantic in table.semantics),
-                 row.because if table.own else "")
-            for row in table.rows if row.ran
-        )  # fmt: skip
+            Line(
+                row.name,
+                tuple(
+                    _square(semantic, row.spots.get(semantic), places, names)
+                    for semantic in table.semantics
+                ),
+                row.because if table.own else "",
+            )
+            for row in table.rows
+            if row.ran
+        )
         idle = tuple(Line(row.name, (), row.because) for row in table.rows if not row.ran)
         yield Sheet(table.title, tuple(map(str, table.semantics)), tuple(lines), idle)
 
 
-def _square(semantic: Semantic, spot: Spot | None, places: dict[int, int], names: list[str]) -> Square:
+def _square(
+    semantic: Semantic, spot: Spot | None, places: dict[int, int], names: list[str]
+) -> Square:
     if spot is None or (not spot.results and spot.not_applicable is None):
         return Square(str(semantic))
     if not spot.results:
@@ -193,12 +219,20 @@ def _square(semantic: Semantic, spot: Spot | None, places: dict[int, int], names
     ordered = sorted(spot.results, key=lambda result: WORST.index(outcome(result.verdict)))
     cells = tuple(places[id(result)] for result in ordered)
     lost, duplicated = spot.total("lost"), spot.total("duplicated")
-    permitted = (bool(count) and not forbids(semantic, what)
-                 for count, what in ((lost, Anomaly.LOST), (duplicated, Anomaly.DUPLICATED)))  # fmt: skip
+    permitted = (
+        bool(count) and not forbids(semantic, what)
+        for count, what in ((lost, Anomaly.LOST), (duplicated, Anomaly.DUPLICATED))
+    )
     return Square(
-        str(semantic), cells, names[cells[0]], str(spot.outcome), _count(lost), _count(duplicated),
-        hatched=any(permitted), runs=_runs(spot),
-    )  # fmt: skip
+        str(semantic),
+        cells,
+        names[cells[0]],
+        str(spot.outcome),
+        _count(lost),
+        _count(duplicated),
+        hatched=any(permitted),
+        runs=_runs(spot),
+    )
 
 
 def _count(total: int | None) -> str:
@@ -212,5 +246,9 @@ def _runs(spot: Spot) -> str:
     bounds = {spot.zero_bound(name) for name in ("lost", "duplicated")} - {None, 1.0}
     bound = f", a 0 is < {min(b for b in bounds if b is not None):.0%}" if bounds else ""
     mixed = Counter(outcome(result.verdict) for result in spot.results)
-    words = ", ".join(f"{mixed[word]} {word}" for word in WORST if mixed[word]) if len(mixed) > 1 else ""
+    words = (
+        ", ".join(f"{mixed[word]} {word}" for word in WORST if mixed[word])
+        if len(mixed) > 1
+        else ""
+    )
     return f"n = {spot.evidence}{f' ({words})' if words else ''}{bound}"

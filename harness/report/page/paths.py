@@ -19,7 +19,8 @@ MS_NS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step: ``ms`` since the cell began (null: found when everything was at rest), who says so, what happened.
+    """One step: ``ms`` since the cell began (null: found when everything was at rest), who says so,
+    what happened.
 
     ``copy`` is the letter of the copy it is about. ``bad`` marks what did not work out.
     """
@@ -45,8 +46,14 @@ class RecordPath:
 
 
 def anomalous(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows of the record table that were lost, set aside or recorded more than once, in the order of the source."""
-    found = [row for row in rows if row["state"] in (State.LOST, State.SET_ASIDE) or row["recordings"] > 1]
+    """Return the rows of the record table that were lost, set aside or recorded more than once, in
+    the order of the source.
+    """
+    found = [
+        row
+        for row in rows
+        if row["state"] in (State.LOST, State.SET_ASIDE) or row["recordings"] > 1
+    ]
     return sorted(found, key=lambda row: int(row["position"]))
 
 
@@ -77,12 +84,16 @@ class Paths:
         hops += [self._told(event) for event in self._outcomes(events)]
         hops += [self._passed(event, letter) for event, letter in self._positions(events, letters)]
         hops += [self._step(event, letter) for event, letter in self._steps(events, letters)]
-        timed = sorted((hop for hop in hops if hop and hop.ms is not None), key=lambda hop: hop.ms or 0.0)
+        timed = sorted(
+            (hop for hop in hops if hop and hop.ms is not None), key=lambda hop: hop.ms or 0.0
+        )
         rest = [hop for hop in hops if hop and hop.ms is None]
         first = [hop for hop in rest if hop.by == "source"]
         ordered = (*first, *timed, *(hop for hop in rest if hop.by != "source"))
         fate, sentence = _fate(row, timed)
-        return RecordPath(str(row["record"]), str(row["key"]), int(row["position"]), fate, sentence, ordered)
+        return RecordPath(
+            str(row["record"]), str(row["key"]), int(row["position"]), fate, sentence, ordered
+        )
 
     def _ms(self, event: Event) -> float:
         t: int = event["t"]
@@ -94,7 +105,13 @@ class Paths:
             return None
         by, text, bad = told(event)
         rest = event["event"] in _AT_REST
-        return Hop(None if rest else self._ms(event), by or str(event.get("by")), text, letters.get(_copy(event), ""), bad)
+        return Hop(
+            None if rest else self._ms(event),
+            by or str(event.get("by")),
+            text,
+            letters.get(_copy(event), ""),
+            bad,
+        )
 
     def _outcomes(self, events: Iterable[Event]) -> list[Event]:
         """Return what became of the transactions that the record was sent in."""
@@ -106,40 +123,68 @@ class Paths:
         outcome = str(event.get("outcome"))
         error = f" ({event['error']})" if event.get("error") else ""
         text = f"transaction {event.get('transaction')} {outcome}{error}"
-        return Hop(self._ms(event), str(event.get("by")), text, bad=outcome not in ("committed", "begun"))
+        return Hop(
+            self._ms(event), str(event.get("by")), text, bad=outcome not in ("committed", "begun")
+        )
 
-    def _positions(self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]) -> list[tuple[Event, str]]:
+    def _positions(
+        self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]
+    ) -> list[tuple[Event, str]]:
         """Return, per log copy in the topic, the first commit of a position past it."""
         found = []
         for event in events:
-            if event["event"] == kinds.STORED and event.get("hop") == "topic" and event.get("offset") is not None:
-                past = (saved for saved in self._saved if saved.get("partition") == event.get("partition")
-                        and int(saved.get("offset") or 0) > int(event.get("offset") or 0))  # fmt: skip
+            if (
+                event["event"] == kinds.STORED
+                and event.get("hop") == "topic"
+                and event.get("offset") is not None
+            ):
+                past = (
+                    saved
+                    for saved in self._saved
+                    if saved.get("partition") == event.get("partition")
+                    and int(saved.get("offset") or 0) > int(event.get("offset") or 0)
+                )
                 first = next(past, None)
                 if first is not None:
                     found.append((first, letters.get(_copy(event), "")))
         return found
 
-    def _steps(self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]) -> list[tuple[Event, str]]:
+    def _steps(
+        self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]
+    ) -> list[tuple[Event, str]]:
         """Return, per log copy in the topic, the steps of the batches that read it."""
         return [
             (step, letters.get(_copy(event), ""))
             for event in events
-            if event["event"] == kinds.STORED and event.get("hop") == "topic" and event.get("offset") is not None
+            if event["event"] == kinds.STORED
+            and event.get("hop") == "topic"
+            and event.get("offset") is not None
             for step in self._batches
             if step.get("partition") == event.get("partition")
-            and int(step.get("offset") or 0) <= int(event.get("offset") or 0) < int(step.get("position") or 0)
+            and int(step.get("offset") or 0)
+            <= int(event.get("offset") or 0)
+            < int(step.get("position") or 0)
         ]
 
     def _step(self, event: Event, letter: str) -> Hop:
-        return Hop(self._ms(event), str(event.get("by")), f"batch {event.get('batch')}: {event.get('phase')}", letter)
+        return Hop(
+            self._ms(event),
+            str(event.get("by")),
+            f"batch {event.get('batch')}: {event.get('phase')}",
+            letter,
+        )
 
     def _passed(self, event: Event, letter: str) -> Hop:
-        text = f"position saved past it: partition {event.get('partition')} offset {event.get('offset')}"
+        text = (
+            f"position saved past it: partition {event.get('partition')} offset "
+            f"{event.get('offset')}"
+        )
         return Hop(self._ms(event), "wire", text, letter)
 
 
-_AT_REST = frozenset({kinds.OFFERED, kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED, kinds.MOVED})
+_AT_REST = frozenset(
+    {kinds.OFFERED, kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED, kinds.MOVED}
+)
 
 
 def _records(event: Event) -> Iterable[object]:
@@ -148,16 +193,24 @@ def _records(event: Event) -> Iterable[object]:
 
 
 def _copy(event: Event) -> tuple[object, ...]:
-    """Name the copy that a line is about: by what is said of it where it stands in a log, else by its place."""
+    """Name the copy that a line is about: by what is said of it where it stands in a log, else by
+    its place.
+    """
     if event.get("offset") is None:
         return ("place", event["place"]) if event.get("place") is not None else ()
     return event.get("partition"), event.get("epoch"), event.get("offset")
 
 
 def _letters(events: Iterable[Event]) -> dict[tuple[object, ...], str]:
-    """Name the copies of the topic, or queue, between producer and consumer: A, B, ... One that was moved keeps its letter."""
+    """Name the copies of the topic, or queue, between producer and consumer: A, B, ... One that was
+    moved keeps its letter.
+    """
     events = list(events)
-    copies = dict.fromkeys(_copy(event) for event in events if event["event"] == kinds.STORED and event.get("hop") == "topic")
+    copies = dict.fromkeys(
+        _copy(event)
+        for event in events
+        if event["event"] == kinds.STORED and event.get("hop") == "topic"
+    )
     for move in (event for event in events if event["event"] == kinds.MOVED):
         copies.pop(("place", move.get("to")), None)
     if len(copies) <= 1:
@@ -179,11 +232,19 @@ def _letter(number: int) -> str:
 
 def _fate(row: Mapping[str, Any], timed: Sequence[Hop]) -> tuple[str, str]:
     if row["state"] == State.LOST:
-        last = f"; last seen by {timed[-1].by} at {timed[-1].ms} ms: {timed[-1].text}" if timed else ""
+        last = (
+            f"; last seen by {timed[-1].by} at {timed[-1].ms} ms: {timed[-1].text}" if timed else ""
+        )
         return "lost", f"lost: {row['last_hop']}{last}"
     if row["recordings"] > 1:
-        ways = [f"{int(row[name])} {text}" for name, text in (("stored_twice", "stored twice"),
-                ("delivered_twice", "delivered twice")) if row[name]]  # fmt: skip
+        ways = [
+            f"{int(row[name])} {text}"
+            for name, text in (
+                ("stored_twice", "stored twice"),
+                ("delivered_twice", "delivered twice"),
+            )
+            if row[name]
+        ]
         return "duplicated", f"recorded {int(row['recordings'])} times: {', '.join(ways)}"
     absorbed = f", {int(row['absorbed'])} more absorbed" if row["absorbed"] else ""
     return str(row["state"]), f"{row['state']}{absorbed}"
@@ -199,7 +260,14 @@ def _at(event: Event) -> str:
 
 def _sent(event: Event) -> tuple[str, str, bool]:
     number = event.get("producer_id", -1)
-    who = f", producer id {number} epoch {event.get('producer_epoch')} sequence {event.get('sequence')}" if number != -1 else ""
+    who = (
+        (
+            f", producer id {number} epoch {event.get('producer_epoch')} sequence "
+            f"{event.get('sequence')}"
+        )
+        if number != -1
+        else ""
+    )
     attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
     stopped = event["event"] == kinds.UNSENT
     partition = f" partition {event['partition']}" if event.get("partition") is not None else ""
@@ -231,7 +299,11 @@ def _delivered(event: Event) -> tuple[str, str, bool]:
 
 
 def _gone(event: Event) -> tuple[str, str, bool]:
-    return "broker", f"taken away from {_at(event)}: {event.get('why')}", event.get("why") != Removal.ACK
+    return (
+        "broker",
+        f"taken away from {_at(event)}: {event.get('why')}",
+        event.get("why") != Removal.ACK,
+    )
 
 
 def _moved(event: Event) -> tuple[str, str, bool]:
@@ -243,8 +315,16 @@ def _stored(event: Event) -> tuple[str, str, bool]:
     attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
     if event.get("offset") is None:
         waits = f", waits: {event['waiting']}" if event.get("waiting") else ""
-        return "queue", f"stored in {event.get('queue')}: {_at(event)}{attempt}{seen}{waits}", not event.get("visible")
-    return "log", f"stored in {event.get('topic')}: {_at(event)}{attempt}{seen}", not event.get("visible")
+        return (
+            "queue",
+            f"stored in {event.get('queue')}: {_at(event)}{attempt}{seen}{waits}",
+            not event.get("visible"),
+        )
+    return (
+        "log",
+        f"stored in {event.get('topic')}: {_at(event)}{attempt}{seen}",
+        not event.get("visible"),
+    )
 
 
 def _recorded(event: Event) -> tuple[str, str, bool]:
@@ -262,18 +342,42 @@ def _told(word: str, *, bad: bool) -> Any:
 
 
 def _rule(event: Event) -> tuple[str, str, bool]:
-    return "wire", f"rule {event.get('rule')}: {event.get('phase')}, {event.get('api')} {event.get('dir')}", True
+    return (
+        "wire",
+        f"rule {event.get('rule')}: {event.get('phase')}, {event.get('api')} {event.get('dir')}",
+        True,
+    )
 
 
 _TEXTS: dict[str, Any] = {
-    kinds.OFFERED: lambda e: ("source", f"offered, position {e.get('position')}, key {e.get('key')}", False),
+    kinds.OFFERED: lambda e: (
+        "source",
+        f"offered, position {e.get('position')}, key {e.get('key')}",
+        False,
+    ),
     kinds.TAKEN: lambda e: ("", "in hand", False),  # noqa: ARG005 - as the others
-    kinds.SENT: _sent, kinds.UNSENT: _sent, kinds.PRODUCE_ANSWER: _answer, kinds.FETCHED: _fetched,
-    kinds.ACKED: _told("acknowledged", bad=False), kinds.REFUSED: _told("refused", bad=True),
+    kinds.SENT: _sent,
+    kinds.UNSENT: _sent,
+    kinds.PRODUCE_ANSWER: _answer,
+    kinds.FETCHED: _fetched,
+    kinds.ACKED: _told("acknowledged", bad=False),
+    kinds.REFUSED: _told("refused", bad=True),
     kinds.UNKNOWN: _told("nothing certain", bad=True),
-    kinds.DELIVERED: _delivered, kinds.STORED: _stored, kinds.RECORDED: _recorded, kinds.REMOVED: _gone, kinds.MOVED: _moved,
-    kinds.ABSORBED: lambda e: ("sink", f"absorbed: a copy from {_at(e)} was not recorded again", False),
+    kinds.DELIVERED: _delivered,
+    kinds.STORED: _stored,
+    kinds.RECORDED: _recorded,
+    kinds.REMOVED: _gone,
+    kinds.MOVED: _moved,
+    kinds.ABSORBED: lambda e: (
+        "sink",
+        f"absorbed: a copy from {_at(e)} was not recorded again",
+        False,
+    ),
     kinds.RULE: _rule,
-    kinds.FAILPOINT: lambda e: ("", f"failpoint {e.get('name')}, hit {e.get('hit')}: {e.get('action')} pid {e.get('pid')}", True),
+    kinds.FAILPOINT: lambda e: (
+        "",
+        f"failpoint {e.get('name')}, hit {e.get('hit')}: {e.get('action')} pid {e.get('pid')}",
+        True,
+    ),
     kinds.FAULT: lambda e: ("", f"fault {e.get('fault')}: {e.get('phase')}", True),
-}  # fmt: skip
+}

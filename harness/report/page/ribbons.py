@@ -1,4 +1,6 @@
-"""Ribbons: the source, and every partition, as a strip of positions, so that one batch and scattered losses look different."""
+"""Ribbons: the source, and every partition, as a strip of positions, so that one batch and
+scattered losses look different.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Ribbon:
-    """One strip: positions ``start`` to ``end`` (excluded). What no stretch covers holds none (markers, foreign ones, gaps)."""
+    """One strip: positions ``start`` to ``end`` (excluded). What no stretch covers holds none
+    (markers, foreign ones, gaps).
+    """
 
     name: str
     start: int
@@ -41,7 +45,8 @@ class Ribbon:
 
 
 def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tuple[Ribbon, ...]:
-    """Return the source's ribbon, then one per partition of every log, from a cell's events and its record table.
+    """Return the source's ribbon, then one per partition of every log, from a cell's events and its
+    record table.
 
     A queue has none: its places are no positions.
     """
@@ -50,20 +55,40 @@ def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tu
     found = [_ribbon("source", places[0][0], places[-1][0] + 1, places)] if places else []
     copies: dict[tuple[str, str, int], list[tuple[int, str]]] = {}
     limits: dict[tuple[str, str, int], tuple[int, int, int]] = {}
-    flushed = {event.get("partition"): event.get("offset") for event in events if event["event"] == kinds.FLUSHED}
+    flushed = {
+        event.get("partition"): event.get("offset")
+        for event in events
+        if event["event"] == kinds.FLUSHED
+    }
     seen: set[object] = set()
     for event in events:
         if event["event"] == kinds.LOG and event.get("hop") != Hop.CURSOR:
-            limits[_log(event)] = (int(event.get("start") or 0), int(event.get("end") or 0), int(event.get("stable") or 0))
+            limits[_log(event)] = (
+                int(event.get("start") or 0),
+                int(event.get("end") or 0),
+                int(event.get("stable") or 0),
+            )
     for event in events:
-        if event["event"] == kinds.STORED and event.get("offset") is not None and not event.get("foreign"):
+        if (
+            event["event"] == kinds.STORED
+            and event.get("offset") is not None
+            and not event.get("foreign")
+        ):
             stable = limits.get(_log(event), (0, 0, 0))[2]
-            copies.setdefault(_log(event), []).append((int(event.get("offset") or 0), _copy_fate(event, fates, stable, seen)))
+            copies.setdefault(_log(event), []).append(
+                (int(event.get("offset") or 0), _copy_fate(event, fates, stable, seen))
+            )
     for log in sorted({*copies, *limits}):
         hop, topic, partition = log
-        start, end, _ = limits.get(log, (0, max((offset for offset, _ in copies.get(log, ())), default=-1) + 1, 0))
+        start, end, _ = limits.get(
+            log, (0, max((offset for offset, _ in copies.get(log, ())), default=-1) + 1, 0)
+        )
         limit = flushed.get(partition) if hop == "topic" else None
-        found.append(_ribbon(f"{topic}, partition {partition}", start, end, sorted(copies.get(log, ())), limit))
+        found.append(
+            _ribbon(
+                f"{topic}, partition {partition}", start, end, sorted(copies.get(log, ())), limit
+            )
+        )
     return tuple(found)
 
 
@@ -78,7 +103,9 @@ def _fate(row: Mapping[str, Any]) -> str:
 
 
 def _copy_fate(event: Event, fates: Mapping[Any, str], stable: int, seen: set[object]) -> str:
-    """Say how the copy of a record in a log fared; a second copy is ``again``, whether it was recorded or absorbed."""
+    """Say how the copy of a record in a log fared; a second copy is ``again``, whether it was
+    recorded or absorbed.
+    """
     record = event.get("record")
     if record not in fates:
         return "phantom"
@@ -90,7 +117,9 @@ def _copy_fate(event: Event, fates: Mapping[Any, str], stable: int, seen: set[ob
     return fate if first or fate == "duplicated" else "again"
 
 
-def _ribbon(name: str, start: int, end: int, places: Iterable[tuple[int, str]], flushed: int | None = None) -> Ribbon:
+def _ribbon(
+    name: str, start: int, end: int, places: Iterable[tuple[int, str]], flushed: int | None = None
+) -> Ribbon:
     stretches: list[Stretch] = []
     for position, kind in places:
         last = stretches[-1] if stretches else None

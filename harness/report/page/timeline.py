@@ -1,7 +1,8 @@
-"""A cell's timeline: a lane per node, messages between them, bands and marks. All of it comes from the history.
+"""A cell's timeline: a lane per node, messages between them, bands and marks. All of it comes from
+the history.
 
-Times are tenths of a millisecond since the cell's first event. Lanes are found in the events, never listed: a system with
-a driver and executors has lanes of its own.
+Times are tenths of a millisecond since the cell's first event. Lanes are found in the events, never
+listed: a system with a driver and executors has lanes of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Message:
 
     @property
     def weight(self) -> int:
-        """How much it matters: a rule's frame most, then what carries records, positions or an outcome."""
+        """How much it matters: a rule's frame most, then what carries records, positions or an
+        outcome.
+        """
         return 3 if self.hit or self.fate else 2 if self.notes else 1
 
     @property
@@ -70,7 +73,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A stretch of time; ``lane`` is null for one across all lanes, ``end`` null for one that nothing ended."""
+    """A stretch of time; ``lane`` is null for one across all lanes, ``end`` null for one that
+    nothing ended.
+    """
 
     kind: str
     lane: str | None
@@ -93,7 +98,8 @@ class Mark:
 class Timeline:
     """Everything that is drawn of one cell.
 
-    ``idle`` and ``telling`` messages (see :attr:`Message.weight`) were left out, the least important first.
+    ``idle`` and ``telling`` messages (see :attr:`Message.weight`) were left out, the least
+    important first.
     """
 
     lanes: tuple[Lane, ...]
@@ -106,15 +112,23 @@ class Timeline:
     telling: int = 0
 
     def limited(self, most: int) -> Timeline:
-        """Return it with at most so many messages: those that matter most, then those nearest the fault."""
+        """Return it with at most so many messages: those that matter most, then those nearest the
+        fault.
+        """
         if len(self.messages) <= most:
             return self
         near = self.fired if self.fired is not None else 0
-        kept = sorted(self.messages, key=lambda message: (-message.weight, abs(message.t - near)))[:most]
+        kept = sorted(self.messages, key=lambda message: (-message.weight, abs(message.t - near)))[
+            :most
+        ]
         kept.sort(key=lambda message: message.t)
-        telling = sum(message.weight > 1 for message in self.messages) - sum(message.weight > 1 for message in kept)
+        telling = sum(message.weight > 1 for message in self.messages) - sum(
+            message.weight > 1 for message in kept
+        )
         idle = len(self.messages) - most - telling
-        return Timeline(self.lanes, tuple(kept), self.bands, self.marks, self.end, self.fired, idle, telling)
+        return Timeline(
+            self.lanes, tuple(kept), self.bands, self.marks, self.end, self.fired, idle, telling
+        )
 
 
 def timeline_of(events: Sequence[Event]) -> Timeline | None:
@@ -131,25 +145,35 @@ class _Lanes:
     """The lanes that there are so far, and whose an event is."""
 
     def __init__(self, events: Sequence[Event]) -> None:
-        self._nodes = {str(e.get("node")): str(e.get("role")) for e in events if e["event"] == kinds.NODE}
-        self._writers = {
-            f"{e.get('node')}-{e.get('incarnation')}": str(e.get("node")) for e in events if e["event"] == kinds.NODE
+        self._nodes = {
+            str(e.get("node")): str(e.get("role")) for e in events if e["event"] == kinds.NODE
         }
-        self._clients = [(re.compile(rf"(^|\.){re.escape(name)}(\.\d+)?(\.|$)"), name) for name in self._nodes]
+        self._writers = {
+            f"{e.get('node')}-{e.get('incarnation')}": str(e.get("node"))
+            for e in events
+            if e["event"] == kinds.NODE
+        }
+        self._clients = [
+            (re.compile(rf"(^|\.){re.escape(name)}(\.\d+)?(\.|$)"), name) for name in self._nodes
+        ]
         self.ranks: dict[str, int] = {}
         """The lanes, and where each stands."""
 
     def lane(self, name: str, rank: int) -> str:
         """Return a lane by its name, and note where it stands among the others."""
         before = self.ranks.get(name, _OTHER)
-        if before == _OTHER or (rank != _OTHER and rank > before):  # who sends and receives stands with the receivers
+        if before == _OTHER or (
+            rank != _OTHER and rank > before
+        ):  # who sends and receives stands with the receivers
             self.ranks[name] = rank
         return name
 
     def writer(self, event: Event, rank: int = _OTHER) -> str:
         """Return the lane of the program that wrote an event."""
         by = str(event.get("by"))
-        helped = (node for name, node in self._writers.items() if by.startswith(f"{name}-"))  # part of a program: its JVM
+        helped = (
+            node for name, node in self._writers.items() if by.startswith(f"{name}-")
+        )  # part of a program: its JVM
         return self.lane(self._writers.get(by) or next(helped, by), rank)
 
     def client(self, event: Event) -> str:
@@ -173,7 +197,10 @@ class _Traffic:
 
     def draw_frame(self, t: int, event: Event) -> None:
         """A frame is a message from lane to lane."""
-        client, server = self._lanes.client(event), self._lanes.lane(str(event.get("node") or "server"), _SERVER)
+        client, server = (
+            self._lanes.client(event),
+            self._lanes.lane(str(event.get("node") or "server"), _SERVER),
+        )
         self._lanes.lane(WIRE, _WIRE)
         asked = event.get("dir") != "response"
         start, end = (client, server) if asked else (server, client)
@@ -209,14 +236,20 @@ class _Traffic:
 
     def draw_produce_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
         """An answer tells where a record is, or why not."""
-        said = f"{event.get('record')} error {event['error']}" if event.get("error") else f"@{event.get('offset')}"
+        said = (
+            f"{event.get('record')} error {event['error']}"
+            if event.get("error")
+            else f"@{event.get('offset')}"
+        )
         self._carried(event, "response", said)
 
     def draw_fetched(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
         """An answer carries a record."""
         message = self._answers.get(event.get("conn"))
         if message is not None:
-            message.notes.append(f"{event.get('record')} {event.get('partition')}@{event.get('offset')}")
+            message.notes.append(
+                f"{event.get('record')} {event.get('partition')}@{event.get('offset')}"
+            )
             if event.get("reached") is False and not message.fate:
                 message.fate = "never arrived"
             if self._lanes.ranks.get(message.end) == _OTHER:
@@ -237,7 +270,9 @@ class _Traffic:
 
     def draw_end_txn_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
         """An answer tells of that."""
-        self._carried(event, "response", f"error {event['error']}" if event.get("error") else "done")
+        self._carried(
+            event, "response", f"error {event['error']}" if event.get("error") else "done"
+        )
 
 
 class _Drawing:
@@ -276,7 +311,9 @@ class _Drawing:
         """Close what is open, and put the lanes in order."""
         if self.found.get(kinds.OFFERED):
             self.lanes.lane(SOURCE, _SOURCE)
-            self.marks.append(Mark("found", SOURCE, self.observed, f"{self.found[kinds.OFFERED]} offered"))
+            self.marks.append(
+                Mark("found", SOURCE, self.observed, f"{self.found[kinds.OFFERED]} offered")
+            )
         if kinds.OFFERED in self.found or kinds.RECORDED in self.found:
             self.lanes.lane(SINK, _SINK)
             rows = f"{self.found.get(kinds.RECORDED, 0)} recorded"
@@ -291,9 +328,13 @@ class _Drawing:
         names = sorted(self.lanes.ranks, key=lambda name: (self.lanes.ranks[name], name))
         lanes = tuple(Lane(name, kinds_of.get(name, "node")) for name in names)
         return Timeline(
-            lanes, tuple(self.traffic.messages), tuple(sorted(self.bands, key=lambda band: band.start)),
-            tuple(sorted(self.marks, key=lambda mark: mark.t)), self.last, self.fired,
-        )  # fmt: skip
+            lanes,
+            tuple(self.traffic.messages),
+            tuple(sorted(self.bands, key=lambda band: band.start)),
+            tuple(sorted(self.marks, key=lambda mark: mark.t)),
+            self.last,
+            self.fired,
+        )
 
     def _mark(self, kind: str, lane: str, t: int, text: str) -> None:
         self.marks.append(Mark(kind, lane, t, text))
@@ -306,7 +347,7 @@ class _Drawing:
         if start is not None:
             self.bands.append(Band(kind, lane or None, start, t, f"{text}{more}"))
 
-    # --- the runner ------------------------------------------------------------------------------------------
+    # --- the runner -------------------------------------------------------------------------------
 
     def _node(self, t: int, event: Event) -> None:
         phase = event.get("phase")
@@ -322,7 +363,11 @@ class _Drawing:
             self._finish("pause", lane, t)
         elif phase == "exited":
             killed = bool(event.get("signal")) and not self.drained
-            ended = f"ended by signal {event['signal']}" if event.get("signal") else f"ended, status {event.get('status')}"
+            ended = (
+                f"ended by signal {event['signal']}"
+                if event.get("signal")
+                else f"ended, status {event.get('status')}"
+            )
             if self.drained:
                 ended += ", after the drain"
             self._finish("pause", lane, t)
@@ -336,14 +381,19 @@ class _Drawing:
     def _fault(self, t: int, event: Event) -> None:
         phase, name = event.get("phase"), str(event.get("fault"))
         if phase == "fired":
-            t = t if self.hit is None else min(t, self.hit)  # the runner, which says so, learns of it a little later
+            t = (
+                t if self.hit is None else min(t, self.hit)
+            )  # the runner, which says so, learns of it a little later
             self.fired = t if self.fired is None else self.fired
             at = f" at {event['record']}" if event.get("record") else ""
             self._begin("fault", "", t, f"fault: {name}{at}")
         elif phase == "healed":
             self._finish("fault", "", t)
         elif phase == "forgot":
-            text = f"{event.get('file')}: {event.get('bytes_before')} bytes reverted to {event.get('bytes_after')}"
+            text = (
+                f"{event.get('file')}: {event.get('bytes_before')} bytes reverted to "
+                f"{event.get('bytes_after')}"
+            )
             self._mark("forgot", self._servers(), t, text)
 
     def _servers(self) -> str:
@@ -367,14 +417,23 @@ class _Drawing:
             self._finish("drain", "", t, f" {phase}{because}")
 
     def _failed(self, t: int, event: Event) -> None:
-        self._mark("kill", self.lanes.lane(WIRE, _WIRE), t, f"the run failed: {event.get('because')}")
+        self._mark(
+            "kill", self.lanes.lane(WIRE, _WIRE), t, f"the run failed: {event.get('because')}"
+        )
 
-    # --- the programs ----------------------------------------------------------------------------------------
+    # --- the programs -----------------------------------------------------------------------------
 
     def _taken(self, t: int, event: Event) -> None:
         lane = self.lanes.writer(event, _SENDER)
         self.traffic.messages.append(
-            Message(t, self.lanes.lane(SOURCE, _SOURCE), lane, "take", "request", [str(event.get("record"))])
+            Message(
+                t,
+                self.lanes.lane(SOURCE, _SOURCE),
+                lane,
+                "take",
+                "request",
+                [str(event.get("record"))],
+            )
         )
 
     def _delivered(self, t: int, event: Event) -> None:  # noqa: ARG002 - the wire draws it; this says who it is
@@ -387,7 +446,9 @@ class _Drawing:
 
     def _resumed(self, t: int, event: Event) -> None:
         place = "" if event.get("partition") is None else f" partition {event['partition']}"
-        self._mark("resumed", self.lanes.writer(event), t, f"goes on from{place} {event.get('position')}")
+        self._mark(
+            "resumed", self.lanes.writer(event), t, f"goes on from{place} {event.get('position')}"
+        )
 
     def _transaction(self, t: int, event: Event) -> None:
         lane, outcome = self.lanes.writer(event), str(event.get("outcome"))
@@ -399,7 +460,11 @@ class _Drawing:
             self._finish("transaction", lane, t, f" {outcome}{error}")
 
     def _batch(self, t: int, event: Event) -> None:
-        lane, phase, name = self.lanes.writer(event, _RECEIVER), str(event.get("phase")), f"batch {event.get('batch')}"
+        lane, phase, name = (
+            self.lanes.writer(event, _RECEIVER),
+            str(event.get("phase")),
+            f"batch {event.get('batch')}",
+        )
         if self.step.get(lane) == (name, phase):
             return  # one event per partition
         if self.open.get(("batch", lane), (0, name))[1] != name:
@@ -417,20 +482,29 @@ class _Drawing:
         self._told(t, event, "unknown")
 
     def _told(self, t: int, event: Event, word: str) -> None:
-        self._mark(word, self.lanes.writer(event), t, f"{event.get('record')} {word}: {event.get('error')}")
+        self._mark(
+            word, self.lanes.writer(event), t, f"{event.get('record')} {word}: {event.get('error')}"
+        )
 
     def _failpoint(self, t: int, event: Event) -> None:
         name, record = event.get("name"), event.get("record")
         pid = event.get("pid")
-        text = f"failpoint {name}, hit {event.get('hit')}, record {record}, pid {pid}: {event.get('action')}"
-        live = [lane for (kind, lane), (_, who) in self.open.items() if kind == "life" and who.endswith(f"pid {pid}")]
+        text = (
+            f"failpoint {name}, hit {event.get('hit')}, record {record}, pid {pid}: "
+            f"{event.get('action')}"
+        )
+        live = [
+            lane
+            for (kind, lane), (_, who) in self.open.items()
+            if kind == "life" and who.endswith(f"pid {pid}")
+        ]
         self.hit = t
         self._mark("hit", live[0] if live else self.lanes.writer(event), t, text)
 
     def _stopped(self, t: int, event: Event) -> None:
         self._mark("stopped", self.lanes.writer(event), t, f"stopped: {event.get('because')}")
 
-    # --- the wire --------------------------------------------------------------------------------------------
+    # --- the wire ---------------------------------------------------------------------------------
 
     def _rule(self, t: int, event: Event) -> None:
         phase = str(event.get("phase"))
@@ -449,7 +523,10 @@ class _Drawing:
             self.hit = t
         held = _listed(event.get("records"))
         error = f" by the wire: {event.get('error')}" if phase == "answered" else ""
-        text = f"{phase}{error}: {event.get('api')} {direction}{f' with {held}' if held else ''}, {event.get('client')}"
+        text = (
+            f"{phase}{error}: {event.get('api')} {direction}{f' with {held}' if held else ''}, "
+            f"{event.get('client')}"
+        )
         self._mark("hit" if hit else "rule", self.lanes.lane(WIRE, _WIRE), t, text)
 
     def _conn(self, t: int, event: Event) -> None:
@@ -468,4 +545,8 @@ def _number(text: str) -> object:
 
 
 def _listed(records: Any) -> str:
-    return examples({str(record) for record in records}, BRIEF) if isinstance(records, list) and records else ""
+    return (
+        examples({str(record) for record in records}, BRIEF)
+        if isinstance(records, list) and records
+        else ""
+    )

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Node
 
 ENDED_WITHIN_S = 60.0
-"""How many seconds a program may live on a full disk. A program that writes nothing does not notice that the disk is full."""
+"""How many seconds a program may live on a full disk. A program that writes nothing does not notice
+that the disk is full.
+"""
 
 
 class Holder(Protocol):
@@ -52,14 +54,18 @@ class Disks:
         self._holders: dict[str, Holder] = {}
 
     def volume(self, spec: NodeSpec) -> str | None:
-        """Return the volume of a node's disk, which is made and mounted at the node's first start; ``None`` if it has no disk."""
+        """Return the volume of a node's disk, which is made and mounted at the node's first start;
+        ``None`` if it has no disk.
+        """
         disk = spec.container.disk
         if disk is None:
             return None
         name = self._runtime.named(spec.name)
         if spec.name not in self._holders:
             owner = f"uid={os.getuid()},gid={os.getgid()},mode=0700"
-            self._runtime.make_volume(name, {"type": "tmpfs", "device": "tmpfs", "o": f"size={disk.size},{owner}"})
+            self._runtime.make_volume(
+                name, {"type": "tmpfs", "device": "tmpfs", "o": f"size={disk.size},{owner}"}
+            )
             holder = ContainerSpec(volumes=((name, disk.folder),))
             self._holders[spec.name] = self._runtime.start(
                 NodeSpec(f"{spec.name}-disk", "disk", ("sleep", "infinity"), container=holder)
@@ -75,12 +81,17 @@ class Disks:
                 self.act(node, "fill")
             return not node.alive
 
-        wait_until(ended, within_s=ENDED_WITHIN_S, poll_s=0.05,
-                   because=f"node {node.name} to end by itself, with {full.free} bytes of its disk free")  # fmt: skip
+        wait_until(
+            ended,
+            within_s=ENDED_WITHIN_S,
+            poll_s=0.05,
+            because=f"node {node.name} to end by itself, with {full.free} bytes of its disk free",
+        )
         return full
 
     def act(self, node: Node, verb: Literal["fill", "empty"]) -> Room:
-        """Fill a node's disk, or make room again, from the helper container; return the disk's size and free space afterwards.
+        """Fill a node's disk, or make room again, from the helper container; return the disk's size
+        and free space afterwards.
 
         Raises:
             NodeStateError: the node has no small disk.

@@ -1,4 +1,6 @@
-"""The container engine: connect to it, and find and remove what lostack made on it. Things without its labels are not touched."""
+"""The container engine: connect to it, and find and remove what lostack made on it. Things without
+its labels are not touched.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,16 @@ BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class EngineError(EnvironmentFailure):
-    """The container engine cannot be reached, refuses a request, or is gone. The message says what to do."""
+    """The container engine cannot be reached, refuses a request, or is gone. The message says what
+    to do.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A present image: its name, its id, and the official image that it replaces, if it is a stand-in."""
+    """A present image: its name, its id, and the official image that it replaces, if it is a
+    stand-in.
+    """
 
     name: str
     reference: str
@@ -43,12 +49,15 @@ class Image:
 
     def __str__(self) -> str:
         short = self.id.removeprefix("sha256:")[:12]
-        return f"{self.reference} ({short}" + (f"; a STAND-IN for {self.stands_for})" if self.stands_for else ")")
+        return f"{self.reference} ({short}" + (
+            f"; a STAND-IN for {self.stands_for})" if self.stands_for else ")"
+        )
 
 
 @contextlib.contextmanager
 def telling(what: str) -> Iterator[None]:
-    """Turn exceptions of the engine's client into an error of one line. ``what``: what was being done.
+    """Turn exceptions of the engine's client into an error of one line. ``what``: what was being
+    done.
 
     Raises:
         EngineError: the engine refuses, or does not answer.
@@ -58,7 +67,9 @@ def telling(what: str) -> Iterator[None]:
     except APIError as error:
         raise EngineError(f"{what}: {explained(error)}") from error
     except (DockerException, RequestException, OSError) as error:
-        raise EngineError(f"{what}: the container engine does not answer ({_reason(error)})") from error
+        raise EngineError(
+            f"{what}: the container engine does not answer ({_reason(error)})"
+        ) from error
 
 
 def explained(error: APIError) -> str:
@@ -86,18 +97,19 @@ def connect() -> docker.DockerClient:
 
 
 def same_kernel(client: docker.DockerClient) -> str | None:
-    """Say why lostack cannot use this engine's containers from this machine; return ``None`` if it can.
+    """Say why lostack cannot use this engine's containers from this machine; return ``None`` if it
+    can.
 
-    It must run on the same kernel: the kernel's monotonic clock puts the histories of several nodes in order, and containers
-    share the cells' folders.
+    It must run on the same kernel: the kernel's monotonic clock puts the histories of several nodes
+    in order, and containers share the cells' folders.
     """
     with telling("asking the engine about itself"):
         theirs = str(client.info().get("KernelVersion"))
     ours = platform.release()
     if theirs != ours:
         return (
-            f"the container engine runs on another kernel ({theirs}; here {ours}), so clocks and folders are not shared; "
-            "run lostack on the engine's own machine"
+            f"the container engine runs on another kernel ({theirs}; here {ours}), so clocks and "
+            "folders are not shared; run lostack on the engine's own machine"
         )
     return None
 
@@ -109,7 +121,9 @@ def me() -> str:
 
 
 def is_dead(owner: str) -> bool:
-    """Return whether a process named by :func:`me` is certainly gone. For a process of another host the answer is no."""
+    """Return whether a process named by :func:`me` is certainly gone. For a process of another host
+    the answer is no.
+    """
     try:
         host, boot, pid, began = owner.split("/")
     except ValueError:
@@ -125,13 +139,19 @@ def is_dead(owner: str) -> bool:
 
 
 def remove_leftovers(client: docker.DockerClient) -> int:
-    """Remove what killed runs of this machine left on the engine; return how many containers were removed."""
-    dead = {owner for each in _everything(client, HARNESS) if is_dead(owner := _label(each, HARNESS))}
+    """Remove what killed runs of this machine left on the engine; return how many containers were
+    removed.
+    """
+    dead = {
+        owner for each in _everything(client, HARNESS) if is_dead(owner := _label(each, HARNESS))
+    }
     return sum(remove(client, f"{HARNESS}={owner}") for owner in sorted(dead))
 
 
 def remove(client: docker.DockerClient, label: str) -> int:
-    """Remove every container, network and volume with a label; return how many containers were removed."""
+    """Remove every container, network and volume with a label; return how many containers were
+    removed.
+    """
     chosen = {"label": label}
     containers = client.containers.list(all=True, filters=chosen, ignore_removed=True)
     for container in containers:
@@ -171,13 +191,24 @@ def _no_engine(error: Exception) -> str:
     where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     reason = _reason(error)
     if "Permission denied" in reason:
-        return f"this user may not use the container engine at {where}: sudo usermod -aG docker $USER, then log in again"
-    return f"no container engine answers at {where} ({reason}): start it (sudo systemctl start docker), or install one"
+        return (
+            f"this user may not use the container engine at {where}: sudo usermod -aG docker "
+            "$USER, then log in again"
+        )
+    return (
+        f"no container engine answers at {where} ({reason}): start it (sudo systemctl start "
+        "docker), or install one"
+    )
 
 
 def _reason(error: Exception) -> str:
     text = str(error)
-    for known in ("Permission denied", "No such file or directory", "Connection refused", "timed out"):
+    for known in (
+        "Permission denied",
+        "No such file or directory",
+        "Connection refused",
+        "timed out",
+    ):
         if known in text:
             return known
     return text.splitlines()[0][:200] if text else type(error).__name__

@@ -1,7 +1,9 @@
-"""The guardian of a run's containers: a small process beside the harness that removes them when the harness is gone.
+"""The guardian of a run's containers: a small process beside the harness that removes them when the
+harness is gone.
 
-Run as ``python -I guardian.py LABEL``, with a pipe from the harness as standard input. A line ``done`` ends the guardian. If the
-pipe ends without that line, the harness has died. Only things with the label are removed.
+Run as ``python -I guardian.py LABEL``, with a pipe from the harness as standard input. A line
+``done`` ends the guardian. If the pipe ends without that line, the harness has died. Only things
+with the label are removed.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import signal
 import sys
 
 ATTEMPTS = 3
-"""Seconds until the second look, which finds a container that was being started while the harness died."""
+"""Seconds until the second look, which finds a container that was being started while the harness
+died.
+"""
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""A node of the runtime ``docker``: one life of a container. What happened to it is proved by the engine's answers."""
+"""A node of the runtime ``docker``: one life of a container. What happened to it is proved by the
+engine's answers.
+"""
 
 from __future__ import annotations
 
@@ -65,27 +67,38 @@ class DockerNode(NodeLife):
         self.sent: set[int] = set()
         """The signals that the engine has accepted for it."""
         self.began_after: float | None = None
-        """When the container's life before this one ended (seconds since 1970); ``None`` for a new container."""
+        """When the container's life before this one ended (seconds since 1970); ``None`` for a new
+        container.
+        """
         self.discarded = False
         """Whether its container was removed, so that a restart must make another."""
 
     def __repr__(self) -> str:
         return (
-            f"<node {self.name} ({self.role}), container {self.container and self.container.short_id}, {self._exit or 'alive'}>"
+            f"<node {self.name} ({self.role}), container "
+            f"{self.container and self.container.short_id}, {self._exit or 'alive'}>"
         )
 
     def members(self) -> tuple[Member, ...]:
-        """Return the processes in the process group of the container's first process, with this machine's ids."""
-        seen = group_members(self.pid) if self.pid and self.alive else ()  # the id of one that has ended may be given again
+        """Return the processes in the process group of the container's first process, with this
+        machine's ids.
+        """
+        seen = (
+            group_members(self.pid) if self.pid and self.alive else ()
+        )  # the id of one that has ended may be given again
         return tuple(Member(pid, "group", command_of(pid)) for pid in seen)
 
     def kill(self) -> Exit:
-        """Send SIGKILL, and wait until the engine says that the container has ended; return how it ended, also if before."""
+        """Send SIGKILL, and wait until the engine says that the container has ended; return how it
+        ended, also if before.
+        """
         self._send(signal.SIGKILL)
         return self._gone()
 
     def terminate(self, within_s: float) -> Exit:
-        """Send SIGTERM, and SIGKILL if the node still lives ``within_s`` seconds later. A paused node is resumed first."""
+        """Send SIGTERM, and SIGKILL if the node still lives ``within_s`` seconds later. A paused
+        node is resumed first.
+        """
         if self._paused():
             self.resume()
         if self._send(signal.SIGTERM):
@@ -93,7 +106,9 @@ class DockerNode(NodeLife):
         return self._gone()
 
     def tell_to_end(self) -> bool:
-        """Send SIGTERM to the first process, as ``docker stop`` does, without waiting. Return false if the node has ended."""
+        """Send SIGTERM to the first process, as ``docker stop`` does, without waiting. Return false
+        if the node has ended.
+        """
         return self._send(signal.SIGTERM)
 
     def _send(self, number: signal.Signals) -> bool:
@@ -120,7 +135,9 @@ class DockerNode(NodeLife):
         """
         self._act("pause")
         if not self._runtime.state(self).get("Paused"):
-            raise NodeStateError(f"node {self.name} is not paused, although the engine reported success")
+            raise NodeStateError(
+                f"node {self.name} is not paused, although the engine reported success"
+            )
 
     def resume(self) -> None:
         """Unfreeze the container, and send SIGCONT if its program has stopped itself.
@@ -132,13 +149,18 @@ class DockerNode(NodeLife):
             self._act("unpause")
         if self.stands_still():
             self._send(signal.SIGCONT)
-            wait_until(lambda: not self.alive or not self.stands_still(), within_s=GONE_WITHIN_S,
-                       because=f"node {self.name} to go on after SIGCONT")  # fmt: skip
+            wait_until(
+                lambda: not self.alive or not self.stands_still(),
+                within_s=GONE_WITHIN_S,
+                because=f"node {self.name} to go on after SIGCONT",
+            )
         if not self.alive:
             raise NodeStateError(f"cannot resume node {self.name}: it has ended by {self.exit}")
 
     def stands_still(self) -> bool:
-        """Return whether its processes are stopped by a signal (as by a failpoint), by the engine's ``top``."""
+        """Return whether its processes are stopped by a signal (as by a failpoint), by the engine's
+        ``top``.
+        """
         if not self.alive:
             return False
         try:
@@ -154,7 +176,10 @@ class DockerNode(NodeLife):
         Raises:
             NodeStateError: always.
         """
-        raise NodeStateError(f"node {self.name} is a container: lostack cannot write {len(data)} bytes to its standard input")
+        raise NodeStateError(
+            f"node {self.name} is a container: lostack cannot write {len(data)} bytes to its "
+            "standard input"
+        )
 
     def close_stdin(self) -> None:
         """Do nothing: a container has no standard input."""
@@ -170,7 +195,8 @@ class DockerNode(NodeLife):
         return str(self.container.short_id)
 
     def starve(self) -> int:
-        """Make the container exceed a memory limit, and wait for its end. Return the limit in bytes; the next life has none.
+        """Make the container exceed a memory limit, and wait for its end. Return the limit in
+        bytes; the next life has none.
 
         The limit is set little above its present use, and a process inside it then allocates more.
 
@@ -183,24 +209,33 @@ class DockerNode(NodeLife):
         limit = used + STARVED_AT
         with telling(f"limiting the memory of node {self.name}"):
             self.container.update(mem_limit=limit, memswap_limit=limit)
-            # tail keeps the last line of what it reads, and this has no end of a line; the kernel ends who has most
-            self.container.exec_run(["sh", "-c", f"head -c {2 * limit} /dev/zero | tail"], detach=True)
+            # tail keeps the last line of what it reads, and this has no end of a line; the kernel
+            # ends who has most
+            self.container.exec_run(
+                ["sh", "-c", f"head -c {2 * limit} /dev/zero | tail"], detach=True
+            )
         if self.wait(GONE_WITHIN_S) is None:
-            raise WaitTimeoutError(f"node {self.name} to be killed for lack of memory", GONE_WITHIN_S)
+            raise WaitTimeoutError(
+                f"node {self.name} to be killed for lack of memory", GONE_WITHIN_S
+            )
         with telling(f"lifting the memory limit of node {self.name}"):
             plenty = psutil.virtual_memory().total
             self.container.update(mem_limit=plenty, memswap_limit=plenty)
         return limit
 
     def discard(self) -> None:
-        """Remove the dead container; a restart makes another. Its files in folders of the host stay."""
+        """Remove the dead container; a restart makes another. Its files in folders of the host
+        stay.
+        """
         self._must_have_ended("it is removed")
         with telling(f"removing node {self.name}"):
             self.container.remove(v=True)
         self.discarded = True
 
     def fill_disk(self) -> Room:
-        """Fill its small disk, and wait until the node has ended by itself. Return the size and free space of the full disk."""
+        """Fill its small disk, and wait until the node has ended by itself. Return the size and
+        free space of the full disk.
+        """
         return self._runtime.disks.fill(self)
 
     def empty_disk(self) -> Room:
@@ -219,7 +254,9 @@ class DockerNode(NodeLife):
         return self.alive and self._runtime.state(self).get("Paused", False)
 
     def out_of_memory(self, code: int) -> bool:
-        """Return whether the engine names memory as the reason. It may learn of a death a moment before the reason."""
+        """Return whether the engine names memory as the reason. It may learn of a death a moment
+        before the reason.
+        """
 
         def said() -> bool:
             return bool(self._runtime.state(self).get("OOMKilled"))
@@ -227,20 +264,31 @@ class DockerNode(NodeLife):
         if code != KILLED + signal.SIGKILL or signal.SIGKILL in self.sent:
             return said()
         with contextlib.suppress(WaitTimeoutError):
-            return wait_until(said, within_s=REASON_WITHIN_S, because="the engine to name the reason of the end", poll_s=0.05)
+            return wait_until(
+                said,
+                within_s=REASON_WITHIN_S,
+                because="the engine to name the reason of the end",
+                poll_s=0.05,
+            )
         return False
 
     def signal_of(self, code: int, *, oom: bool) -> int | None:
-        """Return the signal that ended a container; ``None`` if its program may have exited by itself.
+        """Return the signal that ended a container; ``None`` if its program may have exited by
+        itself.
 
-        The engine shows a death by signal n as exit code 128 + n. But a shell whose child died by a signal, or any program, can
-        exit with that code, too. It was a signal if lostack had sent that signal, if the engine names memory as the reason, or if
-        the program is one that may kill itself at a failpoint, because such programs never exit with such a code.
+        The engine shows a death by signal n as exit code 128 + n. But a shell whose child died by a
+        signal, or any program, can exit with that code, too. It was a signal if lostack had sent
+        that signal, if the engine names memory as the reason, or if the program is one that may
+        kill itself at a failpoint, because such programs never exit with such a code.
         """
         number = code - KILLED
         if number not in set(signal.valid_signals()):
             return None
-        if number in self.sent or (oom and number == signal.SIGKILL) or self.spec.container.host_pids:
+        if (
+            number in self.sent
+            or (oom and number == signal.SIGKILL)
+            or self.spec.container.host_pids
+        ):
             return number
         return None
 

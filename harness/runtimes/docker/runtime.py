@@ -1,4 +1,6 @@
-"""The runtime ``docker``: each node is a container, made through testcontainers. The engine's answers prove what happened."""
+"""The runtime ``docker``: each node is a container, made through testcontainers. The engine's
+answers prove what happened.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from testcontainers.core.network import Network
 
 from harness.runtimes.docker.creation import create
 from harness.runtimes.docker.disks import Disks
-from harness.runtimes.docker.engine import HARNESS, RUN, EngineError, connect, me, remove, remove_leftovers, telling
+from harness.runtimes.docker.engine import (
+    HARNESS,
+    RUN,
+    EngineError,
+    connect,
+    me,
+    remove,
+    remove_leftovers,
+    telling,
+)
 from harness.runtimes.docker.node import GONE_WITHIN_S, DockerNode
 from harness.runtimes.interface import Exit, NodeStateError, StartError
 
@@ -34,8 +45,9 @@ READY_WITHIN_S: Final = 20.0
 class DockerRuntime:
     """Starts nodes as containers in one private network. Thread-safe; a context manager.
 
-    ``images``: the images by the names that specs use. Logs go to ``directory/<node>.log``. Containers that earlier, killed runs
-    left are removed first. Raises EngineError if the engine cannot be reached.
+    ``images``: the images by the names that specs use. Logs go to ``directory/<node>.log``.
+    Containers that earlier, killed runs left are removed first. Raises EngineError if the engine
+    cannot be reached.
     """
 
     name = "docker"
@@ -67,19 +79,25 @@ class DockerRuntime:
             self._network.create()
 
     def _spawn_guardian(self) -> subprocess.Popen[bytes]:
-        """Start the process that removes everything if this one dies. Returns when that process is ready."""
+        """Start the process that removes everything if this one dies. Returns when that process is
+        ready.
+        """
         command = [sys.executable, "-m", "harness.runtimes.docker.guardian", f"{RUN}={self.run}"]
         with (self.directory / "guardian.log").open("ab") as log:
             guardian = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            )  # fmt: skip
+            )
         if guardian.stdout is None or guardian.stdout.readline() != b"ready\n":
             guardian.kill()
             raise EngineError("the guardian of the containers did not start")
         return guardian
 
-    # --- what users call ----------------------------------------------------------------------------------------
+    # --- what users call --------------------------------------------------------------------------
 
     @property
     def guardian_pid(self) -> int:
@@ -105,13 +123,16 @@ class DockerRuntime:
         if self._failure is not None:
             raise self._failure
         if self._guardian.poll() is not None and not self._closing:
-            raise EngineError(f"the guardian of the containers ended (status {self._guardian.returncode})")
+            raise EngineError(
+                f"the guardian of the containers ended (status {self._guardian.returncode})"
+            )
 
     def expect(self, preload: tuple[str, ...]) -> None:
         """Do nothing: a container always starts its program anew."""
 
     def start(self, spec: NodeSpec) -> DockerNode:
-        """Start a container. If the spec keeps its container over restarts, the ended one is started again.
+        """Start a container. If the spec keeps its container over restarts, the ended one is
+        started again.
 
         Raises:
             StartError: the container does not start.
@@ -128,13 +149,17 @@ class DockerRuntime:
         return node
 
     def named(self, name: str) -> str:
-        """Return the engine's name for something of this run. Names in the engine are shared by all its users."""
+        """Return the engine's name for something of this run. Names in the engine are shared by all
+        its users.
+        """
         return f"lostack-{self.run}-{name}"
 
     def make_volume(self, name: str, options: Mapping[str, str]) -> None:
         """Make a volume of this run."""
         with telling(f"making the volume {name}"):
-            self._client.volumes.create(name, driver="local", driver_opts=dict(options), labels=self._labels)
+            self._client.volumes.create(
+                name, driver="local", driver_opts=dict(options), labels=self._labels
+            )
 
     def disconnect(self, node: DockerNode) -> str:
         """Disconnect a container from the network; return the address that it had.
@@ -148,7 +173,8 @@ class DockerRuntime:
             self._client.networks.get(self._network.name).disconnect(node.container)
         if left := self._address(node):
             raise NodeStateError(
-                f"node {node.name} still has the address {left}, although the engine reported that it was disconnected"
+                f"node {node.name} still has the address {left}, although the engine reported "
+                "that it was disconnected"
             )
         return address
 
@@ -156,13 +182,19 @@ class DockerRuntime:
         """Connect a container again; return its address."""
         self.check()
         with telling(f"connecting node {node.name}"):
-            self._client.networks.get(self._network.name).connect(node.container, aliases=[node.name])
+            self._client.networks.get(self._network.name).connect(
+                node.container, aliases=[node.name]
+            )
         return self._address(node)
 
     def _address(self, node: DockerNode) -> str:
-        """Return a container's address in the run's network, as the engine gives it; empty if it has none."""
+        """Return a container's address in the run's network, as the engine gives it; empty if it
+        has none.
+        """
         with telling(f"asking for the address of node {node.name}"):
-            networks = self._client.api.inspect_container(node.container.id)["NetworkSettings"]["Networks"]
+            networks = self._client.api.inspect_container(node.container.id)["NetworkSettings"][
+                "Networks"
+            ]
         return str(networks.get(self._network.name, {}).get("IPAddress", ""))
 
     def state(self, node: DockerNode) -> dict[str, Any]:
@@ -174,7 +206,9 @@ class DockerRuntime:
         """Do nothing: a container's temporary files are removed with it."""
 
     def close(self) -> None:
-        """Remove all containers, networks and volumes of this runtime, and end the guardian. Safe to call twice."""
+        """Remove all containers, networks and volumes of this runtime, and end the guardian. Safe
+        to call twice.
+        """
         with self._lock:
             if self._closing:
                 return
@@ -194,24 +228,34 @@ class DockerRuntime:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         try:
             self.close()
         except Exception:
             if value is None:
                 raise
 
-    # --- inside -------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _admit(self, spec: NodeSpec) -> tuple[DockerNode, DockerNode | None]:
-        """Reserve the node's name; return the node to start, and the earlier node with that name."""
+        """Reserve the node's name; return the node to start, and the earlier node with
+        that name.
+        """
         log_path = (spec.log or self.directory / f"{spec.name}.log").absolute()
         with self._lock:
             if self._closing:
                 raise NodeStateError(f"cannot start node {spec.name}: the runtime is closed")
             before = self._nodes.get(spec.name)
             if before is not None and before.alive:
-                raise NodeStateError(f"cannot start node {spec.name}: a node of that name is alive (pid {before.pid})")
+                raise NodeStateError(
+                    f"cannot start node {spec.name}: a node of that name is alive (pid "
+                    f"{before.pid})"
+                )
             incarnation = self._incarnations.get(spec.name, 0) + 1
             node = DockerNode(self, spec, log_path=log_path, incarnation=incarnation)
             self._nodes[spec.name] = node
@@ -229,7 +273,12 @@ class DockerRuntime:
                 self._nodes[node.name] = before
 
     def _run(self, node: DockerNode, before: DockerNode | None) -> None:
-        if before is not None and before.spec == node.spec and node.spec.container.keep and not before.discarded:
+        if (
+            before is not None
+            and before.spec == node.spec
+            and node.spec.container.keep
+            and not before.discarded
+        ):
             node.container = before.container
             node.began_after = _moment(self.state(node)["FinishedAt"])
             node.container.start()
@@ -238,19 +287,28 @@ class DockerRuntime:
                 before.container.remove(force=True, v=True)
             disk = self.disks.volume(node.spec)
             node.container = create(
-                node.spec, self.images[node.spec.container.image], name=self.named(f"{node.name}-{node.incarnation}"),
-                labels=self._labels, network=self._network, disk=disk, accounts=self.directory / "passwd",
-            )  # fmt: skip
+                node.spec,
+                self.images[node.spec.container.image],
+                name=self.named(f"{node.name}-{node.incarnation}"),
+                labels=self._labels,
+                network=self._network,
+                disk=disk,
+                accounts=self.directory / "passwd",
+            )
         state = self.state(node)
         node.pid = int(state.get("Pid") or 0)
-        threading.Thread(target=self._follow, args=(node,), name=f"follow-{node.name}", daemon=True).start()
+        threading.Thread(
+            target=self._follow, args=(node,), name=f"follow-{node.name}", daemon=True
+        ).start()
 
     def _follow(self, node: DockerNode) -> None:
-        """Copy a container's output into its log until it ends, then record how it ended. Runs in its own thread."""
+        """Copy a container's output into its log until it ends, then record how it ended. Runs in
+        its own thread.
+        """
         try:
             with telling(f"following node {node.name}"):
-                # of a container that was up before, only what came since; the engine takes the time of a start after the fact,
-                # when a quick program has written already
+                # of a container that was up before, only what came since; the engine takes the time
+                # of a start after the fact, when a quick program has written already
                 since = {} if node.began_after is None else {"since": node.began_after}
                 with node.log_path.open("ab", buffering=0) as log:
                     for chunk in node.container.logs(stream=True, follow=True, **since):

@@ -1,4 +1,6 @@
-"""Runtime ``process``: nodes are child processes of a guardian, which kills them and ends when the harness dies."""
+"""Runtime ``process``: nodes are child processes of a guardian, which kills them and ends when the
+harness dies.
+"""
 
 from harness.runtimes.process.link import GuardianDiedError
 from harness.runtimes.process.node import ProcessNode

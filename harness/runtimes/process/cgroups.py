@@ -1,8 +1,9 @@
-"""A cgroup for each foreign node, if this machine allows that. All processes that the node starts are in it, even detached ones.
+"""A cgroup for each foreign node, if this machine allows that. All processes that the node starts
+are in it, even detached ones.
 
-Only cgroups of version 2 are used, which can kill all their processes at once. They are below the guardian's own cgroup and have
-no controllers, so they limit nothing. Without cgroups, members are found in other ways (``members.py``). Standard library only,
-because the guardian uses nothing else.
+Only cgroups of version 2 are used, which can kill all their processes at once. They are below the
+guardian's own cgroup and have no controllers, so they limit nothing. Without cgroups, members are
+found in other ways (``members.py``). Standard library only, because the guardian uses nothing else.
 """
 
 # ruff: noqa: PTH102, PTH106, PTH110, PTH123, PTH208 - pathlib would double the guardian's start-up
@@ -17,7 +18,9 @@ MINE = "lostack-"
 
 
 def make_parent() -> str:
-    """Make the parent of the nodes' cgroups; return its path, or an empty text if it cannot be made."""
+    """Make the parent of the nodes' cgroups; return its path, or an empty text if it cannot be
+    made.
+    """
     base = _own()
     if not base or not os.path.exists(f"{base}/cgroup.procs"):
         return ""
@@ -43,7 +46,9 @@ def make(parent: str, name: str) -> str:
 
 
 def enter(cgroup: str) -> None:
-    """Move this process, and all processes that it will start, into a cgroup, unless the kernel refuses."""
+    """Move this process, and all processes that it will start, into a cgroup, unless the kernel
+    refuses.
+    """
     _write(f"{cgroup}/cgroup.procs", b"0")
 
 
@@ -60,7 +65,9 @@ def remove(cgroup: str) -> None:
 
 
 def _own() -> str:
-    """Return the folder of this process's cgroup; empty if it is not of version 2, or not visible."""
+    """Return the folder of this process's cgroup; empty if it is not of version 2, or
+    not visible.
+    """
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:
             path = next((line.strip()[3:] for line in file if line.startswith("0::")), "")
@@ -79,7 +86,11 @@ def _own() -> str:
 def _sweep(base: str) -> None:
     """Remove the cgroups of earlier guardians that were killed together with their second."""
     for name in os.listdir(base):
-        if name.startswith(MINE) and name[len(MINE) :].isdigit() and not os.path.exists(f"/proc/{name[len(MINE) :]}"):
+        if (
+            name.startswith(MINE)
+            and name[len(MINE) :].isdigit()
+            and not os.path.exists(f"/proc/{name[len(MINE) :]}")
+        ):
             remove(f"{base}/{name}")
 
 

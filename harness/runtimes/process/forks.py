@@ -1,4 +1,5 @@
-"""The guardian's side of the fork server: starts it on request, asks it for programs, and does without it if it dies.
+"""The guardian's side of the fork server: starts it on request, asks it for programs, and does
+without it if it dies.
 
 Standard library only, because the guardian uses nothing else.
 """
@@ -44,9 +45,16 @@ class ForkServer:
 
 
 class Forks:
-    """The fork server (if there is one), the modules that it imports, and the programs that wait for it."""
+    """The fork server (if there is one), the modules that it imports, and the programs that wait
+    for it.
+    """
 
-    def __init__(self, selector: selectors.BaseSelector, second: Second, start: Callable[[dict[str, Any], int], None]) -> None:
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        second: Second,
+        start: Callable[[dict[str, Any], int], None],
+    ) -> None:
         """Begin without a server. ``start`` starts a program that has waited."""
         self.selector = selector
         self.second = second
@@ -94,7 +102,9 @@ class Forks:
         return True
 
     def read(self) -> None:
-        """Fork the waiting programs when the server is ready; start them without it if the server has ended."""
+        """Fork the waiting programs when the server is ready; start them without it if the server
+        has ended.
+        """
         server = self.server
         if server is None:
             return
@@ -108,7 +118,9 @@ class Forks:
             self.drop()
 
     def drop(self) -> None:
-        """End the fork server, and start the waiting programs without it. A server that was ready once is started again."""
+        """End the fork server, and start the waiting programs without it. A server that was ready
+        once is started again.
+        """
         server, self.server = self.server, None
         if server is None:
             return
@@ -122,7 +134,11 @@ class Forks:
 
     def drop_late(self) -> None:
         """End a server for which programs have waited too long."""
-        if self.server is not None and self.server.waiting and time.monotonic() >= self.server.deadline:
+        if (
+            self.server is not None
+            and self.server.waiting
+            and time.monotonic() >= self.server.deadline
+        ):
             self.drop()
 
     def start_waiting(self, server: ForkServer) -> None:
@@ -132,13 +148,17 @@ class Forks:
             self.start_program(message, stdin)
 
     def fork(self, message: dict[str, Any], stdin: int) -> dict[str, Any] | None:
-        """Let the fork server fork a node. Return its answer; ``None`` if no program was started."""
+        """Let the fork server fork a node. Return its answer; ``None`` if no program
+        was started.
+        """
         if self.server is None or not self.server.ready:
             return None
         read, write = os.pipe()
         request = {name: message[name] for name in ("module", "words", "env", "cwd", "log")}
         with contextlib.suppress(OSError):  # it has just died: the pipe will tell nothing
-            socket.send_fds(self.server.socket, [json.dumps(request).encode() + b"\n"], [stdin, write])
+            socket.send_fds(
+                self.server.socket, [json.dumps(request).encode() + b"\n"], [stdin, write]
+            )
         os.close(write)
         if not select.select([read], [], [], PRELOADED_WITHIN_S)[0]:
             self.drop()  # then the pipe ends: by its death, or by a program's, or as one that runs

@@ -1,31 +1,39 @@
-"""The guardian: the parent of every node, and of each orphaned process below one. Standard library only, one thread.
+"""The guardian: the parent of every node, and of each orphaned process below one. Standard library
+only, one thread.
 
-    python -I -S guardian.py <fd of a socket to the harness> <pid of the harness> <folder for temporary files>
+    python -I -S guardian.py <fd of a socket to the harness> <pid of the harness> <folder for
+        temporary files>
 
-The socket carries JSON lines. The harness asks ``{"id", "do": "start", "node", "argv", "env", "cwd", "log", "stdin"}``
-(if ``stdin`` is true, a descriptor comes with it; ``foreign``: the program is the user's own, and may detach what it starts;
-``cgroup``: it gets its own cgroup, if possible),
-``{"id", "do": "signal", "pid", "signal"}`` for a node's group, ``{"id", "do": "kill" | "pause" | "resume" | "members", "pid"}``
-for all of a node's members (``members.py``), and ``{"do": "close"}``.
-``{"id", "do": "preload", "argv", "env", "cwd", "log"}`` starts a fork server (``fork_server.py``). A ``start`` that also has
-``"module"`` and ``"words"`` is forked by it as soon as it is ready, or started by its ``argv`` if there is no server.
-The guardian answers ``{"id", "pid"}`` (and ``members``) or ``{"id", "error", "stage"}``, and says by itself
-``{"event": "ready"}``, ``{"event": "exited", "node", "pid", "status", "signal", "members", "left", "t"}`` and ``{"event":
-"closed"}``; ``t`` is monotonic ns. ``members`` died with the node; ``left`` could not be killed, or belong to an unknown node.
+The socket carries JSON lines. The harness asks ``{"id", "do": "start", "node", "argv", "env",
+"cwd", "log", "stdin"}`` (if ``stdin`` is true, a descriptor comes with it; ``foreign``: the program
+is the user's own, and may detach what it starts; ``cgroup``: it gets its own cgroup, if possible),
+``{"id", "do": "signal", "pid", "signal"}`` for a node's group, ``{"id", "do": "kill" | "pause" |
+"resume" | "members", "pid"}`` for all of a node's members (``members.py``), and ``{"do":
+"close"}``. ``{"id", "do": "preload", "argv", "env", "cwd", "log"}`` starts a fork server
+(``fork_server.py``). A ``start`` that also has ``"module"`` and ``"words"`` is forked by it as soon
+as it is ready, or started by its ``argv`` if there is no server. The guardian answers ``{"id",
+"pid"}`` (and ``members``) or ``{"id", "error", "stage"}``, and says by itself ``{"event":
+"ready"}``, ``{"event": "exited", "node", "pid", "status", "signal", "members", "left", "t"}`` and
+``{"event": "closed"}``; ``t`` is monotonic ns. ``members`` died with the node; ``left`` could not
+be killed, or belong to an unknown node.
 
 What happens to the nodes when something dies:
 
-- A node ends, or must be killed: all its members are stopped, killed and awaited, and ``exited`` is sent when nothing of it
-  is left. Its own process stays a zombie until then, so that no other process can get the id of its group.
-- The harness dies in any way: the socket ends (and its pidfd becomes readable, in case a forked copy of the harness keeps
-  the socket open). The guardian kills all its descendants, stopped or not, removes the folder for temporary files, and ends. No
-  process can escape: an orphan becomes the guardian's child (subreaper).
-- The guardian dies: the kernel kills each node (PDEATHSIG), and the *second*, a fork of the guardian that is told of each
-  node through a pipe and does nothing else, kills the members of them all and removes the folder for temporary files.
+- A node ends, or must be killed: all its members are stopped, killed and awaited, and ``exited`` is
+  sent when nothing of it is left. Its own process stays a zombie until then, so that no other
+  process can get the id of its group.
+- The harness dies in any way: the socket ends (and its pidfd becomes readable, in case a forked
+  copy of the harness keeps the socket open). The guardian kills all its descendants, stopped or
+  not, removes the folder for temporary files, and ends. No process can escape: an orphan becomes
+  the guardian's child (subreaper).
+- The guardian dies: the kernel kills each node (PDEATHSIG), and the *second*, a fork of the
+  guardian that is told of each node through a pipe and does nothing else, kills the members of them
+  all and removes the folder for temporary files.
 - Harness and guardian die at the same instant: likewise.
 
-A child of the guardian that belongs to no node, because it has even removed the node's token, is a *stray*. If only one foreign
-node can have started it, it counts as that node's and ends with it; otherwise it ends with the run.
+A child of the guardian that belongs to no node, because it has even removed the node's token, is a
+*stray*. If only one foreign node can have started it, it counts as that node's and ends with it;
+otherwise it ends with the run.
 """
 
 from __future__ import annotations
@@ -72,7 +80,9 @@ class Guardian:
         self.pid = os.getpid()
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         self.cgroups: str | None = None
-        """The parent of the nodes' cgroups; empty if there can be none, ``None`` if that has not been tried."""
+        """The parent of the nodes' cgroups; empty if there can be none, ``None`` if that has not
+        been tried.
+        """
         self.number = 0
         self.fds: list[int] = []
         self.buffer = b""
@@ -113,7 +123,7 @@ class Guardian:
         """Make this the last turn of the loop."""
         self.leaving = self.forks.leaving = True
 
-    # --- talking to the harness --------------------------------------------------------------------------------
+    # --- talking to the harness -------------------------------------------------------------------
 
     def send(self, message: dict[str, Any]) -> None:
         """Send one line to the harness. If it cannot be reached, it is taken for dead."""
@@ -147,7 +157,9 @@ class Guardian:
             self.send({"id": message["id"]})
         elif message["do"] == "close":
             self.leave()
-        elif (life := self.lives.all.get(message["pid"])) is None or (life.ending and message["do"] != "members"):
+        elif (life := self.lives.all.get(message["pid"])) is None or (
+            life.ending and message["do"] != "members"
+        ):
             self.send({"id": message["id"], "error": "it has ended", "stage": "signal"})
         else:
             self.treat(life, message)
@@ -169,7 +181,7 @@ class Guardian:
             case "resume":
                 self.lives.begin(life, self.lives.resume(life, message["id"]))
 
-    # --- spawning ----------------------------------------------------------------------------------------------
+    # --- spawning ---------------------------------------------------------------------------------
 
     def start(self, message: dict[str, Any]) -> None:
         """Start a node: by the fork server as soon as that is ready, or directly."""
@@ -185,7 +197,11 @@ class Guardian:
             told = spawn(message, stdin, self.second)
         os.close(stdin)
         if "pid" in told:
-            node = Members(told["pid"], message["env"].get(members.VARIABLE, ""), cgroup=message["cgroup"] or "")
+            node = Members(
+                told["pid"],
+                message["env"].get(members.VARIABLE, ""),
+                cgroup=message["cgroup"] or "",
+            )
             self.lives.all[node.leader] = Life(message["node"], node, foreign=message["foreign"])
             self.second.tell(b"+", node)
             self.send({"id": message["id"], "pid": told["pid"], "since": node.since})
@@ -199,7 +215,7 @@ class Guardian:
         self.number += 1
         return cgroups.make(self.cgroups, str(self.number)) if self.cgroups else ""
 
-    # --- reaping -----------------------------------------------------------------------------------------------
+    # --- reaping ----------------------------------------------------------------------------------
 
     def read_signals(self) -> None:
         """Reap after SIGCHLD, leave after SIGTERM."""
@@ -212,7 +228,9 @@ class Guardian:
         self.reap()
 
     def reap(self) -> None:
-        """Reap all ended children except nodes. These stay zombies, to keep their group's id, until all members are killed."""
+        """Reap all ended children except nodes. These stay zombies, to keep their group's id, until
+        all members are killed.
+        """
         held = False
         while not held:
             try:
@@ -223,7 +241,9 @@ class Guardian:
                 return
             held = seen.si_pid in self.lives.all
             self.bury(seen.si_pid)
-        for process in members.look().values():  # the kernel would show the one that is held again and again
+        for (
+            process
+        ) in members.look().values():  # the kernel would show the one that is held again and again
             if process.parent == self.pid and not process.alive:
                 self.bury(process.pid)
 
@@ -243,7 +263,7 @@ class Guardian:
         elif pid == self.forks.pid:
             self.forks.drop()
 
-    # --- the loop ----------------------------------------------------------------------------------------------
+    # --- the loop ---------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Serve until the harness is gone or asks to close; then end everything."""

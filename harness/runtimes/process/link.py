@@ -22,19 +22,27 @@ if TYPE_CHECKING:
 
 GUARDIAN: Final = Path(__file__).with_name("guardian.py")
 ANSWER_WITHIN_S: Final = 20.0
-"""Time limit in seconds for an answer. The guardian answers within milliseconds; after this time it is taken for hung."""
+"""Time limit in seconds for an answer. The guardian answers within milliseconds; after this time it
+is taken for hung.
+"""
 GONE_WITHIN_S: Final = 20.0
-"""Time limit in seconds for the end of a killed process. SIGKILL acts at once, except during an uninterruptible disk access."""
+"""Time limit in seconds for the end of a killed process. SIGKILL acts at once, except during an
+uninterruptible disk access.
+"""
 
 
 class GuardianDiedError(EnvironmentFailure):
-    """The guardian is gone, and with it every node. The run proves nothing about the system under test."""
+    """The guardian is gone, and with it every node. The run proves nothing about the system under
+    test.
+    """
 
 
 class _Request:
     """A request to the guardian, and its answer, which stays ``None`` if the guardian dies."""
 
-    def __init__(self, message: dict[str, Any], on_answer: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, message: dict[str, Any], on_answer: Callable[[dict[str, Any]], None]
+    ) -> None:
         self.message = message
         self.on_answer = on_answer
         self.answer: dict[str, Any] | None = None
@@ -44,13 +52,17 @@ class _Request:
 class Link:
     """Sends requests to the guardian, and passes on its answers and events. Thread-safe.
 
-    ``directory``: the folder of its log; ``temporary``: the folder that it removes. ``exited`` is called with each node's end,
-    ``gone`` at the end of the guardian, both in the reader's thread.
+    ``directory``: the folder of its log; ``temporary``: the folder that it removes. ``exited`` is
+    called with each node's end, ``gone`` at the end of the guardian, both in the reader's thread.
     Raises GuardianDiedError if the guardian does not start, and from every request after its death.
     """
 
     def __init__(
-        self, directory: Path, temporary: Path, exited: Callable[[dict[str, Any]], None], gone: Callable[[], None]
+        self,
+        directory: Path,
+        temporary: Path,
+        exited: Callable[[dict[str, Any]], None],
+        gone: Callable[[], None],
     ) -> None:
         self.directory = directory
         self.failure: Exception | None = None
@@ -69,8 +81,18 @@ class Link:
         except OSError as error:
             raise StartError(f"cannot write logs to {self.directory}: {error.strerror}") from error
         self._socket, theirs = socket.socketpair()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(ANSWER_WITHIN_S), 0))
-        command = [sys.executable, "-I", "-S", str(GUARDIAN), str(theirs.fileno()), str(os.getpid()), str(temporary)]
+        self._socket.setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(ANSWER_WITHIN_S), 0)
+        )
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(GUARDIAN),
+            str(theirs.fileno()),
+            str(os.getpid()),
+            str(temporary),
+        ]
         with log, theirs:
             self._guardian = subprocess.Popen(
                 command,
@@ -97,7 +119,9 @@ class Link:
             raise self.failure
 
     def close(self) -> None:
-        """Let the guardian end every node with everything it started, and then itself; wait for that."""
+        """Let the guardian end every node with everything it started, and then itself; wait for
+        that.
+        """
         self._closing = True
         with contextlib.suppress(OSError):  # the guardian may be gone
             self._socket.shutdown(socket.SHUT_WR)
@@ -110,7 +134,10 @@ class Link:
         self._socket.close()
 
     def ask(
-        self, message: dict[str, Any], on_answer: Callable[[dict[str, Any]], None], fds: tuple[int, ...] = ()
+        self,
+        message: dict[str, Any],
+        on_answer: Callable[[dict[str, Any]], None],
+        fds: tuple[int, ...] = (),
     ) -> dict[str, Any]:
         """Send a request and wait for the answer. ``on_answer`` has been called by then."""
         with self._lock:
@@ -124,8 +151,12 @@ class Link:
         request.answered.wait(ANSWER_WITHIN_S)
         if request.answer is None:
             if self.failure is None:
-                what = "is closed" if self._closing else f"has not answered for {ANSWER_WITHIN_S:g} s"
-                self.failure = GuardianDiedError(f"the guardian of the nodes (pid {self._guardian.pid}) {what}")
+                what = (
+                    "is closed" if self._closing else f"has not answered for {ANSWER_WITHIN_S:g} s"
+                )
+                self.failure = GuardianDiedError(
+                    f"the guardian of the nodes (pid {self._guardian.pid}) {what}"
+                )
             raise self.failure
         return request.answer
 

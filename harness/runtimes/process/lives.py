@@ -1,4 +1,5 @@
-"""The living nodes with their members, and the jobs on all members of a node (pause, resume, end), each step by step.
+"""The living nodes with their members, and the jobs on all members of a node (pause, resume, end),
+each step by step.
 
 Standard library only, because the guardian uses nothing else.
 """
@@ -55,7 +56,9 @@ class Life:
 class Lives:
     """All lives that have not ended, by the process id of their node."""
 
-    def __init__(self, second: Second, forks: Forks, send: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, second: Second, forks: Forks, send: Callable[[dict[str, Any]], None]
+    ) -> None:
         """Begin without nodes. ``send`` sends a message to the harness."""
         self.all: dict[int, Life] = {}
         self.pid = os.getpid()
@@ -71,7 +74,9 @@ class Lives:
         self.step(life)
 
     def step(self, life: Life) -> float | None:
-        """Do the next step of a node's job; return how many seconds to wait for the following one, if there is one."""
+        """Do the next step of a node's job; return how many seconds to wait for the following one,
+        if there is one.
+        """
         if life.job is None:
             return None
         try:
@@ -81,8 +86,12 @@ class Lives:
             return None
 
     def steps(self) -> list[float]:
-        """Do the next step of every job; return how many seconds to wait for each following step."""
-        return [wait_s for life in list(self.all.values()) if (wait_s := self.step(life)) is not None]
+        """Do the next step of every job; return how many seconds to wait for each
+        following step.
+        """
+        return [
+            wait_s for life in list(self.all.values()) if (wait_s := self.step(life)) is not None
+        ]
 
     def pause(self, life: Life, asked: int) -> Generator[float, None, None]:
         """Stop all members, and answer."""
@@ -91,7 +100,10 @@ class Lives:
             found = yield from members.hold(lambda: self.members_of(life), STILL_WITHIN_S)
             answer = {"pid": life.pid, "members": [one.told() for one in found]}
         except TimeoutError as error:
-            answer = {"error": f"{len(error.args)} of its processes did not stand still", "stage": "still"}
+            answer = {
+                "error": f"{len(error.args)} of its processes did not stand still",
+                "stage": "still",
+            }
         finally:
             self.send({"id": asked, **answer})
 
@@ -104,7 +116,9 @@ class Lives:
             members.release(found)
             # who ends of it has gone on: then this is the answer
             answer = {"pid": life.pid, "members": [one.told() for one in found]}
-            while (still := [one for one in found if "T" in members.thread_states(one.pid)]) and time.monotonic() < deadline:
+            while (
+                still := [one for one in found if "T" in members.thread_states(one.pid)]
+            ) and time.monotonic() < deadline:
                 yield members.LOOK_S
             if still:
                 answer = {"error": f"{len(still)} of its processes did not go on", "stage": "still"}
@@ -112,7 +126,9 @@ class Lives:
             self.send({"id": asked, **answer})
 
     def end(self, life: Life, asked: int | None = None) -> Generator[float, None, None]:
-        """Kill all members, wait until nothing is left, reap the node's own process, and send ``exited``."""
+        """Kill all members, wait until nothing is left, reap the node's own process, and send
+        ``exited``.
+        """
         killed: dict[int, members.Member] = {}
 
         def note(found: list[members.Member]) -> None:
@@ -138,13 +154,24 @@ class Lives:
             cgroups.remove(life.members.cgroup)
         if life.foreign and life.asked:
             strays = self.strays(members.look())
-            left += [members.Member(one.pid, one.start, "stray") for one in strays if one.start >= life.members.since]
+            left += [
+                members.Member(one.pid, one.start, "stray")
+                for one in strays
+                if one.start >= life.members.since
+            ]
         by_itself = seen.si_code == os.CLD_EXITED
-        self.send({
-            "event": "exited", "node": life.name, "pid": life.pid, "t": life.dead_at or time.monotonic_ns(),
-            "status": seen.si_status if by_itself else None, "signal": None if by_itself else seen.si_status,
-            "members": [one.told() for one in killed.values()], "left": [one.told() for one in left if one.pid != life.pid],
-        })  # fmt: skip
+        self.send(
+            {
+                "event": "exited",
+                "node": life.name,
+                "pid": life.pid,
+                "t": life.dead_at or time.monotonic_ns(),
+                "status": seen.si_status if by_itself else None,
+                "signal": None if by_itself else seen.si_status,
+                "members": [one.told() for one in killed.values()],
+                "left": [one.told() for one in left if one.pid != life.pid],
+            }
+        )
 
     def members_of(self, life: Life) -> list[members.Member]:
         """Return the living members of a node."""
@@ -154,17 +181,31 @@ class Lives:
     def strays(self, table: Mapping[int, Process]) -> list[Process]:
         """Return the guardian's children that belong to no node."""
         known = {self.second.pid, self.forks.pid, *self.all}
-        orphans = [each for each in table.values() if each.parent == self.pid and each.pid not in known and each.alive]
+        orphans = [
+            each
+            for each in table.values()
+            if each.parent == self.pid and each.pid not in known and each.alive
+        ]
         if not orphans:
             return []
         claimed = {one.pid for life in self.all.values() for one in life.members.find(table)}
         return [each for each in orphans if each.pid not in claimed]
 
     def strays_of(self, life: Life, table: Mapping[int, Process]) -> set[int]:
-        """Return the strays that only this node can have started, because no other foreign node lived at their start."""
-        others = [each.members.since for each in self.all.values() if each.foreign and each is not life]
-        return {each.pid for each in self.strays(table) if all(since > each.start for since in others)}
+        """Return the strays that only this node can have started, because no other foreign node
+        lived at their start.
+        """
+        others = [
+            each.members.since for each in self.all.values() if each.foreign and each is not life
+        ]
+        return {
+            each.pid for each in self.strays(table) if all(since > each.start for since in others)
+        }
 
     def unsure(self, life: Life) -> bool:
-        """Return whether an orphan may be a member, which is unknown until its environment can be read."""
-        return any(each.unread and each.start >= life.members.since for each in self.strays(members.look()))
+        """Return whether an orphan may be a member, which is unknown until its environment can be
+        read.
+        """
+        return any(
+            each.unread and each.start >= life.members.since for each in self.strays(members.look())
+        )

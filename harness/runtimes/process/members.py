@@ -1,18 +1,22 @@
-"""Find the processes that belong to a node, and stop or end all of them. Standard library only, for the guardian.
+"""Find the processes that belong to a node, and stop or end all of them. Standard library only, for
+the guardian.
 
-A program may leave its process group (``set -m``), its session (``setsid``) and its parent (a daemon forks twice). So a
-node's members are the process that it was started as, its *leader*, and every living process that
+A program may leave its process group (``set -m``), its session (``setsid``) and its parent (a
+daemon forks twice). So a node's members are the process that it was started as, its *leader*, and
+every living process that
 
 - is in the leader's process ``group`` or ``session``,
 - has the node's ``token`` in its environment, which processes inherit unless they remove it,
 - is in the node's ``cgroup``, if it has its own,
 - was a member when it was ``seen`` before (with the same process id and start time),
-- is a ``descendant`` of a member, or in the ``session`` of a member (that session is the node's own: its leader began one).
+- is a ``descendant`` of a member, or in the ``session`` of a member (that session is the node's
+  own: its leader began one).
 
 A process that is older than the leader is not a member.
 
-To stop the members, each one found gets SIGSTOP. When all are stopped, the search is repeated until it finds no new ones, because
-a stopped process starts no others. To end them, they are stopped, killed and awaited, and the search is repeated.
+To stop the members, each one found gets SIGSTOP. When all are stopped, the search is repeated until
+it finds no new ones, because a stopped process starts no others. To end them, they are stopped,
+killed and awaited, and the search is repeated.
 """
 
 # ruff: noqa: PTH123, PTH208 - pathlib would double the guardian's start-up
@@ -39,17 +43,23 @@ GONE_POLL_S = 0.005
 STOPPED_WITHIN_S = 2.0
 """How many seconds members may take to be stopped before they are killed all the same."""
 VFORKED_S = 0.1
-"""After so many seconds, a thread that waits in the kernel with a pending stop counts as stopped (a parent in vfork)."""
+"""After so many seconds, a thread that waits in the kernel with a pending stop counts as stopped (a
+parent in vfork).
+"""
 ENOUGH = 2
 """How many searches in a row must find no member."""
 UNSURE_S = 1.0
-"""For how many seconds an orphan may be inside an exec, during which its environment cannot be read."""
+"""For how many seconds an orphan may be inside an exec, during which its environment cannot be
+read.
+"""
 MOST_WORDS = 200
 """How many characters of a command are shown."""
 
 
 class Process:
-    """One line of the kernel's table of processes. ``start`` is in clock ticks since the machine was started."""
+    """One line of the kernel's table of processes. ``start`` is in clock ticks since the machine
+    was started.
+    """
 
     __slots__ = ("group", "parent", "pid", "session", "start", "state", "threads", "unread")
 
@@ -60,7 +70,9 @@ class Process:
         self.parent, self.group, self.session = int(fields[1]), int(fields[2]), int(fields[3])
         self.threads, self.start = int(fields[17]), int(fields[19])
         self.unread = fields[48] == b"0"
-        """Whether its environment cannot be read, because it is inside an exec or access is refused."""
+        """Whether its environment cannot be read, because it is inside an exec or access is
+        refused.
+        """
 
     @property
     def alive(self) -> bool:
@@ -69,7 +81,9 @@ class Process:
 
 
 class Member:
-    """A process that belongs to a node, and why: group, session, token, cgroup, seen, descendant, orphan; or its leader."""
+    """A process that belongs to a node, and why: group, session, token, cgroup, seen, descendant,
+    orphan; or its leader.
+    """
 
     __slots__ = ("command", "how", "pid", "start")
 
@@ -87,8 +101,12 @@ class Member:
 class Members:
     """The members of one life of a node."""
 
-    def __init__(self, leader: int, token: str = "", *, since: int | None = None, cgroup: str = "") -> None:
-        """Begin with the leader. ``since``: its start time; if it is not given, the leader must be alive."""
+    def __init__(
+        self, leader: int, token: str = "", *, since: int | None = None, cgroup: str = ""
+    ) -> None:
+        """Begin with the leader. ``since``: its start time; if it is not given, the leader must be
+        alive.
+        """
         self.leader = leader
         self.name = token
         self.token = f"\0{VARIABLE}={token}\0".encode() if token else b""
@@ -101,12 +119,20 @@ class Members:
         self.since = since
 
     def find(self, table: Mapping[int, Process], orphans: Collection[int] = ()) -> list[Member]:
-        """Return the living members, parents before their children. ``orphans``: other processes known to be members."""
+        """Return the living members, parents before their children. ``orphans``: other processes
+        known to be members.
+        """
         inside = set(cgroup_members(self.cgroup)) if self.cgroup else set()
         young = [process for process in table.values() if process.start >= self.since]
         heir = table.get(self.leader)
-        if heir is not None and heir.start != self.since:  # somebody else has its id by now: there is no such group any more
-            young = [process for process in young if self.leader not in (process.pid, process.group, process.session)]
+        if (
+            heir is not None and heir.start != self.since
+        ):  # somebody else has its id by now: there is no such group any more
+            young = [
+                process
+                for process in young
+                if self.leader not in (process.pid, process.group, process.session)
+            ]
         ours = {process.pid: how for process in young if (how := self._why(process, inside))}
         _close(ours, young, table)
         for process in young:
@@ -115,12 +141,23 @@ class Members:
         ours |= {pid: "orphan" for pid in orphans if pid in table and pid not in ours}
         _close(ours, young, table)
         living = [pid for pid in ours if table[pid].alive]
-        return [self._note(table[pid], ours[pid]) for pid in sorted(living, key=lambda pid: _depth(pid, table, ours))]
+        return [
+            self._note(table[pid], ours[pid])
+            for pid in sorted(living, key=lambda pid: _depth(pid, table, ours))
+        ]
 
     def _why(self, process: Process, inside: Collection[int]) -> str:
-        """Return why a process is a member, as far as the process table shows; empty if it does not show that."""
+        """Return why a process is a member, as far as the process table shows; empty if it does not
+        show that.
+        """
         if self.leader in (process.pid, process.group, process.session):
-            return "leader" if process.pid == self.leader else "group" if process.group == self.leader else "session"
+            return (
+                "leader"
+                if process.pid == self.leader
+                else "group"
+                if process.group == self.leader
+                else "session"
+            )
         before = self.seen.get(process.pid)
         if before is not None and before.start == process.start:
             return before.how
@@ -154,14 +191,14 @@ def _depth(pid: int, table: Mapping[int, Process], among: Collection[int]) -> in
     return depth
 
 
-# --- stopping and ending ---------------------------------------------------------------------------------------------
+# --- stopping and ending --------------------------------------------------------------------------
 
 
 def hold(find: Callable[[], list[Member]], within_s: float) -> Generator[float, None, list[Member]]:
     """Stop all members, and search again until none is new and all are stopped. Return them.
 
-    Yields how many seconds to wait before it continues. Parents are stopped before children in another group, or they
-    would see the children stop.
+    Yields how many seconds to wait before it continues. Parents are stopped before children in
+    another group, or they would see the children stop.
 
     Raises:
         TimeoutError: processes went on moving for ``within_s`` seconds; the message names them.
@@ -194,12 +231,15 @@ def release(members: Iterable[Member]) -> None:
 
 
 def end(
-    find: Callable[[], list[Member]], within_s: float, killed: Callable[[list[Member]], object] = lambda _: None
+    find: Callable[[], list[Member]],
+    within_s: float,
+    killed: Callable[[list[Member]], object] = lambda _: None,
 ) -> Generator[float, None, list[Member]]:
     """Stop and kill all members until none is found. Return those that are left after ``within_s``.
 
-    One search is not enough: it can miss a process that forks and ends meanwhile, and the child. Yields how many seconds to wait
-    before it continues. ``killed`` is called with the members that have just been sent SIGKILL.
+    One search is not enough: it can miss a process that forks and ends meanwhile, and the child.
+    Yields how many seconds to wait before it continues. ``killed`` is called with the members that
+    have just been sent SIGKILL.
     """
     deadline = time.monotonic() + within_s
     empty = 0
@@ -216,7 +256,10 @@ def end(
         watched = [(one, send(one, signal.SIGKILL, watch=True)) for one in found]
         killed(found)
         try:
-            while not all(gone(one, descriptor) for one, descriptor in watched) and time.monotonic() < deadline:
+            while (
+                not all(gone(one, descriptor) for one, descriptor in watched)
+                and time.monotonic() < deadline
+            ):
                 yield GONE_POLL_S
         finally:
             for _, descriptor in watched:
@@ -237,7 +280,9 @@ def kill_group(group: int, number: int = signal.SIGKILL) -> bool:
 
 
 def send(one: Member, number: int, *, watch: bool = False) -> int | None:
-    """Signal a process, but never a later one with the same id. ``watch``: return a descriptor of it, if possible."""
+    """Signal a process, but never a later one with the same id. ``watch``: return a descriptor of
+    it, if possible.
+    """
     descriptor: int | None = None
     try:
         descriptor = os.pidfd_open(one.pid)
@@ -248,7 +293,9 @@ def send(one: Member, number: int, *, watch: bool = False) -> int | None:
     kept = False
     try:
         if there(one):
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # it became another user's: who looks will find it
+            with contextlib.suppress(
+                ProcessLookupError, PermissionError
+            ):  # it became another user's: who looks will find it
                 if descriptor is None:
                     os.kill(one.pid, number)
                 else:
@@ -275,7 +322,7 @@ def there(one: Member) -> bool:
     return process is not None and process.start == one.start and process.alive
 
 
-# --- what the kernel says --------------------------------------------------------------------------------------------
+# --- what the kernel says -------------------------------------------------------------------------
 
 
 def look() -> dict[int, Process]:
@@ -291,7 +338,9 @@ def stat_of(pid: int) -> Process | None:
 
 
 def environment_of(pid: int) -> bytes:
-    """Return the environment that a process was started with, each variable between NUL bytes; empty if access is refused."""
+    """Return the environment that a process was started with, each variable between NUL bytes;
+    empty if access is refused.
+    """
     return b"\0" + read(f"/proc/{pid}/environ") + b"\0"
 
 
@@ -312,15 +361,25 @@ def thread_states(pid: int) -> list[str]:
 
 
 def stands(pid: int, *, waiting: bool = False) -> bool:
-    """Return whether every thread of a process is stopped or gone. ``waiting``: a thread with a pending stop counts as well."""
+    """Return whether every thread of a process is stopped or gone. ``waiting``: a thread with a
+    pending stop counts as well.
+    """
     states = thread_states(pid)
     if all(state in STOPPED for state in states):
         return True
-    return waiting and all(state in STOPPED or state == "D" for state in states) and ("T" in states or _stop_pending(pid))
+    return (
+        waiting
+        and all(state in STOPPED or state == "D" for state in states)
+        and ("T" in states or _stop_pending(pid))
+    )
 
 
 def _stop_pending(pid: int) -> bool:
-    masks = (line.split()[1] for line in read(f"/proc/{pid}/status").splitlines() if line.startswith((b"SigPnd:", b"ShdPnd:")))
+    masks = (
+        line.split()[1]
+        for line in read(f"/proc/{pid}/status").splitlines()
+        if line.startswith((b"SigPnd:", b"ShdPnd:"))
+    )
     return any(int(mask, 16) >> (signal.SIGSTOP - 1) & 1 for mask in masks)
 
 
@@ -332,7 +391,11 @@ def tracer_of(pid: int) -> int:
 
 def cgroup_members(cgroup: str) -> list[int]:
     """Return the processes of a cgroup and of those below it."""
-    return [int(pid) for folder, _, _ in os.walk(cgroup) for pid in read(f"{folder}/cgroup.procs").split()]
+    return [
+        int(pid)
+        for folder, _, _ in os.walk(cgroup)
+        for pid in read(f"{folder}/cgroup.procs").split()
+    ]
 
 
 def read(path: str) -> bytes:

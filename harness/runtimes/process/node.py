@@ -46,10 +46,14 @@ class ProcessNode(NodeLife):
 
     gone_within_s = GONE_WITHIN_S
 
-    def __init__(self, runtime: Host, spec: NodeSpec, *, log_path: Path, incarnation: int, stdin: int | None) -> None:
+    def __init__(
+        self, runtime: Host, spec: NodeSpec, *, log_path: Path, incarnation: int, stdin: int | None
+    ) -> None:
         super().__init__(spec, runtime.check, log_path=log_path, incarnation=incarnation)
         self.since = 0
-        """Its start time in the kernel's ticks. A process with its id and another start time is not this one."""
+        """Its start time in the kernel's ticks. A process with its id and another start time is not
+        this one.
+        """
         self.token = f"{runtime.id}.{spec.name}.{incarnation}"
         """The token in the environment of all processes that it starts."""
         self._runtime = runtime
@@ -64,13 +68,19 @@ class ProcessNode(NodeLife):
         return self._runtime.members(self)
 
     def kill(self) -> Exit:
-        """Send SIGKILL, and wait until it and everything it started is gone. Return how it ended, also if that was before."""
+        """Send SIGKILL, and wait until it and everything it started is gone. Return how it ended,
+        also if that was before.
+        """
         self._runtime.treat(self, "kill", signal.SIGKILL)
         return self._gone()
 
     def terminate(self, within_s: float) -> Exit:
-        """Send SIGTERM, and SIGKILL if the node still lives ``within_s`` seconds later. A paused node is resumed first."""
-        if self._runtime.signal(self, signal.SIGTERM) and self._runtime.signal(self, signal.SIGCONT):
+        """Send SIGTERM, and SIGKILL if the node still lives ``within_s`` seconds later. A paused
+        node is resumed first.
+        """
+        if self._runtime.signal(self, signal.SIGTERM) and self._runtime.signal(
+            self, signal.SIGCONT
+        ):
             return self.wait(within_s) or self.kill()
         return self._gone()
 
@@ -79,7 +89,9 @@ class ProcessNode(NodeLife):
         return self._runtime.signal(self, signal.SIGTERM)
 
     def pause(self) -> None:
-        """Send SIGSTOP; return when the kernel shows every thread of every member stopped, and there are no new members."""
+        """Send SIGSTOP; return when the kernel shows every thread of every member stopped, and
+        there are no new members.
+        """
         self._must("pause", signal.SIGSTOP, "to stand still")
 
     def resume(self) -> None:
@@ -107,7 +119,9 @@ class ProcessNode(NodeLife):
             except (BrokenPipeError, BlockingIOError):
                 written = 0
         if written != len(data):
-            raise NodeStateError(f"node {self.name} does not read its input ({written} of {len(data)} bytes taken)")
+            raise NodeStateError(
+                f"node {self.name} does not read its input ({written} of {len(data)} bytes taken)"
+            )
 
     def close_stdin(self) -> None:
         """Close its standard input."""
@@ -129,9 +143,14 @@ class ProcessNode(NodeLife):
         """
         answer = self._runtime.treat(self, what, number)
         if answer.get("stage") == "still" and self.alive:
-            raise WaitTimeoutError(f"node {self.name} {because} after {number.name}: {answer['error']}", ANSWER_WITHIN_S)
+            raise WaitTimeoutError(
+                f"node {self.name} {because} after {number.name}: {answer['error']}",
+                ANSWER_WITHIN_S,
+            )
         if "error" in answer or (not self.alive and number != signal.SIGCONT):
-            raise NodeStateError(f"cannot send {number.name} to node {self.name}: it has ended by {self._gone()}")
+            raise NodeStateError(
+                f"cannot send {number.name} to node {self.name}: it has ended by {self._gone()}"
+            )
 
     def end(self, exit_: Exit | None) -> None:
         """Record how it ended; ``None`` if the guardian died before it could report that."""

@@ -15,11 +15,21 @@ from harness.runtimes.process.members import command_of, look, read, stands, sta
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-__all__ = ["command_of", "group_members", "local_ports", "owner_of", "stopped", "stranger_at", "thread_states"]
+__all__ = [
+    "command_of",
+    "group_members",
+    "local_ports",
+    "owner_of",
+    "stopped",
+    "stranger_at",
+    "thread_states",
+]
 
 GUARDIAN: Final = Path(__file__).with_name("guardian.py")
 CLOSED_S: Final = 1.0
-"""For how many seconds a connection may have no visible holder. After that, an invisible process is taken for its holder."""
+"""For how many seconds a connection may have no visible holder. After that, an invisible process is
+taken for its holder.
+"""
 _REMOTE, _INODE = 2, 9
 """Columns of the kernel's table of connections."""
 
@@ -30,36 +40,58 @@ def group_members(group: int) -> list[int]:
 
 
 def owner_of(pids: Iterable[int], local: int, remotes: Collection[int] = ()) -> int | None:
-    """Return the process with a TCP connection from the port ``local`` (to one of ``remotes``, if given), or ``None``."""
+    """Return the process with a TCP connection from the port ``local`` (to one of ``remotes``, if
+    given), or ``None``.
+    """
     sockets = _sockets(local, remotes)
     return next((pid for pid in pids if sockets & _held(pid)), None) if sockets else None
 
 
-def stranger_at(local: int, remotes: Collection[int], members: Callable[[], Collection[int]]) -> int | None:
-    """Return the process that has a TCP connection from the port ``local`` and is not a member; ``None`` if there is none.
+def stranger_at(
+    local: int, remotes: Collection[int], members: Callable[[], Collection[int]]
+) -> int | None:
+    """Return the process that has a TCP connection from the port ``local`` and is not a member;
+    ``None`` if there is none.
 
-    The harness's own processes are not strangers either. ``members`` is called after a holder was found, and then the holder is
-    looked up again: a process that has just started is a member by then, and one that has just ended has no connection any more.
-    Returns 0 if the holder is an invisible process.
+    The harness's own processes are not strangers either. ``members`` is called after a holder was
+    found, and then the holder is looked up again: a process that has just started is a member by
+    then, and one that has just ended has no connection any more. Returns 0 if the holder is an
+    invisible process.
     """
     sockets = _sockets(local, remotes)
     holders = [pid for pid in look() if sockets & _held(pid)] if sockets else []
     if not holders:  # whoever dies loses sight of what it has open a moment before that is closed
         with contextlib.suppress(WaitTimeoutError):
-            wait_until(lambda: not sockets & _sockets(local, remotes), within_s=CLOSED_S, because="it to be closed")
+            wait_until(
+                lambda: not sockets & _sockets(local, remotes),
+                within_s=CLOSED_S,
+                because="it to be closed",
+            )
             return None
         holders = [pid for pid in look() if sockets & _held(pid)] or [0]
     known = members()
-    if any(pid in known or _is_harness(pid) for pid in holders) or not sockets & _sockets(local, remotes):
+    if any(pid in known or _is_harness(pid) for pid in holders) or not sockets & _sockets(
+        local, remotes
+    ):
         return None
     return next((pid for pid in holders if pid == 0 or sockets & _held(pid)), None)
 
 
 def _sockets(local: int, remotes: Collection[int]) -> set[int]:
-    """Return the inodes of the connections from a port. Connections that their process has closed have none."""
-    rows = [row.split() for name in ("tcp", "tcp6") for row in read(f"/proc/net/{name}").splitlines()[1:]]
+    """Return the inodes of the connections from a port. Connections that their process has closed
+    have none.
+    """
+    rows = [
+        row.split()
+        for name in ("tcp", "tcp6")
+        for row in read(f"/proc/net/{name}").splitlines()[1:]
+    ]
     ends = ((_port(row[1]), _port(row[_REMOTE]), int(row[_INODE])) for row in rows)
-    return {inode for here, there, inode in ends if here == local and there and inode and (not remotes or there in remotes)}
+    return {
+        inode
+        for here, there, inode in ends
+        if here == local and there and inode and (not remotes or there in remotes)
+    }
 
 
 def _port(address: bytes) -> int:
@@ -83,20 +115,26 @@ def _held(pid: int) -> set[int]:
 
 
 def written_by(pid: int) -> set[str]:
-    """Return the files that a process has open for writing; none if it is gone, or another user's."""
+    """Return the files that a process has open for writing; none if it is gone, or
+    another user's.
+    """
     found = set()
     with contextlib.suppress(OSError):
         for descriptor in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError, ValueError, StopIteration):  # it has just been closed
                 lines = read(f"/proc/{pid}/fdinfo/{descriptor.name}").splitlines()
-                flags = next(int(line.split()[1], 8) for line in lines if line.startswith(b"flags:"))
+                flags = next(
+                    int(line.split()[1], 8) for line in lines if line.startswith(b"flags:")
+                )
                 if flags & os.O_ACCMODE and Path(descriptor.path).is_file():
                     found.add(os.readlink(descriptor.path))  # noqa: PTH115 - as above
     return found
 
 
 def _is_harness(pid: int) -> bool:
-    """Return whether a process is this one, or was started by it and is not a node (nodes are below a guardian)."""
+    """Return whether a process is this one, or was started by it and is not a node (nodes are below
+    a guardian).
+    """
     guardian = str(GUARDIAN).encode()
     while pid and pid != os.getpid():
         process = stat_of(pid)
@@ -107,9 +145,15 @@ def _is_harness(pid: int) -> bool:
 
 
 def local_ports(pid: int) -> set[int]:
-    """Return the ports from which a process has TCP connections; none if it is gone, or another user's."""
+    """Return the ports from which a process has TCP connections; none if it is gone, or another
+    user's.
+    """
     try:
-        return {each.laddr.port for each in psutil.Process(pid).net_connections(kind="tcp") if each.raddr}
+        return {
+            each.laddr.port
+            for each in psutil.Process(pid).net_connections(kind="tcp")
+            if each.raddr
+        }
     except psutil.Error:
         return set()
 

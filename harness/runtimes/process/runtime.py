@@ -1,4 +1,6 @@
-"""The runtime ``process``: nodes are processes of this machine, and the guardian is their parent."""
+"""The runtime ``process``: nodes are processes of this machine, and the guardian is
+their parent.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,9 @@ STAGES: Final = {
 class ProcessRuntime:
     """Starts nodes as processes of this machine. Thread-safe; a context manager.
 
-    Logs go to ``directory/<node>.log``; the default is the folder for temporary files, which is removed at the end.
-    Raises GuardianDiedError if the guardian does not start, and from every call after its death.
+    Logs go to ``directory/<node>.log``; the default is the folder for temporary files, which is
+    removed at the end. Raises GuardianDiedError if the guardian does not start, and from every call
+    after its death.
     """
 
     name = "process"
@@ -50,7 +53,9 @@ class ProcessRuntime:
     bind = "127.0.0.1"
 
     def __init__(self, *, directory: Path | None = None, cgroups: bool = True) -> None:
-        """Start the guardian. ``cgroups``: give each foreign node its own cgroup, if this machine allows that."""
+        """Start the guardian. ``cgroups``: give each foreign node its own cgroup, if this machine
+        allows that.
+        """
         self._scratch = Scratch()
         self.directory = directory or self._scratch.path
         self._cgroups = cgroups
@@ -69,7 +74,7 @@ class ProcessRuntime:
             self._scratch.close()
             raise
 
-    # --- what users call ----------------------------------------------------------------------------------------
+    # --- what users call --------------------------------------------------------------------------
 
     @property
     def guardian_pid(self) -> int:
@@ -92,16 +97,30 @@ class ProcessRuntime:
         self._link.check()
 
     def expect(self, preload: tuple[str, ...]) -> None:
-        """Start the fork server, which imports these modules once, in this folder. Later calls do nothing."""
+        """Start the fork server, which imports these modules once, in this folder. Later calls do
+        nothing.
+        """
         self.check()
         with self._lock:
             if not preload or self._preload or self._closing:
                 return
             self._preload, self._preload_cwd = preload, Path.cwd()
-        command = [self.python, str(FORK_SERVER), str(self._link.pid), str(self.directory.absolute()), *preload]
+        command = [
+            self.python,
+            str(FORK_SERVER),
+            str(self._link.pid),
+            str(self.directory.absolute()),
+            *preload,
+        ]
         log = str(self.directory.absolute() / "guardian.log")
         env = {**os.environ, **ONE_THREAD, "TMPDIR": str(self._scratch.path)}
-        message = {"do": "preload", "argv": command, "env": env, "cwd": str(self._preload_cwd), "log": log}
+        message = {
+            "do": "preload",
+            "argv": command,
+            "env": env,
+            "cwd": str(self._preload_cwd),
+            "log": log,
+        }
         self._link.ask(message, lambda _: None)
 
     def start(self, spec: NodeSpec) -> ProcessNode:
@@ -148,7 +167,9 @@ class ProcessRuntime:
         return node
 
     def treat(self, node: ProcessNode, what: str, number: signal.Signals) -> dict[str, Any]:
-        """Let the guardian ``signal`` a node's group, or ``kill``, ``pause`` or ``resume`` all its members; return its answer."""
+        """Let the guardian ``signal`` a node's group, or ``kill``, ``pause`` or ``resume`` all its
+        members; return its answer.
+        """
         self.check()
         if not node.alive:
             return {"error": "it has ended", "stage": "signal"}
@@ -159,7 +180,9 @@ class ProcessRuntime:
         self.check()
         if not node.alive:
             return ()
-        return _members(self._link.ask({"do": "members", "pid": node.pid}, lambda _: None).get("members", ()))
+        return _members(
+            self._link.ask({"do": "members", "pid": node.pid}, lambda _: None).get("members", ())
+        )
 
     def signal(self, node: ProcessNode, number: signal.Signals) -> bool:
         """Signal a node's group. Return false if the node has ended."""
@@ -190,7 +213,12 @@ class ProcessRuntime:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         try:
             self.close()
         except GuardianDiedError:  # what else went wrong did so because of that
@@ -201,11 +229,19 @@ class ProcessRuntime:
                 raise
 
     def _forked(self, spec: NodeSpec) -> dict[str, Any]:
-        """Return the fields by which the fork server forks a program, if it has imported the program's modules in its folder."""
+        """Return the fields by which the fork server forks a program, if it has imported the
+        program's modules in its folder.
+        """
         python, *words = spec.argv
         here = spec.cwd is not None and spec.cwd.absolute() == self._preload_cwd
         known = set(spec.preload) <= set(self._preload)
-        if not spec.preload or not known or not here or python != self.python or words[:1] != ["-m"]:
+        if (
+            not spec.preload
+            or not known
+            or not here
+            or python != self.python
+            or words[:1] != ["-m"]
+        ):
             return {}
         return {"module": words[1], "words": words[2:]}
 
@@ -213,7 +249,7 @@ class ProcessRuntime:
         env = {**os.environ, "TMPDIR": str(self._scratch.path), **spec.env}
         return used_by(self._scratch.folder(spec.temporary), env) if spec.temporary else env
 
-    # --- bookkeeping --------------------------------------------------------------------------------------------
+    # --- bookkeeping ------------------------------------------------------------------------------
 
     def _admit(self, spec: NodeSpec, stdin: int | None) -> ProcessNode:
         """Reserve the node's name and return the node to start."""
@@ -223,7 +259,10 @@ class ProcessRuntime:
                 raise NodeStateError(f"cannot start node {spec.name}: the runtime is closed")
             holder = self._nodes.get(spec.name)
             if holder is not None and holder.alive:
-                raise NodeStateError(f"cannot start node {spec.name}: a node of that name is alive (pid {holder.pid})")
+                raise NodeStateError(
+                    f"cannot start node {spec.name}: a node of that name is alive (pid "
+                    f"{holder.pid})"
+                )
             incarnation = self._incarnations.get(spec.name, 0) + 1
             node = ProcessNode(self, spec, log_path=log_path, incarnation=incarnation, stdin=stdin)
             self._nodes[spec.name] = node
@@ -239,10 +278,16 @@ class ProcessRuntime:
                 self._incarnations[node.name] -= 1
 
     def _make_sure(self, node: ProcessNode) -> None:
-        """After the guardian's end, wait until nothing of a node is left, and kill processes that have survived."""
+        """After the guardian's end, wait until nothing of a node is left, and kill processes that
+        have survived.
+        """
         members = Members(node.pid, node.token, since=node.since)
         try:
-            wait_until(lambda: not members.find(look()), within_s=GONE_WITHIN_S / 10, because="all of it to be gone")
+            wait_until(
+                lambda: not members.find(look()),
+                within_s=GONE_WITHIN_S / 10,
+                because="all of it to be gone",
+            )
         except WaitTimeoutError:
             for each in members.find(look()):
                 send(each, signal.SIGKILL)
@@ -251,10 +296,16 @@ class ProcessRuntime:
     def _exited(self, message: dict[str, Any]) -> None:
         """Record the end of a node that the guardian has reported."""
         node = self._by_pid.pop(message["pid"])
-        node.end(Exit(
-            message["pid"], message["status"], message["signal"], message["t"], _members(message["members"]),
-            _members(message["left"]),
-        ))  # fmt: skip
+        node.end(
+            Exit(
+                message["pid"],
+                message["status"],
+                message["signal"],
+                message["t"],
+                _members(message["members"]),
+                _members(message["left"]),
+            )
+        )
 
     def _lost(self) -> None:
         """Record, after the guardian's end, that it is unknown how the nodes ended."""
@@ -267,7 +318,9 @@ def _members(told: Iterable[tuple[int, str, str]]) -> tuple[Member, ...]:
 
 
 def _stdin_pipe() -> tuple[int, int]:
-    """Return the ends of a pipe; writing never blocks, so a node that does not read cannot hang the harness."""
+    """Return the ends of a pipe; writing never blocks, so a node that does not read cannot hang the
+    harness.
+    """
     read, write = os.pipe()
     os.set_blocking(write, False)
     return read, write
@@ -276,11 +329,16 @@ def _stdin_pipe() -> tuple[int, int]:
 def _check_spec(spec: NodeSpec) -> None:
     """Raise StartError if a spec cannot be started on any machine."""
     if not NAME.fullmatch(spec.name):
-        raise StartError(f"cannot start node {spec.name!r}: use letters, digits, dots, dashes and underscores in a node's name")
+        raise StartError(
+            f"cannot start node {spec.name!r}: use letters, digits, dots, dashes and underscores "
+            "in a node's name"
+        )
     if not spec.argv or not spec.argv[0]:
         raise StartError(f"cannot start node {spec.name}: its command is empty")
     if "\0" in "".join((*spec.argv, *spec.env, *spec.env.values())):
-        raise StartError(f"cannot start node {spec.name}: its command or environment holds a NUL byte")
+        raise StartError(
+            f"cannot start node {spec.name}: its command or environment holds a NUL byte"
+        )
 
 
 def _why(spec: NodeSpec, log: Path, answer: dict[str, Any]) -> str:

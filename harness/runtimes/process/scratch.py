@@ -1,7 +1,8 @@
 """A temporary folder that is removed when its owner ends, in whatever way.
 
-Programs that are killed leave files behind (native libraries of a JVM, Spark's blocks). The programs that the harness starts put
-such files here instead of into the system's temporary folder, where they would stay.
+Programs that are killed leave files behind (native libraries of a JVM, Spark's blocks). The
+programs that the harness starts put such files here instead of into the system's temporary folder,
+where they would stay.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ FRESH_S: Final = 60.0
 
 
 class Scratch:
-    """A temporary folder, locked as long as this process lives. Its path is short, because a socket's has at most 107 bytes.
+    """A temporary folder, locked as long as this process lives. Its path is short, because a
+    socket's has at most 107 bytes.
 
-    If the harness is killed, the runtime's guardian removes it. If all are killed, the next Scratch removes it.
+    If the harness is killed, the runtime's guardian removes it. If all are killed, the next Scratch
+    removes it.
     """
 
     def __init__(self) -> None:
@@ -52,7 +55,8 @@ class Scratch:
 
 
 def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which programs, their JVMs and their Spark use a folder for temporary files.
+    """Return an environment in which programs, their JVMs and their Spark use a folder for
+    temporary files.
 
     A JVM reports these options on its standard error; see :data:`harness.model.logs.NOTICE`.
 
@@ -60,7 +64,12 @@ def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     '-ea -Djava.io.tmpdir=/t'
     """
     options = f"{env.get('JAVA_TOOL_OPTIONS', '')} -Djava.io.tmpdir={folder}".strip()
-    return {**env, "TMPDIR": str(folder), "SPARK_LOCAL_DIRS": str(folder), "JAVA_TOOL_OPTIONS": options}
+    return {
+        **env,
+        "TMPDIR": str(folder),
+        "SPARK_LOCAL_DIRS": str(folder),
+        "JAVA_TOOL_OPTIONS": options,
+    }
 
 
 def is_owned(folder: Path) -> bool:

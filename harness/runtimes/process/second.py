@@ -1,4 +1,6 @@
-"""The guardian's second: a fork of it that outlives it, and then kills the members of all nodes. Standard library only."""
+"""The guardian's second: a fork of it that outlives it, and then kills the members of all nodes.
+Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -49,19 +51,27 @@ class Second:
         self.start(nodes)
 
     def tell(self, sign: bytes, node: Members) -> None:
-        """Add a node to those that the second would kill, or remove it. A dead second is replaced when it is reaped."""
+        """Add a node to those that the second would kill, or remove it. A dead second is replaced
+        when it is reaped.
+        """
         with contextlib.suppress(BrokenPipeError):
-            os.write(self.pipe, sign + f"{node.leader} {node.since} {node.name} {node.cgroup}\n".encode())
+            os.write(
+                self.pipe, sign + f"{node.leader} {node.since} {node.name} {node.cgroup}\n".encode()
+            )
 
     def end(self) -> None:
         """Kill the second, when no nodes are left."""
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has been killed, and reaped
+        with contextlib.suppress(
+            ProcessLookupError, ChildProcessError
+        ):  # it has been killed, and reaped
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
 
 
 def be_second(read: int, write: int, harness: socket.socket) -> NoReturn:
-    """Remember nodes, in the forked second, until the guardian's end of the pipe closes; then kill their members."""
+    """Remember nodes, in the forked second, until the guardian's end of the pipe closes; then kill
+    their members.
+    """
     try:
         os.setsid()
         os.close(write)

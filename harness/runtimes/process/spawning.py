@@ -22,8 +22,17 @@ else:
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-DEFAULTED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals whose default action is restored in a node, because an ignored signal stays ignored over exec."""
+DEFAULTED = (
+    signal.SIGCHLD,
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+)
+"""Signals whose default action is restored in a node, because an ignored signal stays ignored over
+exec.
+"""
 
 
 def prctl(option: int, value: int) -> None:
@@ -58,7 +67,9 @@ def spawn(message: dict[str, Any], stdin: int, second: Second) -> dict[str, Any]
     return {"pid": pid}
 
 
-def become(message: dict[str, Any], stdin: int, report: int, guardian: int, second: Second) -> NoReturn:
+def become(
+    message: dict[str, Any], stdin: int, report: int, guardian: int, second: Second
+) -> NoReturn:
     """Turn the forked child into the node's program, or report why that failed."""
     stage = "fork"
     try:
@@ -69,7 +80,9 @@ def become(message: dict[str, Any], stdin: int, report: int, guardian: int, seco
         cgroup = message.get("cgroup") or ""
         if cgroup:
             cgroups.enter(cgroup)
-        second.tell(b"+", Members(os.getpid(), message["env"].get(members.VARIABLE, ""), cgroup=cgroup))
+        second.tell(
+            b"+", Members(os.getpid(), message["env"].get(members.VARIABLE, ""), cgroup=cgroup)
+        )
         signal.set_wakeup_fd(-1)
         for number in (*DEFAULTED, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,6 @@
-"""How a PostgreSQL server is started: by installed programs or from an image. All differences between the two are here."""
+"""How a PostgreSQL server is started: by installed programs or from an image. All differences
+between the two are here.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ SETTINGS = {
     "max_wal_senders": "0",
     "wal_level": "minimal",
     "autovacuum": "off",
-    # what is answered before it is durable stays so for long: a control loses what it must lose (10 s is the most)
+    # what is answered before it is durable stays so for long: a control loses what it must lose (10
+    # s is the most)
     "wal_writer_delay": "10s",
     "log_line_prefix": "%m %p %a ",
 }
@@ -38,7 +41,9 @@ class PostgresProgram(Protocol):
     """A way to start a PostgreSQL server."""
 
     def initialise(self, directory: Path) -> NodeSpec | None:
-        """Return the node that makes an empty database cluster in ``directory``; ``None`` if the server makes it itself."""
+        """Return the node that makes an empty database cluster in ``directory``; ``None`` if the
+        server makes it itself.
+        """
 
     def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
         """Return the server as a node, listening on ``bind``:``port``."""
@@ -66,27 +71,56 @@ class InstalledPostgres:
         return self.install.version
 
     def initialise(self, directory: Path) -> NodeSpec:
-        """Return the ``initdb`` node. The cluster has no password, because the server listens only on loopback."""
+        """Return the ``initdb`` node. The cluster has no password, because the server listens only
+        on loopback.
+        """
         home = self.install.own(directory)
-        words = ("-D", str(home / "data"), "-U", USER, "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync",
-                 "--no-instructions")  # fmt: skip
-        return NodeSpec(name=f"{NODE}-init", role="tool", argv=self.install.command("initdb", *words),
-                        log=directory.parent / f"{NODE}.log", cwd=home)  # fmt: skip
+        words = (
+            "-D",
+            str(home / "data"),
+            "-U",
+            USER,
+            "--auth=trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--no-instructions",
+        )
+        return NodeSpec(
+            name=f"{NODE}-init",
+            role="tool",
+            argv=self.install.command("initdb", *words),
+            log=directory.parent / f"{NODE}.log",
+            cwd=home,
+        )
 
     def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
         """Return the ``postgres`` node: in the foreground, without a Unix socket."""
-        settings = {**SETTINGS, "port": str(port), "listen_addresses": bind, "unix_socket_directories": ""}
+        settings = {
+            **SETTINGS,
+            "port": str(port),
+            "listen_addresses": bind,
+            "unix_socket_directories": "",
+        }
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         home = self.install.home(directory)
-        return NodeSpec(name=NODE, role=NODE, argv=self.install.command("postgres", "-D", str(home / "data"), *words),
-                        log=directory.parent / f"{NODE}.log", cwd=home)  # fmt: skip
+        return NodeSpec(
+            name=NODE,
+            role=NODE,
+            argv=self.install.command("postgres", "-D", str(home / "data"), *words),
+            log=directory.parent / f"{NODE}.log",
+            cwd=home,
+        )
 
     def forget(self, directory: Path) -> None:
         """Remove the server's files if they had to be outside of ``directory``."""
         self.install.forget(directory)
 
     def kill(self, node: Node) -> Exit:
-        """Stop the postmaster, so that it starts no more processes, then kill all of them (each has its own process group)."""
+        """Stop the postmaster, so that it starts no more processes, then kill all of them (each has
+        its own process group).
+        """
         if node.exit is not None:
             return node.exit
         node.pause()
@@ -94,14 +128,19 @@ class InstalledPostgres:
         for each in others:
             _kill(each.pid)
         end = node.kill()
-        wait_until(lambda: not any(_there(each) for each in others), within_s=GONE_S,
-                   because="the processes of PostgreSQL to be gone")  # fmt: skip
+        wait_until(
+            lambda: not any(_there(each) for each in others),
+            within_s=GONE_S,
+            because="the processes of PostgreSQL to be gone",
+        )
         return end
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresImage:
-    """A server from an image that is configured like the official one. Its volume survives the container's death."""
+    """A server from an image that is configured like the official one. Its volume survives the
+    container's death.
+    """
 
     version: str
 
@@ -113,10 +152,13 @@ class PostgresImage:
         settings = {**SETTINGS, "port": str(port), "listen_addresses": bind}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return NodeSpec(
-            name=NODE, role=NODE, argv=("postgres", *words), log=directory.parent / f"{NODE}.log",
+            name=NODE,
+            role=NODE,
+            argv=("postgres", *words),
+            log=directory.parent / f"{NODE}.log",
             env={"POSTGRES_USER": USER, "POSTGRES_DB": USER, "POSTGRES_HOST_AUTH_METHOD": "trust"},
             container=ContainerSpec("postgres", ports=(port,), host_pids=False, keep=True),
-        )  # fmt: skip
+        )
 
     def kill(self, node: Node) -> Exit:
         """Kill the container with all its processes."""

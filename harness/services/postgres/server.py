@@ -1,4 +1,6 @@
-"""A PostgreSQL server on a port of its own; the harness reaches it directly, the programs through the wire."""
+"""A PostgreSQL server on a port of its own; the harness reaches it directly, the programs through
+the wire.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,17 @@ START_S = 60.0
 ANSWER_S = 3
 STOP_S = 5.0
 HARNESS = "127.0.0.1"
-"""The address at which the harness reaches the server. A container's port is published there under the same number."""
+"""The address at which the harness reaches the server. A container's port is published there under
+the same number.
+"""
 
 
 class PostgresServer:
     """A running server; its data lies in ``directory``."""
 
-    def __init__(self, runtime: Runtime, program: PostgresProgram, port: int, directory: Path) -> None:
+    def __init__(
+        self, runtime: Runtime, program: PostgresProgram, port: int, directory: Path
+    ) -> None:
         self._runtime = runtime
         self._program = program
         self._directory = directory
@@ -44,7 +50,8 @@ class PostgresServer:
         return self._node
 
     def start(self) -> None:
-        """Make a database cluster if there is none, start the server, and wait until it answers a query.
+        """Make a database cluster if there is none, start the server, and wait until it answers a
+        query.
 
         Raises:
             EnvironmentFailure: the server does not start.
@@ -52,21 +59,39 @@ class PostgresServer:
         if self._node is None and (spec := self._program.initialise(self._directory)) is not None:
             end = (tool := self._runtime.start(spec)).wait(INITIALISE_S)
             if end is None or end.status != 0:
-                raise EnvironmentFailure(f"initdb of PostgreSQL failed ({end or 'it did not end in time'}): {tool.log_tail(3)}")
-        self._node = self._runtime.start(self._program.server(self._directory, self.port, self._runtime.bind))
-        self._killed = False  # of the new one; till here the dead one must not be taken for an accident
+                raise EnvironmentFailure(
+                    f"initdb of PostgreSQL failed ({end or 'it did not end in time'}): "
+                    f"{tool.log_tail(3)}"
+                )
+        self._node = self._runtime.start(
+            self._program.server(self._directory, self.port, self._runtime.bind)
+        )
+        self._killed = (
+            False  # of the new one; till here the dead one must not be taken for an accident
+        )
         try:
-            wait_until(self._answers_or_died, within_s=START_S, because="PostgreSQL to answer a query", poll_s=0.05)
+            wait_until(
+                self._answers_or_died,
+                within_s=START_S,
+                because="PostgreSQL to answer a query",
+                poll_s=0.05,
+            )
         except WaitTimeoutError as error:
-            raise EnvironmentFailure(f"PostgreSQL did not start: {error}; its log: {self.node.log_path}") from error
+            raise EnvironmentFailure(
+                f"PostgreSQL did not start: {error}; its log: {self.node.log_path}"
+            ) from error
 
     def kill(self) -> Exit:
-        """Send SIGKILL to the server and all its processes. The operating system keeps what they had written."""
+        """Send SIGKILL to the server and all its processes. The operating system keeps what they
+        had written.
+        """
         self._killed = True
         return self._program.kill(self.node)
 
     def stop(self) -> None:
-        """Shut the server down in order, so that it removes its shared memory (which would survive SIGKILL)."""
+        """Shut the server down in order, so that it removes its shared memory (which would survive
+        SIGKILL).
+        """
         if self._node is not None and self._node.exit is None:
             self._node.terminate(STOP_S)
         self._program.forget(self._directory)
@@ -78,17 +103,23 @@ class PostgresServer:
             EnvironmentFailure: the server ended, and the harness did not kill it.
         """
         if self._node is not None and self._node.exit is not None and not self._killed:
-            raise EnvironmentFailure(f"PostgreSQL ended ({self._node.exit}): {self._node.log_tail(3)}")
+            raise EnvironmentFailure(
+                f"PostgreSQL ended ({self._node.exit}): {self._node.log_tail(3)}"
+            )
 
     def create(self, database: str) -> None:
         """Make an empty database. One of the same name is dropped first."""
-        with psycopg.connect(self.address("postgres"), autocommit=True, connect_timeout=ANSWER_S) as db:
+        with psycopg.connect(
+            self.address("postgres"), autocommit=True, connect_timeout=ANSWER_S
+        ) as db:
             name = sql.Identifier(database)
             db.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
             db.execute(sql.SQL("CREATE DATABASE {}").format(name))
 
     def address(self, database: str, *, host: str = HARNESS, port: int | None = None) -> str:
-        """Return the URL of a database. ``host`` and ``port``: those of the wire, for programs that connect through it."""
+        """Return the URL of a database. ``host`` and ``port``: those of the wire, for programs that
+        connect through it.
+        """
         # nothing is encrypted or negotiated: the wire reads along
         return f"postgresql://{USER}@{host}:{port or self.port}/{database}?sslmode=disable&gssencmode=disable"
 

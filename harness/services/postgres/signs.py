@@ -1,4 +1,6 @@
-"""Signs from the connection to a database: how often a program asked it to commit a record's result, and the outcome."""
+"""Signs from the connection to a database: how often a program asked it to commit a record's
+result, and the outcome.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,21 @@ from harness.model.sign import Sign
 if TYPE_CHECKING:
     from harness.model.history import History
 
-COMMITTED_AGAIN: Final = Sign("committed-again", "a program asked the database more than once to commit a result of this record")
-NOT_REPEATED: Final = Sign(
-    "not-repeated", "the database's answer to the commit of this record never arrived, and no program asked for the commit again"
+COMMITTED_AGAIN: Final = Sign(
+    "committed-again",
+    "a program asked the database more than once to commit a result of this record",
 )
-DURABLE: Final = Sign("durable", "the database answered the only commit of this record, and no program asked for it again")
+NOT_REPEATED: Final = Sign(
+    "not-repeated",
+    (
+        "the database's answer to the commit of this record never arrived, and no program asked "
+        "for the commit again"
+    ),
+)
+DURABLE: Final = Sign(
+    "durable",
+    "the database answered the only commit of this record, and no program asked for it again",
+)
 """The result was durable before anything died."""
 
 
@@ -30,4 +42,8 @@ def database_signs(history: History) -> dict[Sign, set[str]]:
             answered.add(event["record"])
             committed |= {event["record"]} if event["outcome"] == "committed" else set()
     once = {record for record, requests in asked.items() if len(requests) == 1}
-    return {COMMITTED_AGAIN: asked.keys() - once, NOT_REPEATED: once - answered, DURABLE: once & committed}
+    return {
+        COMMITTED_AGAIN: asked.keys() - once,
+        NOT_REPEATED: once - answered,
+        DURABLE: once & committed,
+    }

@@ -1,9 +1,10 @@
 """The typed adapter over the library toxiproxy-python.
 
-It works around these faults of version 0.1.1: the server's address is a class attribute, so a process can use only one server;
-no request has a time-out; an HTTP 500 becomes ``KeyError: 'name'``; a toxic cannot be changed; and requests to loopback go
-through a proxy of the environment (``HTTP_PROXY``). The server itself silently ignores unknown attributes, so every toxic is
-read back and compared.
+It works around these faults of version 0.1.1: the server's address is a class attribute, so a
+process can use only one server; no request has a time-out; an HTTP 500 becomes ``KeyError:
+'name'``; a toxic cannot be changed; and requests to loopback go through a proxy of the environment
+(``HTTP_PROXY``). The server itself silently ignores unknown attributes, so every toxic is read back
+and compared.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class ToxiproxyError(Exception):
 
 
 class _Api(APIConsumer):  # type: ignore[misc]
-    """The library's transport, with an address per call, a time-out, and an exception for every HTTP error."""
+    """The library's transport, with an address per call, a time-out, and an exception for every
+    HTTP error.
+    """
 
     @classmethod
     def get(cls, url: str, params: Any = None, **kwargs: Any) -> requests.Response:
@@ -56,7 +59,9 @@ toxiproxy.proxy.APIConsumer = toxiproxy.server.APIConsumer = _Api
 def _ask(method: str, url: str, **kwargs: Any) -> requests.Response:
     with requests.Session() as session:
         session.trust_env = False
-        answer = session.request(method, f"http://{_address.get()}{url}", timeout=ANSWER_WITHIN_S, **kwargs)
+        answer = session.request(
+            method, f"http://{_address.get()}{url}", timeout=ANSWER_WITHIN_S, **kwargs
+        )
     if not answer.ok:
         raise ToxiproxyError(f"Toxiproxy refused {method} {url}: {_told(answer)}")
     return answer
@@ -70,7 +75,9 @@ def _told(answer: requests.Response) -> str:
 
 
 class Toxiproxy:
-    """A running server. Several may be used at once, each from several threads. Raises :class:`ToxiproxyError`."""
+    """A running server. Several may be used at once, each from several threads. Raises
+    :class:`ToxiproxyError`.
+    """
 
     def __init__(self, port: int, host: str = LOOPBACK) -> None:
         self._host_port = f"{host}:{port}"
@@ -89,10 +96,22 @@ class Toxiproxy:
         with self._call():
             return tuple(sorted(self._server.proxies()))
 
-    def create(self, name: str, upstream_port: int, *, host: str = LOOPBACK, listen_port: int = 0, bind: str = LOOPBACK) -> int:
-        """Make a proxy in front of a port; return the port on which it listens (0 lets the server pick one)."""
+    def create(
+        self,
+        name: str,
+        upstream_port: int,
+        *,
+        host: str = LOOPBACK,
+        listen_port: int = 0,
+        bind: str = LOOPBACK,
+    ) -> int:
+        """Make a proxy in front of a port; return the port on which it listens (0 lets the server
+        pick one).
+        """
         with self._call():
-            made = self._server.create(f"{host}:{upstream_port}", name, listen=f"{bind}:{listen_port}", enabled=True)
+            made = self._server.create(
+                f"{host}:{upstream_port}", name, listen=f"{bind}:{listen_port}", enabled=True
+            )
             return int(made.listen.rsplit(":", 1)[1])
 
     def destroy(self, name: str) -> None:
@@ -107,17 +126,25 @@ class Toxiproxy:
             (proxy.enable if on else proxy.disable)()
 
     def put_on(self, name: str, toxics: Iterable[Toxic]) -> None:
-        """Add toxics to a proxy, and read them back to make sure that the server took every attribute."""
+        """Add toxics to a proxy, and read them back to make sure that the server took every
+        attribute.
+        """
         for toxic in toxics:
             with self._call():
-                self._proxy(name).add_toxic(type=toxic.type, stream=str(toxic.stream), name=name_of(toxic),
-                                            attributes=toxic.attributes)  # fmt: skip
+                self._proxy(name).add_toxic(
+                    type=toxic.type,
+                    stream=str(toxic.stream),
+                    name=name_of(toxic),
+                    attributes=toxic.attributes,
+                )
             self._see(name, toxic)
 
     def change(self, name: str, toxic: Toxic) -> None:
         """Change the attributes of the toxic with the same type and stream."""
         with self._call():
-            _Api.post(f"/proxies/{name}/toxics/{name_of(toxic)}", json={"attributes": toxic.attributes})
+            _Api.post(
+                f"/proxies/{name}/toxics/{name_of(toxic)}", json={"attributes": toxic.attributes}
+            )
         self._see(name, toxic)
 
     def take_off(self, name: str, toxics: Iterable[Toxic]) -> None:
@@ -127,17 +154,29 @@ class Toxiproxy:
                 self._proxy(name).destroy_toxic(name_of(toxic))
 
     def toxics(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return the toxics on a proxy by name, each with its type, stream, toxicity and attributes."""
+        """Return the toxics on a proxy by name, each with its type, stream, toxicity and
+        attributes.
+        """
         with self._call():
             found = self._proxy(name).toxics()
         return {
-            key: {"type": t.type, "stream": t.stream, "toxicity": t.toxicity, "attributes": t.attributes}
+            key: {
+                "type": t.type,
+                "stream": t.stream,
+                "toxicity": t.toxicity,
+                "attributes": t.attributes,
+            }
             for key, t in found.items()
         }
 
     def _see(self, name: str, toxic: Toxic) -> None:
         found = self.toxics(name).get(name_of(toxic))
-        want = {"type": toxic.type, "stream": str(toxic.stream), "toxicity": 1, "attributes": toxic.attributes}
+        want = {
+            "type": toxic.type,
+            "stream": str(toxic.stream),
+            "toxicity": 1,
+            "attributes": toxic.attributes,
+        }
         if found != want:
             raise ToxiproxyError(f"Toxiproxy was asked for {want} and has {found}")
 
@@ -149,11 +188,22 @@ class Toxiproxy:
 
     @contextmanager
     def _call(self) -> Iterator[None]:
-        """Direct requests to this server, and turn every exception into a :class:`ToxiproxyError`."""
+        """Direct requests to this server, and turn every exception into a
+        :class:`ToxiproxyError`.
+        """
         token = _address.set(self._host_port)
         try:
             yield
-        except (requests.RequestException, ProxyExists, NotFound, InvalidToxic, ValueError, KeyError) as error:
-            raise ToxiproxyError(f"Toxiproxy at {self._host_port}: {type(error).__name__}: {error}") from error
+        except (
+            requests.RequestException,
+            ProxyExists,
+            NotFound,
+            InvalidToxic,
+            ValueError,
+            KeyError,
+        ) as error:
+            raise ToxiproxyError(
+                f"Toxiproxy at {self._host_port}: {type(error).__name__}: {error}"
+            ) from error
         finally:
             _address.reset(token)

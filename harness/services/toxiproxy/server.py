@@ -18,16 +18,30 @@ START_S = 20.0
 
 
 class ToxiproxyServer:
-    """A running server on its own loopback port. ``program``: its executable; ``None`` if a container image has it."""
+    """A running server on its own loopback port. ``program``: its executable; ``None`` if a
+    container image has it.
+    """
 
-    def __init__(self, runtime: Runtime, program: Path | None, port: int, log: Path, *, seed: int = 1) -> None:
+    def __init__(
+        self, runtime: Runtime, program: Path | None, port: int, log: Path, *, seed: int = 1
+    ) -> None:
         self.client = Toxiproxy(port)
         self.log = log
         spec = NodeSpec(
-            name="toxiproxy", role="toxiproxy", log=log,
-            argv=(*(() if program is None else (str(program),)), "-host", runtime.bind, "-port", str(port), "-seed", str(seed)),
+            name="toxiproxy",
+            role="toxiproxy",
+            log=log,
+            argv=(
+                *(() if program is None else (str(program),)),
+                "-host",
+                runtime.bind,
+                "-port",
+                str(port),
+                "-seed",
+                str(seed),
+            ),
             container=ContainerSpec("toxiproxy", ports=(port,), host_pids=False),
-        )  # fmt: skip
+        )
         self.node: Node = runtime.start(spec)
 
     def await_ready(self) -> None:
@@ -37,9 +51,13 @@ class ToxiproxyServer:
             EnvironmentFailure: the server does not start.
         """
         try:
-            wait_until(self._answers_or_died, within_s=START_S, because="Toxiproxy to answer", poll_s=0.02)
+            wait_until(
+                self._answers_or_died, within_s=START_S, because="Toxiproxy to answer", poll_s=0.02
+            )
         except WaitTimeoutError as error:
-            raise EnvironmentFailure(f"Toxiproxy did not start: {error}; its log: {self.log}") from error
+            raise EnvironmentFailure(
+                f"Toxiproxy did not start: {error}; its log: {self.log}"
+            ) from error
 
     def check(self) -> None:
         """Make sure that the server still runs.

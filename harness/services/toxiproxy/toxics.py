@@ -1,4 +1,6 @@
-"""Toxics: what Toxiproxy can do to a connection's bytes. These are declarations; the server carries them out."""
+"""Toxics: what Toxiproxy can do to a connection's bytes. These are declarations; the server carries
+them out.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ class Latency:
     def __post_init__(self) -> None:
         _above(0, latency_ms=self.latency_ms)
         if not 0 <= self.jitter_ms <= self.latency_ms:
-            raise ToxicError(f"the jitter must be between 0 and the latency of {self.latency_ms} ms, not {self.jitter_ms} ms")
+            raise ToxicError(
+                f"the jitter must be between 0 and the latency of {self.latency_ms} ms, not "
+                f"{self.jitter_ms} ms"
+            )
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -41,7 +46,9 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """Lets at most ``kb_per_s`` thousand bytes pass in a second. When it is removed, bytes on their way arrive at once."""
+    """Lets at most ``kb_per_s`` thousand bytes pass in a second. When it is removed, bytes on their
+    way arrive at once.
+    """
 
     type: ClassVar[str] = "bandwidth"
 
@@ -59,7 +66,9 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class Slicer:
-    """Cuts the bytes into slices of ``average_bytes``, plus or minus ``variation_bytes``, ``delay_us`` apart."""
+    """Cuts the bytes into slices of ``average_bytes``, plus or minus ``variation_bytes``,
+    ``delay_us`` apart.
+    """
 
     type: ClassVar[str] = "slicer"
 
@@ -71,17 +80,26 @@ class Slicer:
     def __post_init__(self) -> None:
         _above(0, average_bytes=self.average_bytes)
         if not 0 <= self.variation_bytes < self.average_bytes:
-            raise ToxicError(f"slices of {self.average_bytes} bytes cannot vary by {self.variation_bytes} bytes: give less")
+            raise ToxicError(
+                f"slices of {self.average_bytes} bytes cannot vary by {self.variation_bytes} "
+                "bytes: give less"
+            )
 
     @property
     def attributes(self) -> dict[str, int]:
         """The toxic's attributes, as the server names them."""
-        return {"average_size": self.average_bytes, "size_variation": self.variation_bytes, "delay": self.delay_us}
+        return {
+            "average_size": self.average_bytes,
+            "size_variation": self.variation_bytes,
+            "delay": self.delay_us,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Timeout:
-    """Drops all bytes, and closes the connection after ``timeout_ms``; 0: closes it when the toxic is removed."""
+    """Drops all bytes, and closes the connection after ``timeout_ms``; 0: closes it when the toxic
+    is removed.
+    """
 
     type: ClassVar[str] = "timeout"
 
@@ -98,8 +116,8 @@ class Timeout:
 class ResetPeer:
     """Drops all bytes, and resets the connection ``timeout_ms`` after the first.
 
-    A connection that was open before the toxic is closed in order (FIN), because the server prepares the reset when a connection
-    begins.
+    A connection that was open before the toxic is closed in order (FIN), because the server
+    prepares the reset when a connection begins.
     """
 
     type: ClassVar[str] = "reset_peer"

@@ -1,1 +1,3 @@
-"""Stage programs at full speed: a producer and a consumer of one partition. Records are identified by their position only."""
+"""Stage programs at full speed: a producer and a consumer of one partition. Records are identified
+by their position only.
+"""

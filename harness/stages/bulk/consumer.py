@@ -1,4 +1,6 @@
-"""The bulk consumer: reads one partition poll by poll into its sink, and saves the position when the semantic requires it."""
+"""The bulk consumer: reads one partition poll by poll into its sink, and saves the position when
+the semantic requires it.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,20 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 AGAIN_S = 0.02
 ASK_S = 60.0
-PASSING: Final = frozenset({
-    KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.REQUEST_TIMED_OUT, KafkaError._WAIT_COORD, KafkaError._TRANSPORT,  # noqa: SLF001 - constants, so called by librdkafka
-})  # fmt: skip
-"""Errors that a broker returns after its start, before it has loaded its groups. (``retriable()`` covers only transactions.)"""
+PASSING: Final = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError._WAIT_COORD,
+        KafkaError._TRANSPORT,  # noqa: SLF001 - constants, so called by librdkafka
+    }
+)
+"""Errors that a broker returns after its start, before it has loaded its groups. (``retriable()``
+covers only transactions.)
+"""
 
 
 class BulkConsumer:
@@ -45,7 +56,9 @@ class BulkConsumer:
 
     def run(self) -> None:
         """Poll and record until the program is killed."""
-        self._consumer.assign([saved_position(self._consumer, self._stage.topic, self._stage.partition)])
+        self._consumer.assign(
+            [saved_position(self._consumer, self._stage.topic, self._stage.partition)]
+        )
         self._ledger.write(kinds.READY, role="consumer", partitions=[self._stage.partition])
         while True:
             messages = self._consumer.consume(self._stage.unit, POLL_S)
@@ -56,28 +69,48 @@ class BulkConsumer:
 
     def _work(self, messages: list[Any]) -> None:
         stage, saved_first = self._stage, self._stage.semantic is Semantic.AT_MOST_ONCE
-        came = decode([message.value() for message in messages], stage.key, stage.partition, stage.record_bytes)
+        came = decode(
+            [message.value() for message in messages],
+            stage.key,
+            stage.partition,
+            stage.record_bytes,
+        )
         self._tell(came)
         behind = messages[-1].offset() + 1
         if saved_first:
             self._save(behind)
         failpoint("before-processing", stage.place)
         failpoint("before-recording", stage.place)
-        self._results.record(came.positions, came.strange, once=stage.semantic is Semantic.EXACTLY_ONCE)
+        self._results.record(
+            came.positions, came.strange, once=stage.semantic is Semantic.EXACTLY_ONCE
+        )
         if not saved_first:
             failpoint("before-commit", stage.place)
             self._save(behind)
-        done = stage.end + 1 if came.ended else int(came.positions[-1]) + 1 if len(came.positions) else 0
+        done = (
+            stage.end + 1
+            if came.ended
+            else int(came.positions[-1]) + 1
+            if len(came.positions)
+            else 0
+        )
         self._marks.advance(stage.partition, "done", done)
 
     def _tell(self, came: Came) -> None:
-        """Write where this incarnation resumes into the ledger, and how far deliveries have come into the marks."""
+        """Write where this incarnation resumes into the ledger, and how far deliveries have come
+        into the marks.
+        """
         if not len(came.positions):
             return
         if self._first:
             before = self._marks.get(self._stage.partition, "delivered")
-            self._ledger.write(kinds.RESUMED, where=self._stage.group, partition=self._stage.partition,
-                               position=int(came.positions[0]), delivered=before)  # fmt: skip
+            self._ledger.write(
+                kinds.RESUMED,
+                where=self._stage.group,
+                partition=self._stage.partition,
+                position=int(came.positions[0]),
+                delivered=before,
+            )
             self._first = False
         self._marks.advance(self._stage.partition, "delivered", int(came.positions[-1]) + 1)
 
@@ -94,18 +127,37 @@ class BulkConsumer:
 
     def _make(self) -> Any:
         stage = self._stage
-        return RdConsumer({
-            "bootstrap.servers": stage.bootstrap, "client.id": stage.client_id, "group.id": stage.group, "log_level": 4,
-            "enable.auto.commit": False, "auto.offset.reset": "earliest", "broker.address.family": "v4",
-            "isolation.level": "read_committed" if stage.semantic is Semantic.EXACTLY_ONCE else "read_uncommitted",
-            "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 50, "fetch.wait.max.ms": 100,
-            "fetch.queue.backoff.ms": 10, "fetch.error.backoff.ms": 50, "coordinator.query.interval.ms": 1000,
-            "queued.min.messages": 2 * stage.unit, "queued.max.messages.kbytes": 1 << 14, "socket.timeout.ms": 15_000,
-        })  # fmt: skip
+        return RdConsumer(
+            {
+                "bootstrap.servers": stage.bootstrap,
+                "client.id": stage.client_id,
+                "group.id": stage.group,
+                "log_level": 4,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "broker.address.family": "v4",
+                "isolation.level": "read_committed"
+                if stage.semantic is Semantic.EXACTLY_ONCE
+                else "read_uncommitted",
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 200,
+                "retry.backoff.ms": 50,
+                "fetch.wait.max.ms": 100,
+                "fetch.queue.backoff.ms": 10,
+                "fetch.error.backoff.ms": 50,
+                "coordinator.query.interval.ms": 1000,
+                "queued.min.messages": 2 * stage.unit,
+                "queued.max.messages.kbytes": 1 << 14,
+                "socket.timeout.ms": 15_000,
+            }
+        )
 
 
-def saved_position(consumer: Any, topic: str, partition: int, within_s: float = ASK_S) -> TopicPartition:
-    """Return the saved position of a consumer's group in a partition; the partition's beginning if none is saved.
+def saved_position(
+    consumer: Any, topic: str, partition: int, within_s: float = ASK_S
+) -> TopicPartition:
+    """Return the saved position of a consumer's group in a partition; the partition's beginning if
+    none is saved.
 
     Raises:
         KafkaException: the broker returned a permanent error.
@@ -121,7 +173,12 @@ def saved_position(consumer: Any, topic: str, partition: int, within_s: float = 
             return None
         return found if found.offset >= 0 else TopicPartition(topic, partition, OFFSET_BEGINNING)
 
-    return wait_until(asked, within_s=within_s, because=f"the broker to know the position in {topic}/{partition}", poll_s=AGAIN_S)
+    return wait_until(
+        asked,
+        within_s=within_s,
+        because=f"the broker to know the position in {topic}/{partition}",
+        poll_s=AGAIN_S,
+    )
 
 
 def consume(stage: BulkStage, ledger: HistoryWriter) -> None:

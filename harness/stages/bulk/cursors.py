@@ -1,4 +1,5 @@
-"""The cursor of a transactional bulk producer: the last committed record of its partition, read from the end of the topic.
+"""The cursor of a transactional bulk producer: the last committed record of its partition, read
+from the end of the topic.
 
 The record itself is the cursor, so both are in one transaction.
 """
@@ -24,21 +25,36 @@ MORE = 64
 
 
 def last_cursor(stage: BulkStage) -> int:
-    """Return the next position of the source: the one after the last committed record of the stage's partition.
+    """Return the next position of the source: the one after the last committed record of the
+    stage's partition.
 
     Raises:
         WaitTimeoutError: the broker does not give the end of the partition in time.
     """
-    consumer = RdConsumer({
-        "bootstrap.servers": stage.bootstrap, "client.id": f"{stage.client_id}.cursor", "group.id": f"{stage.group}.cursor",
-        "isolation.level": "read_committed", "enable.auto.commit": False, "enable.partition.eof": True, "fetch.wait.max.ms": 50,
-        "broker.address.family": "v4", "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 4,
-    })  # fmt: skip
+    consumer = RdConsumer(
+        {
+            "bootstrap.servers": stage.bootstrap,
+            "client.id": f"{stage.client_id}.cursor",
+            "group.id": f"{stage.group}.cursor",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+            "broker.address.family": "v4",
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 200,
+            "log_level": 4,
+        }
+    )
     where, count = TopicPartition(stage.topic, stage.partition), LAST
     try:
-        low, high = wait_until(lambda: _ends(consumer, where), within_s=WITHIN_S, because="the ends of the partition")
+        low, high = wait_until(
+            lambda: _ends(consumer, where), within_s=WITHIN_S, because="the ends of the partition"
+        )
         while True:
-            values = _values(consumer, TopicPartition(stage.topic, stage.partition, max(low, high - count)))
+            values = _values(
+                consumer, TopicPartition(stage.topic, stage.partition, max(low, high - count))
+            )
             came = decode(values, stage.key, stage.partition, stage.record_bytes)
             if came.ended:
                 return stage.end

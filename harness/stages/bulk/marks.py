@@ -1,4 +1,6 @@
-"""The progress of bulk programs in each partition: numbers in a shared file, which survive the writer's SIGKILL."""
+"""The progress of bulk programs in each partition: numbers in a shared file, which survive the
+writer's SIGKILL.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ _ROW: Final = _NUMBER.size * len(FIELDS)
 class Mark:
     """The progress in one partition. Each number is the position after the last record.
 
-    ``taken``: passed to the producer's client. ``cursor``: the source's cursor that is saved outside the topic. ``unheard``: sent
-    records without an answer, which the producer does not send again. ``delivered``: given to the consumer. ``done``: recorded by
-    the consumer, with the position saved; one more if it has seen the end.
+    ``taken``: passed to the producer's client. ``cursor``: the source's cursor that is saved
+    outside the topic. ``unheard``: sent records without an answer, which the producer does not send
+    again. ``delivered``: given to the consumer. ``done``: recorded by the consumer, with the
+    position saved; one more if it has seen the end.
     """
 
     taken: int
@@ -55,7 +58,9 @@ class Marks:
 
     def get(self, partition: int, name: str) -> int:
         """Return one number."""
-        return int(_NUMBER.unpack_from(self._map, partition * _ROW + FIELDS.index(name) * _NUMBER.size)[0])
+        return int(
+            _NUMBER.unpack_from(self._map, partition * _ROW + FIELDS.index(name) * _NUMBER.size)[0]
+        )
 
     def put(self, partition: int, name: str, value: int) -> None:
         """Write one number."""
@@ -73,5 +78,10 @@ class Marks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.close()

@@ -1,4 +1,6 @@
-"""The bulk producer: sends the positions of one partition unit by unit, and saves the cursor when the semantic requires it."""
+"""The bulk producer: sends the positions of one partition unit by unit, and saves the cursor when
+the semantic requires it.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class BulkProducer:
         while cursor < self._stage.end:
             after = min(cursor + self._stage.unit, self._stage.end)
             cursor = self._unit(cursor, after)
-        values = encode(self._stage.key, self._stage.partition, 0, 1, size=self._stage.record_bytes, kind=END)
+        values = encode(
+            self._stage.key, self._stage.partition, 0, 1, size=self._stage.record_bytes, kind=END
+        )
         while not self._acts(lambda: self._send(values)):
             pass
 
@@ -76,7 +80,9 @@ class BulkProducer:
         return after
 
     def _acts(self, send: Callable[[], None]) -> bool:
-        """Call ``send``, in a transaction if the producer is transactional; return false if not everything was acknowledged."""
+        """Call ``send``, in a transaction if the producer is transactional; return false if not
+        everything was acknowledged.
+        """
         try:
             if self._transactional:
                 self._producer.begin_transaction()
@@ -93,13 +99,19 @@ class BulkProducer:
         """Send values and wait for every acknowledgement."""
         stage = self._stage
         self._failed.clear()
-        offered = self._producer.produce_batch(stage.topic, [{"value": value} for value in values], partition=stage.partition,
-                                               on_delivery=self._told)  # fmt: skip
+        offered = self._producer.produce_batch(
+            stage.topic,
+            [{"value": value} for value in values],
+            partition=stage.partition,
+            on_delivery=self._told,
+        )
         if offered != len(values):
             raise Failed(f"{len(values) - offered} records were not taken by the client")
         left = self._producer.flush(SENT_S)
         if left or self._failed:
-            raise Failed(f"{left} records not acknowledged, {len(self._failed)} failed: {self._failed[:1]}")
+            raise Failed(
+                f"{left} records not acknowledged, {len(self._failed)} failed: {self._failed[:1]}"
+            )
 
     def _told(self, error: Any, _: Any) -> None:
         if error is not None:
@@ -129,29 +141,50 @@ class BulkProducer:
     def _resumed(self) -> int:
         """Return the next position."""
         stage = self._stage
-        cursor = last_cursor(stage) if self._transactional else self._marks.get(stage.partition, "cursor")
+        cursor = (
+            last_cursor(stage)
+            if self._transactional
+            else self._marks.get(stage.partition, "cursor")
+        )
         taken = self._marks.get(stage.partition, "taken")
-        self._ledger.write(kinds.RESUMED, where="source", partition=stage.partition, position=cursor, taken=taken)
+        self._ledger.write(
+            kinds.RESUMED, where="source", partition=stage.partition, position=cursor, taken=taken
+        )
         return cursor
 
     def _make(self) -> Any:
         stage = self._stage
         config: dict[str, Any] = {
-            "bootstrap.servers": stage.bootstrap, "client.id": stage.client_id, "log_level": 4,
-            "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "broker.address.family": "v4",
-            "topic.metadata.refresh.fast.interval.ms": 50, "retry.backoff.ms": 50, "linger.ms": 5,
-            "batch.size": BATCH_BYTES, "batch.num.messages": 100_000, "delivery.report.only.error": True,
-            "queue.buffering.max.messages": 4 * stage.unit, "queue.buffering.max.kbytes": 1 << 20,
-            "max.in.flight.requests.per.connection": 1, "request.timeout.ms": REQUEST_MS, "socket.timeout.ms": REQUEST_MS,
+            "bootstrap.servers": stage.bootstrap,
+            "client.id": stage.client_id,
+            "log_level": 4,
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 200,
+            "broker.address.family": "v4",
+            "topic.metadata.refresh.fast.interval.ms": 50,
+            "retry.backoff.ms": 50,
+            "linger.ms": 5,
+            "batch.size": BATCH_BYTES,
+            "batch.num.messages": 100_000,
+            "delivery.report.only.error": True,
+            "queue.buffering.max.messages": 4 * stage.unit,
+            "queue.buffering.max.kbytes": 1 << 20,
+            "max.in.flight.requests.per.connection": 1,
+            "request.timeout.ms": REQUEST_MS,
+            "socket.timeout.ms": REQUEST_MS,
             "delivery.timeout.ms": GIVEN_UP_MS,
-        }  # fmt: skip
+        }
         match stage.semantic:
             case Semantic.AT_MOST_ONCE:
                 config |= {"acks": 1, "enable.idempotence": False, "retries": 0}
             case Semantic.AT_LEAST_ONCE:
                 config |= {"acks": "all", "enable.idempotence": False}
             case Semantic.EXACTLY_ONCE:
-                config |= {"acks": "all", "transactional.id": stage.transactional_id, "transaction.timeout.ms": TRANSACTION_MS}
+                config |= {
+                    "acks": "all",
+                    "transactional.id": stage.transactional_id,
+                    "transaction.timeout.ms": TRANSACTION_MS,
+                }
         producer = RdProducer(config)
         if stage.semantic is Semantic.EXACTLY_ONCE:
             self._patiently(producer.init_transactions)

@@ -1,4 +1,6 @@
-"""The sink of a bulk consumer: its own database. The runs of positions of each poll are written in one transaction."""
+"""The sink of a bulk consumer: its own database. The runs of positions of each poll are written in
+one transaction.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ class Results:
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=OFF")
         self._database.executescript(_TABLES)
-        self._end = int(self._database.execute("SELECT coalesce(max(first + count), 0) FROM recorded").fetchone()[0])
+        self._end = int(
+            self._database.execute(
+                "SELECT coalesce(max(first + count), 0) FROM recorded"
+            ).fetchone()[0]
+        )
 
     def record(self, positions: Ints, strange: int = 0, *, once: bool = False) -> int:
         """Record positions in one transaction; return how many were absorbed.
@@ -41,7 +47,9 @@ class Results:
         new = positions[~known]
         self._database.execute("BEGIN")
         self._database.executemany("INSERT INTO recorded (first, count) VALUES (?, ?)", runs(new))
-        self._database.executemany("INSERT INTO absorbed (first, count) VALUES (?, ?)", runs(positions[known]))
+        self._database.executemany(
+            "INSERT INTO absorbed (first, count) VALUES (?, ?)", runs(positions[known])
+        )
         if strange:
             self._database.execute("INSERT INTO strange (count) VALUES (?)", (strange,))
         self._database.execute("COMMIT")
@@ -55,7 +63,10 @@ class Results:
             return known
         low, high = int(positions.min()), int(positions.max()) + 1
         if low < self._end:
-            rows = self._database.execute("SELECT first, count FROM recorded WHERE first < ? AND first + count > ?", (high, low))
+            rows = self._database.execute(
+                "SELECT first, count FROM recorded WHERE first < ? AND first + count > ?",
+                (high, low),
+            )
             for first, count in rows:
                 known |= (positions >= first) & (positions < first + count)
         if len(positions) > 1 and not (positions[1:] > positions[:-1]).all():
@@ -65,12 +76,18 @@ class Results:
         return known
 
     def since(self, table: str, row: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the runs of the table ``recorded`` or ``absorbed`` after a row: row, first position, count."""
-        yield from self._database.execute(f"SELECT row, first, count FROM {table} WHERE row > ? ORDER BY row", (row,))  # noqa: S608 - one of two names
+        """Yield the runs of the table ``recorded`` or ``absorbed`` after a row: row, first
+        position, count.
+        """
+        yield from self._database.execute(
+            f"SELECT row, first, count FROM {table} WHERE row > ? ORDER BY row", (row,)
+        )  # noqa: S608 - one of two names
 
     def strange(self) -> int:
         """Return how many values were damaged, or were not records of this soak."""
-        return int(self._database.execute("SELECT coalesce(sum(count), 0) FROM strange").fetchone()[0])
+        return int(
+            self._database.execute("SELECT coalesce(sum(count), 0) FROM strange").fetchone()[0]
+        )
 
     def close(self) -> None:
         """Close the database."""
@@ -79,5 +96,10 @@ class Results:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.close()

@@ -16,7 +16,9 @@ CLIENT = "confluent-kafka"
 
 @dataclass(frozen=True, slots=True)
 class BulkStage:
-    """The settings of one bulk program. Its records are the positions from ``begin`` to before ``end`` of one partition."""
+    """The settings of one bulk program. Its records are the positions from ``begin`` to before
+    ``end`` of one partition.
+    """
 
     cell: str
     key: str
@@ -58,7 +60,9 @@ class BulkStage:
 
     @property
     def place(self) -> str:
-        """The text that it passes to failpoints: its partition, because records have no ids at full speed."""
+        """The text that it passes to failpoints: its partition, because records have no ids at full
+        speed.
+        """
         return f"partition-{self.partition}"
 
     def environment(self) -> dict[str, str]:

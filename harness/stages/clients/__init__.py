@@ -1,4 +1,6 @@
-"""The client libraries of lostack's stages. Each has an adapter module, chosen by ``stage.client`` and imported when used."""
+"""The client libraries of lostack's stages. Each has an adapter module, chosen by ``stage.client``
+and imported when used.
+"""
 
 from __future__ import annotations
 
@@ -17,33 +19,49 @@ ADAPTERS = {
     "confluent-kafka": "harness.stages.clients.librdkafka",
     JAVA: "harness.stages.clients.java",
 }
-"""The adapter module of every client of a log. Python clients have their names on the package index."""
+"""The adapter module of every client of a log. Python clients have their names on the package
+index.
+"""
 STOMP_PY = "stomp.py"
 OPENWIRE = "openwire"
-"""The JMS client for this protocol, in Java. Other JMS clients are also named after their protocol."""
+"""The JMS client for this protocol, in Java. Other JMS clients are also named after
+their protocol.
+"""
 AMQP, CORE = "amqp", "core"
 JMS_CLIENTS = (OPENWIRE, AMQP, CORE)
 PULSAR_CLIENT, PULSAR_JAVA = "pulsar-client", "pulsar-java"
 QUEUE_ADAPTERS = {
-    STOMP_PY: "harness.stages.clients.stomp_py", PULSAR_CLIENT: "harness.stages.clients.pulsar_client",
-    PULSAR_JAVA: "harness.stages.clients.pulsar_java", **dict.fromkeys(JMS_CLIENTS, "harness.stages.clients.jms"),
-}  # fmt: skip
+    STOMP_PY: "harness.stages.clients.stomp_py",
+    PULSAR_CLIENT: "harness.stages.clients.pulsar_client",
+    PULSAR_JAVA: "harness.stages.clients.pulsar_java",
+    **dict.fromkeys(JMS_CLIENTS, "harness.stages.clients.jms"),
+}
 """The adapter module of every client of a queue: see :mod:`.queues`."""
 
 PRELOADS = {
     "kafka-python": (
-        "harness.stages.producer", "harness.stages.consumer", "harness.stages.processor", ADAPTERS["kafka-python"],
+        "harness.stages.producer",
+        "harness.stages.consumer",
+        "harness.stages.processor",
+        ADAPTERS["kafka-python"],
         "encodings.idna",  # what the first look-up of a host's name brings
     ),
     STOMP_PY: (
-        "harness.stages.producer", "harness.stages.queue_consumer", QUEUE_ADAPTERS[STOMP_PY], "encodings.idna",
+        "harness.stages.producer",
+        "harness.stages.queue_consumer",
+        QUEUE_ADAPTERS[STOMP_PY],
+        "encodings.idna",
     ),
-}  # fmt: skip
-"""Modules that stage programs import, and that start no threads on import. They may be imported before a program starts."""
+}
+"""Modules that stage programs import, and that start no threads on import. They may be imported
+before a program starts.
+"""
 
 
 def client_of(stage: Stage) -> Client:
-    """Return the adapter of a stage's client. For a client of a queue, only its producing half may be used."""
+    """Return the adapter of a stage's client. For a client of a queue, only its producing half may
+    be used.
+    """
     return cast("Client", importlib.import_module((ADAPTERS | QUEUE_ADAPTERS)[stage.client]))
 
 

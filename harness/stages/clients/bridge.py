@@ -1,8 +1,10 @@
-"""A JVM beside the stage program, which calls it through pipes: the common part of all clients written in Java.
+"""A JVM beside the stage program, which calls it through pipes: the common part of all clients
+written in Java.
 
-The stage's logic, its sink, its ledger and its failpoints stay in this process. The JVM executes one call at a time; between
-calls only the client library itself works. The two processes live and die together: they are one process group, which the harness
-kills and pauses as a whole, and the kernel kills the JVM when this process ends.
+The stage's logic, its sink, its ledger and its failpoints stay in this process. The JVM executes
+one call at a time; between calls only the client library itself works. The two processes live and
+die together: they are one process group, which the harness kills and pauses as a whole, and the
+kernel kills the JVM when this process ends.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ PR_SET_PDEATHSIG: Final = 1
 class Bridge:
     """The JVM of this process. It takes one call at a time.
 
-    ``meanings``: the meaning of the client's exceptions, by their names. ``asked``: answers a question of the JVM during a call.
+    ``meanings``: the meaning of the client's exceptions, by their names. ``asked``: answers a
+    question of the JVM during a call.
     """
 
     def __init__(self, command: Sequence[str], meanings: Mapping[str, Meaning]) -> None:
@@ -37,9 +40,14 @@ class Bridge:
         java, *words = command
         scratch = f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # a JVM does not look at TMPDIR
         self._jvm = subprocess.Popen(
-            [java, scratch, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="ascii", bufsize=1,
+            [java, scratch, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="ascii",
+            bufsize=1,
             preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509 - no other thread is here
-        )  # fmt: skip
+        )
         self._meanings = meanings
         self.asked: Callable[[Sequence[str]], str] = lambda _: ""
 

@@ -1,7 +1,9 @@
-"""The interface between a stage and a client library. An adapter translates calls; it takes no decisions.
+"""The interface between a stage and a client library. An adapter translates calls; it takes no
+decisions.
 
-Partitions and offsets are plain numbers. A position is the offset of the next record. Every exception of a client becomes a
-:class:`ClientError` with its meaning; its text begins with the client's own name for the error.
+Partitions and offsets are plain numbers. A position is the offset of the next record. Every
+exception of a client becomes a :class:`ClientError` with its meaning; its text begins with the
+client's own name for the error.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ class Meaning(Enum):
     NEVER_APPENDED = auto()
     """The broker returned the error before it appended the record: the attempt is *refused*."""
     FENCED = auto()
-    """Another process uses the transactional id, or the id of the group's member, now: this one is fenced, and cannot go on."""
+    """Another process uses the transactional id, or the id of the group's member, now: this one is
+    fenced, and cannot go on.
+    """
     PUT_OUT = auto()
     """The group has removed this consumer, which must join again."""
     UNKNOWN = auto()
@@ -67,7 +71,9 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The place of an acknowledged record. ``offset`` is -1 if the broker did not report it (acks=0)."""
+    """The place of an acknowledged record. ``offset`` is -1 if the broker did not report it
+    (acks=0).
+    """
 
     partition: int
     offset: int
@@ -75,7 +81,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A consumer's group metadata at one moment. ``token``: the client's object. ``member``: whether it is in the group."""
+    """A consumer's group metadata at one moment. ``token``: the client's object. ``member``:
+    whether it is in the group.
+    """
 
     token: Any
     member: bool
@@ -100,7 +108,9 @@ class Producer(Protocol):
     """A producer. Every method may raise :class:`ClientError`."""
 
     def init_transactions(self) -> None:
-        """Fence other producers with this transactional id, and end the transactions that they left open."""
+        """Fence other producers with this transactional id, and end the transactions that they left
+        open.
+        """
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -114,21 +124,29 @@ class Producer(Protocol):
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
         """Add a group's positions to the transaction."""
 
-    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
+    def send(
+        self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Pending:
         """Pass a record to the client."""
 
     def close(self, within_s: float) -> None:
-        """Close the producer. ``within_s``: how many seconds to wait for records that are still being sent."""
+        """Close the producer. ``within_s``: how many seconds to wait for records that are still
+        being sent.
+        """
 
 
 class Consumer(Protocol):
     """A consumer of the stage's group. Every method may raise :class:`ClientError`."""
 
     def subscribe(self, topic: str, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
-        """Join the group. ``assigned`` gets the assigned partitions (sorted, at least one), and returns where to start."""
+        """Join the group. ``assigned`` gets the assigned partitions (sorted, at least one), and
+        returns where to start.
+        """
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:
-        """Return the records that have arrived, at most ``most``; none while no broker can be reached."""
+        """Return the records that have arrived, at most ``most``; none while no broker can be
+        reached.
+        """
 
     def commit(self, topic: str, positions: Position, within_s: float) -> None:
         """Save positions and wait for the answer."""
@@ -140,7 +158,9 @@ class Consumer(Protocol):
         """Return the partitions that are assigned to this consumer now."""
 
     def position(self, topic: str, partition: int) -> int | None:
-        """Return the next offset in an assigned partition; ``None`` if this client does not keep it over a rebalance."""
+        """Return the next offset in an assigned partition; ``None`` if this client does not keep it
+        over a rebalance.
+        """
 
     def membership(self) -> Membership:
         """Return the current group metadata."""
@@ -153,7 +173,9 @@ class Sharer(Protocol):
         """Join the group."""
 
     def poll(self, within_s: float) -> list[Delivered]:
-        """Return the records that have arrived. They are locked for this reader for a limited time."""
+        """Return the records that have arrived. They are locked for this reader for a
+        limited time.
+        """
 
     def answer(self, message: Delivered, answer: Answer) -> None:
         """Set the answer for a record. The next commit or poll sends it."""

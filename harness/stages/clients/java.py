@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.model.waiting import wait_until
 from harness.stages.access import Access
 from harness.stages.clients.bridge import Bridge, coded, decoded, milliseconds
-from harness.stages.clients.interface import Answer, ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.stages.clients.interface import (
+    Answer,
+    ClientError,
+    Delivered,
+    Meaning,
+    Membership,
+    Position,
+    Stored,
+)
 from harness.stages.settings import GroupProtocol, Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
@@ -20,13 +28,28 @@ if TYPE_CHECKING:
 METADATA_S: Final = 10.0
 CLOSE_CONSUMER_S: Final = 1.0
 _MEANING: Final[dict[str, Meaning]] = {
-    **dict.fromkeys(("RecordTooLargeException", "InvalidTopicException", "TopicAuthorizationException",
-                     "NotEnoughReplicasException", "UnsupportedForMessageFormatException", "InvalidRequiredAcksException"),
-                    Meaning.NEVER_APPENDED),
-    **dict.fromkeys(("ProducerFencedException", "InvalidProducerEpochException", "FencedInstanceIdException"), Meaning.FENCED),
+    **dict.fromkeys(
+        (
+            "RecordTooLargeException",
+            "InvalidTopicException",
+            "TopicAuthorizationException",
+            "NotEnoughReplicasException",
+            "UnsupportedForMessageFormatException",
+            "InvalidRequiredAcksException",
+        ),
+        Meaning.NEVER_APPENDED,
+    ),
+    **dict.fromkeys(
+        ("ProducerFencedException", "InvalidProducerEpochException", "FencedInstanceIdException"),
+        Meaning.FENCED,
+    ),
     **dict.fromkeys(("CommitFailedException", "RebalanceInProgressException"), Meaning.PUT_OUT),
-}  # fmt: skip
-_PATIENCE: Final = {"retry.backoff.ms": 50, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
+}
+_PATIENCE: Final = {
+    "retry.backoff.ms": 50,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+}
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArray"
 
 
@@ -59,7 +82,10 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
     if not settings.retries:
         config |= {"retries": 0, "delivery.timeout.ms": settings.delivery_timeout_ms // 3}
     if settings.transactional:
-        config |= {"transactional.id": transactional_id, "transaction.timeout.ms": stage.settings.transaction_timeout_ms}
+        config |= {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": stage.settings.transaction_timeout_ms,
+        }
     try:
         return Producer(_bridge().call("producer", *_words(config))[0])
     except ClientError as error:
@@ -85,10 +111,15 @@ def make_consumer(stage: Stage) -> Consumer:
         "fetch.max.wait.ms": 100,
         "request.timeout.ms": settings.patience_ms,
     }
-    if settings.protocol is GroupProtocol.CONSUMER:  # the group says how long a session is, and how often to tell of oneself
+    if (
+        settings.protocol is GroupProtocol.CONSUMER
+    ):  # the group says how long a session is, and how often to tell of oneself
         config["group.protocol"] = settings.protocol
     else:
-        config |= {"session.timeout.ms": settings.session_ms, "heartbeat.interval.ms": settings.heartbeat_ms}
+        config |= {
+            "session.timeout.ms": settings.session_ms,
+            "heartbeat.interval.ms": settings.heartbeat_ms,
+        }
     if settings.metadata_max_age_ms is not None:
         config["metadata.max.age.ms"] = settings.metadata_max_age_ms
     if settings.members is Members.STATIC:
@@ -113,8 +144,13 @@ def make_sharer(stage: Stage) -> Sharer:
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
     """Return the last value that a read-committed reader sees in a topic of one partition."""
-    config = {**_consuming(stage), "client.id": f"{stage.client_id}.cursor", "isolation.level": "read_committed",
-              "enable.auto.commit": False, "fetch.max.wait.ms": 50}  # fmt: skip
+    config = {
+        **_consuming(stage),
+        "client.id": f"{stage.client_id}.cursor",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "fetch.max.wait.ms": 50,
+    }
     return decoded(_bridge().call("last", topic, *_words(config))[0])
 
 
@@ -127,7 +163,9 @@ class Pending:
 
     def wait(self, within_s: float) -> Stored:
         """Wait for the outcome that the client reports."""
-        partition, offset = _bridge().call("wait", self._producer, self._number, milliseconds(within_s))
+        partition, offset = _bridge().call(
+            "wait", self._producer, self._number, milliseconds(within_s)
+        )
         return Stored(int(partition), int(offset))
 
 
@@ -157,10 +195,15 @@ class Producer:
         """Add a group's positions to the transaction."""
         _bridge().call("offsets", self._number, topic, _positions(positions), membership.token)
 
-    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
+    def send(
+        self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Pending:
         """Pass a record to the client."""
         words = [word for name, data in headers for word in (name, coded(data))]
-        return Pending(self._number, _bridge().call("send", self._number, topic, coded(key), coded(value), *words)[0])
+        return Pending(
+            self._number,
+            _bridge().call("send", self._number, topic, coded(key), coded(value), *words)[0],
+        )
 
     def close(self, within_s: float) -> None:
         """Close the producer."""
@@ -178,7 +221,9 @@ class Consumer:
 
         def known() -> bool:
             try:
-                return _bridge().call("known", self._number, topic, milliseconds(METADATA_S)) != ["0"]
+                return _bridge().call("known", self._number, topic, milliseconds(METADATA_S)) != [
+                    "0"
+                ]
             except ClientError:
                 return False
 
@@ -226,13 +271,25 @@ class Sharer:
         """Return the records that have arrived."""
         words = _bridge().call("poll", self._number, milliseconds(within_s))
         return [
-            Delivered(topic, int(partition), int(epoch), int(offset), decoded(key), decoded(value) or b"", int(deliveries))
-            for topic, partition, epoch, offset, deliveries, key, value in zip(*[iter(words)] * 7, strict=True)
+            Delivered(
+                topic,
+                int(partition),
+                int(epoch),
+                int(offset),
+                decoded(key),
+                decoded(value) or b"",
+                int(deliveries),
+            )
+            for topic, partition, epoch, offset, deliveries, key, value in zip(
+                *[iter(words)] * 7, strict=True
+            )
         ]
 
     def answer(self, message: Delivered, answer: Answer) -> None:
         """Set the answer for a record."""
-        _bridge().call("acknowledge", self._number, message.topic, message.partition, message.offset, answer)
+        _bridge().call(
+            "acknowledge", self._number, message.topic, message.partition, message.offset, answer
+        )
 
     def commit(self, within_s: float) -> None:
         """Send the answers, and wait for the brokers' results."""
@@ -240,7 +297,12 @@ class Sharer:
 
 
 def _common(stage: Stage) -> dict[str, Any]:
-    return {**_PATIENCE, "bootstrap.servers": stage.bootstrap, "client.id": stage.client_id, **_let_in(stage)}
+    return {
+        **_PATIENCE,
+        "bootstrap.servers": stage.bootstrap,
+        "client.id": stage.client_id,
+        **_let_in(stage),
+    }
 
 
 def _let_in(stage: Stage) -> dict[str, Any]:
@@ -249,17 +311,26 @@ def _let_in(stage: Stage) -> dict[str, Any]:
 
 
 def _consuming(stage: Stage) -> dict[str, Any]:
-    return {**_common(stage), "key.deserializer": f"{_BYTES}Deserializer", "value.deserializer": f"{_BYTES}Deserializer",
-            "allow.auto.create.topics": False}  # fmt: skip
+    return {
+        **_common(stage),
+        "key.deserializer": f"{_BYTES}Deserializer",
+        "value.deserializer": f"{_BYTES}Deserializer",
+        "allow.auto.create.topics": False,
+    }
 
 
 def _words(config: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in config.items()]
+    return [
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+        for name, value in config.items()
+    ]
 
 
 def _delivered(words: Sequence[str]) -> Iterator[Delivered]:
     for topic, partition, epoch, offset, key, value in zip(*[iter(words)] * 6, strict=True):
-        yield Delivered(topic, int(partition), int(epoch), int(offset), decoded(key), decoded(value) or b"")
+        yield Delivered(
+            topic, int(partition), int(epoch), int(offset), decoded(key), decoded(value) or b""
+        )
 
 
 def _positions(positions: Mapping[int, int]) -> str:

@@ -1,8 +1,10 @@
-"""Clients of JMS, one for each protocol, in the JVM of ``stages/jvm/JmsBridge.java``: see :mod:`.bridge`.
+"""Clients of JMS, one for each protocol, in the JVM of ``stages/jvm/JmsBridge.java``: see
+:mod:`.bridge`.
 
-All use the same API, javax.jms. The client's name is that of the protocol, and selects the library that implements it. This
-program reconnects after a lost connection, as with the STOMP client. If the settings let the client retry, the library does so
-instead, and sends again what was not answered (``failover:``).
+All use the same API, javax.jms. The client's name is that of the protocol, and selects the library
+that implements it. This program reconnects after a lost connection, as with the STOMP client. If
+the settings let the client retry, the library does so instead, and sends again what was not
+answered (``failover:``).
 """
 
 from __future__ import annotations
@@ -29,11 +31,15 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 _NUMBERS: Final = itertools.count(1)
-"""Numbers the connections of this process. A broker accepts each client id once, and may not have noticed the last one's end."""
+"""Numbers the connections of this process. A broker accepts each client id once, and may not have
+noticed the last one's end.
+"""
 
 
 class GoneError(ClientError):
-    """The connection is lost or could not be made. The outcome of requests that were under way is unknown."""
+    """The connection is lost or could not be made. The outcome of requests that were under way is
+    unknown.
+    """
 
     def __init__(self, said: object) -> None:
         super().__init__("Disconnected", said)
@@ -71,7 +77,10 @@ class Connected:
         if self._number is None:
             try:
                 self._number = wait_until(
-                    lambda: self._new(opened), within_s=CONNECT_S, because=f"a broker at {self._stage.bootstrap}", poll_s=0.05
+                    lambda: self._new(opened),
+                    within_s=CONNECT_S,
+                    because=f"a broker at {self._stage.bootstrap}",
+                    poll_s=0.05,
                 )
             except WaitTimeoutError as error:
                 raise GoneError(error) from error
@@ -80,7 +89,9 @@ class Connected:
     def _new(self, opened: Callable[[str], None]) -> str | None:
         name = f"{self._stage.client_id}-{next(_NUMBERS)}"
         try:
-            [number] = _bridge().call("open", self._factory, self._library.address(self._stage), name)
+            [number] = _bridge().call(
+                "open", self._factory, self._library.address(self._stage), name
+            )
         except ClientError:
             return None
         try:
@@ -116,14 +127,20 @@ class Connected:
 
 
 class Sent:
-    """A message whose outcome is known, or not requested. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message whose outcome is known, or not requested. Implements
+    :class:`~harness.stages.clients.interface.Pending`.
+    """
 
     def wait(self, within_s: float) -> None:
-        """Return at once: ``send`` has waited for the receipt already, because one message is under way at a time."""
+        """Return at once: ``send`` has waited for the receipt already, because one message is under
+        way at a time.
+        """
 
 
 class JmsProducer:
-    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither epochs nor offsets."""
+    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither
+    epochs nor offsets.
+    """
 
     distributed = False
     """Whether its transactions are."""
@@ -138,7 +155,9 @@ class JmsProducer:
         self._session = self._producer = ""
 
     def init_transactions(self) -> None:
-        """Do nothing. A transaction belongs to its session, and an open one ended with the session."""
+        """Do nothing. A transaction belongs to its session, and an open one ended with
+        the session.
+        """
 
     def begin(self) -> None:
         """Do nothing: a session is always in a transaction."""
@@ -165,12 +184,24 @@ class JmsProducer:
         """Raise NotImplementedError: a queue has no positions."""
         raise NotImplementedError("a queue has no positions")
 
-    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
+    def send(
+        self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Sent:
         """Send a persistent message. If no answer is requested, its outcome stays unknown."""
         del topic, key
-        named = [*headers, (DUPLICATE_ID, (decode_id(value) or "").encode())] if self._by_id else headers
-        words = [word for name, data in named for word in (name.replace("-", "_") if self._in_java else name, coded(data))]
-        self._ask(self._send, self._connected.there(self._opened), self._producer, coded(value), *words)
+        named = (
+            [*headers, (DUPLICATE_ID, (decode_id(value) or "").encode())]
+            if self._by_id
+            else headers
+        )
+        words = [
+            word
+            for name, data in named
+            for word in (name.replace("-", "_") if self._in_java else name, coded(data))
+        ]
+        self._ask(
+            self._send, self._connected.there(self._opened), self._producer, coded(value), *words
+        )
         return Sent()
 
     def close(self, within_s: float) -> None:
@@ -181,7 +212,9 @@ class JmsProducer:
             self._connected.leave()
 
     def _opened(self, number: str) -> None:
-        self._session = self._connected.session(number, Acknowledge.TRANSACTED if self._transacted else Acknowledge.AUTO)
+        self._session = self._connected.session(
+            number, Acknowledge.TRANSACTED if self._transacted else Acknowledge.AUTO
+        )
         [self._producer] = _bridge().call("producer", number, self._session, self._queue)
 
     def _ask(self, *words: str) -> list[str]:
@@ -193,9 +226,11 @@ class JmsProducer:
 
 
 class TwoPhaseProducer(JmsProducer):
-    """A producer with distributed transactions (XA). Implements :class:`~harness.stages.clients.queues.TwoPhases`, too.
+    """A producer with distributed transactions (XA). Implements
+    :class:`~harness.stages.clients.queues.TwoPhases`, too.
 
-    A transaction is named after the source's position at its beginning. So the source's cursor shows whether it was decided.
+    A transaction is named after the source's position at its beginning. So the source's cursor
+    shows whether it was decided.
     """
 
     distributed = True
@@ -208,7 +243,9 @@ class TwoPhaseProducer(JmsProducer):
         self._name = ""
 
     def init_transactions(self) -> None:
-        """End the prepared transactions of an earlier program: commit those that were decided, roll back all others."""
+        """End the prepared transactions of an earlier program: commit those that were decided, roll
+        back all others.
+        """
         if not self._stage.settings.producer.recovers:
             return
         self._connected.there(self._opened)
@@ -216,7 +253,9 @@ class TwoPhaseProducer(JmsProducer):
         for name in self._ask("xa-recover", self._session):
             key, node, began, _ = name.split(".", 3)
             if (key, node) == (self._stage.key, self._stage.name):
-                self._ask("xa-commit" if cursor > int(began) else "xa-rollback", self._session, name)
+                self._ask(
+                    "xa-commit" if cursor > int(began) else "xa-rollback", self._session, name
+                )
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -234,7 +273,8 @@ class TwoPhaseProducer(JmsProducer):
         self._ask("xa-commit", self._session, self._name)
 
     def abort(self) -> None:
-        """Leave the transaction to the next program: it may be prepared and decided, so it must not be rolled back here.
+        """Leave the transaction to the next program: it may be prepared and decided, so it must not
+        be rolled back here.
 
         Raises:
             GoneError: always.
@@ -273,7 +313,8 @@ class JmsConsumer:
     def receive(self, within_s: float) -> Given | None:
         """Return the next message. The broker gives unreceived messages of a lost connection again.
 
-        If no message comes and the library holds back acknowledgements, its consumer is closed, which sends them, and made anew.
+        If no message comes and the library holds back acknowledgements, its consumer is closed,
+        which sends them, and made anew.
         """
         number = self._connected.there(self._opened)
         try:
@@ -310,12 +351,16 @@ class JmsConsumer:
             raise
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Let the library deliver the message again. After the last allowed attempt, the library rejects it by itself."""
+        """Let the library deliver the message again. After the last allowed attempt, the library
+        rejects it by itself.
+        """
         del given
         if for_good:
             raise NotImplementedError("JMS has no word for that")
         try:
-            _bridge().call("rollback" if self._mode is Acknowledge.TRANSACTED else "recover", self._session)
+            _bridge().call(
+                "rollback" if self._mode is Acknowledge.TRANSACTED else "recover", self._session
+            )
         except ClientError:
             self._connected.leave()
             raise
@@ -323,7 +368,11 @@ class JmsConsumer:
 
 def make_producer(stage: Stage, *, transactional_id: str) -> JmsProducer:  # noqa: ARG001 - a transaction is its session's
     """Return a producer with the stage's settings."""
-    return TwoPhaseProducer(stage) if stage.settings.producer.cursor is SaveCursor.BETWEEN_PHASES else JmsProducer(stage)
+    return (
+        TwoPhaseProducer(stage)
+        if stage.settings.producer.cursor is SaveCursor.BETWEEN_PHASES
+        else JmsProducer(stage)
+    )
 
 
 def make_consumer(stage: Stage) -> JmsConsumer:

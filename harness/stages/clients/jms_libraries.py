@@ -1,4 +1,6 @@
-"""The libraries that implement JMS: each gets the broker's address and its settings in the URL for its connection factory."""
+"""The libraries that implement JMS: each gets the broker's address and its settings in the URL for
+its connection factory.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,26 @@ CONNECT_S: Final = 30.0
 ANSWER_MS: Final = 10_000
 """How many milliseconds a broker may take to answer a new connection."""
 FLUSH_MS: Final = 2000
-"""How often lazy acknowledgements are sent. By the library's default, the last ones are never sent."""
+"""How often lazy acknowledgements are sent. By the library's default, the last ones
+are never sent.
+"""
 
 
 CONFIRMED_BYTES: Final = 1 << 20
-"""How many bytes Core's library keeps until they are confirmed. Without this window it calls no listeners."""
+"""How many bytes Core's library keeps until they are confirmed. Without this window it calls no
+listeners.
+"""
 AWAY_MS: Final = 8000
 """How long a broker then keeps the session of a lost connection, with its open transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A JMS library. ``modes``: its numbers for the modes of acknowledgement, of which JMS defines only some.
+    """A JMS library. ``modes``: its numbers for the modes of acknowledgement, of which JMS defines
+    only some.
 
-    ``distributed``: the connection factory for distributed transactions; empty if it has none. Sessions of its connections can
-    receive nothing outside of a distributed transaction.
+    ``distributed``: the connection factory for distributed transactions; empty if it has none.
+    Sessions of its connections can receive nothing outside of a distributed transaction.
     """
 
     factory: str
@@ -63,7 +70,8 @@ def _openwire(stage: Stage) -> str:
     if consumer.acknowledges is Acknowledge.OPTIMIZED:
         options |= {
             "jms.optimizeAcknowledge": True,
-            "jms.optimizeAcknowledgeTimeOut": 0,  # else what comes 300 ms after the last one, on a slow machine each
+            # else what comes 300 ms after the last one, on a slow machine each
+            "jms.optimizeAcknowledgeTimeOut": 0,
             "jms.optimizedAckScheduledAckInterval": FLUSH_MS,
         }
     if producer.acks == 0:
@@ -73,12 +81,18 @@ def _openwire(stage: Stage) -> str:
     if not producer.retries:
         return f"tcp://{stage.bootstrap}?{_query(options)}"
     inner = {name: options.pop(name) for name in tuple(options) if name.startswith("wireFormat.")}
-    options |= {"initialReconnectDelay": 50, "useExponentialBackOff": False, "timeout": int(CONNECT_S * 1000)}
+    options |= {
+        "initialReconnectDelay": 50,
+        "useExponentialBackOff": False,
+        "timeout": int(CONNECT_S * 1000),
+    }
     return f"failover:(tcp://{stage.bootstrap}?{_query(inner)})?{_query(options)}"
 
 
 def _amqp(stage: Stage) -> str:
-    """Return the URL for AMQP. For at-most-once both sides send messages settled; otherwise they wait for the settlement."""
+    """Return the URL for AMQP. For at-most-once both sides send messages settled; otherwise they
+    wait for the settlement.
+    """
     producer, consumer = stage.settings.producer, stage.settings.consumer
     options: dict[str, Any] = {
         "jms.validatePropertyNames": False,
@@ -86,18 +100,24 @@ def _amqp(stage: Stage) -> str:
         "jms.requestTimeout": ANSWER_MS,
         "jms.prefetchPolicy.queuePrefetch": consumer.unit,
         "jms.redeliveryPolicy.maxRedeliveries": consumer.share.limit - 1,
-        "jms.presettlePolicy.presettleConsumers": consumer.acknowledges is Acknowledge.AUTO and consumer.blocking,
+        "jms.presettlePolicy.presettleConsumers": consumer.acknowledges is Acknowledge.AUTO
+        and consumer.blocking,
         "jms.presettlePolicy.presettleProducers": producer.acks == 0,
         "transport.useEpoll": False,
         "transport.useKQueue": False,
     }
     if producer.acks != 0:
-        options |= {"jms.forceSyncSend": not listens(producer), "jms.sendTimeout": producer.request_timeout_ms}
+        options |= {
+            "jms.forceSyncSend": not listens(producer),
+            "jms.sendTimeout": producer.request_timeout_ms,
+        }
     return f"amqp://{stage.bootstrap}?{_query(options)}"
 
 
 def _core(stage: Stage) -> str:
-    """Return the URL for Core. With a window of no bytes the library asks for one message at a time."""
+    """Return the URL for Core. With a window of no bytes the library asks for one message at a
+    time.
+    """
     producer, consumer = stage.settings.producer, stage.settings.consumer
     options: dict[str, Any] = {
         "blockOnDurableSend": producer.acks != 0,
@@ -113,12 +133,18 @@ def _core(stage: Stage) -> str:
         "useKQueue": False,
     }
     if listens(producer):
-        options |= {"confirmationWindowSize": CONFIRMED_BYTES, "connectionTTL": AWAY_MS, "clientFailureCheckPeriod": AWAY_MS // 2}
+        options |= {
+            "confirmationWindowSize": CONFIRMED_BYTES,
+            "connectionTTL": AWAY_MS,
+            "clientFailureCheckPeriod": AWAY_MS // 2,
+        }
     return f"tcp://{stage.bootstrap}?{_query(options)}"
 
 
 def listens(producer: ProducerSettings) -> bool:
-    """Return whether answers to messages in a transaction go to a listener, so that only the commit is waited for."""
+    """Return whether answers to messages in a transaction go to a listener, so that only the commit
+    is waited for.
+    """
     return producer.transactional and producer.in_flight > 1
 
 
@@ -128,22 +154,42 @@ def _query(options: Mapping[str, Any]) -> str:
 
 LIBRARIES: Final = {
     OPENWIRE: Library(
-        "org.apache.activemq.ActiveMQConnectionFactory", _openwire, {
-            Acknowledge.TRANSACTED: 0, Acknowledge.AUTO: 1, Acknowledge.OPTIMIZED: 1, Acknowledge.CLIENT: 2,
-            Acknowledge.DUPS_OK: 3, Acknowledge.INDIVIDUAL: 4,
-        }, "org.apache.activemq.ActiveMQXAConnectionFactory",
+        "org.apache.activemq.ActiveMQConnectionFactory",
+        _openwire,
+        {
+            Acknowledge.TRANSACTED: 0,
+            Acknowledge.AUTO: 1,
+            Acknowledge.OPTIMIZED: 1,
+            Acknowledge.CLIENT: 2,
+            Acknowledge.DUPS_OK: 3,
+            Acknowledge.INDIVIDUAL: 4,
+        },
+        "org.apache.activemq.ActiveMQXAConnectionFactory",
     ),
     AMQP: Library(
-        "org.apache.qpid.jms.JmsConnectionFactory", _amqp, {
-            Acknowledge.TRANSACTED: 0, Acknowledge.AUTO: 1, Acknowledge.CLIENT: 2, Acknowledge.DUPS_OK: 3,
+        "org.apache.qpid.jms.JmsConnectionFactory",
+        _amqp,
+        {
+            Acknowledge.TRANSACTED: 0,
+            Acknowledge.AUTO: 1,
+            Acknowledge.CLIENT: 2,
+            Acknowledge.DUPS_OK: 3,
             Acknowledge.INDIVIDUAL: 101,
         },
     ),
     CORE: Library(
-        "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory", _core, {
-            Acknowledge.TRANSACTED: 0, Acknowledge.AUTO: 1, Acknowledge.CLIENT: 2, Acknowledge.DUPS_OK: 3,
-            Acknowledge.BEFORE: 100, Acknowledge.INDIVIDUAL: 101,
-        }, "org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory", in_java=True,
+        "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory",
+        _core,
+        {
+            Acknowledge.TRANSACTED: 0,
+            Acknowledge.AUTO: 1,
+            Acknowledge.CLIENT: 2,
+            Acknowledge.DUPS_OK: 3,
+            Acknowledge.BEFORE: 100,
+            Acknowledge.INDIVIDUAL: 101,
+        },
+        "org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory",
+        in_java=True,
         gathers=frozenset({Acknowledge.DUPS_OK}),
     ),
-}  # fmt: skip
+}

@@ -1,4 +1,6 @@
-"""kafka-python, configured from :mod:`harness.stages.settings`. The only module of the stage programs that uses it."""
+"""kafka-python, configured from :mod:`harness.stages.settings`. The only module of the stage
+programs that uses it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from kafka.structs import OffsetAndMetadata
 
 from harness.model.waiting import wait_until
 from harness.stages.access import Access
-from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.stages.clients.interface import (
+    ClientError,
+    Delivered,
+    Meaning,
+    Membership,
+    Position,
+    Stored,
+)
 from harness.stages.settings import Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
@@ -30,12 +39,22 @@ _MEANING: dict[Meaning, tuple[type[Exception], ...]] = {
         Errors.UnsupportedForMessageFormatError,
         Errors.InvalidRequiredAcksError,
     ),
-    Meaning.FENCED: (Errors.InvalidProducerEpochError, Errors.ProducerFencedError, Errors.FencedInstanceIdError),
+    Meaning.FENCED: (
+        Errors.InvalidProducerEpochError,
+        Errors.ProducerFencedError,
+        Errors.FencedInstanceIdError,
+    ),
     Meaning.PUT_OUT: (Errors.CommitFailedError,),
 }
 
-_PATIENCE = {"request_timeout_ms": 15_000, "retry_backoff_ms": 50, "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200,
-             "bootstrap_timeout_ms": 20_000, "metrics_enabled": False}  # fmt: skip
+_PATIENCE = {
+    "request_timeout_ms": 15_000,
+    "retry_backoff_ms": 50,
+    "reconnect_backoff_ms": 20,
+    "reconnect_backoff_max_ms": 200,
+    "bootstrap_timeout_ms": 20_000,
+    "metrics_enabled": False,
+}
 METADATA_S = 10.0
 OUTAGE_S = 60.0
 CLOSE_MS = 1000
@@ -57,7 +76,9 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever it is, the ledger says it in one line
-        meaning = next((m for m, kinds in _MEANING.items() if isinstance(error, kinds)), Meaning.UNKNOWN)
+        meaning = next(
+            (m for m, kinds in _MEANING.items() if isinstance(error, kinds)), Meaning.UNKNOWN
+        )
         raise ClientError(type(error).__name__, error, meaning) from error
 
 
@@ -86,7 +107,10 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
     if not settings.retries:
         config |= {"retries": 0, "delivery_timeout_ms": settings.delivery_timeout_ms // 3}
     if settings.transactional:
-        config |= {"transactional_id": transactional_id, "transaction_timeout_ms": stage.settings.transaction_timeout_ms}
+        config |= {
+            "transactional_id": transactional_id,
+            "transaction_timeout_ms": stage.settings.transaction_timeout_ms,
+        }
     try:
         return Producer(KafkaProducer(**config))
     except (Errors.KafkaConfigurationError, AssertionError) as error:
@@ -97,25 +121,36 @@ def make_consumer(stage: Stage) -> Consumer:
     """Return a consumer of the stage's group, not subscribed yet."""
     settings = stage.settings.consumer
     auto = settings.position is SavePosition.AUTO
-    age = {} if settings.metadata_max_age_ms is None else {"metadata_max_age_ms": settings.metadata_max_age_ms}
-    return Consumer(partial(
-        KafkaConsumer,
-        **_patience(KafkaConsumer) | {"request_timeout_ms": settings.patience_ms} | age | _let_in(stage),
-        bootstrap_servers=stage.bootstrap,
-        client_id=stage.client_id,
-        group_id=stage.group,
-        group_instance_id=f"{stage.key}-{stage.name}" if settings.members is Members.STATIC else None,
-        enable_auto_commit=auto,
-        auto_commit_interval_ms=settings.auto_commit_interval_ms,
-        auto_offset_reset=settings.reset,
-        isolation_level=settings.isolation,
-        max_poll_records=settings.unit,
-        max_partition_fetch_bytes=1 if settings.unit == 1 else 1 << 20,
-        fetch_max_bytes=1 if settings.unit == 1 else 1 << 20,
-        fetch_max_wait_ms=100,
-        session_timeout_ms=settings.session_ms,
-        heartbeat_interval_ms=settings.heartbeat_ms,
-    ))  # fmt: skip
+    age = (
+        {}
+        if settings.metadata_max_age_ms is None
+        else {"metadata_max_age_ms": settings.metadata_max_age_ms}
+    )
+    return Consumer(
+        partial(
+            KafkaConsumer,
+            **_patience(KafkaConsumer)
+            | {"request_timeout_ms": settings.patience_ms}
+            | age
+            | _let_in(stage),
+            bootstrap_servers=stage.bootstrap,
+            client_id=stage.client_id,
+            group_id=stage.group,
+            group_instance_id=f"{stage.key}-{stage.name}"
+            if settings.members is Members.STATIC
+            else None,
+            enable_auto_commit=auto,
+            auto_commit_interval_ms=settings.auto_commit_interval_ms,
+            auto_offset_reset=settings.reset,
+            isolation_level=settings.isolation,
+            max_poll_records=settings.unit,
+            max_partition_fetch_bytes=1 if settings.unit == 1 else 1 << 20,
+            fetch_max_bytes=1 if settings.unit == 1 else 1 << 20,
+            fetch_max_wait_ms=100,
+            session_timeout_ms=settings.session_ms,
+            heartbeat_interval_ms=settings.heartbeat_ms,
+        )
+    )
 
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
@@ -187,7 +222,9 @@ class Producer:
         with _translated():
             self._producer.send_offsets_to_transaction(_offsets(topic, positions), membership.token)
 
-    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
+    def send(
+        self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Pending:
         """Pass a record to the client."""
         with _translated():
             return Pending(self._producer.send(topic, value, key=key, headers=list(headers)))
@@ -210,7 +247,9 @@ class Consumer:
         """Do nothing: nothing is subscribed yet."""
 
     def _anew(self) -> None:
-        """Make a new client, because kafka-python 3.0.12 never asks a broker again after it failed to ask it once."""
+        """Make a new client, because kafka-python 3.0.12 never asks a broker again after it failed
+        to ask it once.
+        """
         self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
         self._consumer = self._make()
         self._again()
@@ -219,25 +258,35 @@ class Consumer:
         """Join the group."""
         self._again = partial(self.subscribe, topic, assigned)
         self._consumer.subscribe([topic], listener=_Listener(self._consumer, assigned))
-        # known before the first poll, and of what is subscribed to: it joins again for what it learns of afterwards
+        # known before the first poll, and of what is subscribed to: it joins again for what it
+        # learns of afterwards
         wait_until(lambda: topic in self._consumer.topics(), within_s=METADATA_S, because=topic)
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:
-        """Poll, and repeat that while no broker can be reached: kafka-python raises an exception where other clients wait."""
+        """Poll, and repeat that while no broker can be reached: kafka-python raises an exception
+        where other clients wait.
+        """
         polled: list[Delivered] = []
 
         def answered() -> bool:
             try:
                 found = self._consumer.poll(timeout_ms=int(within_s * 1000), max_records=most)
-            except (Errors.KafkaConnectionError, Errors.MetadataEmptyBrokerList):  # nobody there, or not registered yet
+            except (
+                Errors.KafkaConnectionError,
+                Errors.MetadataEmptyBrokerList,
+            ):  # nobody there, or not registered yet
                 return False
-            except Errors.UnknownBrokerIdError:  # the cluster lost a broker between the plan of a fetch and the fetch
+            except (
+                Errors.UnknownBrokerIdError
+            ):  # the cluster lost a broker between the plan of a fetch and the fetch
                 self._anew()
                 return False
             polled.extend(_delivered(record) for records in found.values() for record in records)
             return True
 
-        wait_until(answered, within_s=OUTAGE_S, because="a broker to answer the consumer", poll_s=0.05)
+        wait_until(
+            answered, within_s=OUTAGE_S, because="a broker to answer the consumer", poll_s=0.05
+        )
         return polled
 
     def commit(self, topic: str, positions: Position, within_s: float) -> None:
@@ -254,9 +303,13 @@ class Consumer:
         return frozenset(one.partition for one in self._consumer.assignment())
 
     def position(self, topic: str, partition: int) -> int | None:
-        """Return the next offset that it reads. This client keeps it for a partition that it gets back in a rebalance."""
+        """Return the next offset that it reads. This client keeps it for a partition that it gets
+        back in a rebalance.
+        """
         try:
-            found: int | None = self._consumer.position(TopicPartition(topic, partition), timeout_ms=POSITION_MS)
+            found: int | None = self._consumer.position(
+                TopicPartition(topic, partition), timeout_ms=POSITION_MS
+            )
         except Errors.KafkaError:  # it does not know, or nobody answers
             return None
         return found
@@ -276,7 +329,9 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         """Do nothing: positions are saved with their records, and not at a rebalance."""
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        """Report the assigned partitions to the program, and seek to the positions that it returns."""
+        """Report the assigned partitions to the program, and seek to the positions
+        that it returns.
+        """
         if not assigned:
             return
         begins = self._assigned(sorted(partition.partition for partition in assigned))
@@ -286,8 +341,18 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 def _delivered(record: Any) -> Delivered:
-    return Delivered(record.topic, record.partition, record.leader_epoch, record.offset, record.key, bytes(record.value))
+    return Delivered(
+        record.topic,
+        record.partition,
+        record.leader_epoch,
+        record.offset,
+        record.key,
+        bytes(record.value),
+    )
 
 
 def _offsets(topic: str, positions: Position) -> dict[Any, Any]:
-    return {TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1) for p, offset in positions.items()}
+    return {
+        TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1)
+        for p, offset in positions.items()
+    }

@@ -1,4 +1,6 @@
-"""confluent-kafka (librdkafka), configured from :mod:`harness.stages.settings`. The only module that uses it."""
+"""confluent-kafka (librdkafka), configured from :mod:`harness.stages.settings`. The only module
+that uses it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from confluent_kafka import Producer as RdProducer
 
 from harness.model.waiting import wait_until
 from harness.stages.access import Access
-from harness.stages.clients.interface import Answer, ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.stages.clients.interface import (
+    Answer,
+    ClientError,
+    Delivered,
+    Meaning,
+    Membership,
+    Position,
+    Stored,
+)
 from harness.stages.settings import GroupProtocol, Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
@@ -33,7 +43,12 @@ _NEVER_APPENDED = {
     Code.INVALID_REQUIRED_ACKS,
 }
 _FENCED = {Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED, Code.FENCED_INSTANCE_ID}
-_PUT_OUT = {Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION, Code.REBALANCE_IN_PROGRESS, Code._NO_OFFSET}  # noqa: SLF001
+_PUT_OUT = {
+    Code.UNKNOWN_MEMBER_ID,
+    Code.ILLEGAL_GENERATION,
+    Code.REBALANCE_IN_PROGRESS,
+    Code._NO_OFFSET,
+}  # noqa: SLF001
 _REFUSED_SETTINGS = {Code._INVALID_ARG, Code._CONFLICT}  # noqa: SLF001 - the binding's own spelling of local errors
 
 _ANSWERS = {Answer.ACCEPT: 1, Answer.RELEASE: 2, Answer.REJECT: 3}
@@ -42,7 +57,9 @@ _RESET = {"earliest": "earliest", "latest": "latest", "none": "error"}
 """librdkafka's values of auto.offset.reset."""
 
 CALL_S = 60.0
-"""How many seconds a transaction's call is repeated while the client reports that it can be repeated."""
+"""How many seconds a transaction's call is repeated while the client reports that it can be
+repeated.
+"""
 METADATA_S = 10.0
 CURSOR_S = 20.0
 _GROUP_METADATA = struct.Struct("=7si")
@@ -113,9 +130,12 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         config |= {"retries": 0, "delivery.timeout.ms": settings.delivery_timeout_ms // 3}
     if settings.transactional:
         timeout = stage.settings.transaction_timeout_ms
-        config |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout,
-                   "delivery.timeout.ms": min(settings.delivery_timeout_ms, timeout),
-                   "socket.timeout.ms": min(settings.request_timeout_ms, timeout)}  # fmt: skip
+        config |= {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": timeout,
+            "delivery.timeout.ms": min(settings.delivery_timeout_ms, timeout),
+            "socket.timeout.ms": min(settings.request_timeout_ms, timeout),
+        }
     try:
         return Producer(RdProducer(config))
     except KafkaException as raised:
@@ -145,10 +165,15 @@ def make_consumer(stage: Stage) -> Consumer:
         "coordinator.query.interval.ms": 1000,
         "retry.backoff.ms": 50,
     }
-    if settings.protocol is GroupProtocol.CONSUMER:  # the group says how long a session is, and how often to tell of oneself
+    if (
+        settings.protocol is GroupProtocol.CONSUMER
+    ):  # the group says how long a session is, and how often to tell of oneself
         config["group.protocol"] = str(settings.protocol)
     else:
-        config |= {"session.timeout.ms": settings.session_ms, "heartbeat.interval.ms": settings.heartbeat_ms}
+        config |= {
+            "session.timeout.ms": settings.session_ms,
+            "heartbeat.interval.ms": settings.heartbeat_ms,
+        }
     if settings.metadata_max_age_ms is not None:
         config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
     if settings.members is Members.STATIC:
@@ -161,28 +186,34 @@ def make_sharer(stage: Stage) -> Sharer:
     from confluent_kafka import ShareConsumer  # noqa: PLC0415 - versions before 2.16 have none
 
     settings = stage.settings.consumer
-    return Sharer(ShareConsumer({
-        **_common(stage),
-        "group.id": stage.group,
-        "share.acknowledgement.mode": "implicit" if settings.share.implicit else "explicit",
-        "max.poll.records": settings.unit,
-        "fetch.wait.max.ms": 100,
-        "socket.timeout.ms": settings.patience_ms,
-        "coordinator.query.interval.ms": 1000,
-        "retry.backoff.ms": 50,
-    }))  # fmt: skip
+    return Sharer(
+        ShareConsumer(
+            {
+                **_common(stage),
+                "group.id": stage.group,
+                "share.acknowledgement.mode": "implicit" if settings.share.implicit else "explicit",
+                "max.poll.records": settings.unit,
+                "fetch.wait.max.ms": 100,
+                "socket.timeout.ms": settings.patience_ms,
+                "coordinator.query.interval.ms": 1000,
+                "retry.backoff.ms": 50,
+            }
+        )
+    )
 
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
     """Return the last value that a read-committed reader sees in a topic of one partition."""
-    consumer = RdConsumer({
-        **_common(stage, client_id=f"{stage.client_id}.cursor"),
-        "group.id": f"{stage.group}.cursor",
-        "isolation.level": "read_committed",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "fetch.wait.max.ms": 50,
-    })  # fmt: skip
+    consumer = RdConsumer(
+        {
+            **_common(stage, client_id=f"{stage.client_id}.cursor"),
+            "group.id": f"{stage.group}.cursor",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+        }
+    )
     values: list[bytes] = []
 
     def at_end() -> bool:
@@ -257,13 +288,21 @@ class Producer:
     def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
         """Add a group's positions to the transaction."""
         offsets = _offsets(topic, positions)
-        _repeated(lambda within_s: self._producer.send_offsets_to_transaction(offsets, membership.token, within_s))
+        _repeated(
+            lambda within_s: self._producer.send_offsets_to_transaction(
+                offsets, membership.token, within_s
+            )
+        )
 
-    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
+    def send(
+        self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Pending:
         """Pass a record to the client."""
         pending = Pending(self._producer)
         with _translated():
-            self._producer.produce(topic, value, key, headers=list(headers), on_delivery=pending.told)
+            self._producer.produce(
+                topic, value, key, headers=list(headers), on_delivery=pending.told
+            )
         return pending
 
     def close(self, within_s: float) -> None:
@@ -274,7 +313,9 @@ class Producer:
 
 
 class Consumer:
-    """A consumer of librdkafka. ``incremental``: its group reports only changes of the assignment."""
+    """A consumer of librdkafka. ``incremental``: its group reports only changes of the
+    assignment.
+    """
 
     def __init__(self, consumer: Any, *, incremental: bool) -> None:
         self._consumer = consumer
@@ -309,8 +350,9 @@ class Consumer:
         if first is None:
             return []
         more = self._consumer.consume(most - 1, 0) if most > 1 else []
-        # what a message says instead of a record (a time-out, a topic that is unknown yet) this client mends by itself, unless
-        # it says that it is done for (put out as a static member, it never joins again) or does not know where to go on
+        # what a message says instead of a record (a time-out, a topic that is unknown yet) this
+        # client mends by itself, unless it says that it is done for (put out as a static member, it
+        # never joins again) or does not know where to go on
         for message in (first, *more):
             error = message.error()
             if error is not None and (error.fatal() or error.code() == Code._AUTO_OFFSET_RESET):  # noqa: SLF001 - see above
@@ -363,12 +405,18 @@ class Sharer:
         for message in messages:
             if (error := message.error()) is not None and error.fatal():
                 raise _error(error)
-        return [replace(_delivered(each), deliveries=each.delivery_count()) for each in messages if each.error() is None]
+        return [
+            replace(_delivered(each), deliveries=each.delivery_count())
+            for each in messages
+            if each.error() is None
+        ]
 
     def answer(self, message: Delivered, answer: Answer) -> None:
         """Set the answer for a record."""
         with _translated():
-            self._consumer.acknowledge_offset(message.topic, message.partition, message.offset, _ANSWERS[answer])
+            self._consumer.acknowledge_offset(
+                message.topic, message.partition, message.offset, _ANSWERS[answer]
+            )
 
     def commit(self, within_s: float) -> None:
         """Send the answers, and wait for the brokers' results."""
@@ -397,8 +445,14 @@ def _repeated(call: Callable[[float], object]) -> None:
 
 def _delivered(message: Any) -> Delivered:
     epoch = message.leader_epoch() if hasattr(message, "leader_epoch") else None
-    return Delivered(message.topic(), message.partition(), -1 if epoch is None else epoch, message.offset(),
-                     message.key(), bytes(message.value()))  # fmt: skip
+    return Delivered(
+        message.topic(),
+        message.partition(),
+        -1 if epoch is None else epoch,
+        message.offset(),
+        message.key(),
+        bytes(message.value()),
+    )
 
 
 def _offsets(topic: str, positions: Position) -> list[Any]:

@@ -1,7 +1,9 @@
-"""The client pulsar-client (a C++ library behind Python): topics of Pulsar, and subscriptions to them.
+"""The client pulsar-client (a C++ library behind Python): topics of Pulsar, and subscriptions to
+them.
 
-The library reconnects by itself, and sends again what was not answered; the program is not told of either. Its Python interface
-lacks answers to acknowledgements, transactions, and a setting for the 100 ms in which it gathers acknowledgements.
+The library reconnects by itself, and sends again what was not answered; the program is not told of
+either. Its Python interface lacks answers to acknowledgements, transactions, and a setting for the
+100 ms in which it gathers acknowledgements.
 """
 
 from __future__ import annotations
@@ -31,18 +33,22 @@ CONNECTION_MS: Final = 5000
 AGAIN_MS: Final = 100
 """How long a refused message is held back before it is delivered again; by default a minute."""
 _KINDS: Final = {
-    Subscription.SHARED: pulsar.ConsumerType.Shared, Subscription.EXCLUSIVE: pulsar.ConsumerType.Exclusive,
-    Subscription.FAILOVER: pulsar.ConsumerType.Failover, Subscription.KEY_SHARED: pulsar.ConsumerType.KeyShared,
-}  # fmt: skip
+    Subscription.SHARED: pulsar.ConsumerType.Shared,
+    Subscription.EXCLUSIVE: pulsar.ConsumerType.Exclusive,
+    Subscription.FAILOVER: pulsar.ConsumerType.Failover,
+    Subscription.KEY_SHARED: pulsar.ConsumerType.KeyShared,
+}
 
 
 def _client(stage: Stage) -> Any:
     """Return a client that logs in with its name as user. lostack's brokers need no log-in."""
     user = pulsar.AuthenticationBasic(stage.client_id, "none")
     return pulsar.Client(
-        f"pulsar://{stage.bootstrap}", authentication=user, operation_timeout_seconds=CONNECT_S,
+        f"pulsar://{stage.bootstrap}",
+        authentication=user,
+        operation_timeout_seconds=CONNECT_S,
         connection_timeout_ms=CONNECTION_MS,
-    )  # fmt: skip
+    )
 
 
 def _complaint(error: Exception) -> ClientError:
@@ -50,7 +56,9 @@ def _complaint(error: Exception) -> ClientError:
 
 
 class Sent:
-    """A message that is being sent. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message that is being sent. Implements
+    :class:`~harness.stages.clients.interface.Pending`.
+    """
 
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent
@@ -77,13 +85,18 @@ class Sent:
 
 
 class PulsarProducer:
-    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither epochs nor offsets."""
+    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither
+    epochs nor offsets.
+    """
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._settings = stage.settings.producer
         if self._settings.part_bytes is not None:
-            raise SettingsRefusedError("NotImplementedError: this client makes parts as large as its broker takes, not smaller")
+            raise SettingsRefusedError(
+                "NotImplementedError: this client makes parts as large as its broker takes, not "
+                "smaller"
+            )
         self._client = _client(stage)
         self._producers: dict[str, Any] = {}
 
@@ -101,8 +114,12 @@ class PulsarProducer:
         """Raise NotImplementedError: a subscription keeps its own position."""
         raise NotImplementedError("a subscription keeps its own position")
 
-    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
-        """Send a message. An idempotent producer numbers it by the record's position in the source."""
+    def send(
+        self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Sent:
+        """Send a message. An idempotent producer numbers it by the record's position
+        in the source.
+        """
         sent = Sent(silent=self._settings.acks == 0)
         told: dict[str, Any] = {"properties": {name: text.decode() for name, text in headers}}
         if key is not None:
@@ -120,10 +137,16 @@ class PulsarProducer:
         if topic not in self._producers:
             several = self._settings.unit > 1
             self._producers[topic] = self._client.create_producer(
-                topic, producer_name=f"{self._stage.key}.{self._stage.name}" if self._settings.names_records else None,
-                send_timeout_millis=self._settings.delivery_timeout_ms, batching_enabled=several, block_if_queue_full=True,
-                batching_max_messages=max(self._settings.unit, 2), batching_max_publish_delay_ms=self._settings.linger_ms,
-            )  # fmt: skip
+                topic,
+                producer_name=f"{self._stage.key}.{self._stage.name}"
+                if self._settings.names_records
+                else None,
+                send_timeout_millis=self._settings.delivery_timeout_ms,
+                batching_enabled=several,
+                block_if_queue_full=True,
+                batching_max_messages=max(self._settings.unit, 2),
+                batching_max_publish_delay_ms=self._settings.linger_ms,
+            )
         return self._producers[topic]
 
     def close(self, within_s: float) -> None:
@@ -142,7 +165,9 @@ class PulsarConsumer:
         self._stage = stage
         self._settings = stage.settings.consumer
         if self._settings.push.receipts:
-            raise SettingsRefusedError("NotImplementedError: this client waits for no answer to an acknowledgement")
+            raise SettingsRefusedError(
+                "NotImplementedError: this client waits for no answer to an acknowledgement"
+            )
         self._client = _client(stage)
         self._consumer: Any = None
 
@@ -154,7 +179,10 @@ class PulsarConsumer:
         """
         try:
             self._consumer = wait_until(
-                lambda: self._subscribed(queue), within_s=CONNECT_S, because=f"a subscription to {queue}", poll_s=0.05
+                lambda: self._subscribed(queue),
+                within_s=CONNECT_S,
+                because=f"a subscription to {queue}",
+                poll_s=0.05,
             )
         except WaitTimeoutError as error:
             raise ClientError("ConsumerBusy", error) from error
@@ -162,10 +190,14 @@ class PulsarConsumer:
     def _subscribed(self, topic: str) -> Any:
         try:
             return self._client.subscribe(
-                topic, SUBSCRIPTION_NAME, consumer_type=_KINDS[self._settings.push.subscription],
-                receiver_queue_size=self._settings.unit, consumer_name=self._stage.client_id,
-                initial_position=pulsar.InitialPosition.Earliest, negative_ack_redelivery_delay_ms=AGAIN_MS,
-            )  # fmt: skip
+                topic,
+                SUBSCRIPTION_NAME,
+                consumer_type=_KINDS[self._settings.push.subscription],
+                receiver_queue_size=self._settings.unit,
+                consumer_name=self._stage.client_id,
+                initial_position=pulsar.InitialPosition.Earliest,
+                negative_ack_redelivery_delay_ms=AGAIN_MS,
+            )
         except pulsar.ConsumerBusy:  # the broker does not know yet that the last one is gone
             return None
         except pulsar.PulsarException as error:

@@ -1,7 +1,8 @@
 """Pulsar's Java client, in the JVM of ``stages/jvm/PulsarBridge.java``: see :mod:`.bridge`.
 
-Unlike the Python client, it waits for the answer to an acknowledgement, and has transactions: messages that are sent and
-acknowledged in one transaction take effect together, or not at all. Every wait for a broker has a time-out.
+Unlike the Python client, it waits for the answer to an acknowledgement, and has transactions:
+messages that are sent and acknowledged in one transaction take effect together, or not at all.
+Every wait for a broker has a time-out.
 """
 
 from __future__ import annotations
@@ -32,15 +33,19 @@ MADE_S: Final = 15.0
 """How many seconds it may take to make a client. After that another attempt is made."""
 NOTHING: Final = "-"
 _KINDS: Final = {
-    Subscription.SHARED: "Shared", Subscription.EXCLUSIVE: "Exclusive", Subscription.FAILOVER: "Failover",
+    Subscription.SHARED: "Shared",
+    Subscription.EXCLUSIVE: "Exclusive",
+    Subscription.FAILOVER: "Failover",
     Subscription.KEY_SHARED: "Key_Shared",
-}  # fmt: skip
+}
 _MEANINGS: Final = {"ProducerFencedException": Meaning.FENCED}
 
 
 def _transacts(stage: Stage) -> bool:
     settings = stage.settings
-    return settings.producer.transactional or settings.consumer.position is SavePosition.IN_TRANSACTION
+    return (
+        settings.producer.transactional or settings.consumer.position is SavePosition.IN_TRANSACTION
+    )
 
 
 class Program:
@@ -52,7 +57,10 @@ class Program:
         self._refused = ""
         try:
             self.client = wait_until(
-                lambda: self._made(stage), within_s=CONNECT_S, because=f"a client of {stage.bootstrap}", poll_s=0.05
+                lambda: self._made(stage),
+                within_s=CONNECT_S,
+                because=f"a client of {stage.bootstrap}",
+                poll_s=0.05,
             )
         except WaitTimeoutError as error:
             raise ClientError("TimeoutException", f"{error}; {self._refused}") from error
@@ -60,12 +68,18 @@ class Program:
         self._in_hand: dict[str, str] = {}
 
     def _made(self, stage: Stage) -> str | None:
-        """Return a client. A client with transactions waits for their coordinator, whatever errors that returns."""
+        """Return a client. A client with transactions waits for their coordinator, whatever errors
+        that returns.
+        """
         try:
             [client] = self.bridge.call(
-                "client", f"pulsar://{stage.bootstrap}", stage.client_id, milliseconds(CONNECT_S),
-                str(_transacts(stage)).lower(), milliseconds(MADE_S),
-            )  # fmt: skip
+                "client",
+                f"pulsar://{stage.bootstrap}",
+                stage.client_id,
+                milliseconds(CONNECT_S),
+                str(_transacts(stage)).lower(),
+                milliseconds(MADE_S),
+            )
         except ClientError as error:
             self._refused = str(error)
             return None
@@ -73,7 +87,9 @@ class Program:
 
     def begin(self) -> None:
         """Begin a transaction."""
-        [self.transaction] = self.bridge.call("begin", self.client, self._lasts_ms, milliseconds(ANSWER_S))
+        [self.transaction] = self.bridge.call(
+            "begin", self.client, self._lasts_ms, milliseconds(ANSWER_S)
+        )
 
     def end(self, how: str) -> None:
         """End the transaction. If the outcome is unknown, the broker ends it after its time-out."""
@@ -85,11 +101,15 @@ class Program:
         self._in_hand[message] = consumer
 
     def acknowledged(self, message: str) -> None:
-        """Record that a message is acknowledged. The end of its transaction decides whether it is delivered again."""
+        """Record that a message is acknowledged. The end of its transaction decides whether it is
+        delivered again.
+        """
         self._in_hand.pop(message, None)
 
     def give_back(self) -> None:
-        """Refuse messages that were given and not acknowledged. No transaction covers them, so the broker would keep them."""
+        """Refuse messages that were given and not acknowledged. No transaction covers them, so the
+        broker would keep them.
+        """
         for message, consumer in self._in_hand.items():
             self.bridge.call("refuse", consumer, message)
         self._in_hand.clear()
@@ -109,7 +129,9 @@ def program_of(stage: Stage) -> Program:
 
 
 class Sent:
-    """A message that is being sent. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message that is being sent. Implements
+    :class:`~harness.stages.clients.interface.Pending`.
+    """
 
     def __init__(self, bridge: Bridge, number: str, *, silent: bool) -> None:
         self._bridge = bridge
@@ -127,7 +149,9 @@ class Sent:
 
 
 class PulsarProducer:
-    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither epochs nor offsets."""
+    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither
+    epochs nor offsets.
+    """
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -136,7 +160,9 @@ class PulsarProducer:
         self._producers: dict[str, str] = {}
 
     def init_transactions(self) -> None:
-        """Do nothing. A transaction that an earlier program left open ends by its time-out; nothing else can end it."""
+        """Do nothing. A transaction that an earlier program left open ends by its time-out; nothing
+        else can end it.
+        """
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -161,28 +187,47 @@ class PulsarProducer:
         """Raise NotImplementedError: a subscription keeps its own position."""
         raise NotImplementedError("a subscription keeps its own position")
 
-    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
-        """Send a message, in the open transaction if there is one. A named producer numbers it by its position in the source."""
+    def send(
+        self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Sent:
+        """Send a message, in the open transaction if there is one. A named producer numbers it by
+        its position in the source.
+        """
         named = self._settings.names_records and self._program.transaction == NOTHING
         payload = decode(value) if named else None
         words = [word for name, data in headers for word in (name, coded(data))]
         [number] = self._program.bridge.call(
-            "send", self._producer(topic), self._program.transaction, NOTHING if payload is None else payload.position,
-            coded(key), coded(value), *words,
-        )  # fmt: skip
+            "send",
+            self._producer(topic),
+            self._program.transaction,
+            NOTHING if payload is None else payload.position,
+            coded(key),
+            coded(value),
+            *words,
+        )
         return Sent(self._program.bridge, number, silent=self._settings.acks == 0)
 
     def _producer(self, topic: str) -> str:
         if topic not in self._producers:
-            named = f"{self._stage.key}.{self._stage.name}" if self._settings.names_records else NOTHING
+            named = (
+                f"{self._stage.key}.{self._stage.name}" if self._settings.names_records else NOTHING
+            )
             [self._producers[topic]] = self._program.bridge.call(
-                "producer", self._program.client, topic, named, self._settings.delivery_timeout_ms, self._settings.unit,
-                self._settings.linger_ms, NOTHING if self._settings.part_bytes is None else self._settings.part_bytes,
-            )  # fmt: skip
+                "producer",
+                self._program.client,
+                topic,
+                named,
+                self._settings.delivery_timeout_ms,
+                self._settings.unit,
+                self._settings.linger_ms,
+                NOTHING if self._settings.part_bytes is None else self._settings.part_bytes,
+            )
         return self._producers[topic]
 
     def close(self, within_s: float) -> None:
-        """Wait until pending messages have arrived. The client belongs to the program, and ends with it."""
+        """Wait until pending messages have arrived. The client belongs to the program, and ends
+        with it.
+        """
         if within_s > 0:
             with suppress(ClientError):
                 self._program.bridge.call("close", self._program.client, milliseconds(within_s))
@@ -205,7 +250,10 @@ class PulsarConsumer:
         """
         try:
             self._consumer = wait_until(
-                lambda: self._subscribed(queue), within_s=CONNECT_S, because=f"a subscription to {queue}", poll_s=0.05
+                lambda: self._subscribed(queue),
+                within_s=CONNECT_S,
+                because=f"a subscription to {queue}",
+                poll_s=0.05,
             )
         except WaitTimeoutError as error:
             raise ClientError("ConsumerBusyException", error) from error
@@ -214,11 +262,19 @@ class PulsarConsumer:
         push = self._settings.push
         try:
             [number] = self._program.bridge.call(
-                "consumer", self._program.client, topic, SUBSCRIPTION_NAME, _KINDS[push.subscription], self._settings.unit,
-                self._stage.client_id, str(push.receipts).lower(),
-            )  # fmt: skip
+                "consumer",
+                self._program.client,
+                topic,
+                SUBSCRIPTION_NAME,
+                _KINDS[push.subscription],
+                self._settings.unit,
+                self._stage.client_id,
+                str(push.receipts).lower(),
+            )
         except ClientError as error:
-            if error.name == "ConsumerBusyException":  # the broker does not know yet that the last one is gone
+            if (
+                error.name == "ConsumerBusyException"
+            ):  # the broker does not know yet that the last one is gone
                 return ""
             raise
         return number
@@ -233,11 +289,17 @@ class PulsarConsumer:
         return Given(name, decoded(value) or b"", int(times) > 0, token, decoded(key))
 
     def acknowledge(self, given: Given) -> None:
-        """Acknowledge a message, in the open transaction if there is one. Wait for the answer if the settings say so."""
+        """Acknowledge a message, in the open transaction if there is one. Wait for the answer if
+        the settings say so.
+        """
         self._program.bridge.call(
-            "ack", self._consumer, given.token, self._program.transaction, str(self._settings.push.cumulative).lower(),
+            "ack",
+            self._consumer,
+            given.token,
+            self._program.transaction,
+            str(self._settings.push.cumulative).lower(),
             milliseconds(ANSWER_S),
-        )  # fmt: skip
+        )
         self._program.acknowledged(given.token)
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
@@ -247,7 +309,9 @@ class PulsarConsumer:
             ClientError: ``for_good`` is true, but Pulsar cannot refuse a message for good.
         """
         if for_good:
-            raise ClientError("UnsupportedOperationException", "a subscription gives again what is refused")
+            raise ClientError(
+                "UnsupportedOperationException", "a subscription gives again what is refused"
+            )
         self._program.acknowledged(given.token)
         self._program.bridge.call("refuse", self._consumer, given.token)
 

@@ -1,7 +1,9 @@
-"""The interface between a stage and the client of a queue: messages are acknowledged one by one, and there are no positions.
+"""The interface between a stage and the client of a queue: messages are acknowledged one by one,
+and there are no positions.
 
-Its producer is that of :mod:`.interface`. The broker reports no place, so ``wait`` returns ``None``. Every exception of a client
-becomes a :class:`~harness.stages.clients.interface.ClientError`.
+Its producer is that of :mod:`.interface`. The broker reports no place, so ``wait`` returns
+``None``. Every exception of a client becomes a
+:class:`~harness.stages.clients.interface.ClientError`.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class QueueConsumer(Protocol):
         """
 
     def acknowledge(self, given: Given) -> None:
-        """Acknowledge a message, and wait for the broker's answer. Does nothing if the broker needs no acknowledgement.
+        """Acknowledge a message, and wait for the broker's answer. Does nothing if the broker needs
+        no acknowledgement.
 
         Raises:
             ClientError: the outcome is unknown; the message may be delivered again.
@@ -71,8 +74,8 @@ class Refuses(Protocol):
 class TwoPhases(Protocol):
     """A producer with two-phase commits. A prepared transaction stays until a program ends it.
 
-    ``init_transactions`` ends the transactions that an earlier program left prepared: it commits those that the source's cursor
-    is past, because they were decided, and rolls back the others.
+    ``init_transactions`` ends the transactions that an earlier program left prepared: it commits
+    those that the source's cursor is past, because they were decided, and rolls back the others.
     """
 
     def prepare(self) -> None:

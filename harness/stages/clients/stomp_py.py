@@ -1,7 +1,7 @@
 """The client stomp.py: queues of a broker that speaks STOMP 1.2.
 
-The library connects once, and reports what arrives in its own thread. Reconnecting after a lost connection, and handling what was
-under way on it, is the program's task and is done here.
+The library connects once, and reports what arrives in its own thread. Reconnecting after a lost
+connection, and handling what was under way on it, is the program's task and is done here.
 """
 
 from __future__ import annotations
@@ -35,32 +35,45 @@ ANSWER_S: Final = 10.0
 """How many seconds a broker may take to answer a new connection or a subscription."""
 SUBSCRIPTION: Final = "1"
 _NUMBERS: Final = itertools.count(1)
-"""Numbers the connections and transactions of this process. A broker accepts each client id once, and may not have noticed the
-end of the last connection."""
+"""Numbers the connections and transactions of this process. A broker accepts each client id once,
+and may not have noticed the end of the last connection.
+"""
 _MODES: Final = {
-    Acknowledge.AUTO: "auto", Acknowledge.CLIENT: "client", Acknowledge.INDIVIDUAL: "client-individual",
+    Acknowledge.AUTO: "auto",
+    Acknowledge.CLIENT: "client",
+    Acknowledge.INDIVIDUAL: "client-individual",
     Acknowledge.TRANSACTED: "client-individual",
-}  # fmt: skip
-"""The value of a subscription's header ``ack`` for each mode of acknowledgement. ``client`` is cumulative."""
+}
+"""The value of a subscription's header ``ack`` for each mode of acknowledgement. ``client`` is
+cumulative.
+"""
 logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
 
 
 class GoneError(ClientError):
-    """The connection is lost or could not be made. The outcome of requests that were under way is unknown."""
+    """The connection is lost or could not be made. The outcome of requests that were under way is
+    unknown.
+    """
 
     def __init__(self, said: object) -> None:
         super().__init__("Disconnected", said)
 
 
 class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library has no types
-    """One connection until its end. Methods raise GoneError when it has ended, and ClientError if the broker refuses."""
+    """One connection until its end. Methods raise GoneError when it has ended, and ClientError if
+    the broker refuses.
+    """
 
     def __init__(self, stage: Stage) -> None:
         host, _, port = stage.bootstrap.rpartition(":")
         self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         """The messages that were given; ``None`` marks the end."""
         self._stomp = stomp.Connection12(
-            [(host, int(port))], reconnect_attempts_max=1, reconnect_sleep_initial=0, auto_decode=False, heartbeats=(0, 0)
+            [(host, int(port))],
+            reconnect_attempts_max=1,
+            reconnect_sleep_initial=0,
+            auto_decode=False,
+            heartbeats=(0, 0),
         )
         self._stomp.set_listener("", self)
         self._changed = threading.Condition()
@@ -84,8 +97,11 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
         """Whether the connection has ended."""
         return self._over is not None
 
-    def ask(self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any) -> None:
-        """Send a frame, and wait for its receipt. If ``within_s`` is ``None``, no receipt is requested.
+    def ask(
+        self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any
+    ) -> None:
+        """Send a frame, and wait for its receipt. If ``within_s`` is ``None``, no receipt is
+        requested.
 
         Raises:
             GoneError: the connection is gone.
@@ -94,7 +110,11 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
         name = None if within_s is None else f"{next(self._names)}"
         try:
             act(self._stomp, *words, **named, **({} if name is None else {"receipt": name}))
-        except (OSError, StompException, AttributeError) as error:  # its socket is None where another thread has closed it
+        except (
+            OSError,
+            StompException,
+            AttributeError,
+        ) as error:  # its socket is None where another thread has closed it
             raise GoneError(f"{type(error).__name__}: {error}") from error
         if name is not None and within_s is not None:
             self._wait(lambda: name in self._receipts, within_s, "a receipt")
@@ -113,7 +133,7 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
             if not come():
                 raise GoneError(self._over)
 
-    # -- told by the library's thread -----------------------------------------------------------------------------------
+    # -- told by the library's thread --------------------------------------------------------------
 
     def on_connected(self, _frame: Any) -> None:
         """Record that the connection is open (the library calls this)."""
@@ -172,7 +192,10 @@ class Connected:
             self.close()
             try:
                 self._connection = wait_until(
-                    lambda: self._new(opened), within_s=CONNECT_S, because=f"a broker at {self._stage.bootstrap}", poll_s=0.05
+                    lambda: self._new(opened),
+                    within_s=CONNECT_S,
+                    because=f"a broker at {self._stage.bootstrap}",
+                    poll_s=0.05,
                 )
             except WaitTimeoutError as error:
                 raise GoneError(error) from error
@@ -198,14 +221,20 @@ class Connected:
 
 
 class Sent:
-    """A message whose outcome is known, or not requested. Implements :class:`~harness.stages.clients.interface.Pending`."""
+    """A message whose outcome is known, or not requested. Implements
+    :class:`~harness.stages.clients.interface.Pending`.
+    """
 
     def wait(self, within_s: float) -> None:
-        """Return at once: ``send`` has waited for the receipt already, because one message is under way at a time."""
+        """Return at once: ``send`` has waited for the receipt already, because one message is under
+        way at a time.
+        """
 
 
 class StompProducer:
-    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither epochs nor offsets."""
+    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither
+    epochs nor offsets.
+    """
 
     def __init__(self, stage: Stage) -> None:
         settings = stage.settings.producer
@@ -217,7 +246,9 @@ class StompProducer:
         """The name of the open transaction, and its connection."""
 
     def init_transactions(self) -> None:
-        """Do nothing. A transaction belongs to its connection, and an open one ended with the connection."""
+        """Do nothing. A transaction belongs to its connection, and an open one ended with the
+        connection.
+        """
 
     def begin(self) -> None:
         """Forget the earlier transaction. The next message begins a new one."""
@@ -247,7 +278,9 @@ class StompProducer:
         """Raise NotImplementedError: a queue has no positions."""
         raise NotImplementedError("a queue has no positions")
 
-    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
+    def send(
+        self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]
+    ) -> Sent:
         """Send a persistent message. If no receipt is requested, its outcome stays unknown.
 
         In a transaction only the commit is answered.
@@ -258,7 +291,13 @@ class StompProducer:
             named["transaction"] = self._in_transaction()
         if self._by_id:
             named[DUPLICATE_ID] = decode_id(value) or ""
-        self._ask(stomp.Connection12.send, topic, value, headers=named, within_s=None if self._transacted else self._receipt_s)
+        self._ask(
+            stomp.Connection12.send,
+            topic,
+            value,
+            headers=named,
+            within_s=None if self._transacted else self._receipt_s,
+        )
         return Sent()
 
     def _in_transaction(self) -> str:
@@ -270,13 +309,17 @@ class StompProducer:
         return self._transaction
 
     def close(self, within_s: float) -> None:
-        """Send DISCONNECT, and wait up to ``within_s`` until the broker has read everything before it; with 0, only close."""
+        """Send DISCONNECT, and wait up to ``within_s`` until the broker has read everything before
+        it; with 0, only close.
+        """
         with suppress(ClientError):
             if within_s > 0:
                 self._ask(_goodbye, within_s=within_s)
         self._connected.close()
 
-    def _ask(self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any) -> None:
+    def _ask(
+        self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any
+    ) -> None:
         connection = self._connected.there()
         try:
             connection.ask(act, *words, within_s=within_s, **named)
@@ -286,13 +329,17 @@ class StompProducer:
 
 
 def _goodbye(connection: stomp.Connection12, receipt: str) -> None:
-    """Send DISCONNECT directly, because the library's own method closes the connection before the receipt arrives."""
+    """Send DISCONNECT directly, because the library's own method closes the connection before the
+    receipt arrives.
+    """
     connection.transport.transmit(stomp.utils.Frame("DISCONNECT", {"receipt": receipt}, None))
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The connection on which a message is acknowledged, and the name for it: the message's, or its transaction's."""
+    """The connection on which a message is acknowledged, and the name for it: the message's, or its
+    transaction's.
+    """
 
     connection: Connection
     name: str
@@ -308,7 +355,9 @@ class StompConsumer:
         self._receipt_s = stage.settings.producer.request_timeout_ms / 1000
         self._queue = ""
         self._inbox: Connection | None = None
-        """The connection whose messages are received. After its end, the messages that it was given are still here."""
+        """The connection whose messages are received. After its end, the messages that it was given
+        are still here.
+        """
 
     @property
     def _auto(self) -> bool:
@@ -321,17 +370,25 @@ class StompConsumer:
 
     def _opened(self, connection: Connection) -> None:
         headers = {"activemq.prefetchSize": str(self._settings.unit)}
-        if self._auto:  # to Artemis the size is one of bytes, and nothing that is acknowledged by itself gives any back
+        # to Artemis the size is one of bytes, and nothing that is acknowledged by itself gives any
+        # back
+        if self._auto:
             headers["consumer-window-size"] = "-1"
         connection.ask(
-            stomp.Connection12.subscribe, self._queue, SUBSCRIPTION, ack=_MODES[self._mode], headers=headers, within_s=ANSWER_S
+            stomp.Connection12.subscribe,
+            self._queue,
+            SUBSCRIPTION,
+            ack=_MODES[self._mode],
+            headers=headers,
+            within_s=ANSWER_S,
         )
 
     def receive(self, within_s: float) -> Given | None:
-        """Return the next message. A message of a lost connection is returned only if the broker will not give it again.
+        """Return the next message. A message of a lost connection is returned only if the broker
+        will not give it again.
 
-        In a transaction the message is acknowledged at once, as by a JMS session. The acknowledgement takes effect with the
-        commit, if the broker supports that.
+        In a transaction the message is acknowledged at once, as by a JMS session. The
+        acknowledgement takes effect with the commit, if the broker supports that.
         """
         if self._inbox is None or (self._inbox.gone and not self._auto):
             self._inbox = self._connected.there(self._opened)
@@ -348,16 +405,27 @@ class StompConsumer:
                 name = _bound(self._inbox, name)
             except GoneError:
                 return None
-        return Given(headers["message-id"], frame.body, headers.get("redelivered") == "true", Token(self._inbox, name))
+        return Given(
+            headers["message-id"],
+            frame.body,
+            headers.get("redelivered") == "true",
+            Token(self._inbox, name),
+        )
 
     def acknowledge(self, given: Given) -> None:
-        """Send the acknowledgement, or the commit, on the connection that brought the message, and wait for its receipt."""
+        """Send the acknowledgement, or the commit, on the connection that brought the message, and
+        wait for its receipt.
+        """
         if not self._auto:
             transacted = self._mode is Acknowledge.TRANSACTED
-            self._say(stomp.Connection12.commit if transacted else stomp.Connection12.ack, given.token)
+            self._say(
+                stomp.Connection12.commit if transacted else stomp.Connection12.ack, given.token
+            )
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Send NACK. In STOMP only the end of the connection makes the broker deliver a message again."""
+        """Send NACK. In STOMP only the end of the connection makes the broker deliver a message
+        again.
+        """
         if for_good:
             self._say(stomp.Connection12.nack, given.token)
         else:
@@ -372,7 +440,8 @@ class StompConsumer:
 
 
 def _bound(connection: Connection, name: str) -> str:
-    """Begin a transaction, acknowledge a message in it, and return its name. Only its commit is answered.
+    """Begin a transaction, acknowledge a message in it, and return its name. Only its commit is
+    answered.
 
     Raises:
         GoneError: the connection is gone.

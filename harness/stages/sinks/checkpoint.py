@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 class Checkpoint:
     """A checkpoint folder of Spark Structured Streaming with one Kafka source of one topic.
 
-    ``offsets/N`` holds the end of batch N; ``commits/N`` exists if the batch is done. Format: Spark's OffsetSeqLog and CommitLog
-    version 1 (a line ``v1``, a line of metadata, one line per source).
+    ``offsets/N`` holds the end of batch N; ``commits/N`` exists if the batch is done. Format:
+    Spark's OffsetSeqLog and CommitLog version 1 (a line ``v1``, a line of metadata, one line per
+    source).
     """
 
     directory: Path
 
     def committed(self) -> dict[int, int]:
-        """Return the position in each partition after the last committed batch; empty if there is none."""
+        """Return the position in each partition after the last committed batch; empty if there is
+        none.
+        """
         done = _entries(self.directory / "commits")
         return self.ends(max(done)) if done else {}
 
@@ -36,14 +39,21 @@ class Checkpoint:
         """Return the end of a batch in each partition."""
         text = (self.directory / "offsets" / str(batch)).read_text()
         topics: dict[str, dict[str, int]] = json.loads(text.splitlines()[-1])
-        return {int(partition): offset for ends in topics.values() for partition, offset in ends.items()}
+        return {
+            int(partition): offset for ends in topics.values() for partition, offset in ends.items()
+        }
 
 
 def sink_files(folder: Path) -> Iterator[Path]:
-    """Yield the files that the file sink's own log lists: those of committed batches. Each entry is read once."""
+    """Yield the files that the file sink's own log lists: those of committed batches. Each entry is
+    read once.
+    """
     log = folder / "_spark_metadata"
     seen: set[Path] = set()
-    for file in sorted((f for f in log.glob("*") if not f.name.startswith(".")), key=lambda f: int(f.name.split(".")[0])):
+    for file in sorted(
+        (f for f in log.glob("*") if not f.name.startswith(".")),
+        key=lambda f: int(f.name.split(".")[0]),
+    ):
         for line in file.read_text().splitlines()[1:]:
             entry = json.loads(line)
             path = Path(unquote(urlparse(entry["path"]).path))

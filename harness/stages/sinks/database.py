@@ -1,8 +1,8 @@
 """The database sink: results, absorbed copies, processed ids and positions in one SQLite file.
 
-A result is written in one transaction with what belongs to it. It names the copy of the record that it was made from (partition,
-leader epoch and offset; or a queue broker's name for the copy). So the judge can tell whether a duplicate was stored twice or
-delivered twice.
+A result is written in one transaction with what belongs to it. It names the copy of the record that
+it was made from (partition, leader epoch and offset; or a queue broker's name for the copy). So the
+judge can tell whether a duplicate was stored twice or delivered twice.
 """
 
 from __future__ import annotations
@@ -31,16 +31,24 @@ _RESULTS = "SELECT n, value, key, partition, epoch, offset, name FROM results OR
 
 
 class DatabaseSink:
-    """The sink in the file ``path``. Everything between ``begin`` and ``commit`` is one transaction.
+    """The sink in the file ``path``. Everything between ``begin`` and ``commit`` is one
+    transaction.
 
-    Raises EnvironmentFailure if the file does not exist or cannot be opened. It never makes the file.
+    Raises EnvironmentFailure if the file does not exist or cannot be opened. It never makes the
+    file.
     """
 
     def __init__(self, path: Path) -> None:
         try:
-            # a client may call its rebalance listener in another thread of its own, while the program's waits
-            self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None,
-                                       timeout=BUSY_MS / 1000, check_same_thread=False)  # fmt: skip
+            # a client may call its rebalance listener in another thread of its own, while the
+            # program's waits
+            self._db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                isolation_level=None,
+                timeout=BUSY_MS / 1000,
+                check_same_thread=False,
+            )
             self._db.execute("PRAGMA synchronous=OFF")
         except sqlite3.Error as error:
             raise EnvironmentFailure(f"cannot open the sink {path}: {error}") from error
@@ -69,28 +77,42 @@ class DatabaseSink:
 
     def record(self, value: bytes, key: str | None, copy: Copy) -> None:
         """Write one result."""
-        self._db.execute("INSERT INTO results (value, key, partition, epoch, offset, name) VALUES (?, ?, ?, ?, ?, ?)",
-                         (value, key, *place_of(copy)))  # fmt: skip
+        self._db.execute(
+            (
+                "INSERT INTO results (value, key, partition, epoch, offset, name) VALUES (?, ?, ?, "
+                "?, ?, ?)"
+            ),
+            (value, key, *place_of(copy)),
+        )
 
     def forget_key(self, key: str) -> None:
         """Remove every result of a key."""
         self._db.execute("DELETE FROM results WHERE key = ?", (key,))
 
     def absorb(self, record: str, copy: Copy) -> bool:
-        """Remember a processed id; return true if it was processed before (the copy is then counted as absorbed)."""
-        known = self._db.execute("INSERT OR IGNORE INTO processed VALUES (?)", (record,)).rowcount == 0
+        """Remember a processed id; return true if it was processed before (the copy is then counted
+        as absorbed).
+        """
+        known = (
+            self._db.execute("INSERT OR IGNORE INTO processed VALUES (?)", (record,)).rowcount == 0
+        )
         if known:
             self.absorb_copy(record, copy)
         return known
 
     def absorb_batch(self, query: str, batch: int) -> bool:
         """Remember a batch of a query; return true if it was recorded before."""
-        return self._db.execute("INSERT OR IGNORE INTO batches VALUES (?, ?)", (query, batch)).rowcount == 0
+        return (
+            self._db.execute("INSERT OR IGNORE INTO batches VALUES (?, ?)", (query, batch)).rowcount
+            == 0
+        )
 
     def absorb_copy(self, record: str, copy: Copy) -> None:
         """Count a copy as absorbed."""
-        self._db.execute("INSERT INTO absorbed (id, partition, epoch, offset, name) VALUES (?, ?, ?, ?, ?)",
-                         (record, *place_of(copy)))  # fmt: skip
+        self._db.execute(
+            "INSERT INTO absorbed (id, partition, epoch, offset, name) VALUES (?, ?, ?, ?, ?)",
+            (record, *place_of(copy)),
+        )
 
     def save_position(self, partition: int, offset: int) -> None:
         """Save the next offset to be read of a partition."""
@@ -98,7 +120,9 @@ class DatabaseSink:
 
     def positions(self) -> dict[int, int]:
         """Return the next offset to be read, per partition."""
-        return {int(p): int(o) for p, o in self._db.execute("SELECT partition, offset FROM positions")}
+        return {
+            int(p): int(o) for p, o in self._db.execute("SELECT partition, offset FROM positions")
+        }
 
     def results(self) -> Iterator[tuple[int, bytes, str | None, Copy]]:
         """Yield ``(order, value, key, copy)`` of every result in the order of recording."""
@@ -107,16 +131,24 @@ class DatabaseSink:
 
     def absorbed(self) -> Iterator[tuple[str, Copy]]:
         """Yield ``(id, copy)`` of every absorbed copy."""
-        for record, *copy in self._db.execute("SELECT id, partition, epoch, offset, name FROM absorbed ORDER BY n"):
+        for record, *copy in self._db.execute(
+            "SELECT id, partition, epoch, offset, name FROM absorbed ORDER BY n"
+        ):
             yield str(record), Copy(*copy)
 
     def size(self) -> tuple[int, int]:
-        """Return the numbers of results and of absorbed copies. They change as long as the sink is not quiet."""
-        row = self._db.execute("SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)").fetchone()
+        """Return the numbers of results and of absorbed copies. They change as long as the sink is
+        not quiet.
+        """
+        row = self._db.execute(
+            "SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)"
+        ).fetchone()
         return int(row[0]), int(row[1])
 
     def unsettled(self) -> int:
-        """Return 1 while another connection has a write transaction (a file has one writer), else 0. Dead writers leave none."""
+        """Return 1 while another connection has a write transaction (a file has one writer), else
+        0. Dead writers leave none.
+        """
         if self._db.in_transaction:
             return 0
         try:

@@ -1,4 +1,6 @@
-"""The interface of a database sink: results, absorbed copies, processed ids and positions, written in transactions."""
+"""The interface of a database sink: results, absorbed copies, processed ids and positions, written
+in transactions.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,11 @@ class SinkLostError(Exception):
 
 
 class Sink(Protocol):
-    """A connection to a sink. Everything between ``begin`` and ``commit`` is one transaction, which others see after its commit.
+    """A connection to a sink. Everything between ``begin`` and ``commit`` is one transaction, which
+    others see after its commit.
 
-    A writer that dies leaves whole transactions behind. If the sink is a server, every method may raise :class:`SinkLostError`;
-    ``reconnect`` then makes a new connection.
+    A writer that dies leaves whole transactions behind. If the sink is a server, every method may
+    raise :class:`SinkLostError`; ``reconnect`` then makes a new connection.
     """
 
     def begin(self) -> None:
@@ -49,7 +52,9 @@ class Sink(Protocol):
         """Commit the transaction."""
 
     def reconnect(self) -> None:
-        """Make a new connection as soon as the server takes one (bounded). The open transaction is rolled back."""
+        """Make a new connection as soon as the server takes one (bounded). The open transaction is
+        rolled back.
+        """
 
     def record(self, value: bytes, key: str | None, copy: Copy) -> None:
         """Write one result."""
@@ -58,7 +63,9 @@ class Sink(Protocol):
         """Remove every result of a key."""
 
     def absorb(self, record: str, copy: Copy) -> bool:
-        """Remember a processed id; return true if it was processed before (the copy is then counted as absorbed)."""
+        """Remember a processed id; return true if it was processed before (the copy is then counted
+        as absorbed).
+        """
 
     def absorb_batch(self, query: str, batch: int) -> bool:
         """Remember a batch of a query; return true if it was recorded before."""
@@ -79,10 +86,14 @@ class Sink(Protocol):
         """Yield ``(id, copy)`` of every absorbed copy."""
 
     def size(self) -> tuple[int, int]:
-        """Return the numbers of results and of absorbed copies. They change as long as the sink is not quiet."""
+        """Return the numbers of results and of absorbed copies. They change as long as the sink is
+        not quiet.
+        """
 
     def unsettled(self) -> int:
-        """Return how many transactions of other connections are open or prepared: their results may still appear."""
+        """Return how many transactions of other connections are open or prepared: their results may
+        still appear.
+        """
 
     def close(self) -> None:
         """Close the connection; the open transaction is rolled back. Safe to call twice."""

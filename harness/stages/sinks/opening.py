@@ -16,8 +16,8 @@ SERVER = "postgresql://"
 def open_sink(where: str, *, name: str = "lostack", durable: bool = True) -> Sink:
     """Connect to the sink at ``where``: an address ``postgresql://…``, or a SQLite file.
 
-    ``name`` is this connection's name on a server. ``durable``: whether the server writes a commit to disk before it answers it
-    (lostack's SQLite sinks never wait for the disk).
+    ``name`` is this connection's name on a server. ``durable``: whether the server writes a commit
+    to disk before it answers it (lostack's SQLite sinks never wait for the disk).
 
     Raises:
         EnvironmentFailure: there is no sink at ``where``. The message is one line. Nothing is made.
@@ -33,7 +33,8 @@ def create_sink(where: str) -> None:
     """Make the file, or the tables of a new database, at ``where``.
 
     Raises:
-        EnvironmentFailure: the sink at ``where`` cannot be made, or exists already. The message is one line.
+        EnvironmentFailure: the sink at ``where`` cannot be made, or exists already. The message is
+            one line.
     """
     if where.startswith(SERVER):
         from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415

@@ -1,4 +1,6 @@
-"""The database sink in PostgreSQL: the same tables, the same transactions, and connections that can be lost."""
+"""The database sink in PostgreSQL: the same tables, the same transactions, and connections that can
+be lost.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ CREATE TABLE processed (id TEXT PRIMARY KEY);
 CREATE TABLE positions (partition INT PRIMARY KEY, "offset" BIGINT);
 CREATE TABLE batches (query TEXT, batch BIGINT, PRIMARY KEY (query, batch));
 """
-_RECORD = 'INSERT INTO results (value, key, partition, epoch, "offset", name) VALUES (%s, %s, %s, %s, %s, %s)'
+_RECORD = (
+    'INSERT INTO results (value, key, partition, epoch, "offset", name) VALUES (%s, %s, %s, %s, '
+    "%s, %s)"
+)
 _ABSORB = 'INSERT INTO absorbed (id, partition, epoch, "offset", name) VALUES (%s, %s, %s, %s, %s)'
 _RESULTS = 'SELECT n, value, key, partition, epoch, "offset", name FROM results ORDER BY n'
 _ABSORBED = 'SELECT id, partition, epoch, "offset", name FROM absorbed ORDER BY n'
@@ -36,7 +41,8 @@ BACK_S = 60.0
 
 
 class PostgresSink:
-    """A connection to the database ``address``. Each method sends its statement at once; nothing is retried here.
+    """A connection to the database ``address``. Each method sends its statement at once; nothing is
+    retried here.
 
     Raises EnvironmentFailure if no server answers there, or if it has no such database.
     """
@@ -71,7 +77,8 @@ class PostgresSink:
         """Commit the transaction.
 
         Raises:
-            SinkLostError: the connection was lost and the COMMIT was not answered; ``in_doubt`` is true.
+            SinkLostError: the connection was lost and the COMMIT was not answered; ``in_doubt`` is
+                true.
         """
         with self._told(in_doubt=True):
             self._db.execute("COMMIT")
@@ -79,7 +86,12 @@ class PostgresSink:
     def reconnect(self) -> None:
         """Make a new connection as soon as the server takes one."""
         self._db.close()
-        self._db = wait_until(self._connect_if_there, within_s=BACK_S, because="the database to take connections", poll_s=0.05)
+        self._db = wait_until(
+            self._connect_if_there,
+            within_s=BACK_S,
+            because="the database to take connections",
+            poll_s=0.05,
+        )
 
     def record(self, value: bytes, key: str | None, copy: Copy) -> None:
         """Write one result."""
@@ -90,15 +102,27 @@ class PostgresSink:
         self._ask("DELETE FROM results WHERE key = %s", (key,))
 
     def absorb(self, record: str, copy: Copy) -> bool:
-        """Remember a processed id; return true if it was processed before (the copy is then counted as absorbed)."""
-        known = self._ask("INSERT INTO processed VALUES (%s) ON CONFLICT DO NOTHING", (record,)).rowcount == 0
+        """Remember a processed id; return true if it was processed before (the copy is then counted
+        as absorbed).
+        """
+        known = (
+            self._ask(
+                "INSERT INTO processed VALUES (%s) ON CONFLICT DO NOTHING", (record,)
+            ).rowcount
+            == 0
+        )
         if known:
             self.absorb_copy(record, copy)
         return bool(known)
 
     def absorb_batch(self, query: str, batch: int) -> bool:
         """Remember a batch of a query; return true if it was recorded before."""
-        return bool(self._ask("INSERT INTO batches VALUES (%s, %s) ON CONFLICT DO NOTHING", (query, batch)).rowcount == 0)
+        return bool(
+            self._ask(
+                "INSERT INTO batches VALUES (%s, %s) ON CONFLICT DO NOTHING", (query, batch)
+            ).rowcount
+            == 0
+        )
 
     def absorb_copy(self, record: str, copy: Copy) -> None:
         """Count a copy as absorbed."""
@@ -106,8 +130,13 @@ class PostgresSink:
 
     def save_position(self, partition: int, offset: int) -> None:
         """Save the next offset to be read of a partition."""
-        self._ask('INSERT INTO positions VALUES (%s, %s) ON CONFLICT (partition) DO UPDATE SET "offset" = EXCLUDED."offset"',
-                  (partition, offset))  # fmt: skip
+        self._ask(
+            (
+                "INSERT INTO positions VALUES (%s, %s) ON CONFLICT (partition) DO UPDATE SET "
+                '"offset" = EXCLUDED."offset"'
+            ),
+            (partition, offset),
+        )
 
     def positions(self) -> dict[int, int]:
         """Return the next offset to be read, per partition."""
@@ -124,12 +153,18 @@ class PostgresSink:
             yield str(record), Copy(*copy)
 
     def size(self) -> tuple[int, int]:
-        """Return the numbers of results and of absorbed copies. They change as long as the sink is not quiet."""
-        row = self._ask("SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)").fetchone()
+        """Return the numbers of results and of absorbed copies. They change as long as the sink is
+        not quiet.
+        """
+        row = self._ask(
+            "SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)"
+        ).fetchone()
         return int(row[0]), int(row[1])
 
     def unsettled(self) -> int:
-        """Return how many transactions of other connections are open or prepared: their results may still appear."""
+        """Return how many transactions of other connections are open or prepared: their results may
+        still appear.
+        """
         return int(self._ask(_UNSETTLED).fetchone()[0])
 
     def close(self) -> None:
@@ -142,7 +177,9 @@ class PostgresSink:
 
     @contextmanager
     def _told(self, *, in_doubt: bool = False) -> Iterator[None]:
-        """Turn a lost connection into :class:`SinkLostError`. Every other error of the server is a bug in lostack, and passes."""
+        """Turn a lost connection into :class:`SinkLostError`. Every other error of the server is a
+        bug in lostack, and passes.
+        """
         try:
             yield
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -150,7 +187,9 @@ class PostgresSink:
 
     def _connect(self) -> psycopg.Connection[Any]:
         # statements are sent as they are called: BEGIN and COMMIT are this program's own
-        db = psycopg.connect(self._address, autocommit=True, application_name=self._name, connect_timeout=CONNECT_S)
+        db = psycopg.connect(
+            self._address, autocommit=True, application_name=self._name, connect_timeout=CONNECT_S
+        )
         if not self._durable:
             db.execute("SET synchronous_commit = off")
         return db

@@ -38,22 +38,43 @@ def lacks(cell: Cell) -> str | None:
 
 
 POINTS = (
-    PointsLine("ActiveMQ Classic 6.3.1, STOMP", "queue", "stomp.py", (
-        "no receipt, `ack:auto`; ¹ receipt, no resend, ACK before the work",
-        "receipt, resend; `ack:client-individual`, ACK after the work",
-        "as at-least-once; the sink absorbs duplicates",
-    )),
-    PointsLine("ActiveMQ Classic 6.3.1, OpenWire", "queue", "openwire", (
-        "sends without an answer, `AUTO_ACKNOWLEDGE` with one; ¹ sends with an answer, no resend, acknowledged before the work",
-        "sends with an answer, resend; acknowledged one by one after the work",
-        "as at-least-once; the sink absorbs duplicates",
-    )),
-    PointsLine("ActiveMQ Classic 6.3.1, AMQP 1.0", "queue", "amqp", (
-        "presettled on both sides; ¹ settled by the broker, no resend, accepted before the work",
-        "settled by the broker, resend; accepted one by one after the work",
-        "as at-least-once; the sink absorbs duplicates",
-    )),
-)  # fmt: skip
+    PointsLine(
+        "ActiveMQ Classic 6.3.1, STOMP",
+        "queue",
+        "stomp.py",
+        (
+            "no receipt, `ack:auto`; ¹ receipt, no resend, ACK before the work",
+            "receipt, resend; `ack:client-individual`, ACK after the work",
+            "as at-least-once; the sink absorbs duplicates",
+        ),
+    ),
+    PointsLine(
+        "ActiveMQ Classic 6.3.1, OpenWire",
+        "queue",
+        "openwire",
+        (
+            (
+                "sends without an answer, `AUTO_ACKNOWLEDGE` with one; ¹ sends with an answer, no "
+                "resend, acknowledged before the work"
+            ),
+            "sends with an answer, resend; acknowledged one by one after the work",
+            "as at-least-once; the sink absorbs duplicates",
+        ),
+    ),
+    PointsLine(
+        "ActiveMQ Classic 6.3.1, AMQP 1.0",
+        "queue",
+        "amqp",
+        (
+            (
+                "presettled on both sides; ¹ settled by the broker, no resend, accepted before the "
+                "work"
+            ),
+            "settled by the broker, resend; accepted one by one after the work",
+            "as at-least-once; the sink absorbs duplicates",
+        ),
+    ),
+)
 SYSTEM = System(
     name="activemq",
     launcher="harness.systems.activemq.system:launcher",

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class IndexRebuilt:
     """Compact the journal, kill the broker, and let it rebuild its index from the journal.
 
-    The request ``at`` waits until the journal goes on in a second file, so the message is in the first file, which stays, and
-    its acknowledgement in the second. When everything is read, the second file is compacted away, the broker is killed, and
-    its index is deleted.
+    The request ``at`` waits until the journal goes on in a second file, so the message is in the
+    first file, which stays, and its acknowledgement in the second. When everything is read, the
+    second file is compacted away, the broker is killed, and its index is deleted.
     """
 
     id: ClassVar[str] = "index-rebuilt"
@@ -31,13 +31,16 @@ class IndexRebuilt:
 
     def __post_init__(self) -> None:
         if self.at.direction is not Direction.REQUEST:
-            raise ValueError("at must be a request: the journal must go on in another file before the broker gets it")
+            raise ValueError(
+                "at must be a request: the journal must go on in another file before the broker "
+                "gets it"
+            )
 
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target, the target's acknowledgement was carried over to another file, the broker died by
-        SIGKILL, and its index was deleted.
+        The rule was hit at the target, the target's acknowledgement was carried over to another
+        file, the broker died by SIGKILL, and its index was deleted.
         """
         return Evidence("rule", killed=(Role.BROKER,), proofs=(CarriedOn(),))
 
@@ -51,7 +54,9 @@ class IndexRebuilt:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Begin a new file, release the request, wait until all is read; then compact, kill, delete the index and restart."""
+        """Begin a new file, release the request, wait until all is read; then compact, kill, delete
+        the index and restart.
+        """
         fired = await_fault(controls, self.at)
         journal = controls.ability(Compaction)
         journal.begin_file()

@@ -8,5 +8,9 @@ from typing import Final
 from harness.provision.server import Recipe
 
 RECIPE: Final = Recipe(
-    "activemq", "6.3.1", Path(__file__).parent / "ClassicBroker.java", "lostack.ClassicBroker", beside=("amqp",)
+    "activemq",
+    "6.3.1",
+    Path(__file__).parent / "ClassicBroker.java",
+    "lostack.ClassicBroker",
+    beside=("amqp",),
 )

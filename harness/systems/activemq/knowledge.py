@@ -11,5 +11,8 @@ from harness.systems.activemq.selections import given_selections
 from harness.systems.activemq.signs import activemq_signs
 
 KNOWLEDGE: Final = Knowledge(
-    proofs={CarriedOn.name: CarriedOn}, selections=(given_selections,), signs=(activemq_signs,), recipes={QUEUE: QUEUE_RECIPES}
-)  # fmt: skip
+    proofs={CarriedOn.name: CarriedOn},
+    selections=(given_selections,),
+    signs=(activemq_signs,),
+    recipes={QUEUE: QUEUE_RECIPES},
+)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from harness.model.history import History
 
 CARRIED_ON: Final = "carried-on"
-"""The phase of a fault's line that names the ``records`` whose acknowledgements were carried over to another file."""
+"""The phase of a fault's line that names the ``records`` whose acknowledgements were carried over
+to another file.
+"""
 UNINDEXED: Final = "unindexed"
 """The phase of a fault's line that says that the index was deleted."""
 
@@ -25,14 +27,19 @@ def carried_on(history: History) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOn:
-    """The target's acknowledgement was carried over to another file of the journal, and the index was deleted after that."""
+    """The target's acknowledgement was carried over to another file of the journal, and the index
+    was deleted after that.
+    """
 
     name: ClassVar[str] = "carried-on"
 
     def trouble(self, course: Course) -> str | None:
         """Say which of the two did not happen, or return ``None``."""
         if course.plan.target not in carried_on(course.history):
-            return f"the acknowledgement of {course.plan.target} was not in the file that the broker has compacted"
+            return (
+                f"the acknowledgement of {course.plan.target} was not in the file that the "
+                "broker has compacted"
+            )
         phases = [event.get("phase") for event in course.history.of(kinds.FAULT)]
         if UNINDEXED not in phases or phases.index(UNINDEXED) < phases.index(CARRIED_ON):
             return "the index was not deleted after the compaction"

@@ -1,6 +1,8 @@
-"""Sets of records that only a history of a queue tells: those that were unfinished when a connection or the broker ended.
+"""Sets of records that only a history of a queue tells: those that were unfinished when a
+connection or the broker ended.
 
-Each set is an upper bound of what a correct broker may deliver again, or lose, because of the fault.
+Each set is an upper bound of what a correct broker may deliver again, or lose, because of the
+fault.
 """
 
 from __future__ import annotations
@@ -19,25 +21,30 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 IN_HAND: Final = Select("in-hand")
-"""The records that a consumer got over a connection that ended before the broker answered their acknowledgement.
+"""The records that a consumer got over a connection that ended before the broker answered their
+acknowledgement.
 
 The broker delivers them again, unless their acknowledgement had arrived.
 """
 ON_THE_WAY: Final = Select("on-the-way")
-"""The records that may be lost with a connection, because the sender asks for no answer or the reader sends none.
+"""The records that may be lost with a connection, because the sender asks for no answer or the
+reader sends none.
 
-Either the broker has no copy of the record, nor of anything that was sent after it on its connection. Or the broker removed the
-record as acknowledged, and neither the record nor a later one had reached a program when a reader's connection ended.
+Either the broker has no copy of the record, nor of anything that was sent after it on its
+connection. Or the broker removed the record as acknowledged, and neither the record nor a later one
+had reached a program when a reader's connection ended.
 """
 UNREAD_NS: Final = 200_000_000
-"""For how long (ns) an acknowledgement without an answer may be unread at a broker that is then killed."""
+"""For how long (ns) an acknowledgement without an answer may be unread at a broker that is then
+killed.
+"""
 
 
 def given_selections(history: History, _target: str) -> dict[Select, frozenset[str]]:
     """Return both selections; nothing if the history has no count of a queue.
 
-    If the protocol does not answer acknowledgements, one that arrived counts as answered. But it does not count if its program
-    says that it failed, or if it arrived just before the broker died.
+    If the protocol does not answer acknowledgements, one that arrived counts as answered. But it
+    does not count if its program says that it failed, or if it arrived just before the broker died.
     """
     if not any(True for _ in history.of(kinds.COUNTED)):
         return {}
@@ -45,40 +52,57 @@ def given_selections(history: History, _target: str) -> dict[Select, frozenset[s
     answered = any(event["outcome"] is not None for event in said)
     deaths = [] if answered else list(broker_deaths(history))
     done = {
-        (event["request"].partition(":")[0], event["record"]) for event in said
-        if event["reached"] and event["outcome"] == ("taken" if answered else None)
+        (event["request"].partition(":")[0], event["record"])
+        for event in said
+        if event["reached"]
+        and event["outcome"] == ("taken" if answered else None)
         and not any(0 <= death - event["t"] < UNREAD_NS for death in deaths)
-    }  # fmt: skip
-    gone = {event["conn"] for event in _while_it_ran(history, kinds.CONN) if event["phase"] == "close"}
+    }
+    gone = {
+        event["conn"] for event in _while_it_ran(history, kinds.CONN) if event["phase"] == "close"
+    }
     given = {
-        (str(event["conn"]), event["record"]) for event in history.of(kinds.FETCHED)
+        (str(event["conn"]), event["record"])
+        for event in history.of(kinds.FETCHED)
         if event["reached"] and event["conn"] in gone and event["record"] is not None
-    }  # fmt: skip
-    failed = {event["record"] for event in history.of(kinds.SAVED) if event.get("record") and event["error"]}
+    }
+    failed = {
+        event["record"]
+        for event in history.of(kinds.SAVED)
+        if event.get("record") and event["error"]
+    }
     in_hand = frozenset({record for _, record in given - done} | failed)
     return {IN_HAND: in_hand, ON_THE_WAY: frozenset(_unstored(history) | _unread(history))}
 
 
 def broker_deaths(history: History) -> Iterator[int]:
-    """Yield the times (monotonic ns) at which a broker's process was gone while the pipeline ran."""
+    """Yield the times (monotonic ns) at which a broker's process was gone while the
+    pipeline ran.
+    """
     for event in _while_it_ran(history, kinds.NODE):
         if event["phase"] == "exited" and event["role"] == Role.BROKER:
             yield event["t"]
 
 
 def _while_it_ran(history: History, kind: str) -> Iterator[Event]:
-    """Yield the events of a kind before the end of the drain: after it all connections end, which means nothing."""
+    """Yield the events of a kind before the end of the drain: after it all connections end, which
+    means nothing.
+    """
     ends = [event["t"] for event in history.of(kinds.DRAIN) if event["phase"] != "begun"]
     yield from (event for event in history.of(kind) if not ends or event["t"] < ends[0])
 
 
 def _unstored(history: History) -> set[str]:
-    """Return the records without a copy, if nothing that was sent after them on their connection has a copy, either.
+    """Return the records without a copy, if nothing that was sent after them on their connection
+    has a copy, either.
 
-    A record that was answered, or that precedes a stored one on its connection, had reached the broker.
+    A record that was answered, or that precedes a stored one on its connection, had reached the
+    broker.
     """
     stored = {event["record"] for event in history.of(kinds.STORED) if event["hop"] == Hop.TOPIC}
-    arrived = stored | {event["record"] for event in history.of(kinds.PRODUCE_ANSWER) if event["error"] == 0}
+    arrived = stored | {
+        event["record"] for event in history.of(kinds.PRODUCE_ANSWER) if event["error"] == 0
+    }
     behind: dict[str, set[str]] = {}
     for event in history.of(kinds.SENT):
         tail = behind.setdefault(event["request"].partition(":")[0], set())
@@ -91,20 +115,32 @@ def _unstored(history: History) -> set[str]:
 
 
 def _unread(history: History) -> set[str]:
-    """Return the records removed as acknowledged that no program had got when a reader's connection ended.
+    """Return the records removed as acknowledged that no program had got when a reader's connection
+    ended.
 
-    No later record may have reached a program by then: a connection loses only the end of what it carries.
+    No later record may have reached a program by then: a connection loses only the end of what it
+    carries.
     """
-    ends = [event["t"] for event in _while_it_ran(history, kinds.CONN) if event["phase"] == "close" and _reads(event)]
+    ends = [
+        event["t"]
+        for event in _while_it_ran(history, kinds.CONN)
+        if event["phase"] == "close" and _reads(event)
+    ]
     at = {event["record"]: event["position"] for event in history.of(kinds.OFFERED)}
     had: dict[str, int] = {}
     for event in history.of(kinds.DELIVERED):
         had.setdefault(event["record"], event["t"])
     sent = {event["record"]: event["t"] for event in history.of(kinds.SENT)}
-    taken = {event["record"] for event in history.of(kinds.REMOVED) if event["why"] == Removal.ACK} & at.keys() & sent.keys()
+    taken = (
+        {event["record"] for event in history.of(kinds.REMOVED) if event["why"] == Removal.ACK}
+        & at.keys()
+        & sent.keys()
+    )
     found = set()
     for record in taken - had.keys():
-        overtaken = min((t for other, t in had.items() if at.get(other, 0) > at[record]), default=None)
+        overtaken = min(
+            (t for other, t in had.items() if at.get(other, 0) > at[record]), default=None
+        )
         if any(sent[record] < end and (overtaken is None or end < overtaken) for end in ends):
             found.add(record)
     return found

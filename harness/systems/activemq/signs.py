@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from harness.model.history import History
 
 REMEMBERED: Final = Sign(
-    "remembered", "this record's acknowledgement was carried over to another file of the journal, the broker rebuilt its index "
-    "from that, and no consumer was given the record again"
-)  # fmt: skip
+    "remembered",
+    "this record's acknowledgement was carried over to another file of the journal, the broker "
+    "rebuilt its index from that, and no consumer was given the record again",
+)
 
 
 def activemq_signs(history: History) -> dict[Sign, set[str]]:

@@ -12,15 +12,20 @@ from harness.systems.activemq.install import RECIPE
 from harness.systems.activemq.journal import messages
 
 CONNECTORS: Final = {
-    # without it each MESSAGE after a RECEIPT waits 40 ms for the client to acknowledge the segment (Nagle)
+    # without it each MESSAGE after a RECEIPT waits 40 ms for the client to acknowledge the segment
+    # (Nagle)
     "stomp": "stomp://{host}:{port}?transport.tcpNoDelay=true",
     # both options change the encoding, and the wire reads only the plain one
     "openwire": "tcp://{host}:{port}?wireFormat.tightEncodingEnabled=false&wireFormat.cacheEnabled=false",
     "amqp": "amqp://{host}:{port}?transport.tcpNoDelay=true",
 }
 CLASSIC: Final = Product(
-    "ActiveMQ", RECIPE, messages, CONNECTORS, abilities=lambda broker, queue: {Compaction: Compacting(broker, queue)}
-)  # fmt: skip
+    "ActiveMQ",
+    RECIPE,
+    messages,
+    CONNECTORS,
+    abilities=lambda broker, queue: {Compaction: Compacting(broker, queue)},
+)
 
 
 def launcher(runtime: str = "process", version: str | None = None) -> QueueSystem:

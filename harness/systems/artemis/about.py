@@ -26,27 +26,56 @@ def versions() -> Collection[str]:
 
 
 POINTS = (
-    PointsLine("Artemis 2.44.0, STOMP", "queue-by-id", "stomp.py", (
-        "no receipt, `ack:auto`; ¹ receipt, no resend, ACK before the work",
-        "receipt, resend; `ack:client-individual`, ACK after the work",
-        "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
-    )),
-    PointsLine("Artemis 2.44.0, Core (JMS)", "queue-by-id", "core", (
-        "sends do not block, `AUTO_ACKNOWLEDGE` blocks; ¹ sends block, no resend, acknowledged before the work",
-        "sends block, resend; `INDIVIDUAL_ACKNOWLEDGE` after the work",
-        "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
-    )),
-    PointsLine("Artemis 2.44.0, OpenWire", "queue-by-id", "openwire", (
-        "sends without an answer, `AUTO_ACKNOWLEDGE` with one; ¹ sends with an answer, no resend, acknowledged before the work",
-        "sends with an answer, resend; acknowledged one by one after the work",
-        "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
-    )),
-    PointsLine("Artemis 2.44.0, AMQP 1.0", "queue-by-id", "amqp", (
-        "presettled on both sides; ¹ settled by the broker, no resend, accepted before the work",
-        "settled by the broker, resend; accepted one by one after the work",
-        "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
-    )),
-)  # fmt: skip
+    PointsLine(
+        "Artemis 2.44.0, STOMP",
+        "queue-by-id",
+        "stomp.py",
+        (
+            "no receipt, `ack:auto`; ¹ receipt, no resend, ACK before the work",
+            "receipt, resend; `ack:client-individual`, ACK after the work",
+            "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
+        ),
+    ),
+    PointsLine(
+        "Artemis 2.44.0, Core (JMS)",
+        "queue-by-id",
+        "core",
+        (
+            (
+                "sends do not block, `AUTO_ACKNOWLEDGE` blocks; ¹ sends block, no resend, "
+                "acknowledged before the work"
+            ),
+            "sends block, resend; `INDIVIDUAL_ACKNOWLEDGE` after the work",
+            "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
+        ),
+    ),
+    PointsLine(
+        "Artemis 2.44.0, OpenWire",
+        "queue-by-id",
+        "openwire",
+        (
+            (
+                "sends without an answer, `AUTO_ACKNOWLEDGE` with one; ¹ sends with an answer, no "
+                "resend, acknowledged before the work"
+            ),
+            "sends with an answer, resend; acknowledged one by one after the work",
+            "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
+        ),
+    ),
+    PointsLine(
+        "Artemis 2.44.0, AMQP 1.0",
+        "queue-by-id",
+        "amqp",
+        (
+            (
+                "presettled on both sides; ¹ settled by the broker, no resend, accepted before the "
+                "work"
+            ),
+            "settled by the broker, resend; accepted one by one after the work",
+            "as at-least-once, with `_AMQ_DUPL_ID`; the sink absorbs duplicates",
+        ),
+    ),
+)
 SYSTEM = System(
     name="artemis",
     launcher="harness.systems.artemis.system:launcher",

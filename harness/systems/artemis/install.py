@@ -8,5 +8,9 @@ from typing import Final
 from harness.provision.server import Recipe
 
 RECIPE: Final = Recipe(
-    "artemis", "2.44.0", Path(__file__).parent / "ArtemisBroker.java", "lostack.ArtemisBroker", beside=("openwire", "amqp")
+    "artemis",
+    "2.44.0",
+    Path(__file__).parent / "ArtemisBroker.java",
+    "lostack.ArtemisBroker",
+    beside=("openwire", "amqp"),
 )

@@ -18,8 +18,13 @@ CONNECTORS: Final = {
     "amqp": "tcp://{host}:{port}?protocols=AMQP&useEpoll=false&useKQueue=false",
 }
 ARTEMIS: Final = Product(
-    "Artemis", RECIPE, messages, CONNECTORS, called, lambda broker, queue: {Refusal: Refusing(broker, queue)}
-)  # fmt: skip
+    "Artemis",
+    RECIPE,
+    messages,
+    CONNECTORS,
+    called,
+    lambda broker, queue: {Refusal: Refusing(broker, queue)},
+)
 
 
 def launcher(runtime: str = "process", version: str | None = None) -> QueueSystem:

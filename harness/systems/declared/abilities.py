@@ -1,4 +1,6 @@
-"""The abilities of a declared pipeline: what a fault can do to it beyond the basic actions of every system."""
+"""The abilities of a declared pipeline: what a fault can do to it beyond the basic actions of every
+system.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,17 @@ if TYPE_CHECKING:
 PUT_OUT_S = 75.0
 """Longer than the session time-out that clients have by themselves, 45 s."""
 REJOINS_S = 10.0
-"""How long the other members of a group may take to hear that a member joins again: they send a heartbeat every 3 s."""
+"""How long the other members of a group may take to hear that a member joins again: they send a
+heartbeat every 3 s.
+"""
 TELLING = (
-    Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT, Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT, Api.JOIN_GROUP, Api.SYNC_GROUP,
-)  # fmt: skip
+    Api.HEARTBEAT,
+    Api.CONSUMER_GROUP_HEARTBEAT,
+    Api.OFFSET_COMMIT,
+    Api.TXN_OFFSET_COMMIT,
+    Api.JOIN_GROUP,
+    Api.SYNC_GROUP,
+)
 """The requests whose answers tell a client whether it is a member of its group."""
 
 
@@ -43,21 +52,28 @@ class ForeignMembership(Membership):
 
     def await_expired(self, role: Role) -> None:
         """Wait until the groups have one member less than when the fault fired."""
-        wait_until(lambda: self.nodes.membership() < self.nodes.members, within_s=PUT_OUT_S, poll_s=0.1,
-                   because=f"the group to remove a paused {role} (check its session time-out)")  # fmt: skip
+        wait_until(
+            lambda: self.nodes.membership() < self.nodes.members,
+            within_s=PUT_OUT_S,
+            poll_s=0.1,
+            because=f"the group to remove a paused {role} (check its session time-out)",
+        )
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until the process was told that it is no longer a member; if it joins again at once, wait for that, too.
+        """Wait until the process was told that it is no longer a member; if it joins again at once,
+        wait for that, too.
 
-        The group removed it before it was woken, so any answer about its membership tells it so. The end of the process counts
-        as well.
+        The group removed it before it was woken, so any answer about its membership tells it so.
+        The end of the process counts as well.
         """
         since, victim, so_far = time.monotonic_ns(), self.nodes.victim or 0, self.scene.so_far
 
         def ended() -> bool:
             return not is_alive(victim)
 
-        late = so_far.finder(kinds.FRAME, lambda e: e["t"] > since and e["dir"] == Direction.RESPONSE)
+        late = so_far.finder(
+            kinds.FRAME, lambda e: e["t"] > since and e["dir"] == Direction.RESPONSE
+        )
 
         def answered(*apis: Api) -> bool:
             ports, labels = local_ports(victim), {api.label for api in apis}
@@ -65,10 +81,18 @@ class ForeignMembership(Membership):
             return any(e["conn"] in conns and e["api"] in labels for e in late())
 
         told = f"the woken {node.name} to be told that it is out of the group"
-        wait_until(lambda: ended() or answered(*TELLING), within_s=PUT_OUT_S, because=told, poll_s=0.05)
-        with contextlib.suppress(WaitTimeoutError):  # it does not poll while it waits for what the wire holds
-            wait_until(lambda: ended() or answered(Api.SYNC_GROUP), within_s=REJOINS_S, because="it to be a member again",
-                       poll_s=0.05)  # fmt: skip
+        wait_until(
+            lambda: ended() or answered(*TELLING), within_s=PUT_OUT_S, because=told, poll_s=0.05
+        )
+        with contextlib.suppress(
+            WaitTimeoutError
+        ):  # it does not poll while it waits for what the wire holds
+            wait_until(
+                lambda: ended() or answered(Api.SYNC_GROUP),
+                within_s=REJOINS_S,
+                because="it to be a member again",
+                poll_s=0.05,
+            )
 
 
 @dataclass
@@ -103,7 +127,9 @@ class TracedWrites(DurableWrites):
     nodes: DeclaredNodes
 
     def arm(self, trigger: AtWrite) -> None:
-        """Hold the target on its way to the stage, and count the stage's durable writes from then on."""
+        """Hold the target on its way to the stage, and count the stage's durable writes from then
+        on.
+        """
 
         def trace(given: Fired) -> None:
             del given

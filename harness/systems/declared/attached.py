@@ -1,9 +1,11 @@
-"""Attach to a Kafka cluster that already runs: the wire stands between it and the pipeline's programs.
+"""Attach to a Kafka cluster that already runs: the wire stands between it and the pipeline's
+programs.
 
-lostack kills only the programs, never a broker of the cluster. Each broker needs a listener per stage, ``LOSTACK_CONSUMER``
-and the like. Its advertised address is where the wire listens, so the addresses that programs learn from the broker lead
-through the wire. lostack reads these addresses from the brokers' settings. In the cluster it changes only topics that the
-pipeline names and groups that the pipeline's programs use, and only those that did not exist at the beginning.
+lostack kills only the programs, never a broker of the cluster. Each broker needs a listener per
+stage, ``LOSTACK_CONSUMER`` and the like. Its advertised address is where the wire listens, so the
+addresses that programs learn from the broker lead through the wire. lostack reads these addresses
+from the brokers' settings. In the cluster it changes only topics that the pipeline names and groups
+that the pipeline's programs use, and only those that did not exist at the beginning.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - what a broker's own settings 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One broker's listener for one role: its own address, and the advertised port, on which the wire must listen."""
+    """One broker's listener for one role: its own address, and the advertised port, on which the
+    wire must listen.
+    """
 
     node: str
     role: str
@@ -95,37 +99,54 @@ def addresses(text: str) -> dict[str, tuple[str, int]]:
 
 
 def listeners_of(
-    node: str, host: str, settings: Mapping[str, str], roles: Iterable[str], protocol: str = "PLAINTEXT"
+    node: str,
+    host: str,
+    settings: Mapping[str, str],
+    roles: Iterable[str],
+    protocol: str = "PLAINTEXT",
 ) -> tuple[Listener, ...]:
     """Return a broker's listeners for roles.
 
-    ``protocol``: the security protocol of the pipeline's programs, which the listeners must have, too.
+    ``protocol``: the security protocol of the pipeline's programs, which the listeners must have,
+    too.
 
     Raises:
         EnvironmentFailure: a listener is missing or wrong; the message says what to add.
     """
-    spoken = dict(each.split(":") for each in filter(None, settings.get("listener.security.protocol.map", "").upper().split(",")))
-    own, advertised = addresses(settings.get("listeners") or ""), addresses(settings.get("advertised.listeners") or "")
+    spoken = dict(
+        each.split(":")
+        for each in filter(
+            None, settings.get("listener.security.protocol.map", "").upper().split(",")
+        )
+    )
+    own, advertised = (
+        addresses(settings.get("listeners") or ""),
+        addresses(settings.get("advertised.listeners") or ""),
+    )
     found = []
     for role in roles:
         name = LISTENER + role.upper()
         if name not in own or name not in advertised:
             raise EnvironmentFailure(
-                f"{node} has no listener {name}: add to its settings listeners=...,{name}://127.0.0.1:19092 and "
-                f"advertised.listeners=...,{name}://127.0.0.1:29092 and listener.security.protocol.map=...,{name}:{protocol} "
-                "(any two free ports, different ones for each role and broker) and restart it"
+                f"{node} has no listener {name}: add to its settings "
+                f"listeners=...,{name}://127.0.0.1:19092 and "
+                f"advertised.listeners=...,{name}://127.0.0.1:29092 and "
+                f"listener.security.protocol.map=...,{name}:{protocol} (any two free ports, "
+                "different ones for each role and broker) and restart it"
             )
         at, port = own[name]
         told, wire_port = advertised[name]
         if not is_loopback(told) or wire_port == port:
             raise EnvironmentFailure(
-                f"{node} advertises {name} at {told}:{wire_port}, and the wire must listen there: advertise a free port of "
-                f"127.0.0.1 that is not the listener's own port {port}"
+                f"{node} advertises {name} at {told}:{wire_port}, and the wire must listen "
+                "there: advertise a free port of 127.0.0.1 that is not the listener's own port "
+                f"{port}"
             )
         if spoken.get(name, protocol) != protocol:
             raise EnvironmentFailure(
-                f"{node} speaks {spoken[name]} at {name}, but the pipeline's programs speak {protocol}: set "
-                f"listener.security.protocol.map=...,{name}:{protocol} on the broker, or change the pipeline's [security]"
+                f"{node} speaks {spoken[name]} at {name}, but the pipeline's programs speak "
+                f"{protocol}: set listener.security.protocol.map=...,{name}:{protocol} on the "
+                "broker, or change the pipeline's [security]"
             )
         found.append(Listener(node, role, host if at in EVERYWHERE else at, port, wire_port))
     return tuple(found)
@@ -148,16 +169,22 @@ def probe(at: str, authority: str) -> None:
             context.wrap_socket(sock, server_hostname=host.strip("[]")) as secured,
         ):
             secured.sendall(_HELLO)
-            secured.recv(1)  # a broker that misses a client certificate says so only after the handshake
+            secured.recv(
+                1
+            )  # a broker that misses a client certificate says so only after the handshake
     except ssl.SSLError as error:
         raise EnvironmentFailure(f"the cluster at {at}: {why_not_let_in(error)}") from error
     except OSError as error:
-        raise EnvironmentFailure(f"the cluster at {at} does not answer: {type(error).__name__}: {error}") from error
+        raise EnvironmentFailure(
+            f"the cluster at {at} does not answer: {type(error).__name__}: {error}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A cluster and the pipeline that attaches to it. ``remote``: the cluster may be on another machine."""
+    """A cluster and the pipeline that attaches to it. ``remote``: the cluster may be on another
+    machine.
+    """
 
     bootstrap: str
     pipeline: Pipeline
@@ -170,7 +197,8 @@ class Attachment:
 
     @property
     def access(self) -> Access | None:
-        """The credentials with which lostack itself connects; ``None`` for a cluster without security.
+        """The credentials with which lostack itself connects; ``None`` for a cluster without
+        security.
 
         Raises:
             DeclarationError: the environment variable with the password is not set.
@@ -179,19 +207,26 @@ class Attachment:
         if declared is None:
             return None
         ca = str((self.pipeline.directory / declared.ca).absolute()) if declared.ca else ""
-        return Access(declared.protocol, ca, declared.mechanism, declared.username, declared.password())
+        return Access(
+            declared.protocol, ca, declared.mechanism, declared.username, declared.password()
+        )
 
     def check(self) -> None:
         """Check that the pipeline can run on this cluster.
 
         Raises:
-            UsageError: the address is not HOST:PORT, or is on another machine without ``--attach-remote``.
+            UsageError: the address is not HOST:PORT, or is on another machine without
+                ``--attach-remote``.
             DeclarationError: the pipeline does not run on Kafka, or logs in without a username.
         """
         if not self.pipeline.dialect.logs:
-            raise DeclarationError(f"system: only Kafka can be attached to, not {self.pipeline.system}")
+            raise DeclarationError(
+                f"system: only Kafka can be attached to, not {self.pipeline.system}"
+            )
         if self.security is not None and self.security.mechanism and not self.security.username:
-            raise DeclarationError(f"security: {self.bootstrap} has users of its own: give username and password_from")
+            raise DeclarationError(
+                f"security: {self.bootstrap} has users of its own: give username and password_from"
+            )
         if self.security is not None:
             self.security.password()
         for each in self.bootstrap.split(","):
@@ -204,7 +239,8 @@ class Attachment:
         """Raise UsageError if a host is another machine and ``--attach-remote`` was not given."""
         if not self.remote and not is_loopback(host):
             raise UsageError(
-                f"{host} is another machine, and a check creates and deletes topics there: give --attach-remote to allow that"
+                f"{host} is another machine, and a check creates and deletes topics there: give "
+                "--attach-remote to allow that"
             )
 
     def listeners(self) -> tuple[Listener, ...]:
@@ -218,7 +254,12 @@ class Attachment:
             for each in self.bootstrap.split(","):
                 probe(each, self.access.authority)
         try:
-            return wait_until(self._ask, within_s=ANSWER_MS / 1000, because="the brokers to know each other", poll_s=0.2)
+            return wait_until(
+                self._ask,
+                within_s=ANSWER_MS / 1000,
+                because="the brokers to know each other",
+                poll_s=0.2,
+            )
         except (KafkaError, OSError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
                 f"the cluster at {self.bootstrap} does not answer: {type(error).__name__}: {error}"
@@ -229,14 +270,16 @@ class Attachment:
         roles = [str(stage.known) for stage in self.pipeline.stages]
         with contextlib.suppress(UnknownBrokerIdError):
             admin = KafkaAdminClient(
-                bootstrap_servers=self.bootstrap, request_timeout_ms=ANSWER_MS, bootstrap_timeout_ms=ANSWER_MS,
+                bootstrap_servers=self.bootstrap,
+                request_timeout_ms=ANSWER_MS,
+                bootstrap_timeout_ms=ANSWER_MS,
                 **(self.access.for_kafka_python() if self.access else {}),
-            )  # fmt: skip
+            )
             try:
                 if there := sorted(set(self.pipeline.topics) & set(admin.list_topics())):
                     raise EnvironmentFailure(
-                        f"the topic {there[0]} exists on {self.bootstrap}, and a check creates and deletes its topics: "
-                        "delete it, or let the pipeline use another name"
+                        f"the topic {there[0]} exists on {self.bootstrap}, and a check creates "
+                        "and deletes its topics: delete it, or let the pipeline use another name"
                     )
                 brokers = admin.describe_cluster()["brokers"]
                 return tuple(each for broker in brokers for each in self._of(admin, broker, roles))
@@ -244,7 +287,9 @@ class Attachment:
                 admin.close()
         return None
 
-    def _of(self, admin: Any, broker: Mapping[str, Any], roles: Iterable[str]) -> tuple[Listener, ...]:
+    def _of(
+        self, admin: Any, broker: Mapping[str, Any], roles: Iterable[str]
+    ) -> tuple[Listener, ...]:
         number, host = broker["broker_id"], str(broker["host"])
         settings = _settings(admin, number)
         spoken = self.security.protocol if self.security else "PLAINTEXT"
@@ -256,9 +301,15 @@ class Attachment:
 
 def _settings(admin: Any, number: int) -> dict[str, str]:
     """Return a broker's own settings, as text."""
-    described = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, str(number))], config_filter="all")
+    described = admin.describe_configs(
+        [ConfigResource(ConfigResourceType.BROKER, str(number))], config_filter="all"
+    )
     [by_name] = described.values()
-    return {name: str(each["value"] or "") for settings in by_name.values() for name, each in settings.items()}
+    return {
+        name: str(each["value"] or "")
+        for settings in by_name.values()
+        for name, each in settings.items()
+    }
 
 
 class AttachedKafka:
@@ -273,19 +324,27 @@ class AttachedKafka:
         """Do nothing: an attached cluster needs no download."""
 
     def brokers(
-        self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
+        self,
+        need: Deployment,
+        directory: Path,
+        security: DeclaredSecurity | None,
+        roles: tuple[str, ...] = (),
     ) -> AttachedBrokers:
         """Return the cluster's brokers; no connection is made yet."""
         del need, security, roles  # the attachment's own pipeline says them
         return AttachedBrokers(self._attachment, directory)
 
     def versions(self) -> Mapping[str, str]:
-        """Return the version of the observer's client: the versions of the cluster are not asked."""
+        """Return the version of the observer's client: the versions of the cluster are
+        not asked.
+        """
         return {OBSERVER: importlib.metadata.version(OBSERVERS_CLIENT)}
 
 
 class AttachedBrokers:
-    """The wire in front of an attached cluster. Implements :class:`harness.systems.declared.brokers.KafkaBrokers`."""
+    """The wire in front of an attached cluster. Implements
+    :class:`harness.systems.declared.brokers.KafkaBrokers`.
+    """
 
     def __init__(self, attachment: Attachment, directory: Path) -> None:
         self.directory = directory
@@ -315,7 +374,9 @@ class AttachedBrokers:
         return self._attachment.bootstrap
 
     def start(self) -> None:
-        """Read the cluster's listeners and groups, without changing anything, and start the wire."""
+        """Read the cluster's listeners and groups, without changing anything, and
+        start the wire.
+        """
         self._listeners = self._attachment.listeners()
         self._groups_before = frozenset(self.observer.groups())
         self.access = self._own_papers()
@@ -324,7 +385,9 @@ class AttachedBrokers:
 
     def bootstrap(self, role: Role) -> str:
         """Return the bootstrap addresses for a stage, which are the wire's."""
-        return ",".join(f"127.0.0.1:{each.wire_port}" for each in self._listeners if each.role == role)
+        return ",".join(
+            f"127.0.0.1:{each.wire_port}" for each in self._listeners if each.role == role
+        )
 
     def routes(self, *roles: str) -> tuple[str, ...]:
         """Return the names of the wire's routes for these roles."""
@@ -335,18 +398,29 @@ class AttachedBrokers:
         return topic
 
     def _routes(self, *roles: str) -> tuple[Route, ...]:
-        """Return the wire's routes, each from a listener's advertised address to the listener itself."""
+        """Return the wire's routes, each from a listener's advertised address to the listener
+        itself.
+        """
         several = len({each.node for each in self._listeners}) > 1
         return tuple(
             Route(
-                f"{each.node}.{each.role}" if several else each.role, each.node, each.role, each.wire_port, each.port,
-                upstream_host=socket.gethostbyname(each.host), protocol="kafka", **self._secured(each.host),
+                f"{each.node}.{each.role}" if several else each.role,
+                each.node,
+                each.role,
+                each.wire_port,
+                each.port,
+                upstream_host=socket.gethostbyname(each.host),
+                protocol="kafka",
+                **self._secured(each.host),
             )
-            for each in self._listeners if each.role in roles
-        )  # fmt: skip
+            for each in self._listeners
+            if each.role in roles
+        )
 
     def _own_papers(self) -> Access | None:
-        """Make a certificate authority for the wire, and return the programs' access: the broker's, but with this authority."""
+        """Make a certificate authority for the wire, and return the programs' access: the broker's,
+        but with this authority.
+        """
         if self.own_access is None:
             return None
         self._run = make_certificates(self._secrets)
@@ -357,8 +431,15 @@ class AttachedBrokers:
         """Return a route's TLS and login settings."""
         if self.own_access is None:
             return {}
-        ends = Tls(str(self._run.server), self.own_access.authority, host) if self.own_access.protocol.endswith("SSL") else None
-        return {"tls": ends, "users": str(self._secrets / "users.json") if self.own_access.mechanism else ""}
+        ends = (
+            Tls(str(self._run.server), self.own_access.authority, host)
+            if self.own_access.protocol.endswith("SSL")
+            else None
+        )
+        return {
+            "tls": ends,
+            "users": str(self._secrets / "users.json") if self.own_access.mechanism else "",
+        }
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return nothing: lostack may not kill brokers that it did not start."""
@@ -375,9 +456,13 @@ class AttachedBrokers:
         return tuple(group for group in self.groups(seen) if group not in self._groups_before)
 
     def create(self, topics: Mapping[str, int]) -> None:
-        """Create the pipeline's topics (name → partitions), with the cluster's default replication factor."""
+        """Create the pipeline's topics (name → partitions), with the cluster's default replication
+        factor.
+        """
         self._created |= set(topics)
-        self.observer.create_topics({name: (partitions, {}) for name, partitions in topics.items()}, replicas=-1)
+        self.observer.create_topics(
+            {name: (partitions, {}) for name, partitions in topics.items()}, replicas=-1
+        )
 
     def clean(self, topics: Iterable[str]) -> None:
         """Delete those topics of the pipeline that an earlier cell created."""
@@ -401,7 +486,8 @@ class AttachedBrokers:
                 clean(self, created)
         except (KafkaError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
-                f"{', '.join(sorted(created))} may be left on {self.direct} (delete by hand): {type(error).__name__}: {error}"
+                f"{', '.join(sorted(created))} may be left on {self.direct} (delete by hand): "
+                f"{type(error).__name__}: {error}"
             ) from error
         finally:
             self.observer.close()

@@ -1,4 +1,6 @@
-"""Ask the authorities of a declared cell on Kafka at the end of the run: source, logs, positions and output."""
+"""Ask the authorities of a declared cell on Kafka at the end of the run: source, logs, positions
+and output.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,17 @@ class Authorities:
     def observe(self) -> None:
         """Write what was offered, acknowledged (as the wire saw it), stored and recorded.
 
-        The saved positions are read first, then the output, and the topic's log last. If something still moves, each record
-        in the output is then also found in the log, and no record is missing because it was read too early.
+        The saved positions are read first, then the output, and the topic's log last. If something
+        still moves, each record in the output is then also found in the log, and no record is
+        missing because it was read too early.
         """
         scene, pipeline, observer = self._scene, self._scene.pipeline, self._scene.kafka.observer
         saved = self._positions.observe()
-        results = observer.log(pipeline.output.topic) if pipeline.output.kind is OutputKind.TOPIC else None
+        results = (
+            observer.log(pipeline.output.topic)
+            if pipeline.output.kind is OutputKind.TOPIC
+            else None
+        )
         rows = self._found.rows()
         log = observer.log(pipeline.topic)
         self._ends.observe_source()
@@ -56,10 +63,14 @@ class Authorities:
             self._ends.learn(found, stored=bool(copies))
         origins: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
         for copy in _sorted(copies):
-            origins[self._found.id_of(copy)].append(log_fields(copy.partition, copy.epoch, copy.offset))
+            origins[self._found.id_of(copy)].append(
+                log_fields(copy.partition, copy.epoch, copy.offset)
+            )
         self._ends.observe_results(found, origins, nowhere=log_fields(-1, -1, -1))
 
-    def observe_log(self, hop: Hop, topic: str, log: WholeLog, saved: Mapping[int, int] | None = None) -> Sequence[LogCopy]:
+    def observe_log(
+        self, hop: Hop, topic: str, log: WholeLog, saved: Mapping[int, int] | None = None
+    ) -> Sequence[LogCopy]:
         """Write every copy of a log, and the log's end offsets; return the copies.
 
         Raises:
@@ -70,36 +81,77 @@ class Authorities:
         if hop is Hop.TOPIC or self._found.totals is None:
             self._found.check_ids(f"record of topic {topic}", results)
         if hop is Hop.TOPIC and scene.faultless:
-            self._found.check_input([result.record for result, copy in zip(results, copies, strict=True) if copy.visible])
+            self._found.check_input(
+                [
+                    result.record
+                    for result, copy in zip(results, copies, strict=True)
+                    if copy.visible
+                ]
+            )
         for result, copy in zip(results, copies, strict=True):
-            # a copy without an id is something else that the programs write; if it was a record, that record is missing
+            # a copy without an id is something else that the programs write; if it was a record,
+            # that record is missing
             foreign = result.record is None and (hop is Hop.SINK or scene.pipeline.id is None)
             scene.history.write(
-                kinds.STORED, hop=hop, topic=topic, **log.said_of(copy, saved),
-                record=result.record, key=(copy.key or b"").decode("utf-8", "replace"), intact=result.record is not None,
-                attempt=None, foreign=foreign, **self._ends.shown(result),
-            )  # fmt: skip
+                kinds.STORED,
+                hop=hop,
+                topic=topic,
+                **log.said_of(copy, saved),
+                record=result.record,
+                key=(copy.key or b"").decode("utf-8", "replace"),
+                intact=result.record is not None,
+                attempt=None,
+                foreign=foreign,
+                **self._ends.shown(result),
+            )
         for partition, ends in log.ends.items():
             if ends.start and topic == scene.pipeline.topic:
                 self.observe_deleted(partition, ends.start)
-            scene.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
-                                end=ends.end, last_data=log.last_visible(partition))  # fmt: skip
+            scene.history.write(
+                kinds.LOG,
+                hop=hop,
+                topic=topic,
+                partition=partition,
+                start=ends.start,
+                stable=ends.stable,
+                end=ends.end,
+                last_data=log.last_visible(partition),
+            )
         return copies
 
     def observe_deleted(self, partition: int, start: int) -> None:
-        """Write the copies that the wire saw below the start of a log: they were deleted since, by retention or by hand."""
+        """Write the copies that the wire saw below the start of a log: they were deleted since, by
+        retention or by hand.
+        """
         topic, so_far = self._scene.pipeline.topic, self._scene.so_far
-        requests = {(e["request"], e["record"]) for e in so_far.of(kinds.SENT) if e["topic"] == topic
-                    and e["partition"] == partition}  # fmt: skip
-        answers = {(e["record"], e["offset"]) for e in so_far.of(kinds.PRODUCE_ANSWER) if e["error"] == 0
-                   and (e["request"], e["record"]) in requests}  # fmt: skip
-        fetched = {(e["record"], e["offset"]) for e in so_far.of(kinds.FETCHED) if e["topic"] == topic
-                   and e["partition"] == partition}  # fmt: skip
+        requests = {
+            (e["request"], e["record"])
+            for e in so_far.of(kinds.SENT)
+            if e["topic"] == topic and e["partition"] == partition
+        }
+        answers = {
+            (e["record"], e["offset"])
+            for e in so_far.of(kinds.PRODUCE_ANSWER)
+            if e["error"] == 0 and (e["request"], e["record"]) in requests
+        }
+        fetched = {
+            (e["record"], e["offset"])
+            for e in so_far.of(kinds.FETCHED)
+            if e["topic"] == topic and e["partition"] == partition
+        }
         for record, offset in sorted(answers | fetched, key=lambda seen: seen[1]):
             if 0 <= offset < start:
-                self._scene.history.write(kinds.REMOVED, why=Removal.RETENTION, topic=topic, record=record, visible=True,
-                                          **log_fields(partition, -1, offset))  # fmt: skip
+                self._scene.history.write(
+                    kinds.REMOVED,
+                    why=Removal.RETENTION,
+                    topic=topic,
+                    record=record,
+                    visible=True,
+                    **log_fields(partition, -1, offset),
+                )
 
 
 def _sorted(copies: Sequence[LogCopy]) -> list[LogCopy]:
-    return sorted((copy for copy in copies if copy.visible), key=lambda copy: (copy.offset, copy.partition))
+    return sorted(
+        (copy for copy in copies if copy.visible), key=lambda copy: (copy.offset, copy.partition)
+    )

@@ -19,19 +19,29 @@ class Between(Protocol):
 
     @property
     def tail(self) -> bool:
-        """Whether the last records are in the output although no position will be saved past them."""
+        """Whether the last records are in the output although no position will be
+        saved past them.
+        """
 
     def checks(self) -> Sequence[Check]:
-        """Return the conditions that must hold when everything is at rest, in the order in which they are checked."""
+        """Return the conditions that must hold when everything is at rest, in the order in which
+        they are checked.
+        """
 
     def settled(self) -> bool:
-        """Say whether the first reader has read everything and saved its position, or acknowledged everything."""
+        """Say whether the first reader has read everything and saved its position, or acknowledged
+        everything.
+        """
 
     def refused(self) -> str | None:
-        """Say which record the broker refuses, and would refuse in every cell; ``None`` if there is no such record."""
+        """Say which record the broker refuses, and would refuse in every cell; ``None`` if there is
+        no such record.
+        """
 
     def expel(self, role: Role) -> None:
-        """Tell the broker that a stage of this role is dead, if the broker would take long to find out."""
+        """Tell the broker that a stage of this role is dead, if the broker would take long to find
+        out.
+        """
 
     def members(self) -> int:
         """Return how many members the readers' groups have now."""

@@ -1,4 +1,6 @@
-"""The brokers of a declared pipeline: started by lostack, or attached (:mod:`harness.systems.declared.attached`)."""
+"""The brokers of a declared pipeline: started by lostack, or attached
+(:mod:`harness.systems.declared.attached`).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ OBSERVER: Final = f"observer ({OBSERVERS_CLIENT})"
 
 
 class Brokers(Protocol):
-    """Running brokers behind their wire. All routes of the wire belong to the cell that is running."""
+    """Running brokers behind their wire. All routes of the wire belong to the cell
+    that is running.
+    """
 
     @property
     def runtime(self) -> Runtime:
@@ -56,7 +60,9 @@ class Brokers(Protocol):
         """Return the names of the wire's routes for these roles."""
 
     def destination(self, topic: str) -> str:
-        """Return the name by which clients and the wire know a topic or queue of the declaration."""
+        """Return the name by which clients and the wire know a topic or queue of the
+        declaration.
+        """
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return the servers that a cell may kill if it does not share them, by their roles."""
@@ -164,10 +170,17 @@ class OwnBrokers:
 
 
 def clean(brokers: KafkaBrokers, topics: Iterable[str]) -> None:
-    """Empty and delete the run's own groups, delete the topics, and wait until the topics are gone."""
+    """Empty and delete the run's own groups, delete the topics, and wait until the
+    topics are gone.
+    """
     topics, groups, observer = tuple(topics), brokers.ours(()), brokers.observer
     for group in groups:
         observer.expel(group)
     observer.forget([topic for topic in topics if observer.has(topic)], groups)
     gone = f"{', '.join(topics)} of the earlier cell to be deleted"
-    wait_until(lambda: not any(observer.has(t) for t in topics), within_s=CLEAN_S, because=gone, poll_s=0.05)
+    wait_until(
+        lambda: not any(observer.has(t) for t in topics),
+        within_s=CLEAN_S,
+        because=gone,
+        poll_s=0.05,
+    )

@@ -24,23 +24,31 @@ UNREADABLE_S = 10.0
 OUTPUT = "output"
 """The last stage of the drain but one: the output must not change."""
 REST = "rest"
-"""The last stage of the drain: nothing is known to be on its way, and only silence can show that nothing is."""
+"""The last stage of the drain: nothing is known to be on its way, and only silence can show that
+nothing is.
+"""
 
 
 class Drain:
     """Checks the conditions of the drain in order, and remembers the first that does not hold.
 
-    When all conditions hold, only silence can show that nothing follows. ``gap`` is the cell's longest silence, in seconds,
-    after which something about a record still happened: a line of the wire, or a change of the results.
+    When all conditions hold, only silence can show that nothing follows. ``gap`` is the cell's
+    longest silence, in seconds, after which something about a record still happened: a line of the
+    wire, or a change of the results.
     """
 
     def __init__(self, standing: Standing) -> None:
         self._standing = standing
         self._scene = standing.scene
-        self._checks = Checks((
-            Check("stage", standing.stage_trouble), Check("source", standing.source_trouble),
-            Check("sends", standing.send_trouble), *standing.between.checks(),
-        ), standing.between.unanswered)  # fmt: skip
+        self._checks = Checks(
+            (
+                Check("stage", standing.stage_trouble),
+                Check("source", standing.source_trouble),
+                Check("sends", standing.send_trouble),
+                *standing.between.checks(),
+            ),
+            standing.between.unanswered,
+        )
         self.stage = "source"
         self.because = ""
         self.gap = 0.0
@@ -48,7 +56,9 @@ class Drain:
         """How many records are not in the output; ``None`` before it was read."""
         self.rest = Rest(0.0, Why.ENDED)
         self.why = Why.ENDED
-        """The weakest reason for the length of the rest so far: something that came later may have given a better one."""
+        """The weakest reason for the length of the rest so far: something that came later may have
+        given a better one.
+        """
         self.over = False
         self._since = time.monotonic()
         """When something last happened, or was last known to be on its way (monotonic, seconds)."""
@@ -77,8 +87,9 @@ class Drain:
         ended = self._standing.all_ended()
         self.stage, quiet_s = OUTPUT, 0.0 if ended else self._scene.pipeline.output.quiet_s
         self.because = (
-            f"the output ({self._scene.pipeline.output.kind}) is not quiet: its content changes although no record arrives; look "
-            "for a time in its rows, rows in no fixed order, or another program that writes there"
+            f"the output ({self._scene.pipeline.output.kind}) is not quiet: its content changes "
+            "although no record arrives; look for a time in its rows, rows in no fixed order, "
+            "or another program that writes there"
         )
         try:
             size = self._standing.size()
@@ -94,7 +105,11 @@ class Drain:
         self.stage = REST
         self.rest = Rest(0.0, Why.ENDED) if ended else self._needed()
         self.why = max(self.why, self.rest.why, key=[*Why].index)
-        self.because = f"{self.missing} records are not in the output" if self.missing else "not everything was acknowledged"
+        self.because = (
+            f"{self.missing} records are not in the output"
+            if self.missing
+            else "not everything was acknowledged"
+        )
         return self.rested >= self.rest.seconds
 
     @property
@@ -104,8 +119,13 @@ class Drain:
 
     def told(self) -> Mapping[str, object]:
         """Return the fields of a history's line about the rest."""
-        return {"rested": round(self.rested, 3), "rest": round(self.rest.seconds, 3), "why": self.why,
-                "gap": round(self.gap, 3), "missing": self.missing}  # fmt: skip
+        return {
+            "rested": round(self.rested, 3),
+            "rest": round(self.rest.seconds, 3),
+            "why": self.why,
+            "gap": round(self.gap, 3),
+            "missing": self.missing,
+        }
 
     def _hold(self) -> bool:
         try:
@@ -116,8 +136,13 @@ class Drain:
     def _needed(self) -> Rest:
         """Return the rest that is needed, at most the declaration's ``drain_s``."""
         settled = not self.missing and not self._standing.unacknowledged()
-        doubled = any(count > 1 and record in self._standing.offered for record, count in (self._results or {}).items())
-        found = self._scene.learnt.silences.rest(self._scene.cell, settled=settled, gap=self.gap, doubled=doubled)
+        doubled = any(
+            count > 1 and record in self._standing.offered
+            for record, count in (self._results or {}).items()
+        )
+        found = self._scene.learnt.silences.rest(
+            self._scene.cell, settled=settled, gap=self.gap, doubled=doubled
+        )
         return Rest(min(found.seconds, self._scene.pipeline.drain_s), found.why)
 
     def _take_in(self) -> None:
@@ -150,7 +175,8 @@ class Drain:
 
 
 class PatientDrain:
-    """The drain of one cell, which also learns how long silences last. Implements :class:`harness.run.parts.Drain`.
+    """The drain of one cell, which also learns how long silences last. Implements
+    :class:`harness.run.parts.Drain`.
 
     ``loaded_at``: when the first record could flow, monotonic ns.
     """
@@ -164,19 +190,25 @@ class PatientDrain:
         """Wait until everything is at rest.
 
         Raises:
-            StageError: the pipeline itself is wrong: it sent nothing, or its output is never quiet without a fault.
+            StageError: the pipeline itself is wrong: it sent nothing, or its output is never quiet
+                without a fault.
         """
         waiting = Drain(self._standing)
         try:
             self._await_rest(waiting)
         except WaitTimeoutError as error:
-            if waiting.stage == REST:  # it is at rest, only not for as long as wished: drain_s allows no more
+            if (
+                waiting.stage == REST
+            ):  # it is at rest, only not for as long as wished: drain_s allows no more
                 return self._drained(waiting)
             self._standing.check_anything_sent(f"in {self._scene.pipeline.drain_s:g} s")
             because = waiting.because
             if waiting.stage == OUTPUT:
                 wanted, within = self._scene.pipeline.output.quiet_s, self._scene.pipeline.drain_s
-                because += f"; quiet_s asks for {wanted:g} s without a change, and there were none in {within:g} s (drain_s)"
+                because += (
+                    f"; quiet_s asks for {wanted:g} s without a change, and there were none in "
+                    f"{within:g} s (drain_s)"
+                )
                 if self._scene.faultless:  # no fault can be the cause
                     raise StageError(f"{because}, without any fault") from error
             return Drained(because, waiting.stage)
@@ -185,20 +217,33 @@ class PatientDrain:
         return self._drained(waiting)
 
     def _await_rest(self, waiting: Drain) -> None:
-        """Wait until everything is at rest. The time limit starts again whenever records are offered."""
+        """Wait until everything is at rest. The time limit starts again whenever records are
+        offered.
+        """
         offered_so_far, pipeline = self._standing.offered_so_far, self._scene.pipeline
         while not waiting.over:
             offered = offered_so_far()
-            wait_until(lambda: waiting.at_rest() or offered_so_far() > offered,   # noqa: B023
-                       within_s=pipeline.drain_s + 1 / pipeline.pace, because="the drain", poll_s=0.1)  # fmt: skip
+            wait_until(
+                lambda: waiting.at_rest() or offered_so_far() > offered,  # noqa: B023
+                within_s=pipeline.drain_s + 1 / pipeline.pace,
+                because="the drain",
+                poll_s=0.1,
+            )
 
     def _drained(self, waiting: Drain) -> Drained:
         scene, silences = self._scene, self._scene.learnt.silences
         self._standing.check_anything_sent("before it ended")
         rested = math.inf if waiting.rest.why is Why.ENDED else waiting.rested
         # the run without a fault shows how long the first step takes: it waits for nothing else
-        first = longest_silence(self._loaded_at, scene.sighted.moments()) if scene.faultless else 0.0
-        silences.learn(scene.cell, max(waiting.gap, first), rested=rested, patiently=waiting.why is Why.PATIENCE)
+        first = (
+            longest_silence(self._loaded_at, scene.sighted.moments()) if scene.faultless else 0.0
+        )
+        silences.learn(
+            scene.cell,
+            max(waiting.gap, first),
+            rested=rested,
+            patiently=waiting.why is Why.PATIENCE,
+        )
         tail = self._standing.between.tail
         if tail:
             silences.learn_tail(scene.cell)

@@ -1,4 +1,5 @@
-"""Write what was offered to a declared pipeline, what its programs were told, and what is in its output.
+"""Write what was offered to a declared pipeline, what its programs were told, and what is in its
+output.
 
 The wire saw what the programs were told.
 """
@@ -33,20 +34,33 @@ class Ends:
         self._found = found
 
     def observe_source(self) -> None:
-        """Write which records were offered, and which of them were acknowledged to the programs, and when."""
+        """Write which records were offered, and which of them were acknowledged to the programs,
+        and when.
+        """
         scene, so_far = self._scene, self._scene.so_far
         for record in scene.load.records:
-            scene.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
-        scene.history.write(kinds.CURSOR, position=len(scene.load.records) + 1, where=str(scene.pipeline.input.kind))
+            scene.history.write(
+                kinds.OFFERED, record=record.id, key=record.key, position=record.position
+            )
+        scene.history.write(
+            kinds.CURSOR, position=len(scene.load.records) + 1, where=str(scene.pipeline.input.kind)
+        )
         sent = {(e["request"], e["record"]): e for e in so_far.of(kinds.SENT)}
         for event in so_far.of(kinds.PRODUCE_ANSWER):
             of = sent.get((event["request"], event["record"]))
             if of and event["error"] == 0 and event["reached"]:
                 scene.history.write(
-                    kinds.ACKED, t=event["t"], w=event["w"], record=event["record"], attempt=None,
-                    hop=Hop.TOPIC if of["topic"] == scene.brokers.destination(scene.pipeline.topic) else Hop.SINK,
-                    partition=of.get("partition"), offset=event.get("offset"),
-                )  # fmt: skip
+                    kinds.ACKED,
+                    t=event["t"],
+                    w=event["w"],
+                    record=event["record"],
+                    attempt=None,
+                    hop=Hop.TOPIC
+                    if of["topic"] == scene.brokers.destination(scene.pipeline.topic)
+                    else Hop.SINK,
+                    partition=of.get("partition"),
+                    offset=event.get("offset"),
+                )
 
     def observe_totals(self, totals: Totals, rows: Sequence[str], *, stored: bool) -> None:
         """Write what totals say of their records.
@@ -68,13 +82,19 @@ class Ends:
         values = scene.values(pipeline.stages[-1].known)
         for invariant in pipeline.invariants:
             output = (
-                replace(pipeline.output, query=invariant.query) if invariant.query
+                replace(pipeline.output, query=invariant.query)
+                if invariant.query
                 else Output(kind=OutputKind.COMMAND, command=invariant.command)
-            )  # fmt: skip
+            )
             rows = results_of(output, values, pipeline.directory, scene.logs).rows()
             found = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
-            scene.history.write(kinds.INVARIANT, asked=invariant.told, equals=invariant.equals, found=found[:MOST_SHOWN],
-                                holds=len(rows) == 1 and invariant.holds(rows[0]))  # fmt: skip
+            scene.history.write(
+                kinds.INVARIANT,
+                asked=invariant.told,
+                equals=invariant.equals,
+                found=found[:MOST_SHOWN],
+                holds=len(rows) == 1 and invariant.holds(rows[0]),
+            )
 
     def learn(self, found: Sequence[Result], *, stored: bool) -> None:
         """Learn from the output of a run without a fault which columns may be empty.
@@ -88,13 +108,18 @@ class Ends:
         self._scene.learnt.columns.learn(name_of(self._scene.pipeline), arrived)
 
     def observe_results(
-        self, found: Sequence[Result], origins: Mapping[str | None, Sequence[Mapping[str, Any]]], nowhere: Mapping[str, Any]
+        self,
+        found: Sequence[Result],
+        origins: Mapping[str | None, Sequence[Mapping[str, Any]]],
+        nowhere: Mapping[str, Any],
     ) -> None:
-        """Write every result. A result does not name the copy that it was made from: the n-th result counts for the n-th copy.
+        """Write every result. A result does not name the copy that it was made from: the n-th
+        result counts for the n-th copy.
 
-        ``origins``: the places of the visible copies of each record, in order; ``nowhere``: the place of a result without a
-        copy. A row without an id, such as a header, is not a result; if it was one and lost its id, its record is missing.
-        A row that was begun and never filled in is not a result, either.
+        ``origins``: the places of the visible copies of each record, in order; ``nowhere``: the
+        place of a result without a copy. A row without an id, such as a header, is not a result; if
+        it was one and lost its id, its record is missing. A row that was begun and never filled in
+        is not a result, either.
         """
         known, history = self._scene.known, self._scene.history
         seen: Counter[str] = Counter()
@@ -111,10 +136,18 @@ class Ends:
             origin = of[min(seen[record], len(of) - 1)] if of else nowhere
             seen[record] += 1
             history.write(
-                kinds.RECORDED, record=record, key=known[record].key if record in known else None, order=result.order,
-                intact=True, attempt=None, **self.shown(result), **origin,
-            )  # fmt: skip
+                kinds.RECORDED,
+                record=record,
+                key=known[record].key if record in known else None,
+                order=result.order,
+                intact=True,
+                attempt=None,
+                **self.shown(result),
+                **origin,
+            )
 
     def shown(self, result: Result) -> dict[str, str]:
-        """Return the text of a result whose record was never offered, as a field of its line; nothing for other results."""
+        """Return the text of a result whose record was never offered, as a field of its line;
+        nothing for other results.
+        """
         return {} if result.record in self._scene.known else {"text": result.shown}

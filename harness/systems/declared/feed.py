@@ -1,4 +1,6 @@
-"""Feed a declared cell: offer its records in three waves; hold them back in three waves if the producer has them itself."""
+"""Feed a declared cell: offer its records in three waves; hold them back in three waves if the
+producer has them itself.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from harness.model.scenario import Role
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
-from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
+from harness.systems.declared.feeding import (
+    FileFeeder,
+    HttpFeeder,
+    OwnFeeder,
+    StdinFeeder,
+    TopicFeeder,
+)
 from harness.systems.declared.holding import Holding, is_held_back
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.waves import STILL_S, Waves
@@ -25,18 +33,31 @@ if TYPE_CHECKING:
 
 
 class DeclaredFeed:
-    """The feed of a cell. Implements :class:`harness.run.parts.Feed`; opened and closed with the cell.
+    """The feed of a cell. Implements :class:`harness.run.parts.Feed`; opened and closed with the
+    cell.
 
     ``fired``: says whether the cell's fault has fired.
     """
 
-    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, fired: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        stages: Mapping[Role, CommandNode],
+        owners: Owners,
+        fired: Callable[[], bool],
+    ) -> None:
         self._scene = scene
         self._stages = stages
         self._owners = owners
         self._fired = fired
         still_s = scene.learnt.silences.still(scene.cell, STILL_S)
-        self._waves = Waves(len(scene.load.records), seen=scene.has_stepped, moves=self._moves, fired=fired, still_s=still_s)
+        self._waves = Waves(
+            len(scene.load.records),
+            seen=scene.has_stepped,
+            moves=self._moves,
+            fired=fired,
+            still_s=still_s,
+        )
         if scene.faultless:
             self._waves.release()
         self._feeder: Feeder | None = None
@@ -54,8 +75,15 @@ class DeclaredFeed:
         self._feeder = self._make_feeder()
         if is_held_back(pipeline.input.kind, scene.cell.scenario.fault):
             step, _ = pipeline.dialect.steps[Moment.SEND]
-            self._holding = Holding(scene.brokers.wire, scene.cell.id, scene.load, seen=scene.has_stepped,
-                                    sighted=scene.sighted, so_far=scene.so_far, step=step)  # fmt: skip
+            self._holding = Holding(
+                scene.brokers.wire,
+                scene.cell.id,
+                scene.load,
+                seen=scene.has_stepped,
+                sighted=scene.sighted,
+                so_far=scene.so_far,
+                step=step,
+            )
             self._holding.start()
         if producer := self._stages.get(Role.PRODUCER):
             producer.start()
@@ -80,13 +108,19 @@ class DeclaredFeed:
             StageError: the input is not the producer's standard input.
         """
         if not isinstance(self._feeder, StdinFeeder):
-            raise StageError("the producer's input cannot be ended: only an input of kind stdin has an end")
+            raise StageError(
+                "the producer's input cannot be ended: only an input of kind stdin has an end"
+            )
         self._feeder.hurry()
 
     def exhausted(self) -> bool:
-        """Say whether nothing can be offered: everything was, or the rest waits until the fault is healed."""
+        """Say whether nothing can be offered: everything was, or the rest waits until the fault is
+        healed.
+        """
         held = self._holding is not None and self._holding.holds and not self._fired()
-        return self._feeder is not None and ((self._feeder.exhausted() and not held) or self._waves.waiting)
+        return self._feeder is not None and (
+            (self._feeder.exhausted() and not held) or self._waves.waiting
+        )
 
     def trouble(self) -> str | None:
         """Say why records are still to be offered; ``None`` if all were.
@@ -122,18 +156,37 @@ class DeclaredFeed:
         match given.kind:
             case InputKind.STDIN:
                 return StdinFeeder(
-                    self._stages[Role.PRODUCER], lines, rate=pipeline.pace, resend=pipeline.resend, history=scene.history,
-                    so_far=scene.so_far, sighted=scene.sighted, waves=self._waves, header=given.header,
-                )  # fmt: skip
+                    self._stages[Role.PRODUCER],
+                    lines,
+                    rate=pipeline.pace,
+                    resend=pipeline.resend,
+                    history=scene.history,
+                    so_far=scene.so_far,
+                    sighted=scene.sighted,
+                    waves=self._waves,
+                    header=given.header,
+                )
             case InputKind.FILE:
                 return FileFeeder(scene.work / "input.txt", lines, given.header)
             case InputKind.HTTP:
                 url = fill(given.url, scene.values(Role.PRODUCER))
-                return HttpFeeder(url, lines, rate=pipeline.pace, resend=pipeline.resend, history=scene.history,
-                                  waves=self._waves)  # fmt: skip
+                return HttpFeeder(
+                    url,
+                    lines,
+                    rate=pipeline.pace,
+                    resend=pipeline.resend,
+                    history=scene.history,
+                    waves=self._waves,
+                )
             case InputKind.OWN:
                 return OwnFeeder()
             case InputKind.TOPIC:
                 keyed = {record.id: (record.key, lines[record.id]) for record in scene.load.records}
-                return TopicFeeder(scene.kafka, given.topic, keyed, rate=pipeline.pace, history=scene.history,
-                                   waves=self._waves)  # fmt: skip
+                return TopicFeeder(
+                    scene.kafka,
+                    given.topic,
+                    keyed,
+                    rate=pipeline.pace,
+                    history=scene.history,
+                    waves=self._waves,
+                )

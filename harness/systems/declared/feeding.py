@@ -1,4 +1,5 @@
-"""Offer the records to a pipeline: by standard input, as a file, by HTTP, or into a topic; or let the producer make them.
+"""Offer the records to a pipeline: by standard input, as a file, by HTTP, or into a topic; or let
+the producer make them.
 
 The history says which records were offered.
 """
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 
 WINDOW = 2
-"""How many lines a program may hold unsent before the next one waits; doubled each time it shows that it collects more."""
+"""How many lines a program may hold unsent before the next one waits; doubled each time it shows
+that it collects more.
+"""
 STARTS_S = 15.0
 """How long (seconds) the next line waits if the program has sent nothing yet."""
 ANSWER_S = 90.0
@@ -62,13 +65,18 @@ class Feeder(Protocol):
 
 
 def acknowledged(so_far: SoFar) -> set[str]:
-    """Return the records that a producer knows to be stored: answered without an error, and their transactions committed.
+    """Return the records that a producer knows to be stored: answered without an error, and their
+    transactions committed.
 
     The wire saw the answers. An answer counts when it reached the client.
     """
-    told = {e["record"] for e in so_far.of(kinds.PRODUCE_ANSWER) if e["error"] == 0 and e["reached"]}
+    told = {
+        e["record"] for e in so_far.of(kinds.PRODUCE_ANSWER) if e["error"] == 0 and e["reached"]
+    }
     ends = {e["request"]: e for e in so_far.of(kinds.END_TXN) if e["commit"]}
-    answers = {e["request"] for e in so_far.of(kinds.END_TXN_ANSWER) if e["error"] == 0 and e["reached"]}
+    answers = {
+        e["request"] for e in so_far.of(kinds.END_TXN_ANSWER) if e["error"] == 0 and e["reached"]
+    }
     sent = [e for e in so_far.of(kinds.SENT) if e["transactional"]]
     committed = {
         e["record"]
@@ -86,9 +94,18 @@ class StdinFeeder:
     """
 
     def __init__(
-        self, node: CommandNode, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter,
-        so_far: SoFar, sighted: Sighted, waves: Waves, header: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        node: CommandNode,
+        lines: Mapping[str, str],
+        *,
+        rate: float,
+        resend: Resend,
+        history: HistoryWriter,
+        so_far: SoFar,
+        sighted: Sighted,
+        waves: Waves,
+        header: str = "",
+    ) -> None:
         """``header``: a line that each incarnation of the producer is given first."""
         self.offered = 0
         self._header = header
@@ -138,7 +155,8 @@ class StdinFeeder:
             self._thread.join()
 
     def hurry(self) -> None:
-        """Give the producer all remaining lines at once, close its input, and return when it has taken both.
+        """Give the producer all remaining lines at once, close its input, and return when it has
+        taken both.
 
         Raises:
             WaitTimeoutError: the producer does not read its input in time.
@@ -146,7 +164,9 @@ class StdinFeeder:
         self._hurries = True
         self._waves.release()
         self._wake.set()
-        wait_until(self.exhausted, within_s=STARTS_S, because="the producer to take the rest of its input")
+        wait_until(
+            self.exhausted, within_s=STARTS_S, because="the producer to take the rest of its input"
+        )
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -163,18 +183,27 @@ class StdinFeeder:
                 continue
             if not self._todo:
                 node.close_stdin()
-                self._history.write(kinds.INPUT_ENDED, role=self._node.name, incarnation=life, given=len(self._given))
+                self._history.write(
+                    kinds.INPUT_ENDED,
+                    role=self._node.name,
+                    incarnation=life,
+                    given=len(self._given),
+                )
                 self._done_life = life
                 continue
             record = self._todo[0]
-            if not self._waves.lets(self._position[record]) or (not self._hurries and self._is_behind()):
+            if not self._waves.lets(self._position[record]) or (
+                not self._hurries and self._is_behind()
+            ):
                 continue
             try:
                 if self._header and self._headed != life:
                     node.write_stdin(self._header.encode() + b"\n")
                     self._headed = life
                 node.write_stdin(self._lines[record].encode() + b"\n")
-            except NodeStateError:  # the process is dead or does not read: the next incarnation, or a later turn, gets the line
+            # the process is dead or does not read: the next incarnation, or a later turn, gets the
+            # line
+            except NodeStateError:
                 continue
             self._todo.pop(0)
             self._given.append(record)
@@ -184,7 +213,8 @@ class StdinFeeder:
             self._history.write(kinds.TAKEN, record=record)
 
     def _is_behind(self) -> bool:
-        """Whether the program holds enough unsent lines. More lines wait, so that there is load before the fault and after it.
+        """Whether the program holds enough unsent lines. More lines wait, so that there is load
+        before the fault and after it.
 
         A program that collects lines before it sends any also gets the next line, only later.
         """
@@ -206,9 +236,11 @@ class StdinFeeder:
 
 
 class FileFeeder:
-    """Writes a file of all lines before the producer starts. The producer itself must remember how far it has read.
+    """Writes a file of all lines before the producer starts. The producer itself must remember how
+    far it has read.
 
-    :mod:`harness.systems.declared.holding` paces what the producer sends, as it does for a producer that makes its records.
+    :mod:`harness.systems.declared.holding` paces what the producer sends, as it does for a producer
+    that makes its records.
     """
 
     offered = 0
@@ -216,7 +248,9 @@ class FileFeeder:
     def __init__(self, file: Path, lines: Mapping[str, str], header: str = "") -> None:
         """``header``: a first line that is not a record."""
         first = [header] if header else []
-        file.write_text("".join(f"{line}\n" for line in (*first, *lines.values())), encoding="utf-8")
+        file.write_text(
+            "".join(f"{line}\n" for line in (*first, *lines.values())), encoding="utf-8"
+        )
 
     def start(self) -> None:
         """Do nothing: the file is complete."""
@@ -254,7 +288,9 @@ class OwnFeeder:
 
 
 class PacedFeeder(ABC):
-    """Offers one record after the other from its own thread, at a rate (records a second), wave by wave."""
+    """Offers one record after the other from its own thread, at a rate (records a second), wave by
+    wave.
+    """
 
     def __init__(self, *, rate: float, history: HistoryWriter, waves: Waves) -> None:
         self._pause_s = 1 / rate
@@ -289,20 +325,29 @@ class PacedFeeder(ABC):
         """Offer all records; set :attr:`_done` at the end, or :attr:`_trouble` if that fails."""
 
     def _may_offer(self, position: int) -> bool:
-        """Wait one pause, then say whether the record's wave has begun. Call it again until :attr:`_stop` is set."""
+        """Wait one pause, then say whether the record's wave has begun. Call it again until
+        :attr:`_stop` is set.
+        """
         return not self._stop.wait(self._pause_s) and self._waves.lets(position)
 
 
 class HttpFeeder(PacedFeeder):
     """Sends one POST for each record, in order.
 
-    After an answer of 2xx the producer has the record. After any other answer, or none, the record is offered again if
-    ``resend`` says so. While nobody listens at the port the record waits and does not count as offered. An answer of 4xx is
-    trouble: the producer refuses the record.
+    After an answer of 2xx the producer has the record. After any other answer, or none, the record
+    is offered again if ``resend`` says so. While nobody listens at the port the record waits and
+    does not count as offered. An answer of 4xx is trouble: the producer refuses the record.
     """
 
     def __init__(
-        self, url: str, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter, waves: Waves
+        self,
+        url: str,
+        lines: Mapping[str, str],
+        *,
+        rate: float,
+        resend: Resend,
+        history: HistoryWriter,
+        waves: Waves,
     ) -> None:
         super().__init__(rate=rate, history=history, waves=waves)
         at = urlsplit(url)
@@ -324,7 +369,9 @@ class HttpFeeder(PacedFeeder):
                     break
             if self._stop.is_set():
                 return
-            self.offered += 1  # counted once answered: a record that is refused again and again is no progress
+            self.offered += (
+                1  # counted once answered: a record that is refused again and again is no progress
+            )
         self._done.set()
 
     def _post(self, record: str, line: str) -> int | None:
@@ -336,7 +383,9 @@ class HttpFeeder(PacedFeeder):
             return None
         try:
             self._history.write(kinds.TAKEN, record=record)
-            connection.request("POST", self._path, line.encode(), {"Content-Type": "application/json"})
+            connection.request(
+                "POST", self._path, line.encode(), {"Content-Type": "application/json"}
+            )
             return connection.getresponse().status
         except (OSError, http.client.HTTPException):
             return 0
@@ -351,9 +400,15 @@ class TopicFeeder(PacedFeeder):
     """
 
     def __init__(
-        self, brokers: KafkaBrokers, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter,
+        self,
+        brokers: KafkaBrokers,
+        topic: str,
+        lines: Mapping[str, tuple[str, str]],
+        *,
+        rate: float,
+        history: HistoryWriter,
         waves: Waves,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(rate=rate, history=history, waves=waves)
         self._brokers = brokers
         self._topic = topic
@@ -361,7 +416,9 @@ class TopicFeeder(PacedFeeder):
 
     def _run(self) -> None:
         let_in = self._brokers.own_access.for_kafka_python() if self._brokers.own_access else {}
-        producer = KafkaProducer(bootstrap_servers=self._brokers.direct, acks="all", metrics_enabled=False, **let_in)
+        producer = KafkaProducer(
+            bootstrap_servers=self._brokers.direct, acks="all", metrics_enabled=False, **let_in
+        )
         try:
             for position, (record, (key, line)) in enumerate(self._lines.items(), start=1):
                 while not self._stop.is_set() and not self._may_offer(position):
@@ -373,6 +430,8 @@ class TopicFeeder(PacedFeeder):
                 self.offered += 1
             self._done.set()
         except Exception as error:  # noqa: BLE001 - whatever it is, the run proves nothing and says so
-            self._trouble = f"a record could not be put into {self._topic}: {type(error).__name__}: {error}"
+            self._trouble = (
+                f"a record could not be put into {self._topic}: {type(error).__name__}: {error}"
+            )
         finally:
             producer.close(timeout=1)

@@ -1,4 +1,6 @@
-"""Read the output and the logs of a declared pipeline, and find for each row or copy the record that it belongs to."""
+"""Read the output and the logs of a declared pipeline, and find for each row or copy the record
+that it belongs to.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,17 @@ MOST_SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A row of an output, or a copy in a log, with the ids in it and its place in the order. It counts for the first id."""
+    """A row of an output, or a copy in a log, with the ids in it and its place in the order. It
+    counts for the first id.
+    """
 
     ids: Sequence[str]
     order: int
     text: str
     lacks: frozenset[int] = frozenset()
-    """The numbers of columns that are empty here, and were never empty in the run without a fault."""
+    """The numbers of columns that are empty here, and were never empty in the run
+    without a fault.
+    """
 
     @property
     def record(self) -> str | None:
@@ -61,7 +67,11 @@ class Result:
 def unfilled(results: Sequence[Result]) -> list[Result]:
     """Return the incomplete rows of records that have no complete row."""
     whole = {result.record for result in results if not result.lacks}
-    return [result for result in results if result.lacks and result.record is not None and result.record not in whole]
+    return [
+        result
+        for result in results
+        if result.lacks and result.record is not None and result.record not in whole
+    ]
 
 
 class Found:
@@ -80,7 +90,12 @@ class Found:
         if pipeline.output.kind is OutputKind.TOPIC:
             return None
         last = pipeline.stages[-1].known
-        return results_of(pipeline.output, self._scene.values(last), pipeline.directory, self._scene.logs / f"{last}.log")
+        return results_of(
+            pipeline.output,
+            self._scene.values(last),
+            pipeline.directory,
+            self._scene.logs / f"{last}.log",
+        )
 
     def size(self) -> Any:
         """Return a value that changes while results arrive."""
@@ -107,7 +122,8 @@ class Found:
         return [None if result.order in left else result.record for result in found]
 
     def rows(self) -> Sequence[str]:
-        """Return the rows of the output that can be results; none for an output of records in a topic.
+        """Return the rows of the output that can be results; none for an output of records in a
+        topic.
 
         Raises:
             OutputError: the output cannot be read.
@@ -121,23 +137,33 @@ class Found:
         return [row for row in rows if self._ids_in(row)] if free else rows
 
     def _rows_of_topic(self) -> Sequence[str]:
-        """Return key and value of each visible copy in the output's topic, as text, in the order of its partitions."""
+        """Return key and value of each visible copy in the output's topic, as text, in the order of
+        its partitions.
+        """
         copies = self._scene.kafka.observer.copies(self._scene.pipeline.output.topic)
         return [
-            f"{(copy.key or b'').decode('utf-8', 'replace')} {copy.value.decode('utf-8', 'replace')}"
-            for copy in sorted(copies, key=lambda copy: copy.offset) if copy.visible and copy.value is not None
-        ]  # fmt: skip
+            (
+                f"{(copy.key or b'').decode('utf-8', 'replace')} "
+                f"{copy.value.decode('utf-8', 'replace')}"
+            )
+            for copy in sorted(copies, key=lambda copy: copy.offset)
+            if copy.visible and copy.value is not None
+        ]
 
     def results_in(self, rows: Sequence[str]) -> list[Result]:
         """Return the result that each row of the output is, with its ids and empty columns."""
         lacking = partial(self._scene.learnt.columns.lacking, name_of(self._scene.pipeline))
-        return [Result(self._ids_in(row), order, row, lacking(row)) for order, row in enumerate(rows, start=1)]
+        return [
+            Result(self._ids_in(row), order, row, lacking(row))
+            for order, row in enumerate(rows, start=1)
+        ]
 
     def in_copy(self, copy: LogCopy) -> Result:
         """Return a copy in a log as a result.
 
         Raises:
-            StageError: the copy's value cannot be decoded, for example because its schema is unknown.
+            StageError: the copy's value cannot be decoded, for example because its schema is
+                unknown.
         """
         ids = self._ids_of(copy.key, copy.value, copy.headers)
         return Result(ids, copy.offset, (copy.value or b"").decode("utf-8", "replace"))
@@ -148,7 +174,7 @@ class Found:
 
     def _ids_of(
         self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
-    ) -> Sequence[str]:  # fmt: skip
+    ) -> Sequence[str]:
         identity = self._scene.identity
         found = identity.find_every(key, value, headers)
         if not found and (why := identity.why_unread(value)):
@@ -167,47 +193,61 @@ class Found:
             return dataclasses.replace(identity, json="").every(text)
         return found
 
-    # --- what cannot be counted --------------------------------------------------------------------------------------
+    # --- what cannot be counted -------------------------------------------------------------------
 
     def check_ids(self, what: str, found: Sequence[Result]) -> None:
-        """Raise StageError if nothing that was found has the id of an offered record, or if one thing has several such ids."""
+        """Raise StageError if nothing that was found has the id of an offered record, or if one
+        thing has several such ids.
+        """
         known, load, named = self._scene.known, self._scene.load, self._scene.pipeline.id
         for result in found:
             held = [record for record in result.ids if record in known]
             if len(held) > 1:
                 raise StageError(
-                    f"a {what} holds the ids of {len(held)} records ({', '.join(map(repr, held[:3]))}): {result.shown!r}; it can "
-                    "count for only one record: write one for each record, or let the pattern in [id] find the right id"
+                    f"a {what} holds the ids of {len(held)} records "
+                    f"({', '.join(map(repr, held[:3]))}): {result.shown!r}; it can count for "
+                    "only one record: write one for each record, or let the pattern in [id] "
+                    "find the right id"
                 )
         if not found or any(result.record in known for result in found):
             return
         first = load.records[0]
         if named is None:
             raise StageError(
-                f"no {what} carries the id of a record: {found[0].shown!r} does not contain the token that lostack put in place "
-                f"of {{id}} ({self._scene.cell.in_hand(first)!r} in the first record); let the programs pass it on, or say in "
-                "[id] where an id is"
+                f"no {what} carries the id of a record: {found[0].shown!r} does not contain the "
+                f"token that lostack put in place of {{id}} ({self._scene.cell.in_hand(first)!r} "
+                "in the first record); let the programs pass it on, or say in [id] where an id "
+                "is"
             )
         raise StageError(
-            f"no {what} carries the id of a record: the pattern {named.pattern!r}"
-            f"{f' at {named.json}' if named.json else ''} in {named.where} finds {found[0].record!r} in "
-            f"{found[0].shown!r}, but the first record offered is {first.id!r}; correct [id]{self._unframed(found[0])}"
+            f"no {what} carries the id of a record: the pattern "
+            f"{named.pattern!r}{f' at {named.json}' if named.json else ''} in {named.where} "
+            f"finds {found[0].record!r} in {found[0].shown!r}, but the first record offered is "
+            f"{first.id!r}; correct [id]{self._unframed(found[0])}"
         )
 
     def _unframed(self, result: Result) -> str:
-        """Return a hint if a value was read as text although the declaration names a schema registry."""
+        """Return a hint if a value was read as text although the declaration names a schema
+        registry.
+        """
         schema = self._scene.cell.identity.schema
         if schema is None or schema.kind != REGISTRY or result.text.startswith("\0"):
             return ""
-        return "; the value was read as text: it does not begin with a zero byte and a schema id, as a registry's clients write"
+        return (
+            "; the value was read as text: it does not begin with a zero byte and a schema id, "
+            "as a registry's clients write"
+        )
 
     def check_output_is_fresh(self) -> None:
-        """Raise StageError if the output has results before anything was started: they would count as duplicates."""
+        """Raise StageError if the output has results before anything was started: they would count
+        as duplicates.
+        """
         with contextlib.suppress(OutputError):  # it is not there yet
             if left := next((row for row in self.rows() if self._is_ours(row)), None):
                 raise StageError(
-                    f"the output ({self._scene.pipeline.output.kind}) has records of this run before the run has begun, such as "
-                    f"{left[:120]!r}: put it below {{work}}, which is new for every run, or empty it before each run"
+                    f"the output ({self._scene.pipeline.output.kind}) has records of this run "
+                    f"before the run has begun, such as {left[:120]!r}: put it below {{work}}, "
+                    "which is new for every run, or empty it before each run"
                 )
 
     def _is_ours(self, row: str) -> bool:
@@ -216,31 +256,43 @@ class Found:
         return next(iter(self._ids_in(row)), None) in self._scene.known
 
     def check_input(self, found: Sequence[str | None]) -> None:
-        """Raise StageError if the input of a run without a fault is not what the declaration says: then nothing can be counted.
+        """Raise StageError if the input of a run without a fault is not what the declaration says:
+        then nothing can be counted.
 
-        ``found``: the ids in the topic. They are the only evidence of what a producer that makes its records has made.
+        ``found``: the ids in the topic. They are the only evidence of what a producer that makes
+        its records has made.
         """
         own, known = self._scene.pipeline.input.kind is InputKind.OWN, self._scene.known
         counts = Counter(record for record in found if record is not None)
         for record, count in counts.items():
             if count > 1 and (own or record not in known):
                 raise StageError(
-                    f"the input has the id {record!r} {count} times in a run without a fault: give each record its own id, and "
-                    "let [id] find it"
+                    f"the input has the id {record!r} {count} times in a run without a fault: "
+                    "give each record its own id, and let [id] find it"
                 )
             if own and record not in known:
                 ids = list(known)
                 raise StageError(
-                    f"the producer made a record {record!r}, but the line in [input] says {ids[0]!r} to {ids[-1]!r}: let it make "
-                    f"those (records = {len(ids)}), or correct the line"
+                    f"the producer made a record {record!r}, but the line in [input] says "
+                    f"{ids[0]!r} to {ids[-1]!r}: let it make those (records = {len(ids)}), or "
+                    "correct the line"
                 )
 
     def nothing_arrived(self) -> str:
-        """Return the message for an output that has no record after a run without a fault, with what it holds instead."""
+        """Return the message for an output that has no record after a run without a fault, with
+        what it holds instead.
+        """
         output, rows = self._scene.pipeline.output, self.results.rows() if self.results else ()
         values = self._scene.values(self._scene.pipeline.stages[-1].known)
         where = output.topic or fill(output.file, values) or " ".join(output.command)
-        held = f"none of its {len(rows)} lines has an id; the last is {rows[-1][:120]!r}" if rows else "it is empty"
+        held = (
+            f"none of its {len(rows)} lines has an id; the last is {rows[-1][:120]!r}"
+            if rows
+            else "it is empty"
+        )
         if output.kind is OutputKind.STDOUT:
             held += f" ({UNPRINTED})"
-        return f"no record is in the output ({output.kind}{f' {where}' if where else ''}) after a run without a fault: {held}"
+        return (
+            f"no record is in the output ({output.kind}{f' {where}' if where else ''}) after a "
+            f"run without a fault: {held}"
+        )

@@ -1,25 +1,31 @@
-"""Hold back a producer that has all records from the start: it makes them itself, or reads them from a file.
+"""Hold back a producer that has all records from the start: it makes them itself, or reads them
+from a file.
 
-Such a producer could send its last record before the fault strikes, and no load would follow the fault. So the wire holds two
-of its requests, which divide the load into three waves:
+Such a producer could send its last record before the fault strikes, and no load would follow the
+fault. So the wire holds two of its requests, which divide the load into three waves:
 
-- the Produce request with the first record of the second third, until the step of the fault was seen once;
+- the Produce request with the first record of the second third, until the step of the fault was
+  seen once;
 - the Produce request with the first record of the last third, until the fault is healed.
 
-To the program this looks like a slow broker. No request is changed, and requests of a connection keep their order. No request
-is held for longer than ``HELD_S``. If the fault is not healed by then, the wire holds the next request in its place, for at
-most ``ALL_S`` altogether: the client measures its time-out from when it sent the first of them.
+To the program this looks like a slow broker. No request is changed, and requests of a connection
+keep their order. No request is held for longer than ``HELD_S``. If the fault is not healed by then,
+the wire holds the next request in its place, for at most ``ALL_S`` altogether: the client measures
+its time-out from when it sent the first of them.
 
 A request goes on at once if holding it would block the fault:
 
 - nothing was sent before it that could lead to the step of the fault;
-- or the target is in it, comes after it, or is in an open transaction, so that no reader could be given the target.
+- or the target is in it, comes after it, or is in an open transaction, so that no reader could be
+  given the target.
 
-If that happens to the second held request, or if one request has the first records of both thirds, the wire holds the next
-Produce request instead, whatever it carries. If one request carries the target and all later records, nothing is held.
+If that happens to the second held request, or if one request has the first records of both thirds,
+the wire holds the next Produce request instead, whatever it carries. If one request carries the
+target and all later records, nothing is held.
 
-A held request is discarded, not released, if its client gave it up: the client timed out, or its connection ended because the
-broker died. The client sends these records again, and otherwise both requests would arrive.
+A held request is discarded, not released, if its client gave it up: the client timed out, or its
+connection ended because the broker died. The client sends these records again, and otherwise both
+requests would arrive.
 """
 
 from __future__ import annotations
@@ -50,19 +56,30 @@ if TYPE_CHECKING:
     from harness.wire.rules import StepName
 
 HELD_S = 9.0
-"""How long a request is held at most: longer than an auto-commit interval, shorter than the 10 s that programs give a send."""
+"""How long a request is held at most: longer than an auto-commit interval, shorter than the 10 s
+that programs give a send.
+"""
 ALL_S = 18.0
-"""How long requests are held at most, all together: shorter than the 30 s that clients wait for an answer."""
+"""How long requests are held at most, all together: shorter than the 30 s that clients wait for an
+answer.
+"""
 LOOK_S = 0.02
 """The interval (seconds) at which held requests are checked."""
 
 
 def is_held_back(kind: InputKind, fault: Any) -> bool:
-    """Say whether the producer has all records at the start, and the fault strikes neither the producer nor its requests."""
+    """Say whether the producer has all records at the start, and the fault strikes neither the
+    producer nor its requests.
+    """
     if kind not in {InputKind.FILE, InputKind.OWN} or isinstance(fault, NoFault):
         return False
     evidence = fault.evidence()
-    return Role.PRODUCER not in {place_of(fault).role, *evidence.killed, *evidence.paused, *evidence.told}
+    return Role.PRODUCER not in {
+        place_of(fault).role,
+        *evidence.killed,
+        *evidence.paused,
+        *evidence.told,
+    }
 
 
 def _hits_of(rule: str) -> Callable[[Event], bool]:
@@ -71,7 +88,9 @@ def _hits_of(rule: str) -> Callable[[Event], bool]:
 
 @dataclass(slots=True)
 class _Wave:
-    """A wave that is still to come: the rule that stops it, the position of its first record (from 1), and its held request."""
+    """A wave that is still to come: the rule that stops it, the position of its first record (from
+    1), and its held request.
+    """
 
     rule: str
     position: int
@@ -88,10 +107,18 @@ class Holding:
     """Lets the wire hold the producer's requests until :meth:`release`."""
 
     def __init__(
-        self, wire: WireControl, cell: str, load: Load, *, seen: Callable[[], bool], sighted: Sighted, so_far: SoFar,
+        self,
+        wire: WireControl,
+        cell: str,
+        load: Load,
+        *,
+        seen: Callable[[], bool],
+        sighted: Sighted,
+        so_far: SoFar,
         step: StepName = Api.PRODUCE,
-    ) -> None:  # fmt: skip
-        """``seen``: says whether the step of the fault was seen once. ``so_far``: the history so far.
+    ) -> None:
+        """``seen``: says whether the step of the fault was seen once. ``so_far``: the history so
+        far.
 
         ``step``: the request with which the producer sends.
         """
@@ -159,7 +186,9 @@ class Holding:
         return self._load.records[wave.position - 1].id
 
     def _arm(self, wave: _Wave, record: str | None) -> None:
-        self._wire.arm(self._cell, Rule(wave.rule, Action.HOLD, self._step, role=Role.PRODUCER, record=record))
+        self._wire.arm(
+            self._cell, Rule(wave.rule, Action.HOLD, self._step, role=Role.PRODUCER, record=record)
+        )
 
     def _take(self, wave: _Wave) -> None:
         if wave.hit is None and len(hits := wave.hits()) > wave.taken:
@@ -170,7 +199,9 @@ class Holding:
         in_vain, last = self._is_in_vain(wave, hit), self._coming[-1]
         held_s = (time.monotonic_ns() - wave.since) / 1e9
         late = held_s > min(HELD_S, ALL_S - self._spent_s)
-        if not (in_vain or late or (wave is not last and self._seen()) or self._is_given_up(wave, hit)):
+        if not (
+            in_vain or late or (wave is not last and self._seen()) or self._is_given_up(wave, hit)
+        ):
             return
         self._spent_s += held_s
         again = (in_vain or late) if wave is last else self._first_of(last) in hit["records"]
@@ -185,12 +216,16 @@ class Holding:
         return self._load.target.id not in before if wave is self._coming[-1] else not before
 
     def _is_given_up(self, wave: _Wave, hit: Event) -> bool:
-        """Whether the client gave this request up: its connection ended, or its records were sent again."""
+        """Whether the client gave this request up: its connection ended, or its records were sent
+        again.
+        """
         attached = any(held.held == hit["held"] and held.attached for held in self._wire.holds())
         return not attached or not self._sighted.tried(since=wave.since).isdisjoint(hit["records"])
 
     def _resolve(self, wave: _Wave) -> None:
         """Release the held request of a wave; discard it if its client gave it up."""
         if (hit := wave.hit) is not None and hit["held"] is not None:
-            self._wire.resolve(hit["held"], How.DISCARD if self._is_given_up(wave, hit) else How.RELEASE)
+            self._wire.resolve(
+                hit["held"], How.DISCARD if self._is_given_up(wave, hit) else How.RELEASE
+            )
         wave.hit = None

@@ -1,4 +1,6 @@
-"""Kafka between the stages of a declared pipeline: topics whose readers save positions with their groups."""
+"""Kafka between the stages of a declared pipeline: topics whose readers save positions with their
+groups.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,17 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
 
 TOO_LARGE = (10, 18)
-"""Errors of a broker that refuses a batch for its size: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
+"""Errors of a broker that refuses a batch for its size: MESSAGE_TOO_LARGE,
+RECORD_LIST_TOO_LARGE.
+"""
 HELD_BACK_S = 3.0
 """If an open transaction holds readers back for longer (seconds), the history says so."""
 
 
 class Log:
-    """A Kafka topic between stages. Implements :class:`harness.systems.declared.between.Between`."""
+    """A Kafka topic between stages. Implements
+    :class:`harness.systems.declared.between.Between`.
+    """
 
     unanswered: tuple[type[Exception], ...] = (KafkaError,)
 
@@ -39,7 +45,9 @@ class Log:
 
     @property
     def tail(self) -> bool:
-        """Whether the last records are in the output although no position will be saved past them."""
+        """Whether the last records are in the output although no position will be
+        saved past them.
+        """
         return self._positions.tail
 
     def checks(self) -> Sequence[Check]:
@@ -51,34 +59,47 @@ class Log:
         return self._positions.trouble_in_topic() is None
 
     def trouble(self) -> str | None:
-        """Say which partition has an open transaction, or return ``None``; the history notes a long one."""
+        """Say which partition has an open transaction, or return ``None``; the history notes a long
+        one.
+        """
         for topic in sorted({*self._scene.pipeline.topics, *self._scene.sighted.topics()}):
             for partition, ends in self._scene.kafka.observer.ends(topic).items():
                 if ends.stable != ends.end:
                     self._hold_back(f"{topic}/{partition}")
-                    return f"{topic}/{partition}: last stable offset {ends.stable}, high watermark {ends.end}"
+                    return (
+                        f"{topic}/{partition}: last stable offset {ends.stable}, high watermark "
+                        f"{ends.end}"
+                    )
         self._hold_back(None)
         return None
 
     def refused(self) -> str | None:
         """Say which record the broker refuses for its size, or return ``None``.
 
-        A refused batch of several records does not count: the client may send its records one by one.
+        A refused batch of several records does not count: the client may send its records one by
+        one.
         """
         refused = self._scene.sighted.refused(*TOO_LARGE)
-        sent = [e for e in self._scene.so_far.of(kinds.SENT) if e["request"] in refused] if refused else []
+        sent = (
+            [e for e in self._scene.so_far.of(kinds.SENT) if e["request"] in refused]
+            if refused
+            else []
+        )
         batches = Counter((e["request"], e["topic"], e["partition"]) for e in sent)
         for event in sent:
             if batches[event["request"], event["topic"], event["partition"]] == 1:
                 return (
-                    f"the record {event['record']} is too large for {event['topic']}: the broker refuses it "
-                    "(MESSAGE_TOO_LARGE); send records smaller than max.message.bytes (1048588 by default): compress them, or "
-                    "send a reference to data that is stored elsewhere"
+                    f"the record {event['record']} is too large for {event['topic']}: the broker "
+                    "refuses it (MESSAGE_TOO_LARGE); send records smaller than "
+                    "max.message.bytes (1048588 by default): compress them, or send a reference "
+                    "to data that is stored elsewhere"
                 )
         return None
 
     def expel(self, role: Role) -> None:
-        """Remove the dead members of a stage's groups, as their session time-out would, only sooner."""
+        """Remove the dead members of a stage's groups, as their session time-out would, only
+        sooner.
+        """
         scene = self._scene
         if not scene.pipeline.reads(role):
             return
@@ -99,7 +120,9 @@ class Log:
         self._authorities.observe()
 
     def _hold_back(self, log: str | None) -> None:
-        """Note which partition's readers an open transaction holds back; ``None`` if there is none."""
+        """Note which partition's readers an open transaction holds back; ``None`` if
+        there is none.
+        """
         name, since = self._held_back
         if log == name:
             return

@@ -20,9 +20,21 @@ from harness.model.writes import WRITES
 from harness.pipelines.braces import fill
 from harness.run.nodes import GRACE_S, LIVES
 from harness.runtimes.interface import ContainerSpec, NodeSpec
-from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing
+from harness.runtimes.process.durable import (
+    Tracing,
+    TracingError,
+    files_since,
+    made_since,
+    why_no_tracing,
+)
 from harness.runtimes.process.members import tracer_of
-from harness.runtimes.process.processes import command_of, owner_of, stopped, stranger_at, written_by
+from harness.runtimes.process.processes import (
+    command_of,
+    owner_of,
+    stopped,
+    stranger_at,
+    written_by,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +48,9 @@ if TYPE_CHECKING:
     from harness.runtimes.process.durable import Held
 
 GONE_S = 20.0
-"""How long (seconds) a killed process may take to be gone. Only an uninterruptible read delays a SIGKILL."""
+"""How long (seconds) a killed process may take to be gone. Only an uninterruptible read delays a
+SIGKILL.
+"""
 WORK = "{work}"
 """Stands for the work folder in the name of a file, which is different in each run."""
 MANY = 1000
@@ -44,7 +58,9 @@ MANY = 1000
 
 
 class StageError(CellFailure):
-    """A stage cannot do its work; the text is one line, with the last lines of its log. ``stage``: its name, if known."""
+    """A stage cannot do its work; the text is one line, with the last lines of its log. ``stage``:
+    its name, if known.
+    """
 
     def __init__(self, text: str, stage: str = "") -> None:
         super().__init__(text)
@@ -75,7 +91,9 @@ class CommandNode:
     path: str | None = None
     """The PATH of the command and of what it starts; ``None``: lostack's own."""
     prints: bool = False
-    """Whether what it prints is the output. If so, its output buffer stays on, and a crash may lose it."""
+    """Whether what it prints is the output. If so, its output buffer stays on, and a crash may lose
+    it.
+    """
     incarnation: int = 0
     node: Node | None = None
     _since: int = 0
@@ -100,33 +118,54 @@ class CommandNode:
         return str(self.stage.known)
 
     def start(self, *, supervised: bool = False) -> None:
-        """Start the next incarnation without waiting for it. ``supervised``: the previous one ended by itself."""
+        """Start the next incarnation without waiting for it. ``supervised``: the previous one ended
+        by itself.
+        """
         self.incarnation += 1
         bootstrap = str(self.values["bootstrap"])
         spec = NodeSpec(
-            name=f"{self.cell_key}-{self.name}", role=self.name, log=self.log, stdin_pipe=self.stdin, foreign=True,
+            name=f"{self.cell_key}-{self.name}",
+            role=self.name,
+            log=self.log,
+            stdin_pipe=self.stdin,
+            foreign=True,
             temporary=self.cell_key,
-            cwd=None if self.stage.image else self.directory, container=self._container(),
+            cwd=None if self.stage.image else self.directory,
+            container=self._container(),
             argv=tuple(fill(word, self.values) for word in self.stage.command),
             env={
-                "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap,
+                "BOOTSTRAP_SERVERS": bootstrap,
+                "KAFKA_BOOTSTRAP_SERVERS": bootstrap,
                 "PYTHONUNBUFFERED": "" if self.prints else "1",  # empty counts as not set
-                "LOSTACK_WORK": str(self.values["work"]), failpoint.VARIABLE: str(self.failpoints),
+                "LOSTACK_WORK": str(self.values["work"]),
+                failpoint.VARIABLE: str(self.failpoints),
                 **({"PATH": self.path} if self.path and not self.stage.image else {}),
-                **{name: fill(value, self.values) for name, value in self.stage.environment.items()},
+                **{
+                    name: fill(value, self.values) for name, value in self.stage.environment.items()
+                },
             },
-        )  # fmt: skip
+        )
         self._since = time.monotonic_ns()
         self.node = self.runtime.start(spec)
         self._told, self._asked, self._unready = False, False, None
         self.say("started", pid=self.node.pid, supervised=supervised)
 
     def _container(self) -> ContainerSpec:
-        """Return the container: its image, and every folder that the command may name, mounted at the same path."""
+        """Return the container: its image, and every folder that the command may name, mounted at
+        the same path.
+        """
         folders = (
             self.failpoints,
-            *(value for value in self.values.values() if isinstance(value, Path) and value.is_dir()),
-            *(value.parent for name, value in self.values.items() if name == "ca" and isinstance(value, Path)),
+            *(
+                value
+                for value in self.values.values()
+                if isinstance(value, Path) and value.is_dir()
+            ),
+            *(
+                value.parent
+                for name, value in self.values.items()
+                if name == "ca" and isinstance(value, Path)
+            ),
         )
         return ContainerSpec(image=self.stage.image, folders=folders, host_network=True)
 
@@ -138,9 +177,17 @@ class CommandNode:
         """
         within_s = self.stage.ready_within_s
         try:
-            wait_until(lambda: self.ended() or self._is_ready(), within_s=within_s, because=f"the {self.name} to be ready")
+            wait_until(
+                lambda: self.ended() or self._is_ready(),
+                within_s=within_s,
+                because=f"the {self.name} to be ready",
+            )
         except WaitTimeoutError as error:
-            unseen = "it never fetched from a topic of the run" if self.stage.reads else "nothing listens at its port"
+            unseen = (
+                "it never fetched from a topic of the run"
+                if self.stage.reads
+                else "nothing listens at its port"
+            )
             wanted = f"its output never showed {self.stage.ready!r}" if self.stage.ready else unseen
             raise self.error(f"was not ready within {within_s:g} s: {wanted}") from error
         end = self.ended()
@@ -155,7 +202,9 @@ class CommandNode:
         return self.fetches(self._since) if self.stage.reads else self.is_open()
 
     def error(self, what: str) -> StageError:
-        """Return an error about the stage, with what the wire saw that may explain it and the last lines of its log."""
+        """Return an error about the stage, with what the wire saw that may explain it and the last
+        lines of its log.
+        """
         tail = " | ".join(last_lines(self._alive().log_tail(MANY)))
         said = f"; it last said: {tail}" if tail else "; it printed nothing"
         hint = self.hint()
@@ -168,8 +217,14 @@ class CommandNode:
         if end is not None and not self._told:
             self._told, self._ended_s = True, time.monotonic()
             asked = {"asked": True} if self._asked else {}
-            self.say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked,
-                      **_others(members=end.members, left=end.left))  # fmt: skip
+            self.say(
+                "exited",
+                pid=end.pid,
+                status=end.status,
+                signal=end.signal,
+                **asked,
+                **_others(members=end.members, left=end.left),
+            )
         return end
 
     @property
@@ -196,14 +251,17 @@ class CommandNode:
         return {} if self.node is None else {member.pid: member for member in self.node.members()}
 
     def owner(self, port: int) -> int | None:
-        """Return the id of this stage's process that has the connection from a port; ``None`` if none has."""
+        """Return the id of this stage's process that has the connection from a port; ``None`` if
+        none has.
+        """
         return owner_of(self.members(), port, self._ports())
 
     def stranger(self, port: int) -> tuple[int, str] | None:
-        """Return the process outside this stage that has the connection from a port; ``None`` if the stage itself has it.
+        """Return the process outside this stage that has the connection from a port; ``None`` if
+        the stage itself has it.
 
-        The result is the process id (0 if it cannot be seen) and the command. For a container it is always ``None``: the
-        container is the boundary.
+        The result is the process id (0 if it cannot be seen) and the command. For a container it is
+        always ``None``: the container is the boundary.
         """
         if self.stage.image:
             return None
@@ -214,13 +272,16 @@ class CommandNode:
         return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
 
     def trace(self, log: Path, point: Point | None = None) -> None:
-        """Log the durable writes of this incarnation from now on; stop a thread at a point if one is given.
+        """Log the durable writes of this incarnation from now on; stop a thread at a point if one
+        is given.
 
         Raises:
             TracingError: the stage is a container, or the kernel does not allow tracing.
         """
         if self.stage.image:
-            raise TracingError(f"the {self.name} is a container: lostack does not trace processes in containers")
+            raise TracingError(
+                f"the {self.name} is a container: lostack does not trace processes in containers"
+            )
         if why := why_no_tracing():
             raise TracingError(why)
         if point is not None and point.call in WRITES:
@@ -230,7 +291,8 @@ class CommandNode:
         self._tracing = Tracing(self._alive(), log, point, plain=point is None)  # type: ignore[arg-type]  # without an image: a process
 
     def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
-        """Return the durable calls of each thread since a time (wall ns), the busiest first, and the files written.
+        """Return the durable calls of each thread since a time (wall ns), the busiest first, and
+        the files written.
 
         A file below the work folder is named by ``{work}``.
         """
@@ -238,7 +300,9 @@ class CommandNode:
             return {}, ()
         writes = self._tracing.writes()
         files = files_since(writes, since_ns, self._aside)
-        return made_since(writes, since_ns, files), tuple(file.replace(str(self.values["work"]), WORK) for file in files)
+        return made_since(writes, since_ns, files), tuple(
+            file.replace(str(self.values["work"]), WORK) for file in files
+        )
 
     @property
     def _aside(self) -> set[str]:
@@ -246,21 +310,29 @@ class CommandNode:
         return set() if self.prints else {str(self.log.resolve())}
 
     def held(self) -> Held | None:
-        """Return the durable write at which a thread is stopped, or ``None``; the history notes it once."""
+        """Return the durable write at which a thread is stopped, or ``None``; the history notes it
+        once.
+        """
         found = None if self._tracing is None else self._tracing.held()
         if found is not None and not self._held:
             self._held = True
-            self.history.write(kinds.DURABLE, role=self.name, incarnation=self.incarnation, **found.told())
+            self.history.write(
+                kinds.DURABLE, role=self.name, incarnation=self.incarnation, **found.told()
+            )
         return found
 
     def untrace(self) -> None:
-        """End the tracing. A thread that was stopped before a write then does it, if its process lives."""
+        """End the tracing. A thread that was stopped before a write then does it, if its process
+        lives.
+        """
         if self._tracing is not None:
             self._tracing.end()
             self._tracing = None
 
     def one(self, pid: int) -> OneProcess | CommandNode:
-        """Return one process of this stage, to be crashed alone; the stage itself if it has no other process."""
+        """Return one process of this stage, to be crashed alone; the stage itself if it has no
+        other process.
+        """
         others = self.members().keys() - {pid, tracer_of(pid)}
         return OneProcess(self, pid, self._alive().pid) if others else self
 
@@ -285,9 +357,13 @@ class CommandNode:
             self.say("told", pid=self._alive().pid)
 
     def await_end(self) -> None:
-        """Wait until the stage has ended; kill it after the grace period that orchestrators give."""
+        """Wait until the stage has ended; kill it after the grace period that
+        orchestrators give.
+        """
         try:
-            wait_until(self.ended, within_s=GRACE_S, because=f"the {self.name} to end after SIGTERM")
+            wait_until(
+                self.ended, within_s=GRACE_S, because=f"the {self.name} to end after SIGTERM"
+            )
         except WaitTimeoutError:
             self.kill()
 
@@ -303,14 +379,20 @@ class CommandNode:
         self.say("resumed", pid=self._alive().pid)
 
     def restart(self) -> None:
-        """Start the stage again and wait until it is ready. If it does not become ready, :meth:`supervise` raises that error."""
+        """Start the stage again and wait until it is ready. If it does not become ready,
+        :meth:`supervise` raises that error.
+        """
         self.begin_again()
         self.await_back()
 
     def begin_again(self) -> None:
         """Start the stage again after its ``down_s``; do not wait until it is ready."""
         self.buried()
-        wait_until(lambda: not self._is_down(), within_s=self.stage.down_s + GONE_S, because=f"the {self.name} to come back")
+        wait_until(
+            lambda: not self._is_down(),
+            within_s=self.stage.down_s + GONE_S,
+            because=f"the {self.name} to come back",
+        )
         self.start()
 
     def await_back(self) -> None:
@@ -321,7 +403,8 @@ class CommandNode:
             self._unready = error
 
     def supervise(self) -> str | None:
-        """Start the stage again if it ended and should go on; return a message about that, or ``None``.
+        """Start the stage again if it ended and should go on; return a message about that, or
+        ``None``.
 
         Raises:
             StageError: the stage ends again and again, or did not become ready after a restart.
@@ -334,7 +417,10 @@ class CommandNode:
         if end.status == 0 and not self.stage.reads:
             return None
         if not self.stage.restart or self.incarnation >= LIVES:
-            raise self.error(f"ended with {end}{f', started {self.incarnation} times' if self.incarnation > 1 else ''}")
+            raise self.error(
+                "ended with "
+                f"{end}{f', started {self.incarnation} times' if self.incarnation > 1 else ''}"
+            )
         if self._is_down():
             return f"the {self.name} ended with {end}, and stays down for {self.stage.down_s:g} s"
         self.buried()
@@ -351,19 +437,30 @@ class CommandNode:
 
     def say(self, phase: str, **fields: Any) -> None:
         """Note in the history what happened to one of the stage's processes."""
-        self.history.write(kinds.NODE, node=self.name, role=self.name, incarnation=self.incarnation, phase=phase, **fields)
+        self.history.write(
+            kinds.NODE,
+            node=self.name,
+            role=self.name,
+            incarnation=self.incarnation,
+            phase=phase,
+            **fields,
+        )
 
 
 def _others(**found: Sequence[Member]) -> dict[str, Any]:
     """Return processes as fields of a history line; no field for an empty list."""
-    return {name: [[one.pid, one.how, one.command] for one in members] for name, members in found.items() if members}
+    return {
+        name: [[one.pid, one.how, one.command] for one in members]
+        for name, members in found.items()
+        if members
+    }
 
 
 class OneProcess:
     """One process of a stage that has several. Implements :class:`harness.controls.Target`.
 
-    Its parent belongs to the user's program, and the kernel tells only the parent how it ended. Its pid file descriptor shows
-    that it lived when it was killed, and that it was gone afterwards.
+    Its parent belongs to the user's program, and the kernel tells only the parent how it ended. Its
+    pid file descriptor shows that it lived when it was killed, and that it was gone afterwards.
     """
 
     def __init__(self, stage: CommandNode, pid: int, leader: int) -> None:
@@ -383,13 +480,19 @@ class OneProcess:
         try:
             descriptor = os.pidfd_open(self._pid)
         except ProcessLookupError as error:
-            raise StageError(f"the process {self._pid} of the {self.name} ended before it could be killed") from error
+            raise StageError(
+                f"the process {self._pid} of the {self.name} ended before it could be killed"
+            ) from error
         try:
             ended, _, _ = select.select([descriptor], [], [], 0)
             if ended:
-                raise StageError(f"the process {self._pid} of the {self.name} ended before it could be killed")
+                raise StageError(
+                    f"the process {self._pid} of the {self.name} ended before it could be killed"
+                )
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-            self._stage.untrace()  # a traced process cannot end while its tracer holds it; and the other processes must go on
+            # a traced process cannot end while its tracer holds it; and the other processes must go
+            # on
+            self._stage.untrace()
             ended, _, _ = select.select([descriptor], [], [], GONE_S)
         finally:
             os.close(descriptor)
@@ -400,7 +503,11 @@ class OneProcess:
     def pause(self) -> None:
         """Send SIGSTOP; return when the kernel shows every thread of the process stopped."""
         os.kill(self._pid, signal.SIGSTOP)
-        wait_until(lambda: stopped(self._pid), within_s=GONE_S, because=f"process {self._pid} to stand still")
+        wait_until(
+            lambda: stopped(self._pid),
+            within_s=GONE_S,
+            because=f"process {self._pid} to stand still",
+        )
         self._say("paused")
 
     def resume(self) -> None:

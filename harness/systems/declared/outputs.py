@@ -1,4 +1,6 @@
-"""Read a pipeline's results at rest: every row as text, in order. A reader never changes what it reads."""
+"""Read a pipeline's results at rest: every row as text, in order. A reader never changes what it
+reads.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class OutputError(CellFailure):
 
 
 class Row(str):
-    """A row of an output with columns, as text. ``empty``: the numbers of its null columns, from 1."""
+    """A row of an output with columns, as text. ``empty``: the numbers of its null
+    columns, from 1.
+    """
 
     __slots__ = ("empty",)
     empty: frozenset[int]
@@ -39,16 +43,24 @@ class Row(str):
     def of(cls, values: Iterable[Any]) -> Row:
         """Make a row of its columns, joined by spaces."""
         values = [*values]
-        found = cls(" ".join(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values))
-        found.empty = frozenset(number for number, value in enumerate(values, start=1) if value is None)
+        found = cls(
+            " ".join(
+                value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+                for value in values
+            )
+        )
+        found.empty = frozenset(
+            number for number, value in enumerate(values, start=1) if value is None
+        )
         return found
 
 
 class Columns:
-    """Remembers which columns of a pipeline's output were empty in a run without a fault. Safe to use from several threads.
+    """Remembers which columns of a pipeline's output were empty in a run without a fault. Safe to
+    use from several threads.
 
-    If a column was never empty in that run, a row in which it is empty is unfinished: a program is still writing the row, or
-    died before it finished.
+    If a column was never empty in that run, a row in which it is empty is unfinished: a program is
+    still writing the row, or died before it finished.
     """
 
     def __init__(self) -> None:
@@ -62,7 +74,9 @@ class Columns:
             self._empty[pipeline] = empty | self._empty.get(pipeline, frozenset())
 
     def lacking(self, pipeline: str, row: str) -> frozenset[int]:
-        """Return the columns that are empty in a row and never were without a fault; nothing if no such run is known."""
+        """Return the columns that are empty in a row and never were without a fault; nothing if no
+        such run is known.
+        """
         with self._lock:
             known = self._empty.get(pipeline)
         return frozenset() if known is None else empty_in(row) - known
@@ -118,13 +132,19 @@ class Files:
 
     def files(self) -> list[Path]:
         """Return the files, in the order of their names."""
-        return [Path(name) for name in sorted(glob.glob(self._pattern, recursive=True)) if Path(name).is_file()]  # noqa: PTH207
+        return [
+            Path(name)
+            for name in sorted(glob.glob(self._pattern, recursive=True))
+            if Path(name).is_file()
+        ]  # noqa: PTH207
 
     def size(self) -> Any:
         """Return the names, sizes and modification times of the files."""
         found = []
         for file in self.files():
-            with contextlib.suppress(FileNotFoundError):  # a journal, or a temporary file that was just renamed
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # a journal, or a temporary file that was just renamed
                 stat = file.stat()
                 found.append((str(file), stat.st_size, stat.st_mtime_ns))
         return tuple(found)
@@ -135,7 +155,11 @@ class Lines(Files):
 
     def rows(self) -> Sequence[str]:
         """Return every line of every file."""
-        return [line for file in self.files() for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+        return [
+            line
+            for file in self.files()
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines()
+        ]
 
 
 class Parquet(Files):
@@ -183,7 +207,9 @@ class Sqlite:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            raise OutputError(f"cannot read {self._file}: {error}; the query is: {self._query}") from error
+            raise OutputError(
+                f"cannot read {self._file}: {error}; the query is: {self._query}"
+            ) from error
 
 
 class Command:
@@ -205,11 +231,24 @@ class Command:
         """
         try:
             done = subprocess.run(
-                self._argv, cwd=self._directory, capture_output=True, text=True, errors="replace", timeout=COMMAND_S, check=False
+                self._argv,
+                cwd=self._directory,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=COMMAND_S,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise OutputError(f"the output's command {self._argv[0]!r} did not run: {error}") from error
+            raise OutputError(
+                f"the output's command {self._argv[0]!r} did not run: {error}"
+            ) from error
         if done.returncode:
-            said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()][-LAST:]
-            raise OutputError(f"the output's command {self._argv[0]!r} ended with status {done.returncode}: {' | '.join(said)}")
+            said = [
+                line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()
+            ][-LAST:]
+            raise OutputError(
+                f"the output's command {self._argv[0]!r} ended with status {done.returncode}: "
+                f"{' | '.join(said)}"
+            )
         return done.stdout.splitlines()

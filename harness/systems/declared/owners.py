@@ -1,4 +1,6 @@
-"""Find the process behind each connection on the wire: one of the stage's, or a stranger's, which voids the cell."""
+"""Find the process behind each connection on the wire: one of the stage's, or a stranger's, which
+voids the cell.
+"""
 
 from __future__ import annotations
 
@@ -30,32 +32,48 @@ class Owners:
     def attribute(self) -> None:
         """Write down which process each new connection belongs to.
 
-        A connection that has already ended has no owner, and proves nothing. If a process that has fetched ends by itself,
-        the user is told at once.
+        A connection that has already ended has no owner, and proves nothing. If a process that has
+        fetched ends by itself, the user is told at once.
         """
-        new, reads = self._scene.so_far.events(self._looked_at), self._scene.pipeline.dialect.reads[0].label
+        new, reads = (
+            self._scene.so_far.events(self._looked_at),
+            self._scene.pipeline.dialect.reads[0].label,
+        )
         self._looked_at += len(new)
         for event in new:
-            if event["event"] == kinds.FRAME and event["api"] == reads and self._scene.pipeline.reads(event["role"]):
+            if (
+                event["event"] == kinds.FRAME
+                and event["api"] == reads
+                and self._scene.pipeline.reads(event["role"])
+            ):
                 if owner := self._owners.get(event["conn"]):
                     self._workers.note(event["role"], *owner)
                 continue
-            if event["event"] != kinds.CONN or event["phase"] != "open" or (stage := self._stages.get(event["role"])) is None:
+            if (
+                event["event"] != kinds.CONN
+                or event["phase"] != "open"
+                or (stage := self._stages.get(event["role"])) is None
+            ):
                 continue
             of = {"conn": event["conn"], "role": event["role"]}
             if (pid := stage.owner(event["peer"])) is not None:
                 self._owners[event["conn"]] = pid, stage.incarnation
                 self._scene.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
             elif (stranger := stage.stranger(event["peer"])) is not None:
-                self._scene.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])
+                self._scene.history.write(
+                    kinds.STRANGER, **of, pid=stranger[0], command=stranger[1]
+                )
         for one in self._workers.gone():
             stage = self._stages[one.role]
             stage.say("gone", pid=one.pid, command=one.command)
             self._scene.fetched.say(
-                f"{self._scene.cell.scenario.id}: a process of the {stage.name} has ended by itself: {one.pid} ({one.command})"
+                f"{self._scene.cell.scenario.id}: a process of the {stage.name} has ended by "
+                f"itself: {one.pid} ({one.command})"
             )
 
     def lives(self, conn: int) -> bool:
-        """Say whether the process behind a connection lives; if that process is unknown, whether the connection is open."""
+        """Say whether the process behind a connection lives; if that process is unknown, whether
+        the connection is open.
+        """
         pid, _ = self._owners.get(conn, (None, 0))
         return self._scene.sighted.is_open(conn) if pid is None else is_alive(pid)

@@ -1,6 +1,7 @@
 """Put together the parts of a declared cell. The user's programs are not changed.
 
-The wire says what was sent, acknowledged and fetched, the logs say what is stored, and the output says what is recorded.
+The wire says what was sent, acknowledged and fetched, the logs say what is stored, and the output
+says what is recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from harness.pipelines.dialects import Moment
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
 from harness.run.parts import Opened, Parts
-from harness.systems.declared.abilities import ForeignMembership, StageTermination, StandardInput, TracedWrites
+from harness.systems.declared.abilities import (
+    ForeignMembership,
+    StageTermination,
+    StandardInput,
+    TracedWrites,
+)
 from harness.systems.declared.authorities import Authorities
 from harness.systems.declared.draining import PatientDrain
 from harness.systems.declared.feed import DeclaredFeed
@@ -51,17 +57,30 @@ if TYPE_CHECKING:
     from harness.systems.declared.services import StandingBy
 
 GATHERING = frozenset({Api.JOIN_GROUP.label, Api.SYNC_GROUP.label})
-"""The requests to join a group, which the broker answers only when the other members have asked, too."""
+"""The requests to join a group, which the broker answers only when the other members have asked,
+too.
+"""
 GATHER_S = 10.0
-"""How long a group may gather: its members learn at their next heartbeat (3 s in most clients) that they must join again."""
+"""How long a group may gather: its members learn at their next heartbeat (3 s in most clients) that
+they must join again.
+"""
 IDLE_S = 8.0
-"""Longer than a client's auto-commit interval, because the awaited request may be an auto-commit."""
+"""Longer than a client's auto-commit interval, because the awaited request may be an
+auto-commit.
+"""
 
 
 def parts_of(
-    cell: DeclaredCell, directory: Path, history: HistoryWriter, *, brokers: Brokers, fetched: Fetched, learnt: Learnt,
-    runtime_of: Callable[[Program], Runtime], standing_by: StandingBy,
-) -> Parts:  # fmt: skip
+    cell: DeclaredCell,
+    directory: Path,
+    history: HistoryWriter,
+    *,
+    brokers: Brokers,
+    fetched: Fetched,
+    learnt: Learnt,
+    runtime_of: Callable[[Program], Runtime],
+    standing_by: StandingBy,
+) -> Parts:
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, brokers=brokers, fetched=fetched, learnt=learnt)
     nodes_by_role: dict[Role, CommandNode] = {}
@@ -73,31 +92,66 @@ def parts_of(
     workers = Workers(nodes_by_role, lambda pid: nodes.is_victim(pid))  # noqa: PLW0108 - it is made below
     owners = Owners(scene, nodes_by_role, workers)
     found = Found(scene)
-    between = Queue(scene, found) if not scene.pipeline.dialect.logs else _log(scene, nodes_by_role, owners, found)
+    between = (
+        Queue(scene, found)
+        if not scene.pipeline.dialect.logs
+        else _log(scene, nodes_by_role, owners, found)
+    )
     servers = {**(brokers.servers(history) if own else {}), **services.targets()}
     nodes = DeclaredNodes(scene, nodes_by_role, servers, owners, between.members)
     feed = DeclaredFeed(scene, nodes_by_role, owners, lambda: controls.has_fired)
     standing = Standing(
-        scene, nodes_by_role, feed=feed, found=found, owners=owners, between=between, workers=workers, services=services
+        scene,
+        nodes_by_role,
+        feed=feed,
+        found=found,
+        owners=owners,
+        between=between,
+        workers=workers,
+        services=services,
     )
     watching = Watching(
         progress=lambda: (scene.sighted.last, found.results.size() if found.results else None),
-        settled=between.settled, exhausted=feed.exhausted, unanswered=between.unanswered,
-        idle_s=learnt.silences.still(cell, IDLE_S), look=owners.attribute,
+        settled=between.settled,
+        exhausted=feed.exhausted,
+        unanswered=between.unanswered,
+        idle_s=learnt.silences.still(cell, IDLE_S),
+        look=owners.attribute,
         supervise=standing.supervise,
-    )  # fmt: skip
+    )
     abilities: dict[type, object] = {
-        Membership: ForeignMembership(scene, nodes), Termination: StageTermination(nodes), Input: StandardInput(feed),
-    }  # fmt: skip
-    controls = WireControls(cell, scene.load, brokers.wire, scene.directory, history, scene.so_far, nodes, watching, abilities)
+        Membership: ForeignMembership(scene, nodes),
+        Termination: StageTermination(nodes),
+        Input: StandardInput(feed),
+    }
+    controls = WireControls(
+        cell,
+        scene.load,
+        brokers.wire,
+        scene.directory,
+        history,
+        scene.so_far,
+        nodes,
+        watching,
+        abilities,
+    )
     abilities[DurableWrites] = TracedWrites(scene, controls, nodes)
     reading = Reading(scene, nodes_by_role, owners)
     return Parts(
         ground=(
-            Opened(scene.make_folders), services, Opened(found.check_output_is_fresh),
+            Opened(scene.make_folders),
+            services,
+            Opened(found.check_output_is_fresh),
             Opened(lambda: brokers.clean(scene.pipeline.topics)),
-            Opened(lambda: brokers.create(dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions))),
-            Place(scene), Opened(lambda: None, scene.lease.close), reading, feed,
+            Opened(
+                lambda: brokers.create(
+                    dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions)
+                )
+            ),
+            Place(scene),
+            Opened(lambda: None, scene.lease.close),
+            reading,
+            feed,
         ),
         feed=feed,
         stages=reading,
@@ -105,7 +159,7 @@ def parts_of(
         drain=lambda: PatientDrain(standing, feed.loaded_at),
         authorities=(between.observe, reading.tell_writes),
         freed=(feed.release,),
-    )  # fmt: skip
+    )
 
 
 def _log(scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found: Found) -> Between:
@@ -125,7 +179,11 @@ class Place:
         scene, cell = self._scene, self._scene.cell
         routes = scene.brokers.routes(*map(str, scene.roles))
         scene.brokers.wire.open_cell(
-            cell.id, cell.key, scene.history_folder / "wire.jsonl", routes=routes, identity=scene.identity
+            cell.id,
+            cell.key,
+            scene.history_folder / "wire.jsonl",
+            routes=routes,
+            identity=scene.identity,
         )
         self._opened = True
 
@@ -136,10 +194,11 @@ class Place:
 
 
 def is_gathering(seen: Iterable[Event]) -> bool:
-    """Say whether a group is still gathering: a request to join it, on a living connection, has no answer yet.
+    """Say whether a group is still gathering: a request to join it, on a living connection, has no
+    answer yet.
 
-    In a stage of several processes the first may fetch before the others have joined. A fault at that moment would strike an
-    incomplete group.
+    In a stage of several processes the first may fetch before the others have joined. A fault at
+    that moment would strike an incomplete group.
     """
     waiting: set[tuple[int, int]] = set()
     for event in seen:
@@ -153,7 +212,9 @@ def is_gathering(seen: Iterable[Event]) -> bool:
 
 
 class Reading:
-    """Starts the reading stages, and ends all stages. Implements :class:`harness.run.parts.Stages`."""
+    """Starts the reading stages, and ends all stages. Implements
+    :class:`harness.run.parts.Stages`.
+    """
 
     def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners) -> None:
         self._scene = scene
@@ -165,13 +226,17 @@ class Reading:
         """Do nothing: the run calls :meth:`start`."""
 
     def start(self) -> None:
-        """Start the reading stages, wait until they are ready, and log their durable writes if the dry run asks for that."""
+        """Start the reading stages, wait until they are ready, and log their durable writes if the
+        dry run asks for that.
+        """
         reading = [node for node in self._stages.values() if node.stage.reads]
         for node in reading:
             node.start()
         for node in reading:
             node.await_ready()
-        with suppress(WaitTimeoutError):  # a group that never settles does not settle in the dry run, either
+        with suppress(
+            WaitTimeoutError
+        ):  # a group that never settles does not settle in the dry run, either
             wait_until(self._has_gathered, within_s=GATHER_S, because="the groups to have gathered")
         self._owners.attribute()
         fault = self._scene.cell.scenario.fault
@@ -200,9 +265,13 @@ class Reading:
 
 
 class StageMaker:
-    """Makes the stages of a cell. ``stages``: all stages by role; ``expel``: called when a stage of a role has died."""
+    """Makes the stages of a cell. ``stages``: all stages by role; ``expel``: called when a stage of
+    a role has died.
+    """
 
-    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], expel: Callable[[Role], None]) -> None:
+    def __init__(
+        self, scene: Scene, stages: Mapping[Role, CommandNode], expel: Callable[[Role], None]
+    ) -> None:
         self._scene = scene
         self._stages = stages
         self._expel = expel
@@ -213,29 +282,55 @@ class StageMaker:
         feeds = stage.role is Role.PRODUCER and pipeline.input.kind is InputKind.STDIN
         prints = pipeline.output.kind is OutputKind.STDOUT and stage is pipeline.stages[-1]
         return CommandNode(
-            stage=stage, values=scene.values(stage.known), runtime=runtime, history=scene.history, cell_key=scene.cell.key,
-            directory=pipeline.directory, log=scene.logs / f"{stage.known}.log", failpoints=scene.failpoints, stdin=feeds,
-            path=pipeline.path, prints=prints, hint=lambda: self._hint(stage.known), buried=lambda: self._expel(stage.known),
+            stage=stage,
+            values=scene.values(stage.known),
+            runtime=runtime,
+            history=scene.history,
+            cell_key=scene.cell.key,
+            directory=pipeline.directory,
+            log=scene.logs / f"{stage.known}.log",
+            failpoints=scene.failpoints,
+            stdin=feeds,
+            path=pipeline.path,
+            prints=prints,
+            hint=lambda: self._hint(stage.known),
+            buried=lambda: self._expel(stage.known),
             fetches=lambda since: scene.sighted.fetched(stage.known) > since,
-        )  # fmt: skip
+        )
 
     def _why_not_let_in(self, role: Role) -> str:
         """Say why a broker does not let a stage in; an empty text if nothing is known."""
         access, so_far = self._scene.brokers.access, self._scene.so_far
         spoken = access.protocol if access else "PLAINTEXT"
-        otherwise = f"set its security.protocol={spoken}, or say in the declaration's [security] what it uses"
+        otherwise = (
+            f"set its security.protocol={spoken}, or say in the declaration's [security] what it "
+            "uses"
+        )
         unread = [event for event in so_far.of(kinds.UNDECODABLE) if event["role"] == role]
         if any(event["api"] == "unknown" for event in unread):
-            return f"its connection does not speak {self._scene.pipeline.dialect.speaks} as the run's listeners do: {otherwise}"
-        if why := [event["because"] for event in unread if event["api"] == Api.SASL_HANDSHAKE.label]:
+            return (
+                f"its connection does not speak {self._scene.pipeline.dialect.speaks} as the "
+                f"run's listeners do: {otherwise}"
+            )
+        if why := [
+            event["because"] for event in unread if event["api"] == Api.SASL_HANDSHAKE.label
+        ]:
             return str(why[0])
         if self._scene.sighted.asked(role, Api.SASL_HANDSHAKE.label) and "SASL" not in spoken:
             return f"it logs in by SASL, but the run's listeners have no SASL: {otherwise}"
-        refused = [str(e["because"]) for e in so_far.of(kinds.CONN) if e["role"] == role and e["phase"] in ("refused", "close")]
-        return next((because for because in refused if "TLS" in because or "certificate" in because), "")
+        refused = [
+            str(e["because"])
+            for e in so_far.of(kinds.CONN)
+            if e["role"] == role and e["phase"] in ("refused", "close")
+        ]
+        return next(
+            (because for because in refused if "TLS" in because or "certificate" in because), ""
+        )
 
     def _hint(self, role: Role) -> str:
-        """Say what the wire saw that may explain why a stage does not work; an empty text if nothing does."""
+        """Say what the wire saw that may explain why a stage does not work; an empty text if
+        nothing does.
+        """
         scene, so_far, sighted = self._scene, self._scene.so_far, self._scene.sighted
         if why := self._why_not_let_in(role):
             return why
@@ -243,8 +338,20 @@ class StageMaker:
             at = scene.brokers.bootstrap(role)
             if self._stages[role].ended() is not None:
                 return f"it sent no request to {at}"
-            return f"it sent no request to {at}: pass {{bootstrap}} to it as an argument or in its environment"
-        if not sighted.asked(role, scene.pipeline.dialect.label(Moment.SEND)) and not sighted.fetched(role):
-            way = "" if scene.pipeline.reads(role) else f"check that it reads its input ({scene.pipeline.input.kind}), and "
-            return f"it is connected; {way}check that its topic is {' or '.join(scene.pipeline.topics)}"
+            return (
+                f"it sent no request to {at}: pass {{bootstrap}} to it as an argument or in its "
+                "environment"
+            )
+        if not sighted.asked(
+            role, scene.pipeline.dialect.label(Moment.SEND)
+        ) and not sighted.fetched(role):
+            way = (
+                ""
+                if scene.pipeline.reads(role)
+                else f"check that it reads its input ({scene.pipeline.input.kind}), and "
+            )
+            return (
+                f"it is connected; {way}check that its topic is "
+                f"{' or '.join(scene.pipeline.topics)}"
+            )
         return ""

@@ -1,4 +1,6 @@
-"""How far a declared pipeline has read: the positions that its groups saved, or what the wire saw if there is no group."""
+"""How far a declared pipeline has read: the positions that its groups saved, or what the wire saw
+if there is no group.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 ELSEWHERE_S = 45.0
 """How long (seconds) a reader that saves its position outside Kafka may take to read on."""
 ASKS_NOBODY_S = 3.0
-"""How long (seconds) to wait for a saved position of a reader that never asked for a group coordinator."""
+"""How long (seconds) to wait for a saved position of a reader that never asked for a group
+coordinator.
+"""
 COMMITS_S = 35.0
 """Longer than the longest default commit interval, which is 30 s, of Kafka Streams."""
 
@@ -31,13 +35,17 @@ COMMITS_S = 35.0
 class Positions:
     """Reads the positions of a cell's readers."""
 
-    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found: Found) -> None:
+    def __init__(
+        self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found: Found
+    ) -> None:
         self._scene = scene
         self._stages = stages
         self._owners = owners
         self._found = found
         self.tail = False
-        """Whether the last records are in the output although no position will be saved past them."""
+        """Whether the last records are in the output although no position will be
+        saved past them.
+        """
         self._written: tuple[Any, float] = None, time.monotonic()
         """The size of the output at its last change, and when that was."""
 
@@ -49,20 +57,27 @@ class Positions:
         return stage is not None and stage.position == "group"
 
     def saved(self) -> dict[int, int]:
-        """Return, for each partition of the topic, the lowest position that any group has saved; -1 if none has."""
+        """Return, for each partition of the topic, the lowest position that any group has saved; -1
+        if none has.
+        """
         found: dict[int, int] = {}
         pipeline = self._scene.pipeline
         for group in self._scene.groups():
-            for partition, offset in self._scene.kafka.observer.positions(group, pipeline.topic).items():
+            for partition, offset in self._scene.kafka.observer.positions(
+                group, pipeline.topic
+            ).items():
                 found[partition] = min(offset, found.get(partition, offset))
         return {p: found.get(p, -1) for p in range(pipeline.partitions)}
 
     def trouble(self) -> str | None:
-        """Say which partition has visible records that no group's position covers, or return ``None``."""
+        """Say which partition has visible records that no group's position covers, or return
+        ``None``.
+        """
         return self.trouble_in_topic() or self._lag_beside()
 
     def trouble_in_topic(self) -> str | None:
-        """Say which partition of the pipeline's own topic has uncovered visible records, or return ``None``.
+        """Say which partition of the pipeline's own topic has uncovered visible records, or return
+        ``None``.
 
         Raises:
             StageError: no group saves a position in a run without a fault.
@@ -71,7 +86,9 @@ class Positions:
             return self._elsewhere_trouble()
         topic = self._scene.pipeline.topic
         saved, self.tail = self.saved(), False
-        last = self._scene.kafka.observer.visible(topic, {p: max(o - 1, 0) for p, o in saved.items()})
+        last = self._scene.kafka.observer.visible(
+            topic, {p: max(o - 1, 0) for p, o in saved.items()}
+        )
         if last and all(offset < 0 for offset in saved.values()):
             never = (
                 f"no consumer group has saved a position in {topic}; if the program saves its position elsewhere, or nowhere, "
@@ -80,34 +97,49 @@ class Positions:
             if self._scene.faultless and self._saves_none(last):
                 raise StageError(never)
             return never
-        behind = {partition: offset for partition, offset in last.items() if saved.get(partition, -1) <= offset}
+        behind = {
+            partition: offset
+            for partition, offset in last.items()
+            if saved.get(partition, -1) <= offset
+        }
         self.tail = bool(behind) and self._leaves(behind, saved)
         if self.tail:
             return None
         return next(
-            (f"partition {p}: position {saved.get(p, -1)}, last record at {offset}" for p, offset in behind.items()), None
+            (
+                f"partition {p}: position {saved.get(p, -1)}, last record at {offset}"
+                for p, offset in behind.items()
+            ),
+            None,
         )
 
     def observe(self) -> Mapping[int, int]:
         """Write the saved positions, and return them by partition."""
         if self.kept_by_group:
             saved, where = self.saved(), "group"
-        else:  # the position cannot be read; the drain has shown that the reader is at rest, so it counts as at the end
+        # the position cannot be read; the drain has shown that the reader is at rest, so it counts
+        # as at the end
+        else:
             ends = self._scene.kafka.observer.ends(self._scene.pipeline.topic)
             saved, where = {partition: end.end for partition, end in ends.items()}, "elsewhere"
         for partition, offset in saved.items():
-            self._scene.history.write(kinds.POSITION, partition=partition, offset=offset, where=where)
+            self._scene.history.write(
+                kinds.POSITION, partition=partition, offset=offset, where=where
+            )
         return saved
 
     def _leaves(self, behind: Mapping[int, int], saved: Mapping[int, int]) -> bool:
-        """Whether the records past the saved positions are a tail: they are in the output, and no position will follow.
+        """Whether the records past the saved positions are a tail: they are in the output, and no
+        position will follow.
 
-        ``behind``: the last offset of each partition with such records. If the pipeline left a tail in the run without a
-        fault, nothing has to be waited for.
+        ``behind``: the last offset of each partition with such records. If the pipeline left a tail
+        in the run without a fault, nothing has to be waited for.
         """
         scene, topic = self._scene, self._scene.pipeline.topic
         given = [
-            e for e in scene.so_far.of(kinds.FETCHED) if e["reached"] and e["topic"] == topic and self._owners.lives(e["conn"])
+            e
+            for e in scene.so_far.of(kinds.FETCHED)
+            if e["reached"] and e["topic"] == topic and self._owners.lives(e["conn"])
         ]
         known = scene.learnt.silences.leaves_tails(scene.cell)
         if not was_given(behind, saved, given) or not (known or self._is_still(COMMITS_S)):
@@ -118,7 +150,8 @@ class Positions:
             return False
 
     def _saves_none(self, last: Mapping[int, int]) -> bool:
-        """Whether the reader was given everything, is quiet, and has had enough time to save a position.
+        """Whether the reader was given everything, is quiet, and has had enough time to save a
+        position.
 
         A reader that never asked for a group coordinator has no position to save.
         """
@@ -130,7 +163,9 @@ class Positions:
         return self._is_still(COMMITS_S if asks else ASKS_NOBODY_S)
 
     def _is_still(self, patience_s: float) -> bool:
-        """Whether no record was seen and the output did not change for ``patience_s``. Call it repeatedly."""
+        """Whether no record was seen and the output did not change for ``patience_s``. Call it
+        repeatedly.
+        """
         try:
             size = self._found.size()
         except OutputError as error:
@@ -142,12 +177,16 @@ class Positions:
     def _elsewhere_trouble(self) -> str | None:
         """Say what a reader with a position outside Kafka has not read, or return ``None``.
 
-        The reader must have been given everything; a restarted one must have been given something. A reader that was given
-        nothing for ELSEWHERE_S counts as done.
+        The reader must have been given everything; a restarted one must have been given something.
+        A reader that was given nothing for ELSEWHERE_S counts as done.
         """
         if self._scene.reader is None:
             return None
-        reader, sighted, topic = self._stages[self._scene.reader], self._scene.sighted, self._scene.pipeline.topic
+        reader, sighted, topic = (
+            self._stages[self._scene.reader],
+            self._scene.sighted,
+            self._scene.pipeline.topic,
+        )
         at_work = reader.incarnation == 1 or sighted.given(topic) > reader.since
         reached = sighted.reached(topic)
         visible = self._scene.kafka.observer.visible(topic, {})
@@ -156,21 +195,31 @@ class Positions:
             return None
         if time.monotonic_ns() - max(sighted.last, reader.since) > ELSEWHERE_S * 1e9:
             return None
-        return f"the {reader.name} has not read {f'partition {behind[0]} to its end' if behind else 'anything since its start'}"
+        return (
+            f"the {reader.name} has not read "
+            f"{f'partition {behind[0]} to its end' if behind else 'anything since its start'}"
+        )
 
     def _lag_beside(self) -> str | None:
         """Say which group is behind in a topic other than the pipeline's, or return ``None``.
 
-        One program of a stage may feed the next through such a topic. A group that saves no position there, or has no
-        member, does not count.
+        One program of a stage may feed the next through such a topic. A group that saves no
+        position there, or has no member, does not count.
         """
         observer = self._scene.kafka.observer
         for topic in sorted(self._scene.sighted.read_topics() - {self._scene.pipeline.topic}):
             for group in self._scene.groups():
                 saved = observer.positions(group, topic)
-                last = observer.visible(topic, {p: max(o - 1, 0) for p, o in saved.items()}) if saved else {}
+                last = (
+                    observer.visible(topic, {p: max(o - 1, 0) for p, o in saved.items()})
+                    if saved
+                    else {}
+                )
                 behind = [p for p, offset in last.items() if saved.get(p, -1) <= offset]
                 if behind and observer.members(group):
                     at = saved.get(behind[0], -1)
-                    return f"{topic}/{behind[0]}: position {at} of {group}, last record at {last[behind[0]]}"
+                    return (
+                        f"{topic}/{behind[0]}: position {at} of {group}, last record at "
+                        f"{last[behind[0]]}"
+                    )
         return None

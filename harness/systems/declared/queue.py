@@ -1,4 +1,6 @@
-"""A queue between the stages: acknowledged messages are gone from it, and its broker's journal says what it held."""
+"""A queue between the stages: acknowledged messages are gone from it, and its broker's journal says
+what it held.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 from harness.model.places import Waiting
 from harness.model.states import Hop
 from harness.run.drain import Check
-from harness.run.queues import UNANSWERED, Count, on_open_connections, tell_count, tell_loose, tell_message, what_waits
+from harness.run.queues import (
+    UNANSWERED,
+    Count,
+    on_open_connections,
+    tell_count,
+    tell_loose,
+    tell_message,
+    what_waits,
+)
 from harness.systems.declared.ends import Ends
 from harness.systems.declared.nodes import StageError
 
@@ -22,7 +32,9 @@ if TYPE_CHECKING:
     from harness.systems.declared.scene import Scene
 
 UNACKNOWLEDGED_S = 15.0
-"""How long (seconds) an idle consumer may leave messages unacknowledged in a run without a fault."""
+"""How long (seconds) an idle consumer may leave messages unacknowledged in a run
+without a fault.
+"""
 
 
 class Queue:
@@ -60,14 +72,21 @@ class Queue:
         """Say what waits in the queue, or return ``None``.
 
         Raises:
-            StageError: in a run without a fault the consumer does not acknowledge what it was given.
+            StageError: in a run without a fault the consumer does not acknowledge what it was
+                given.
         """
         waits, count = what_waits(self._broker, self._name), self._broker.count(self._name)
         still = time.monotonic() - self._scene.sighted.last / 1e9
-        if self._scene.faultless and count.in_flight and not count.ready and still > UNACKNOWLEDGED_S:
+        if (
+            self._scene.faultless
+            and count.in_flight
+            and not count.ready
+            and still > UNACKNOWLEDGED_S
+        ):
             raise StageError(
-                f"the consumer did not acknowledge {count.in_flight} messages in {UNACKNOWLEDGED_S:g} s: after a restart the "
-                "broker would deliver them all again; let the consumer acknowledge each message when its work is done",
+                f"the consumer did not acknowledge {count.in_flight} messages in "
+                f"{UNACKNOWLEDGED_S:g} s: after a restart the broker would deliver them all "
+                "again; let the consumer acknowledge each message when its work is done",
                 "queue",
             )
         return waits
@@ -77,7 +96,9 @@ class Queue:
         return None
 
     def expel(self, role: Role) -> None:
-        """Do nothing: the stage's connections ended with it, and the broker gives its messages to others."""
+        """Do nothing: the stage's connections ended with it, and the broker gives its messages to
+        others.
+        """
 
     def members(self) -> int:
         """Return 0: a queue has no groups."""
@@ -105,27 +126,40 @@ class Queue:
             self._ends.learn(found, stored=bool(held[Hop.TOPIC]))
         self._ends.observe_results(found, origins, nowhere={"place": None})
 
-    def check_kept(self, found: Sequence[Result], origins: Mapping[str | None, Sequence[object]]) -> None:
+    def check_kept(
+        self, found: Sequence[Result], origins: Mapping[str | None, Sequence[object]]
+    ) -> None:
         """Raise StageError if the output has a record that the broker's journal never held."""
-        missing = [result.record for result in found if result.record in self._scene.known and result.record not in origins]
+        missing = [
+            result.record
+            for result in found
+            if result.record in self._scene.known and result.record not in origins
+        ]
         if missing:
             raise StageError(
-                f"{len(missing)} records are in the output but were never in the broker's journal, such as {missing[0]}: the "
-                "producer sends non-persistent messages, which are lost when the broker dies; let it send persistent ones (over "
-                "STOMP, the header persistent:true)"
+                f"{len(missing)} records are in the output but were never in the broker's "
+                f"journal, such as {missing[0]}: the producer sends non-persistent messages, "
+                "which are lost when the broker dies; let it send persistent ones (over STOMP, "
+                "the header persistent:true)"
             )
 
     def _observe_queue(
         self, hop: Hop, queue: str, messages: Sequence[Message], count: Count
-    ) -> dict[str | None, list[dict[str, Any]]]:  # fmt: skip
-        """Write every copy that a queue has held; return the places of the visible copies, by record."""
+    ) -> dict[str | None, list[dict[str, Any]]]:
+        """Write every copy that a queue has held; return the places of the visible copies, by
+        record.
+        """
         scene, whole = self._scene, [message for message in messages if message.whole]
         results = [self._found.in_message(message.value) for message in whole]
         self._found.check_ids(f"message of {queue}", results)
         if hop is Hop.TOPIC and scene.faultless:
             seen = zip(results, whole, strict=True)
             self._found.check_input([result.record for result, message in seen if message.visible])
-        has = Counter(e["record"] for e in on_open_connections(scene)) if hop is Hop.TOPIC else Counter[str]()
+        has = (
+            Counter(e["record"] for e in on_open_connections(scene))
+            if hop is Hop.TOPIC
+            else Counter[str]()
+        )
         origins: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
         for result, message in zip(results, whole, strict=True):
             if message.visible:
@@ -135,14 +169,23 @@ class Queue:
         tell_count(scene.history, hop, queue, count)
         return origins
 
-    def _tell(self, hop: Hop, queue: str, message: Message, result: Result, has: Counter[str]) -> None:
+    def _tell(
+        self, hop: Hop, queue: str, message: Message, result: Result, has: Counter[str]
+    ) -> None:
         record, waiting = result.record, message.waiting
         if waiting is Waiting.READY and record is not None and has[record]:
             has[record] -= 1
             waiting = Waiting.IN_FLIGHT
         known = self._scene.known
         tell_message(
-            self._scene.history, hop, queue, message, record=record, key=known[record].key if record in known else None,
-            waiting=waiting, intact=record is not None, foreign=record is None and self._scene.pipeline.id is None,
+            self._scene.history,
+            hop,
+            queue,
+            message,
+            record=record,
+            key=known[record].key if record in known else None,
+            waiting=waiting,
+            intact=record is not None,
+            foreign=record is None and self._scene.pipeline.id is None,
             **self._ends.shown(result),
-        )  # fmt: skip
+        )

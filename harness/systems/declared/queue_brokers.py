@@ -29,7 +29,9 @@ class HasBroker(Protocol):
 
 
 class OwnQueues:
-    """Queue brokers that lostack starts. Implements :class:`harness.systems.declared.system.Source`."""
+    """Queue brokers that lostack starts. Implements
+    :class:`harness.systems.declared.system.Source`.
+    """
 
     attached = False
 
@@ -41,9 +43,15 @@ class OwnQueues:
         self._launcher.prepare(say)
 
     def brokers(
-        self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
+        self,
+        need: Deployment,
+        directory: Path,
+        security: DeclaredSecurity | None,
+        roles: tuple[str, ...] = (),
     ) -> QueueBrokers:
-        """Return a broker that is not started yet. Each cell has its own, because a journal holds all that a broker ever held."""
+        """Return a broker that is not started yet. Each cell has its own, because a journal holds
+        all that a broker ever held.
+        """
         del need, security, roles
         return QueueBrokers(self._launcher, directory)
 
@@ -53,7 +61,9 @@ class OwnQueues:
 
 
 class QueueBrokers:
-    """One queue broker that lostack starts. Implements :class:`harness.systems.declared.brokers.Brokers`."""
+    """One queue broker that lostack starts. Implements
+    :class:`harness.systems.declared.brokers.Brokers`.
+    """
 
     access: Access | None = None
 

@@ -1,4 +1,6 @@
-"""What the parts of a declared cell share: its pipeline, its load, what was seen so far, what earlier cells have shown."""
+"""What the parts of a declared cell share: its pipeline, its load, what was seen so far, what
+earlier cells have shown.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ IMAGES_PYTHON = "python3"
 
 @dataclass
 class Learnt:
-    """What earlier cells have shown: how long a silence may last, and which columns of an output may be empty."""
+    """What earlier cells have shown: how long a silence may last, and which columns of an output
+    may be empty.
+    """
 
     silences: Silences = field(default_factory=Silences)
     columns: Columns = field(default_factory=Columns)
@@ -43,7 +47,8 @@ class Learnt:
 
 @dataclass
 class Fetched:
-    """What was downloaded for stages: folders of jars by set name, Python interpreters by package, and images by name.
+    """What was downloaded for stages: folders of jars by set name, Python interpreters by package,
+    and images by name.
 
     ``say``: prints a message to the user while a cell runs.
     """
@@ -60,8 +65,15 @@ class Scene(CellScene):
     cell: DeclaredCell
 
     def __init__(
-        self, cell: DeclaredCell, directory: Path, history: HistoryWriter, *, brokers: Brokers, fetched: Fetched, learnt: Learnt
-    ) -> None:  # fmt: skip
+        self,
+        cell: DeclaredCell,
+        directory: Path,
+        history: HistoryWriter,
+        *,
+        brokers: Brokers,
+        fetched: Fetched,
+        learnt: Learnt,
+    ) -> None:
         super().__init__(cell, directory.resolve(), history)
         self.brokers = brokers
         self.fetched = fetched
@@ -123,11 +135,18 @@ class Scene(CellScene):
 
     @property
     def identity(self) -> Identity:
-        """Where a record's id is found; with a schema registry, including its address in this cell."""
+        """Where a record's id is found; with a schema registry, including its address
+        in this cell.
+        """
         found = self.cell.identity
         if found.schema is None or found.schema.kind != REGISTRY:
             return found
-        return replace(found, schema=replace(found.schema, text=fill(found.schema.text, self.of_services), cell=self.cell.key))
+        return replace(
+            found,
+            schema=replace(
+                found.schema, text=fill(found.schema.text, self.of_services), cell=self.cell.key
+            ),
+        )
 
     def make_folders(self) -> None:
         """Create the folders that programs write into."""
@@ -136,28 +155,40 @@ class Scene(CellScene):
 
     def groups(self) -> Sequence[str]:
         """Return the pipeline's consumer groups."""
-        return self.kafka.groups({group for role in self.roles for group in self.sighted.groups(role)})
+        return self.kafka.groups(
+            {group for role in self.roles for group in self.sighted.groups(role)}
+        )
 
     def values(self, role: Role) -> Mapping[str, object]:
         """Return the values of the names in braces in a stage's part of the declaration."""
         stage = self.pipeline.stage(role)
-        return self.places(self.brokers.bootstrap(role), in_image=stage is not None and bool(stage.image))
+        return self.places(
+            self.brokers.bootstrap(role), in_image=stage is not None and bool(stage.image)
+        )
 
     def places(self, bootstrap: str, *, in_image: bool) -> Mapping[str, object]:
-        """Return the values of the names in braces for a program that is given these bootstrap addresses."""
+        """Return the values of the names in braces for a program that is given these bootstrap
+        addresses.
+        """
         return {
-            "bootstrap": bootstrap, "work": self.work, "input": self.work / "input.txt",
-            "topic": self.pipeline.topic, "port": self.lease.port,
+            "bootstrap": bootstrap,
+            "work": self.work,
+            "input": self.work / "input.txt",
+            "topic": self.pipeline.topic,
+            "port": self.lease.port,
             "python": IMAGES_PYTHON if in_image else self.pipeline.interpreter,
-            "here": self.pipeline.directory, **self.of_services,
+            "here": self.pipeline.directory,
+            **self.of_services,
             **{f"jars:{name}": folder for name, folder in self.fetched.jars.items()},
             **{f"python:{name}": python for name, python in self.fetched.pythons.items()},
             **(self.brokers.access.places() if self.brokers.access else {}),
-        }  # fmt: skip
+        }
 
     def has_stepped(self) -> bool:
         """Say whether the step of the fault was seen at least once."""
         at = place_of(self.cell.scenario.fault)
         if isinstance(at, OnWire) and (lines := self.pipeline.dialect.lines(at.api)):
             return any(self.sighted.stepped(at.role, line) for line in lines)
-        return self.sighted.stepped(at.role, kinds.FETCHED if self.pipeline.reads(at.role) else kinds.PRODUCE_ANSWER)
+        return self.sighted.stepped(
+            at.role, kinds.FETCHED if self.pipeline.reads(at.role) else kinds.PRODUCE_ANSWER
+        )

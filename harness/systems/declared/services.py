@@ -1,4 +1,6 @@
-"""The services beside a declared pipeline, such as databases: started for each cell or once, and ended with their children."""
+"""The services beside a declared pipeline, such as databases: started for each cell or once, and
+ended with their children.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ class Placed:
 
     def values(self) -> dict[str, object]:
         """Return the values of the service's names in braces: ``NAME.port`` and ``NAME.dir``."""
-        return {f"{self.service.name}.port": self.lease.port, f"{self.service.name}.dir": self.folder}
+        return {
+            f"{self.service.name}.port": self.lease.port,
+            f"{self.service.name}.dir": self.folder,
+        }
 
     def close(self) -> None:
         """Stop the service, and note that in the history."""
@@ -59,7 +64,9 @@ class Placed:
             self.lease.close()
 
     def close_untold(self) -> None:
-        """Stop the service after the last cell, without a history line: no history is open any more."""
+        """Stop the service after the last cell, without a history line: no history is open any
+        more.
+        """
         try:
             if self.node is not None and self.node.node is not None:
                 self.node.node.kill()
@@ -69,7 +76,9 @@ class Placed:
 
 @dataclass
 class StandingBy:
-    """The services that are started once and end with the brokers. ``directory``: where their folders are."""
+    """The services that are started once and end with the brokers. ``directory``: where their
+    folders are.
+    """
 
     directory: Path
     placed: dict[tuple[str, str], Placed] = field(default_factory=dict)
@@ -79,7 +88,9 @@ class StandingBy:
         """Return a service; make it, not started, if it is not known yet."""
         key = (pipeline, service.name)
         if key not in self.placed:
-            self.placed[key] = Placed(service, PortLease(1), self.directory / str(len(self.placed)) / service.name)
+            self.placed[key] = Placed(
+                service, PortLease(1), self.directory / str(len(self.placed)) / service.name
+            )
         return self.placed[key]
 
     def close(self) -> None:
@@ -93,15 +104,18 @@ class StandingBy:
 class Services:
     """The services of one cell, which are up before its stages start."""
 
-    def __init__(self, scene: Scene, standing_by: StandingBy, runtime_of: Callable[[Program], Runtime]) -> None:
+    def __init__(
+        self, scene: Scene, standing_by: StandingBy, runtime_of: Callable[[Program], Runtime]
+    ) -> None:
         self._scene = scene
         self._runtime_of = runtime_of
         pipeline = scene.pipeline
         self._placed = [
-            standing_by.take(f"{pipeline.directory}/{pipeline.file}", service) if service.anew == ONCE
+            standing_by.take(f"{pipeline.directory}/{pipeline.file}", service)
+            if service.anew == ONCE
             else Placed(service, PortLease(1), scene.directory / "services" / service.name)
             for service in pipeline.services
-        ]  # fmt: skip
+        ]
         for each in self._placed:
             scene.of_services |= each.values()
 
@@ -152,13 +166,20 @@ class Services:
         stays = service.anew == ONCE
         bootstrap = scene.kafka.direct if scene.pipeline.dialect.logs else ""
         return CommandNode(
-            stage=service, values=scene.places(bootstrap, in_image=bool(service.image)), runtime=self._runtime_of(service),
-            history=scene.history, cell_key=f"{KEY}{each.lease.port}" if stays else scene.cell.key,
+            stage=service,
+            values=scene.places(bootstrap, in_image=bool(service.image)),
+            runtime=self._runtime_of(service),
+            history=scene.history,
+            cell_key=f"{KEY}{each.lease.port}" if stays else scene.cell.key,
             directory=scene.pipeline.directory,
             log=(each.folder.parent if stays else scene.logs) / f"{service.name}.log",
-            failpoints=scene.failpoints, path=scene.pipeline.path, stdin=False, hint=lambda: "", fetches=lambda _: True,
+            failpoints=scene.failpoints,
+            path=scene.pipeline.path,
+            stdin=False,
+            hint=lambda: "",
+            fetches=lambda _: True,
             is_open=lambda: not self._asks_for_port(service) or is_open(each.lease.port),
-        )  # fmt: skip
+        )
 
     @staticmethod
     def _asks_for_port(service: Service) -> bool:

@@ -1,4 +1,5 @@
-"""Summarise what the wire saw of a cell, line by line: there may be many lines, and the summary is read often.
+"""Summarise what the wire saw of a cell, line by line: there may be many lines, and the summary is
+read often.
 
 The lines come from a :class:`~harness.model.tail.SoFar`, in the order in which the wire wrote them.
 """
@@ -25,7 +26,9 @@ INTERNAL = "__"
 
 
 class Sighted:
-    """What the wire has seen of records, topics, groups and answers so far. Safe to use from several threads."""
+    """What the wire has seen of records, topics, groups and answers so far. Safe to use from
+    several threads.
+    """
 
     def __init__(self, so_far: SoFar, dialect: Dialect = KAFKA) -> None:
         self._so_far = so_far
@@ -54,9 +57,11 @@ class Sighted:
         self._refused: dict[int, set[str]] = defaultdict(set)
 
     def moments(self, since: int = 0) -> list[int]:
-        """Return the times (monotonic ns) at which something about a record was seen, without the first ``since`` times.
+        """Return the times (monotonic ns) at which something about a record was seen, without the
+        first ``since`` times.
 
-        A position that was saved before does not count: clients save the same position again and again.
+        A position that was saved before does not count: clients save the same position again and
+        again.
         """
         with self._lock:
             self._look()
@@ -68,13 +73,17 @@ class Sighted:
         return max(self.moments()[-1:], default=0)
 
     def tried(self, since: int = 0) -> set[str]:
-        """Return the records that were in a request since a time (monotonic ns), whatever happened to the request."""
+        """Return the records that were in a request since a time (monotonic ns), whatever happened
+        to the request.
+        """
         with self._lock:
             self._look()
             return {record for record, at in self._tried.items() if at > since}
 
     def readable(self) -> set[str]:
-        """Return the records that went to a broker, except those in a transaction that no client has asked to end."""
+        """Return the records that went to a broker, except those in a transaction that no client
+        has asked to end.
+        """
         with self._lock:
             self._look()
             return set(self._readable)
@@ -92,7 +101,9 @@ class Sighted:
             return set(self._given)
 
     def stepped(self, role: str, step: str) -> bool:
-        """Say whether a stage has done a step with a record; ``step`` is the kind of the history line."""
+        """Say whether a stage has done a step with a record; ``step`` is the kind of the history
+        line.
+        """
         with self._lock:
             self._look()
             return (role, step) in self._steps
@@ -110,7 +121,9 @@ class Sighted:
             return self._fetched.get(role, 0)
 
     def reached(self, topic: str) -> dict[int, int]:
-        """Return the highest offset that any reader of a topic was given, for each partition with such an offset."""
+        """Return the highest offset that any reader of a topic was given, for each partition with
+        such an offset.
+        """
         with self._lock:
             self._look()
             return dict(self._reached[topic])
@@ -140,7 +153,9 @@ class Sighted:
             return conn not in self._closed
 
     def unacknowledged(self, role: str) -> int:
-        """Return how many records a stage has sent without an answer: the stage may send them again."""
+        """Return how many records a stage has sent without an answer: the stage may send them
+        again.
+        """
         with self._lock:
             self._look()
             return len(self._open[role])
@@ -154,9 +169,13 @@ class Sighted:
             self._look()
             if role not in self._answered:
                 return 0
-            return sum(len(corrs) for conn, corrs in self._waiting.items() if self._role_of.get(conn) == role)
+            return sum(
+                len(corrs)
+                for conn, corrs in self._waiting.items()
+                if self._role_of.get(conn) == role
+            )
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _look(self) -> None:
         new = self._so_far.events(self._read)
@@ -166,11 +185,16 @@ class Sighted:
 
     def _take(self, event: Event) -> None:
         take = {
-            kinds.CONN: self._take_connection, kinds.FRAME: self._take_frame, kinds.SENT: self._take_sent,
-            kinds.UNSENT: self._take_sent, kinds.PRODUCE_ANSWER: self._take_answer, kinds.ENDING: self._take_ending,
-            kinds.FETCHED: self._take_fetched, kinds.COMMITTED: self._take_position,
+            kinds.CONN: self._take_connection,
+            kinds.FRAME: self._take_frame,
+            kinds.SENT: self._take_sent,
+            kinds.UNSENT: self._take_sent,
+            kinds.PRODUCE_ANSWER: self._take_answer,
+            kinds.ENDING: self._take_ending,
+            kinds.FETCHED: self._take_fetched,
+            kinds.COMMITTED: self._take_position,
             kinds.ACKNOWLEDGED: self._take_acknowledged,
-        }.get(event["event"])  # fmt: skip
+        }.get(event["event"])
         if take is not None:
             take(event)
 
@@ -195,7 +219,9 @@ class Sighted:
             return
         self._answered.add(event["role"])
         waiting = self._waiting[conn]
-        while waiting and event["corr"] in waiting:  # answers come in order: what was asked before gets none
+        while (
+            waiting and event["corr"] in waiting
+        ):  # answers come in order: what was asked before gets none
             del waiting[next(iter(waiting))]
 
     def _take_sent(self, event: Event) -> None:
@@ -235,7 +261,9 @@ class Sighted:
             self._arrived[topic] = event["t"]
         if event["reached"] and of_log(event):
             partition = event["partition"]
-            self._reached[topic][partition] = max(event["offset"], self._reached[topic].get(partition, -1))
+            self._reached[topic][partition] = max(
+                event["offset"], self._reached[topic].get(partition, -1)
+            )
 
     def _take_acknowledged(self, event: Event) -> None:
         self._about(event)

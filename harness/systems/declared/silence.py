@@ -1,8 +1,9 @@
 """Learn from cell to cell how long a pipeline must be silent before a run counts as over.
 
-A program may go on after a silence: it waits before it sends again, or writes its results every few seconds. The length of
-such silences is not known beforehand. So the first cell of each kind waits for the declaration's ``patience_s``, and later
-cells wait twice as long as the longest silence after which something still came.
+A program may go on after a silence: it waits before it sends again, or writes its results every few
+seconds. The length of such silences is not known beforehand. So the first cell of each kind waits
+for the declaration's ``patience_s``, and later cells wait twice as long as the longest silence
+after which something still came.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ NOBODY: Pair = ("", "none")
 """The pair of a run without a fault: the silences in it count for all other pairs, too."""
 TWICE = 2
 PART = 3
-"""Some cells rest for a third of the patience (1/PART) although every record is in the output, because a late change would
-matter: the first run without a fault, from which the others learn; and a run in which a program died, duplicates are
-forbidden, and none has been seen. No run without a fault shows what a program does, perhaps by a timer, after its death."""
+"""Some cells rest for a third of the patience (1/PART) although every record is in the output,
+because a late change would matter: the first run without a fault, from which the others learn; and
+a run in which a program died, duplicates are forbidden, and none has been seen. No run without a
+fault shows what a program does, perhaps by a timer, after its death.
+"""
 OFTEN = 10
 """One in OFTEN cells waits for the full patience although the silences of its pair are known."""
 
@@ -60,7 +63,9 @@ class Rest:
 
 
 class Silences:
-    """Remembers the longest silences after which something still came, by pipeline and pair. Safe to use from several threads."""
+    """Remembers the longest silences after which something still came, by pipeline and pair. Safe
+    to use from several threads.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -73,8 +78,8 @@ class Silences:
     def learn(self, cell: DeclaredCell, gap: float, *, rested: float, patiently: bool) -> None:
         """Learn from a cell. All times are in seconds.
 
-        ``gap``: its longest silence; ``rested``: how long it rested at the end; ``patiently``: whether that was the full
-        patience.
+        ``gap``: its longest silence; ``rested``: how long it rested at the end; ``patiently``:
+        whether that was the full patience.
         """
         key = (name_of(cell.declared), pair_of(cell))
         with self._lock:
@@ -86,32 +91,44 @@ class Silences:
                 self._run.add(key)
 
     def learn_tail(self, cell: DeclaredCell) -> None:
-        """Learn that a pipeline saves no position past its last records, however long the drain waits."""
+        """Learn that a pipeline saves no position past its last records, however long the drain
+        waits.
+        """
         with self._lock:
             self._tails.add(name_of(cell.declared))
 
     def leaves_tails(self, cell: DeclaredCell) -> bool:
-        """Say whether an earlier cell of this pipeline left its last records without a saved position."""
+        """Say whether an earlier cell of this pipeline left its last records without a saved
+        position.
+        """
         with self._lock:
             return name_of(cell.declared) in self._tails
 
     def too_short(self, cells: Iterable[DeclaredCell]) -> set[str]:
-        """Return the ids of cells that rested for less time than a comparable run was silent before something still came.
+        """Return the ids of cells that rested for less time than a comparable run was silent before
+        something still came.
 
         A run is comparable if it is of the same pair, or without a fault. Brief cells do not count.
         """
         with self._lock:
             return {
-                cell.id for cell in cells
-                if not cell.brief and self._rested.get(cell.id, math.inf)
-                < max(self._longest[name_of(cell.declared), pair] for pair in (NOBODY, pair_of(cell)))
-            }  # fmt: skip
+                cell.id
+                for cell in cells
+                if not cell.brief
+                and self._rested.get(cell.id, math.inf)
+                < max(
+                    self._longest[name_of(cell.declared), pair] for pair in (NOBODY, pair_of(cell))
+                )
+            }
 
-    def rest(self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0, doubled: bool = False) -> Rest:
+    def rest(
+        self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0, doubled: bool = False
+    ) -> Rest:
         """Return how long a cell has to rest.
 
-        ``settled``: all records are in the output, and nothing is known to be on its way. ``gap``: the cell's own longest
-        silence so far (seconds). ``doubled``: some record is in the output twice already.
+        ``settled``: all records are in the output, and nothing is known to be on its way. ``gap``:
+        the cell's own longest silence so far (seconds). ``doubled``: some record is in the output
+        twice already.
         """
         pipeline, pair = cell.declared, pair_of(cell)
         key = (name_of(pipeline), pair)
@@ -120,52 +137,71 @@ class Silences:
             patient, first = key in self._patient, key not in self._run
         least = max(pipeline.output.quiet_s, TWICE * known)
         if settled:
-            news = (first and not cell.brief) if pair == NOBODY else _may_repair(cell) and not doubled
+            news = (
+                (first and not cell.brief) if pair == NOBODY else _may_repair(cell) and not doubled
+            )
             return Rest(max(least, pipeline.patience_s / PART) if news else least, Why.SETTLED)
         if patient and not _again(cell):
             return Rest(least, Why.LEARNT)
         return Rest(max(least, pipeline.patience_s), Why.PATIENCE)
 
     def still(self, cell: DeclaredCell, least: float) -> float:
-        """Return how long (seconds, at least ``least``) nothing must move before an awaited event counts as not coming."""
+        """Return how long (seconds, at least ``least``) nothing must move before an awaited event
+        counts as not coming.
+        """
         with self._lock:
-            known = max(self._longest[name_of(cell.declared), each] for each in (NOBODY, pair_of(cell)))
+            known = max(
+                self._longest[name_of(cell.declared), each] for each in (NOBODY, pair_of(cell))
+            )
         return max(least, TWICE * known)
 
 
 def longest_silence(since: int, moments: Iterable[int]) -> float:
-    """Return the longest time (seconds) between two moments, from ``since`` to the last moment (all monotonic ns).
+    """Return the longest time (seconds) between two moments, from ``since`` to the last moment (all
+    monotonic ns).
 
     >>> longest_silence(0, [2_000_000_000, 2_500_000_000])
     2.0
     """
     times = [since, *(moment for moment in moments if moment > since)]
-    return max(((later - earlier) / 1e9 for earlier, later in itertools.pairwise(times)), default=0.0)
+    return max(
+        ((later - earlier) / 1e9 for earlier, later in itertools.pairwise(times)), default=0.0
+    )
 
 
 def pair_of(cell: DeclaredCell) -> Pair:
-    """Return the stage and the act of a cell's fault. Cells with the same pair wait for the same things."""
+    """Return the stage and the act of a cell's fault. Cells with the same pair wait for the same
+    things.
+    """
     fault: Any = cell.scenario.fault
     if isinstance(fault, NoFault):
         return NOBODY
     role = place_of(fault).role
-    return str(role), " ".join((fault.id, *(str(each) for each in fault.evidence().killed if each is not role)))
+    return str(role), " ".join(
+        (fault.id, *(str(each) for each in fault.evidence().killed if each is not role))
+    )
 
 
 def place_of(fault: Any) -> Any:
-    """Return the object that names a fault's stage: its trigger, or the fault itself if it has none."""
+    """Return the object that names a fault's stage: its trigger, or the fault itself if it has
+    none.
+    """
     return getattr(fault, "at", fault)
 
 
 def _may_repair(cell: DeclaredCell) -> bool:
-    """Whether a struck program may still duplicate a record although the claim forbids duplicates."""
+    """Whether a struck program may still duplicate a record although the claim forbids
+    duplicates.
+    """
     need = cell.scenario.fault.evidence()
     struck = {*need.killed, *need.told, *need.paused, *need.ended} - {*BROKERS}
     return bool(struck) and forbids(cell.declared.claims, Anomaly.DUPLICATED)
 
 
 def _again(cell: DeclaredCell) -> bool:
-    """Whether a cell waits for the full patience although its pair's silences are known; the same cells in each run."""
+    """Whether a cell waits for the full patience although its pair's silences are known; the same
+    cells in each run.
+    """
     return int(cell.key, 16) % OFTEN == 0
 
 

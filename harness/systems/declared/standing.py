@@ -29,9 +29,17 @@ class Standing:
     """Says what in a cell is not at rest."""
 
     def __init__(
-        self, scene: Scene, stages: Mapping[Role, CommandNode], *, feed: DeclaredFeed, found: Found, owners: Owners,
-        between: Between, workers: Workers, services: Services | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        scene: Scene,
+        stages: Mapping[Role, CommandNode],
+        *,
+        feed: DeclaredFeed,
+        found: Found,
+        owners: Owners,
+        between: Between,
+        workers: Workers,
+        services: Services | None = None,
+    ) -> None:
         self.scene = scene
         self.between = between
         self._stages = stages
@@ -75,9 +83,17 @@ class Standing:
             return None
         sighted, offered = self.scene.sighted, self.offered
         missing = len(offered - sighted.tried())
-        if not missing or self.scene.pipeline.input.kind is InputKind.HTTP or sighted.tried(since=producer.since):
-            return None  # a producer that has sent once and stopped, or has accepted records by HTTP, is at rest
-        return f"the producer has sent nothing since its start; {missing} of {len(offered)} records were never sent"
+        if (
+            not missing
+            or self.scene.pipeline.input.kind is InputKind.HTTP
+            or sighted.tried(since=producer.since)
+        ):
+            # a producer that has sent once and stopped, or has accepted records by HTTP, is at rest
+            return None
+        return (
+            f"the producer has sent nothing since its start; {missing} of {len(offered)} records "
+            "were never sent"
+        )
 
     def send_trouble(self) -> str | None:
         """Say which stage waits for answers to its sends, or return ``None``."""
@@ -88,32 +104,41 @@ class Standing:
         return None
 
     def unacknowledged(self) -> int:
-        """Return how many records of living stages are unacknowledged: the stages may send them again."""
-        return sum(self.scene.sighted.unacknowledged(role) for role, node in self._stages.items() if node.ended() is None)
+        """Return how many records of living stages are unacknowledged: the stages may send them
+        again.
+        """
+        return sum(
+            self.scene.sighted.unacknowledged(role)
+            for role, node in self._stages.items()
+            if node.ended() is None
+        )
 
     def all_ended(self) -> bool:
         """Say whether every stage has ended."""
         return all(node.ended() is not None for node in self._stages.values())
 
     def stage_trouble(self) -> str | None:
-        """Start stages and services again that ended by themselves; say what was done, or return ``None``.
+        """Start stages and services again that ended by themselves; say what was done, or return
+        ``None``.
 
         Raises:
-            StageError: a restart would not help: a stage ends again and again, or, in a run without a fault, the broker
-                refuses a record or a process ended without a replacement.
+            StageError: a restart would not help: a stage ends again and again, or, in a run without
+                a fault, the broker refuses a record or a process ended without a replacement.
         """
         if self.scene.faultless and (refused := self.between.refused()):
             raise StageError(refused, "topic")
         if self.scene.faultless and (one := self._workers.missed()):
             raise self._stages[one.role].error(
-                f"has lost one of its processes: {one.pid} ({one.command}) ended by itself in a run without a fault, and no "
-                f"other process took its place in {REPLACED_S:g} s"
+                f"has lost one of its processes: {one.pid} ({one.command}) ended by itself in a "
+                f"run without a fault, and no other process took its place in {REPLACED_S:g} s"
             )
         nodes = [*(self._services.nodes if self._services else ()), *self._stages.values()]
         return next((trouble for node in nodes if (trouble := node.supervise()) is not None), None)
 
     def supervise(self) -> None:
-        """Start stages again that ended by themselves. If one cannot be started, the drain tells later."""
+        """Start stages again that ended by themselves. If one cannot be started, the drain tells
+        later.
+        """
         for node in self._stages.values():
             with suppress(StageError, WaitTimeoutError, *self.between.unanswered):
                 node.supervise()
@@ -121,5 +146,7 @@ class Standing:
     def check_anything_sent(self, when: str) -> None:
         """Raise StageError if the producer has sent no record."""
         producer = self._stages.get(Role.PRODUCER)
-        if producer is not None and not self.scene.sighted.asked(Role.PRODUCER, self.scene.pipeline.dialect.label(Moment.SEND)):
+        if producer is not None and not self.scene.sighted.asked(
+            Role.PRODUCER, self.scene.pipeline.dialect.label(Moment.SEND)
+        ):
             raise producer.error(f"has sent nothing to {self.scene.pipeline.topic} {when}")

@@ -1,7 +1,7 @@
 """Run declared pipelines as a system, on Kafka or on the broker of another system.
 
-A broker runs one cell at a time, because a user's programs choose the names of their topics. Cells that run side by side have
-a broker each.
+A broker runs one cell at a time, because a user's programs choose the names of their topics. Cells
+that run side by side have a broker each.
 """
 
 from __future__ import annotations
@@ -55,11 +55,16 @@ class Source(Protocol):
         """Download what the brokers are started from."""
 
     def brokers(
-        self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
+        self,
+        need: Deployment,
+        directory: Path,
+        security: DeclaredSecurity | None,
+        roles: tuple[str, ...] = (),
     ) -> Brokers:
         """Return brokers that are not started yet.
 
-        ``security``: how programs log in; ``roles``: the names of stages that share a role, each with its own listener.
+        ``security``: how programs log in; ``roles``: the names of stages that share a role, each
+        with its own listener.
         """
 
     def versions(self) -> Mapping[str, str]:
@@ -75,23 +80,37 @@ class OwnKafka:
         self._prepared = Prepared()
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Download Java and the jars and make the class-data archive, unless they are in the cache."""
+        """Download Java and the jars and make the class-data archive, unless they are
+        in the cache.
+        """
         self._prepared.prepare(say)
 
     def brokers(
-        self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
+        self,
+        need: Deployment,
+        directory: Path,
+        security: DeclaredSecurity | None,
+        roles: tuple[str, ...] = (),
     ) -> Brokers:
         """Return a broker that is not started yet."""
-        return OwnBrokers(self._prepared.transport(need, directory, security.security if security else None, roles))
+        return OwnBrokers(
+            self._prepared.transport(
+                need, directory, security.security if security else None, roles
+            )
+        )
 
     def versions(self) -> Mapping[str, str]:
-        """Return the versions of Kafka, Java, Python and the observer's client, which is not one of the pipeline's clients."""
+        """Return the versions of Kafka, Java, Python and the observer's client, which is not one of
+        the pipeline's clients.
+        """
         found = dict(self._prepared.versions(SYSTEM))
         return {OBSERVER: found.pop(OBSERVERS_CLIENT), **found}
 
 
 class DeclaredSystem:
-    """Deploys brokers for declared pipelines, from several threads at once. Implements :class:`harness.interfaces.Launcher`."""
+    """Deploys brokers for declared pipelines, from several threads at once. Implements
+    :class:`harness.interfaces.Launcher`.
+    """
 
     name = SYSTEM
     one_cell = True
@@ -127,31 +146,49 @@ class DeclaredSystem:
         """Do nothing: :meth:`prepare_for` downloads what the pipelines need."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Download the brokers' software, and the jars, Python environments and images that the pipelines name."""
+        """Download the brokers' software, and the jars, Python environments and images that the
+        pipelines name.
+        """
         self._fetched.say = say
         declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
-        self._come_by(next((each.security for each in declared), None), next((each.named for each in declared), ()))
+        self._come_by(
+            next((each.security for each in declared), None),
+            next((each.named for each in declared), ()),
+        )
         self._run_on(next((each.system for each in declared), KAFKA))
         self._source.prepare(say)
         for name in {name for each in declared for name in each.jars} - set(self._fetched.jars):
             cache = cache_root()
             java = find_java(cache, say)
-            self._fetched.jars[name] = ensure_jars(read_jar_set(name), cache=cache, java=java, say=say)
-        for name in {name for each in declared for name in each.packages} - set(self._fetched.pythons):
+            self._fetched.jars[name] = ensure_jars(
+                read_jar_set(name), cache=cache, java=java, say=say
+            )
+        for name in {name for each in declared for name in each.packages} - set(
+            self._fetched.pythons
+        ):
             self._fetched.pythons[name] = ensure_client(name, say)
-        if missing := {name for each in declared for name in each.images} - set(self._fetched.images):
+        if missing := {name for each in declared for name in each.images} - set(
+            self._fetched.images
+        ):
             from harness.provision.images import users_image  # noqa: PLC0415
             from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - what talks to an engine loads slowly
 
             with contextlib.closing(connect()) as engine:
-                self._fetched.images |= {name: users_image(engine, name, say) for name in sorted(missing)}
+                self._fetched.images |= {
+                    name: users_image(engine, name, say) for name in sorted(missing)
+                }
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the brokers, and the stages' images with their ids."""
-        return {**self._source.versions(), **{f"image {name}": str(image) for name, image in self._fetched.images.items()}}
+        return {
+            **self._source.versions(),
+            **{f"image {name}": str(image) for name, image in self._fetched.images.items()},
+        }
 
     def _come_by(self, security: DeclaredSecurity | None, roles: tuple[str, ...]) -> None:
-        """Use this security and these listeners for the next brokers; stop kept brokers that differ."""
+        """Use this security and these listeners for the next brokers; stop kept brokers that
+        differ.
+        """
         if (security, roles) != (self._security, self._roles):
             self.close()
         self._security, self._roles = security, roles
@@ -160,7 +197,11 @@ class DeclaredSystem:
         """Use brokers of this system next; stop kept brokers of another system."""
         if system != self._runs_on:
             self.close()
-            self._source = OwnKafka() if system == KAFKA else OwnQueues(declaration(system).launch("process", None))
+            self._source = (
+                OwnKafka()
+                if system == KAFKA
+                else OwnQueues(declaration(system).launch("process", None))
+            )
         self._runs_on = system
 
     def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | Kept:
@@ -177,13 +218,19 @@ class DeclaredSystem:
 
     def why_alone(self, pipeline: Pipeline) -> str | None:
         """Say why cells of a pipeline cannot run side by side here, or ``None``."""
-        return "an attached cluster has one set of topic names" if self.attached else why_alone(pipeline)
+        return (
+            "an attached cluster has one set of topic names"
+            if self.attached
+            else why_alone(pipeline)
+        )
 
     def close(self) -> None:
         """Stop all kept brokers, even if stopping one of them fails."""
         with self._lock:
             kept, self._kept, self._free = self._kept, [], []
-        with ThreadPoolExecutor(max(1, len(kept))) as ends:  # each waits for the ends of its processes
+        with ThreadPoolExecutor(
+            max(1, len(kept))
+        ) as ends:  # each waits for the ends of its processes
             ended = [ends.submit(each.close) for each in kept]
         for each in ended:
             each.result()
@@ -196,13 +243,19 @@ class DeclaredSystem:
 
     def _start(self, need: Deployment, directory: Path) -> DeclaredDeployed:
         return started(
-            DeclaredDeployed(self._source.brokers(need, directory, self._security, self._roles), self._fetched, self._learnt),
+            DeclaredDeployed(
+                self._source.brokers(need, directory, self._security, self._roles),
+                self._fetched,
+                self._learnt,
+            ),
             directory,
         )
 
 
 class DeclaredDeployed:
-    """Running brokers behind their wire. All routes of the wire belong to the cell that is running."""
+    """Running brokers behind their wire. All routes of the wire belong to the cell
+    that is running.
+    """
 
     def __init__(self, brokers: Brokers, fetched: Fetched, learnt: Learnt) -> None:
         self._brokers = brokers
@@ -222,8 +275,16 @@ class DeclaredDeployed:
         """Return the run of one cell."""
         if not isinstance(cell, DeclaredCell):
             raise TypeError(f"{cell.id} is no declared pipeline")
-        parts = parts_of(cell, directory, history, brokers=self._brokers, fetched=self._fetched, learnt=self._learnt,
-                         runtime_of=self._runtime_of, standing_by=self._standing_by)  # fmt: skip
+        parts = parts_of(
+            cell,
+            directory,
+            history,
+            brokers=self._brokers,
+            fetched=self._fetched,
+            learnt=self._learnt,
+            runtime_of=self._runtime_of,
+            standing_by=self._standing_by,
+        )
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
@@ -245,14 +306,20 @@ class DeclaredDeployed:
         if self._containers is None:
             from harness.runtimes.docker.runtime import DockerRuntime  # noqa: PLC0415 - as above
 
-            self._containers = DockerRuntime(directory=self._brokers.directory / "containers", images=self._fetched.images)
+            self._containers = DockerRuntime(
+                directory=self._brokers.directory / "containers", images=self._fetched.images
+            )
         return self._containers
 
 
 class Kept:
-    """A kept deployment, which survives the end of a run. ``give_back``: called with the deployment when the run ends."""
+    """A kept deployment, which survives the end of a run. ``give_back``: called with the deployment
+    when the run ends.
+    """
 
-    def __init__(self, deployed: DeclaredDeployed, give_back: Callable[[DeclaredDeployed], None]) -> None:
+    def __init__(
+        self, deployed: DeclaredDeployed, give_back: Callable[[DeclaredDeployed], None]
+    ) -> None:
         self._deployed = deployed
         self._give_back = give_back
 

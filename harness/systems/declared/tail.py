@@ -1,7 +1,9 @@
-"""Recognise the tail of a topic: records that are in the output although no position was saved, or will be, past them.
+"""Recognise the tail of a topic: records that are in the output although no position was saved, or
+will be, past them.
 
-A program that saves its position only every N records never does so after the last few. These records are not on their way:
-the process that was given them lives, and their results are in the output. The next start would read them again.
+A program that saves its position only every N records never does so after the last few. These
+records are not on their way: the process that was given them lives, and their results are in the
+output. The next start would read them again.
 """
 
 from __future__ import annotations
@@ -18,16 +20,24 @@ if TYPE_CHECKING:
 def was_given(last: Mapping[int, int], saved: Mapping[int, int], given: Sequence[Event]) -> bool:
     """Say whether living readers were given every record past the saved positions.
 
-    ``last``: the offset of the last record, ``saved``: the saved position (-1: none), both by partition; ``given``: the wire's
-    lines of what these readers were given.
+    ``last``: the offset of the last record, ``saved``: the saved position (-1: none), both by
+    partition; ``given``: the wire's lines of what these readers were given.
     """
     reached: dict[int, int] = defaultdict(lambda: -1)
     for event in given:
         reached[event["partition"]] = max(event["offset"], reached[event["partition"]])
-    return all(reached[partition] >= offset for partition, offset in last.items() if saved.get(partition, -1) <= offset)
+    return all(
+        reached[partition] >= offset
+        for partition, offset in last.items()
+        if saved.get(partition, -1) <= offset
+    )
 
 
-def is_recorded(saved: Mapping[int, int], given: Sequence[Event], results: Collection[str | None]) -> bool:
-    """Say whether every record that was given from past the saved positions is in the output; copies without id don't count."""
+def is_recorded(
+    saved: Mapping[int, int], given: Sequence[Event], results: Collection[str | None]
+) -> bool:
+    """Say whether every record that was given from past the saved positions is in the output;
+    copies without id don't count.
+    """
     behind = {e["record"] for e in given if e["offset"] >= saved.get(e["partition"], -1)} - {None}
     return behind <= set(results)

@@ -1,4 +1,6 @@
-"""Read an output of totals (sums, counts): find which records each total counts, misses, or counts twice."""
+"""Read an output of totals (sums, counts): find which records each total counts, misses, or counts
+twice.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Totals:
         return read is not None and read[0] in self._weights
 
     def ids(self, rows: Iterable[str]) -> list[str | None]:
-        """Return the id of each counted record, once for each time it was counted; ``None`` for a total of an unknown key."""
+        """Return the id of each counted record, once for each time it was counted; ``None`` for a
+        total of an unknown key.
+        """
         found: list[str | None] = []
         values = self._values(rows)
         for total in self._totals(values).values():
@@ -51,18 +55,33 @@ class Totals:
         if rows and not values.keys() & self._weights.keys():
             wanted = min(self._weights) or "(one total of all)"
             raise StageError(
-                f"no row of the output is a total of an offered key: the first row is {rows[0][:120]!r}, and a key is "
-                f"{wanted!r}; let the pattern in [aggregate] find (?P<key>...) and (?P<value>...)"
+                "no row of the output is a total of an offered key: the first row is "
+                f"{rows[0][:120]!r}, and a key is {wanted!r}; let the pattern in [aggregate] "
+                "find (?P<key>...) and (?P<value>...)"
             )
         for key in values.keys() - self._weights.keys():
             strange = f"total of {key}"
-            history.write(kinds.FOLDED, key=key, version=0, record=strange, times=1, text=f"{strange}: {values[key]}"[:120])
+            history.write(
+                kinds.FOLDED,
+                key=key,
+                version=0,
+                record=strange,
+                times=1,
+                text=f"{strange}: {values[key]}"[:120],
+            )
         for key, total in self._totals(values).items():
             for record, times in total.times.items():
                 history.write(kinds.FOLDED, key=key, version=0, record=record, times=times)
             if total.missing or total.extra:
-                history.write(kinds.TOTAL, key=key, expected=total.expected, found=total.found, missing=total.missing,
-                              extra=total.extra, alone=total.alone)  # fmt: skip
+                history.write(
+                    kinds.TOTAL,
+                    key=key,
+                    expected=total.expected,
+                    found=total.found,
+                    missing=total.missing,
+                    extra=total.extra,
+                    alone=total.alone,
+                )
 
     def _values(self, rows: Iterable[str]) -> Mapping[str, int]:
         """Return the value of each key, from the key's last row."""
@@ -72,6 +91,8 @@ class Totals:
         return dict(self._each(values))
 
     def _each(self, values: Mapping[str, int]) -> Iterator[tuple[str, Total]]:
-        """Yield each key with its total. A key without a total counts as 0: none of its records was counted."""
+        """Yield each key with its total. A key without a total counts as 0: none of its records was
+        counted.
+        """
         for key, weights in self._weights.items():
             yield key, total_of(values.get(key, 0), weights, exact=self._scene.cell.sums)

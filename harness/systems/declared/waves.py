@@ -1,4 +1,6 @@
-"""Offer the load in three waves, so that there are records before the target and after the fault."""
+"""Offer the load in three waves, so that there are records before the target and after
+the fault.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STILL_S = 8.0
-"""After so many seconds without any movement the next wave comes anyway. Longer than an auto-commit interval."""
+"""After so many seconds without any movement the next wave comes anyway. Longer than an auto-commit
+interval.
+"""
 
 
 class Waves:
-    """Says which records may be offered: the first third, the second, which has the target, or the last.
+    """Says which records may be offered: the first third, the second, which has the target, or the
+    last.
 
-    The second wave comes when the step of the fault was ``seen`` once, the last when the fault is healed. If nothing ``moves``
-    any more, a wave comes without its condition; but the last wave never comes between the time a fault has ``fired`` and the
-    time it is healed. :func:`harness.model.cell.make_load` makes the thirds, and draws the target from the second.
+    The second wave comes when the step of the fault was ``seen`` once, the last when the fault is
+    healed. If nothing ``moves`` any more, a wave comes without its condition; but the last wave
+    never comes between the time a fault has ``fired`` and the time it is healed.
+    :func:`harness.model.cell.make_load` makes the thirds, and draws the target from the second.
     """
 
     def __init__(
-        self, count: int, *, seen: Callable[[], bool], moves: Callable[[], object], fired: Callable[[], bool],
+        self,
+        count: int,
+        *,
+        seen: Callable[[], bool],
+        moves: Callable[[], object],
+        fired: Callable[[], bool],
         still_s: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._second, self._third = middle_of(count)
         self._seen = seen
         self._moves = moves

@@ -1,6 +1,8 @@
-"""Find the node that a fault strikes in a declared cell. A user's program is known by its route on the wire.
+"""Find the node that a fault strikes in a declared cell. A user's program is known by its route on
+the wire.
 
-A stage may have several processes. The one that hits a failpoint waits there until the whole stage, or it alone, is killed.
+A stage may have several processes. The one that hits a failpoint waits there until the whole stage,
+or it alone, is killed.
 """
 
 from __future__ import annotations
@@ -31,9 +33,13 @@ class DeclaredNodes:
     """Finds the nodes of a cell. Implements :class:`harness.run.controls.Nodes`."""
 
     def __init__(
-        self, scene: Scene, stages: Mapping[Role, CommandNode], servers: Mapping[Role, Callable[[], Target]], owners: Owners,
+        self,
+        scene: Scene,
+        stages: Mapping[Role, CommandNode],
+        servers: Mapping[Role, Callable[[], Target]],
+        owners: Owners,
         members: Callable[[], int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``members``: returns how many members the readers' groups have now."""
         self._scene = scene
         self._stages = stages
@@ -46,7 +52,8 @@ class DeclaredNodes:
         """How many members the groups had when the fault fired."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
-        """Return the stage or server of a role; if the fault strikes one process of the stage, that process.
+        """Return the stage or server of a role; if the fault strikes one process of the stage, that
+        process.
 
         Raises:
             RuntimeError: the pipeline has no such stage, or the server is shared with other cells.
@@ -55,7 +62,10 @@ class DeclaredNodes:
         if role in self._servers:
             return self._servers[role]()
         if role in SERVERS:
-            raise RuntimeError(f"{self._scene.cell.id} kills the {role}, so it must not share it: use Deployment.OWN")
+            raise RuntimeError(
+                f"{self._scene.cell.id} kills the {role}, so it must not share it: use "
+                "Deployment.OWN"
+            )
         stage = self.stage(role)
         return stage if self.victim is None else stage.one(self.victim)
 
@@ -78,38 +88,55 @@ class DeclaredNodes:
         return self._members()
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
-        """Return the rule; if the fault strikes one process of several, it does not freeze the others' connections."""
+        """Return the rule; if the fault strikes one process of several, it does not freeze the
+        others' connections.
+        """
         if rule.freeze is FreezeScope.CLIENT and self._crashes_one(trigger.role):
             return dataclasses.replace(rule, freeze=None)
         return rule
 
     def selector(self, fired: Fired) -> str | None:
-        """Return ``None``: the route selects alone, because a user's program chooses its client ids."""
+        """Return ``None``: the route selects alone, because a user's program chooses its client
+        ids.
+        """
         del fired
         return None
 
     def hit(self, trigger: OnWire, hit: Event) -> str:
-        """Return the name of the stage that hit the rule; if the fault strikes one process, remember which one."""
+        """Return the name of the stage that hit the rule; if the fault strikes one process,
+        remember which one.
+        """
         if self._crashes_one(trigger.role):
             self.members = self.membership()
-            port = next((e["peer"] for e in self._scene.so_far.of(kinds.CONN) if e["conn"] == hit["conn"]), 0)
+            port = next(
+                (e["peer"] for e in self._scene.so_far.of(kinds.CONN) if e["conn"] == hit["conn"]),
+                0,
+            )
             self._aim(trigger.role, self.stage(trigger.role).owner(port), hit["conn"])
         return str(hit["role"])
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
-        """Return the stage with a process at its failpoint, or with a thread at its durable write; ``None`` before that."""
+        """Return the stage with a process at its failpoint, or with a thread at its durable write;
+        ``None`` before that.
+        """
         stage = self.stage(trigger.role)
-        pid = self._pid_at_write(stage) if isinstance(trigger, AtWrite) else self._pid_at_failpoint()
+        pid = (
+            self._pid_at_write(stage) if isinstance(trigger, AtWrite) else self._pid_at_failpoint()
+        )
         if pid is None:
             return None
         if self._crashes_one(trigger.role):
             self._aim(trigger.role, pid)
         else:
             stage.claim(pid)
-        return Fired(None if isinstance(trigger, AtWrite) else self._scene.load.target.id, stage.name, None)
+        return Fired(
+            None if isinstance(trigger, AtWrite) else self._scene.load.target.id, stage.name, None
+        )
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Return how the failpoint is armed: it holds the program, and the fault then strikes the stage."""
+        """Return how the failpoint is armed: it holds the program, and the fault then strikes the
+        stage.
+        """
         del trigger, stop
         target = self._scene.load.target
         return "hold", {"record": self._scene.cell.in_hand(target), "called": target.id}
@@ -125,11 +152,17 @@ class DeclaredNodes:
         if role not in self._stages:
             return False
         struck = self._scene.cell.scenario.fault.evidence()
-        return role in struck.paused or (role in struck.killed and self._stages[role].stage.crash == PROCESS)
+        return role in struck.paused or (
+            role in struck.killed and self._stages[role].stage.crash == PROCESS
+        )
 
     def _aim(self, role: Role, pid: int | None, conn: int | None = None) -> None:
         """Remember which process of a stage the fault strikes."""
         if pid is None:
-            raise StageError(f"the connection on which the fault fired belongs to no process of the {role}")
+            raise StageError(
+                f"the connection on which the fault fired belongs to no process of the {role}"
+            )
         self.victim = pid
-        self._scene.history.write(kinds.OWNER, conn=conn, role=role, pid=pid, command=command_of(pid))
+        self._scene.history.write(
+            kinds.OWNER, conn=conn, role=role, pid=pid, command=command_of(pid)
+        )

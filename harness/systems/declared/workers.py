@@ -1,4 +1,6 @@
-"""Watch the worker processes of consuming stages: which of them end by themselves while their stage lives on."""
+"""Watch the worker processes of consuming stages: which of them end by themselves while their stage
+lives on.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ REPLACED_S = 10.0
 
 @dataclass
 class Worker:
-    """One process that has fetched. ``of``: the incarnation of its stage; times are monotonic seconds."""
+    """One process that has fetched. ``of``: the incarnation of its stage; times are monotonic
+    seconds.
+    """
 
     role: Role
     pid: int
@@ -31,9 +35,11 @@ class Worker:
 
 
 class Workers:
-    """Remembers the processes that have fetched. It sees that one is gone, but not how it ended: only its parent is told that.
+    """Remembers the processes that have fetched. It sees that one is gone, but not how it ended:
+    only its parent is told that.
 
-    A process does not count if the fault killed it (``spared``), or if its stage has ended or was told to end.
+    A process does not count if the fault killed it (``spared``), or if its stage has ended or was
+    told to end.
     """
 
     def __init__(self, stages: Mapping[Role, CommandNode], spared: Callable[[int], bool]) -> None:
@@ -42,10 +48,19 @@ class Workers:
         self._known: dict[int, Worker] = {}
 
     def note(self, role: Role, pid: int, life: int) -> None:
-        """Remember a process that has fetched, if it belongs to the present incarnation of its stage."""
+        """Remember a process that has fetched, if it belongs to the present incarnation of its
+        stage.
+        """
         stage = self._stages[role]
-        if pid not in self._known and life == stage.incarnation and stage.node is not None and pid != stage.node.pid:
-            self._known[pid] = Worker(role, pid, command_of(pid), stage.incarnation, time.monotonic())
+        if (
+            pid not in self._known
+            and life == stage.incarnation
+            and stage.node is not None
+            and pid != stage.node.pid
+        ):
+            self._known[pid] = Worker(
+                role, pid, command_of(pid), stage.incarnation, time.monotonic()
+            )
 
     def gone(self) -> Iterator[Worker]:
         """Yield the processes that have ended by themselves, each once."""
@@ -53,20 +68,31 @@ class Workers:
             if worker.ended is not None or is_alive(worker.pid):
                 continue
             stage = self._stages[worker.role]
-            if worker.of != stage.incarnation or stage.ended() is not None or stage.asked or self._spared(worker.pid):
+            if (
+                worker.of != stage.incarnation
+                or stage.ended() is not None
+                or stage.asked
+                or self._spared(worker.pid)
+            ):
                 del self._known[worker.pid]
                 continue
             worker.ended = time.monotonic()
             yield worker
 
     def missed(self) -> Worker | None:
-        """Return a process that ended more than REPLACED_S ago without another one that began to fetch; ``None`` if none did."""
+        """Return a process that ended more than REPLACED_S ago without another one that began to
+        fetch; ``None`` if none did.
+        """
         fresh = sorted(worker.since for worker in self._known.values())
-        for worker in sorted((w for w in self._known.values() if w.ended), key=lambda w: w.ended or 0):
+        for worker in sorted(
+            (w for w in self._known.values() if w.ended), key=lambda w: w.ended or 0
+        ):
             ended = worker.ended or 0
             other = next((since for since in fresh if since > ended), None)
             if other is not None:
                 fresh.remove(other)
-            elif time.monotonic() - ended > REPLACED_S and self._stages[worker.role].ended() is None:
+            elif (
+                time.monotonic() - ended > REPLACED_S and self._stages[worker.role].ended() is None
+            ):
                 return worker
         return None

@@ -1,4 +1,6 @@
-"""The abilities of a cell on Flink: checkpoints, restarts, a source that stands still, and what readers see."""
+"""The abilities of a cell on Flink: checkpoints, restarts, a source that stands still, and what
+readers see.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +8,43 @@ from typing import Final, Protocol
 
 
 class RunningJob(Protocol):
-    """A job that takes checkpoints on request, and that its JobManager restarts when there is a TaskManager for it."""
+    """A job that takes checkpoints on request, and that its JobManager restarts when there is a
+    TaskManager for it.
+    """
 
     def await_given(self, position: int) -> None:
-        """Wait until the present attempt has been given all records of the source up to a position (from 1)."""
+        """Wait until the present attempt has been given all records of the source up to a position
+        (from 1).
+        """
 
     def checkpoint(self) -> int:
         """Take a checkpoint, wait until it is complete, and return its number."""
 
     def begin_checkpoint(self) -> int:
-        """Request a checkpoint, wait until its barriers have left the source, and return its number."""
+        """Request a checkpoint, wait until its barriers have left the source, and return its
+        number.
+        """
 
     def tell_checkpoint(self, number: int, *, completed: bool = False) -> None:
-        """Write down the status of a checkpoint as the JobManager reports it; with ``completed``, wait until it is over."""
+        """Write down the status of a checkpoint as the JobManager reports it; with ``completed``,
+        wait until it is over.
+        """
 
     def trigger(self) -> None:
         """Request a checkpoint, without waiting."""
 
     def arm_store(self, name: str, *, refuses: bool = False) -> None:
-        """Arm a failpoint in the JobManager's checkpoint store: it holds the next checkpoint there, or refuses it."""
+        """Arm a failpoint in the JobManager's checkpoint store: it holds the next checkpoint there,
+        or refuses it.
+        """
 
     def await_store(self) -> int:
         """Wait until a checkpoint is held at the store's failpoint; return its number."""
 
     def resubmit(self, number: int | None) -> None:
-        """Submit the job as an operator does, with the state of a checkpoint or without state, and wait until it runs."""
+        """Submit the job as an operator does, with the state of a checkpoint or without state, and
+        wait until it runs.
+        """
 
     def await_running(self) -> None:
         """Provide a TaskManager, and wait until the restored job runs on it."""
@@ -46,7 +60,9 @@ class StandingInput(Protocol):
         """Wait until a source stands still; return the record's id."""
 
     def await_beside(self, *, given: bool) -> None:
-        """Wait until the other sources have fetched all their records; with ``given``, until the job has got them, too."""
+        """Wait until the other sources have fetched all their records; with ``given``, until the
+        job has got them, too.
+        """
 
 
 class Written(Protocol):

@@ -23,11 +23,13 @@ def runs(scenario: Scenario) -> bool:
 
 
 def lacks(cell: Cell) -> str | None:
-    """Say why a cell is not applicable: a client that cannot commit, or a fault that is not tried on Flink 1."""
+    """Say why a cell is not applicable: a client that cannot commit, or a fault that is not tried
+    on Flink 1.
+    """
     if cell.client == TOO_NEW and cell.semantic is Semantic.EXACTLY_ONCE:
         return (
-            "at each checkpoint, connector 5.0.0 calls TransactionalRequestResult.await(), which kafka-clients 4.3.0 lacks: "
-            "the job fails and restarts for ever"
+            "at each checkpoint, connector 5.0.0 calls TransactionalRequestResult.await(), which "
+            "kafka-clients 4.3.0 lacks: the job fails and restarts for ever"
         )
     if "==" not in cell.system or cell.scenario.fault.id in {"none", "answer"}:
         return None

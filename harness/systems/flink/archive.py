@@ -1,6 +1,8 @@
-"""Make the class-data archives of the JobManager and the TaskManager, which halve the time of their starts.
+"""Make the class-data archives of the JobManager and the TaskManager, which halve the time of their
+starts.
 
-A cluster runs lostack's job on a broker: through a checkpoint, cancelled, and once more with its state.
+A cluster runs lostack's job on a broker: through a checkpoint, cancelled, and once more with its
+state.
 """
 
 from __future__ import annotations
@@ -35,12 +37,22 @@ DONE_S: Final = 60.0
 POLL_S: Final = 0.5
 
 
-def with_archives(install: FlinkInstall, kafka: KafkaInstall, say: Callable[[str], None]) -> FlinkInstall:
-    """Return the installation with the flags of its archives, made at the first call; unchanged if that fails."""
+def with_archives(
+    install: FlinkInstall, kafka: KafkaInstall, say: Callable[[str], None]
+) -> FlinkInstall:
+    """Return the installation with the flags of its archives, made at the first call; unchanged if
+    that fails.
+    """
     cache = cache_root()
     jars = tuple(map(Path, (*install.classpath.split(os.pathsep), str(install.services))))
-    archive = ensure_archive(find_java(cache, say), jars, cache=cache, say=say, recipe="flink",
-                             make=lambda _, __, folder: _exercise(kafka, install, folder))  # fmt: skip
+    archive = ensure_archive(
+        find_java(cache, say),
+        jars,
+        cache=cache,
+        say=say,
+        recipe="flink",
+        make=lambda _, __, folder: _exercise(kafka, install, folder),
+    )
     if archive.path is None:
         return install
     beside = replace(archive, path=archive.path.with_name(TASK_MANAGER))
@@ -59,7 +71,9 @@ def _exercise(kafka: KafkaInstall, install: FlinkInstall, folder: Path) -> None:
     try:
         cluster.start()
         transport.start()
-        transport.observer.create_topics({"in": (FLINK_EXACTLY_ONCE.topic.partitions, {}), "out": (1, {})})
+        transport.observer.create_topics(
+            {"in": (FLINK_EXACTLY_ONCE.topic.partitions, {}), "out": (1, {})}
+        )
         _work(cluster, transport, work)
         for node in (cluster.task_manager("task-manager-1"), cluster.job_manager):
             node.terminate(DONE_S)
@@ -71,18 +85,44 @@ def _exercise(kafka: KafkaInstall, install: FlinkInstall, folder: Path) -> None:
 
 
 def _work(cluster: Cluster, transport: KafkaTransport, work: Path) -> None:
-    """Run the job twice, the second time with the state of the first; each time until its record is committed."""
-    place = Place("archive", work, transport.direct, "in", "out", "archive", work / CHECKPOINTS, work / "none", "archive")
+    """Run the job twice, the second time with the state of the first; each time until its record is
+    committed.
+    """
+    place = Place(
+        "archive",
+        work,
+        transport.direct,
+        "in",
+        "out",
+        "archive",
+        work / CHECKPOINTS,
+        work / "none",
+        "archive",
+    )
     restored_from: str | None = None
     for number in range(1, 3):
         words = words_of(place, FLINK_EXACTLY_ONCE, name=f"job-{number}", client="archive")
         job = cluster.submit(words, restored_from)
-        wait_until(partial(_is, cluster, job, "RUNNING"), within_s=DONE_S, because="the archive's job to run", poll_s=POLL_S)
+        wait_until(
+            partial(_is, cluster, job, "RUNNING"),
+            within_s=DONE_S,
+            because="the archive's job to run",
+            poll_s=POLL_S,
+        )
         send_records(transport.direct)
-        wait_until(partial(_committed, cluster, transport, job, number), within_s=DONE_S, because="the archive's record",
-                   poll_s=POLL_S)  # fmt: skip
+        wait_until(
+            partial(_committed, cluster, transport, job, number),
+            within_s=DONE_S,
+            because="the archive's record",
+            poll_s=POLL_S,
+        )
         cluster.rest.cancel(job)
-        wait_until(partial(_is, cluster, job, "CANCELED"), within_s=DONE_S, because="the archive's job to end", poll_s=POLL_S)
+        wait_until(
+            partial(_is, cluster, job, "CANCELED"),
+            within_s=DONE_S,
+            because="the archive's job to end",
+            poll_s=POLL_S,
+        )
         restored_from = str(max((work / CHECKPOINTS).absolute().glob(f"{job}/chk-*")))
 
 
@@ -91,6 +131,8 @@ def _is(cluster: Cluster, job: str, state: str) -> bool:
 
 
 def _committed(cluster: Cluster, transport: KafkaTransport, job: str, number: int) -> bool:
-    """Whether ``number`` records are committed in the sink; first request a checkpoint, which commits them."""
+    """Whether ``number`` records are committed in the sink; first request a checkpoint, which
+    commits them.
+    """
     cluster.rest.trigger(job)
     return sum(copy.visible for copy in transport.observer.copies("out")) >= number

@@ -1,4 +1,6 @@
-"""A Flink cluster beside a broker: one JobManager, and as many TaskManagers, with one slot each, as cells need now."""
+"""A Flink cluster beside a broker: one JobManager, and as many TaskManagers, with one slot each, as
+cells need now.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,13 @@ UP_S: Final = 90.0
 FAILPOINTS: Final = "failpoints"
 """The folder, in the cluster's, for failpoints of the JobManager."""
 JVM: Final = (
-    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-    # Flink loads Pekko with a class loader that no archive covers: verifying those classes took half of a start
-    "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote",
-)  # fmt: skip
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    # Flink loads Pekko with a class loader that no archive covers: verifying those classes took
+    # half of a start
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
 MASTER: Final = "job-manager"
 """The node name of the JobManager."""
 JOB_MANAGER: Final = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
@@ -44,13 +49,17 @@ appender.out.layout.pattern=%d{HH:mm:ss,SSS} %-5p %c{1} %x - %m%n
 # a distribution's scripts compute a TaskManager's memory; without them each part must be set
 MEMORY: Final = {
     "taskmanager.cpu.cores": "1.0",
-    "taskmanager.memory.framework.heap.size": "64m", "taskmanager.memory.framework.off-heap.size": "32m",
-    "taskmanager.memory.task.heap.size": "96m", "taskmanager.memory.task.off-heap.size": "16m",
+    "taskmanager.memory.framework.heap.size": "64m",
+    "taskmanager.memory.framework.off-heap.size": "32m",
+    "taskmanager.memory.task.heap.size": "96m",
+    "taskmanager.memory.task.off-heap.size": "16m",
     "taskmanager.memory.managed.size": "4m",
-    "taskmanager.memory.network.min": "8m", "taskmanager.memory.network.max": "8m",
+    "taskmanager.memory.network.min": "8m",
+    "taskmanager.memory.network.max": "8m",
     "taskmanager.memory.jvm-metaspace.size": "96m",
-    "taskmanager.memory.jvm-overhead.min": "32m", "taskmanager.memory.jvm-overhead.max": "32m",
-}  # fmt: skip
+    "taskmanager.memory.jvm-overhead.min": "32m",
+    "taskmanager.memory.jvm-overhead.max": "32m",
+}
 
 
 @dataclass
@@ -99,7 +108,7 @@ class Cluster:
         self.want(self.at_first)
         self.unwant(self.at_first)
 
-    # --- the JobManager ----------------------------------------------------------------------------------------------
+    # --- the JobManager ---------------------------------------------------------------------------
 
     @property
     def job_manager(self) -> Node:
@@ -117,7 +126,14 @@ class Cluster:
         self._jar = ""
         words = ("-D", f"high-availability.type={SERVICES}") if self.install.services else ()
         self._job_manager = self.runtime.start(
-            self._spec(MASTER, self.install.job_manager, JOB_MANAGER, "256m", *words, jar=self.install.services)
+            self._spec(
+                MASTER,
+                self.install.job_manager,
+                JOB_MANAGER,
+                "256m",
+                *words,
+                jar=self.install.services,
+            )
         )
         self._ours = False  # only now: a check before would report the end of the old one
 
@@ -148,7 +164,9 @@ class Cluster:
 
         def up() -> bool:
             if (end := self.job_manager.exit) is not None:
-                raise EnvironmentFailure(f"the JobManager ended ({end}): {self.job_manager.log_tail(3)}")
+                raise EnvironmentFailure(
+                    f"the JobManager ended ({end}): {self.job_manager.log_tail(3)}"
+                )
             try:
                 return "taskmanagers" in self.rest.overview()
             except RestError:
@@ -159,7 +177,7 @@ class Cluster:
         except WaitTimeoutError as error:
             raise EnvironmentFailure(f"{error}; its log: {self.job_manager.log_path}") from error
 
-    # --- the TaskManagers --------------------------------------------------------------------------------------------
+    # --- the TaskManagers -------------------------------------------------------------------------
 
     def want(self, slots: int) -> None:
         """Raise the number of needed TaskManagers, and start what is missing, without waiting."""
@@ -186,12 +204,18 @@ class Cluster:
         with self._lock:
             self._fill()
 
-    # --- all of it ---------------------------------------------------------------------------------------------------
+    # --- all of it --------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the JobManager died by itself."""
-        if self._job_manager is not None and (end := self._job_manager.exit) is not None and not self._ours:
-            raise EnvironmentFailure(f"the JobManager ended ({end}): {self._job_manager.log_tail(3)}")
+        if (
+            self._job_manager is not None
+            and (end := self._job_manager.exit) is not None
+            and not self._ours
+        ):
+            raise EnvironmentFailure(
+                f"the JobManager ended ({end}): {self._job_manager.log_tail(3)}"
+            )
 
     def close(self) -> None:
         """Stop all nodes. Safe to call twice."""
@@ -212,41 +236,89 @@ class Cluster:
                 self._spec(name, self.install.task_manager, TASK_MANAGER, "192m", *words)
             )
 
-    def _spec(self, name: str, flags: Sequence[str], main: str, heap: str, *words: str, jar: Path | None = None) -> NodeSpec:
+    def _spec(
+        self,
+        name: str,
+        flags: Sequence[str],
+        main: str,
+        heap: str,
+        *words: str,
+        jar: Path | None = None,
+    ) -> NodeSpec:
         conf = self.directory.absolute() / "conf"
         scratch = self.directory.absolute() / "tmp"
         classpath = os.pathsep.join(filter(None, (self.install.classpath, str(jar or ""))))
         argv = (
-            str(self.install.java), f"-Xmx{heap}", *JVM, *flags, *OPENS, f"-Djava.io.tmpdir={scratch}",
+            str(self.install.java),
+            f"-Xmx{heap}",
+            *JVM,
+            *flags,
+            *OPENS,
+            f"-Djava.io.tmpdir={scratch}",
             f"-Dlostack.failpoints={self.failpoints}",
-            f"-Dlog4j.configurationFile={conf / 'log4j.properties'}", "-cp", classpath, main,
-            "--configDir", str(conf), *words,
-        )  # fmt: skip
-        env = {"FLINK_CONF_DIR": str(conf), "FLINK_PLUGINS_DIR": str(self.directory.absolute() / "plugins")}
+            f"-Dlog4j.configurationFile={conf / 'log4j.properties'}",
+            "-cp",
+            classpath,
+            main,
+            "--configDir",
+            str(conf),
+            *words,
+        )
+        env = {
+            "FLINK_CONF_DIR": str(conf),
+            "FLINK_PLUGINS_DIR": str(self.directory.absolute() / "plugins"),
+        }
         container = ContainerSpec(
-            JAVA_IMAGE, ports=self._lease.ports[:1] if name == MASTER else (),
-            folders=(self.run, *self.install.folders), host_pids=False,
-        )  # fmt: skip
-        return NodeSpec(self.key + name, name.rstrip("-0123456789"), argv, env, log=self.directory / f"{name}.log",
-                        container=container)  # fmt: skip
+            JAVA_IMAGE,
+            ports=self._lease.ports[:1] if name == MASTER else (),
+            folders=(self.run, *self.install.folders),
+            host_pids=False,
+        )
+        return NodeSpec(
+            self.key + name,
+            name.rstrip("-0123456789"),
+            argv,
+            env,
+            log=self.directory / f"{name}.log",
+            container=container,
+        )
 
     def _conf(self) -> dict[str, str]:
         rest, rpc, blob = self._lease.ports
-        bind, scratch, at = self.runtime.bind, self.directory.absolute() / "tmp", self.runtime.address(self.key + MASTER)
+        bind, scratch, at = (
+            self.runtime.bind,
+            self.directory.absolute() / "tmp",
+            self.runtime.address(self.key + MASTER),
+        )
         return {
-            "jobmanager.rpc.address": at, "jobmanager.rpc.port": str(rpc), "jobmanager.bind-host": bind,
-            "rest.address": at, "rest.bind-address": bind, "rest.port": str(rest), "rest.bind-port": str(rest),
-            "blob.server.port": str(blob), "web.upload.dir": str(scratch), "io.tmp.dirs": str(scratch),
-            "taskmanager.bind-host": bind, "taskmanager.numberOfTaskSlots": "1",
+            "jobmanager.rpc.address": at,
+            "jobmanager.rpc.port": str(rpc),
+            "jobmanager.bind-host": bind,
+            "rest.address": at,
+            "rest.bind-address": bind,
+            "rest.port": str(rest),
+            "rest.bind-port": str(rest),
+            "blob.server.port": str(blob),
+            "web.upload.dir": str(scratch),
+            "io.tmp.dirs": str(scratch),
+            "taskmanager.bind-host": bind,
+            "taskmanager.numberOfTaskSlots": "1",
             # a TaskManager counts as dead after one failed heartbeat
-            "heartbeat.interval": "500", "heartbeat.timeout": "6000", "heartbeat.rpc-failure-threshold": "1",
-            # after this start-up time a JobManager fails a job at once if it has no slot: a job that restarts then uses up
-            # attempts until there is a slot, and a job that does not restart has failed
-            "slot.request.timeout": "60000", "resourcemanager.standalone.start-up-time": "86400000",
-            "cluster.registration.error-delay": "200", "cluster.registration.refused-registration-delay": "200",
-            "cluster.registration.initial-timeout": "100", "cluster.registration.max-timeout": "500",
+            "heartbeat.interval": "500",
+            "heartbeat.timeout": "6000",
+            "heartbeat.rpc-failure-threshold": "1",
+            # after this start-up time a JobManager fails a job at once if it has no slot: a job
+            # that restarts then uses up attempts until there is a slot, and a job that does not
+            # restart has failed
+            "slot.request.timeout": "60000",
+            "resourcemanager.standalone.start-up-time": "86400000",
+            "cluster.registration.error-delay": "200",
+            "cluster.registration.refused-registration-delay": "200",
+            "cluster.registration.initial-timeout": "100",
+            "cluster.registration.max-timeout": "500",
             "execution.checkpointing.num-retained": "10",  # Flink ignores this setting in a job
             # REST answers must be current
-            "web.refresh-interval": "20", "rest.cache.checkpoint-statistics.timeout": "10 ms",
+            "web.refresh-interval": "20",
+            "rest.cache.checkpoint-statistics.timeout": "10 ms",
             **MEMORY,
-        }  # fmt: skip
+        }

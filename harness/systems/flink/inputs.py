@@ -32,17 +32,23 @@ class Inputs(StandingInput):
     def arm(self, position: int) -> None:
         """Write the file that makes a source stand still at a record."""
         self._scene.failpoints.mkdir(exist_ok=True)
-        failpoint_of(self._scene).write_text(next(each.id for each in self._scene.load.records if each.position == position))
+        failpoint_of(self._scene).write_text(
+            next(each.id for each in self._scene.load.records if each.position == position)
+        )
 
     def await_stand(self) -> str:
         """Wait for the source's history line that it stands still; return the record's id."""
         return str(self._stand()["record"])
 
     def await_beside(self, *, given: bool) -> None:
-        """Wait until the wire has seen the other sources fetch their records; with ``given``, until the job's lines show them."""
+        """Wait until the wire has seen the other sources fetch their records; with ``given``, until
+        the job's lines show them.
+        """
         stands, inputs = self._stand(), flinks(self._scene.cell.settings).job.inputs
         lines = [e for e in self._scene.so_far.of(kinds.SENT) if e["topic"] == self._scene.source]
-        wanted = {e["record"] for e in lines if e["partition"] % inputs != stands["partition"] % inputs}
+        wanted = {
+            e["record"] for e in lines if e["partition"] % inputs != stands["partition"] % inputs
+        }
 
         def seen() -> bool:
             found = self._scene.so_far.of(kinds.DELIVERED if given else kinds.FETCHED)

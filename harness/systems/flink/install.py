@@ -1,4 +1,6 @@
-"""Install Flink: its jars, the Kafka connector, and lostack's job. Downloaded once and checked by checksums."""
+"""Install Flink: its jars, the Kafka connector, and lostack's job. Downloaded once and checked by
+checksums.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +28,33 @@ SERVICES: Final = "lostack.flink.Stores$Factory"
 """The class of JobManager services with failpoints around the store of completed checkpoints."""
 # those of the line env.java.opts.all in Flink's own conf/config.yaml
 _OPENED: Final = (
-    "java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.text", "java.time", "java.util",
-    "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks", "sun.nio.ch",
-)  # fmt: skip
+    "java.lang",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.text",
+    "java.time",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "java.util.concurrent.locks",
+    "sun.nio.ch",
+)
 OPENS: Final = (
-    "--add-exports=java.rmi/sun.rmi.registry=ALL-UNNAMED", "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "--add-exports=java.rmi/sun.rmi.registry=ALL-UNNAMED",
+    "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FlinkInstall:
-    """An installed Flink, run by ``java *OPENS -cp classpath <a main class of Flink> --configDir …``.
+    """An installed Flink, run by ``java *OPENS -cp classpath <a main class of Flink> --configDir
+    …``.
 
-    ``job``: the jar to submit. ``services``: a further jar of the JobManager; ``None`` for Flink 1, whose interfaces differ.
+    ``job``: the jar to submit. ``services``: a further jar of the JobManager; ``None`` for Flink 1,
+    whose interfaces differ.
     """
 
     java: Path
@@ -69,32 +84,51 @@ class FlinkInstall:
 def connectors(flink: str = VERSION) -> dict[str, str]:
     """Return the known connectors for a version of Flink: version → name of its list of jars.
 
-    ``5.0.0+4.3.0`` is connector 5.0.0 with kafka-clients 4.3.0 instead of the version it was built with.
+    ``5.0.0+4.3.0`` is connector 5.0.0 with kafka-clients 4.3.0 instead of the version it was built
+    with.
     """
-    found = (file.stem.removeprefix(f"{CLIENT}-").rpartition("-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
-    mine = sorted((version, made_for) for version, _, made_for in found if made_for.partition(".")[0] == flink.partition(".")[0])
+    found = (
+        file.stem.removeprefix(f"{CLIENT}-").rpartition("-")
+        for file in LISTS.glob(f"{CLIENT}-*.sha256")
+    )
+    mine = sorted(
+        (version, made_for)
+        for version, _, made_for in found
+        if made_for.partition(".")[0] == flink.partition(".")[0]
+    )
     return {version: f"{CLIENT}-{version}-{made_for}" for version, made_for in mine}
 
 
-def ensure_flink(say: Callable[[str], None], version: str = "", flink: str = VERSION) -> FlinkInstall:
-    """Return Flink with a connector; download and compile it at the first call. Safe in several runs at once.
+def ensure_flink(
+    say: Callable[[str], None], version: str = "", flink: str = VERSION
+) -> FlinkInstall:
+    """Return Flink with a connector; download and compile it at the first call. Safe in several
+    runs at once.
 
     Raises:
         EnvironmentFailure: the connector is unknown; the message lists the known ones.
     """
     known, version = connectors(flink), version or CONNECTORS[flink]
     if version not in known:
-        raise EnvironmentFailure(f"{CLIENT}=={version}: lostack has no checksums of this version; it has {', '.join(known)}")
+        raise EnvironmentFailure(
+            f"{CLIENT}=={version}: lostack has no checksums of this version; it has "
+            f"{', '.join(known)}"
+        )
     cache = cache_root()
     java = find_java(cache, say)
     own, connector = read_jar_set(f"apache-flink-{flink}"), read_jar_set(known[version])
-    folders = [(each, ensure_jars(each, cache=cache, java=java, say=say)) for each in (own, connector)]
+    folders = [
+        (each, ensure_jars(each, cache=cache, java=java, say=say)) for each in (own, connector)
+    ]
     jars = tuple(folder / name for each, folder in folders for name in sorted(each.sums))
     client = next(module.revision for module in connector.modules if module.name == "kafka-clients")
     first = flink.startswith("1.")
     job = [JVM / "Job.java", (JVM / "flink-1" if first else JVM) / "Sinks.java"]
     return FlinkInstall(
-        java.path, os.pathsep.join(map(str, jars)), compiled("flink-job", job, jars, say),
+        java.path,
+        os.pathsep.join(map(str, jars)),
+        compiled("flink-job", job, jars, say),
         None if first else compiled("flink-services", [JVM / "Stores.java"], jars, say),
-        flink, f"{version.partition('+')[0]} with kafka-clients {client}",
-    )  # fmt: skip
+        flink,
+        f"{version.partition('+')[0]} with kafka-clients {client}",
+    )

@@ -1,4 +1,6 @@
-"""The job of a cell: submit it, take checkpoints, wait for its restarts; and find the TaskManager that runs it."""
+"""The job of a cell: submit it, take checkpoints, wait for its restarts; and find the TaskManager
+that runs it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ POLL_S: Final = 0.05
 
 
 class Job(RunningJob):
-    """One job, over all its submissions. Implements :class:`harness.run.parts.Stages`; opened and closed with the cell."""
+    """One job, over all its submissions. Implements :class:`harness.run.parts.Stages`; opened and
+    closed with the cell.
+    """
 
     def __init__(self, scene: Scene, cluster: Cluster) -> None:
         self._scene = scene
@@ -51,7 +55,7 @@ class Job(RunningJob):
         self.task_manager = TaskManager(scene, cluster)
         self.job_manager = JobManager(scene, cluster)
 
-    # --- its life ----------------------------------------------------------------------------------------------------
+    # --- its life ---------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Ask the cluster for TaskManagers."""
@@ -72,7 +76,9 @@ class Job(RunningJob):
         self.submit()
 
     def submit(self, restored_from: int | None = None) -> None:
-        """Submit the job, with the state of a completed checkpoint or without state, and wait until it works."""
+        """Submit the job, with the state of a completed checkpoint or without state, and wait until
+        it works.
+        """
         self.submissions += 1
         self._restarts = 0
         self._restored = restored_from is not None
@@ -84,13 +90,30 @@ class Job(RunningJob):
         """Wait until the present attempt works, and find its TaskManager."""
         writer = self.writer
         ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
-        wait_until(lambda: bool(ready()) or self._ended(), within_s=RUNNING_S, because=f"{writer} to run", poll_s=POLL_S)
-        wait_until(self._hosted, within_s=RUNNING_S, because=f"the TaskManager of {writer} to be known", poll_s=POLL_S)
+        wait_until(
+            lambda: bool(ready()) or self._ended(),
+            within_s=RUNNING_S,
+            because=f"{writer} to run",
+            poll_s=POLL_S,
+        )
+        wait_until(
+            self._hosted,
+            within_s=RUNNING_S,
+            because=f"the TaskManager of {writer} to be known",
+            poll_s=POLL_S,
+        )
         if not self._restored:
-            wait_until(self._first_complete, within_s=TAKEN_S, because=f"the first checkpoint of {writer}", poll_s=POLL_S)
+            wait_until(
+                self._first_complete,
+                within_s=TAKEN_S,
+                because=f"the first checkpoint of {writer}",
+                poll_s=POLL_S,
+            )
 
     def _first_complete(self) -> int:
-        """Return the last complete checkpoint; 0: none. Flink 2 takes the first by itself at a start; Flink 1 must be asked."""
+        """Return the last complete checkpoint; 0: none. Flink 2 takes the first by itself at a
+        start; Flink 1 must be asked.
+        """
         if self._cluster.install.version.startswith("1.") and not self._under_way():
             self._cluster.rest.trigger(self.id)
         return self._last_complete()
@@ -142,19 +165,40 @@ class Job(RunningJob):
         try:
             if self._cluster.rest.state(self.id) not in OVER:
                 self._cluster.rest.cancel(self.id)
-                wait_until(lambda: self._cluster.rest.state(self.id) in OVER, within_s=ENDED_S, because="the job to end",
-                           poll_s=POLL_S)  # fmt: skip
+                wait_until(
+                    lambda: self._cluster.rest.state(self.id) in OVER,
+                    within_s=ENDED_S,
+                    because="the job to end",
+                    poll_s=POLL_S,
+                )
         except RestError:  # the JobManager is gone, or does not know the job
             return
 
     def _words(self) -> list[str]:
         scene = self._scene
-        place = Place(scene.cell.id, scene.history_folder, scene.transport.bootstrap(Role.PROCESSOR), scene.source, scene.sink,
-                      scene.group, scene.directory / CHECKPOINTS, failpoint_of(scene), scene.cell.key)  # fmt: skip
-        client = f"{scene.cell.key}.{TASK_MANAGER}.{self.submissions}"  # the same on every TaskManager
-        return words_of(place, self._settings, name=f"{NAME}-{self.submissions}", client=client, again=self.submissions > 1)
+        place = Place(
+            scene.cell.id,
+            scene.history_folder,
+            scene.transport.bootstrap(Role.PROCESSOR),
+            scene.source,
+            scene.sink,
+            scene.group,
+            scene.directory / CHECKPOINTS,
+            failpoint_of(scene),
+            scene.cell.key,
+        )
+        client = (
+            f"{scene.cell.key}.{TASK_MANAGER}.{self.submissions}"  # the same on every TaskManager
+        )
+        return words_of(
+            place,
+            self._settings,
+            name=f"{NAME}-{self.submissions}",
+            client=client,
+            again=self.submissions > 1,
+        )
 
-    # --- its checkpoints ---------------------------------------------------------------------------------------------
+    # --- its checkpoints --------------------------------------------------------------------------
 
     def checkpoint_folder(self, number: int) -> Path:
         """Return the folder of a completed checkpoint."""
@@ -167,51 +211,86 @@ class Job(RunningJob):
         return number
 
     def begin_checkpoint(self) -> int:
-        """Request a checkpoint, wait until a source has passed its barriers on, and return its number.
+        """Request a checkpoint, wait until a source has passed its barriers on, and return its
+        number.
 
-        In an unaligned checkpoint the JobManager reports no source's part while the other source stands still. The state after
-        the sources writes its snapshot line earlier, so that counts, too.
+        In an unaligned checkpoint the JobManager reports no source's part while the other source
+        stands still. The state after the sources writes its snapshot line earlier, so that counts,
+        too.
         """
         number = self._ask()
 
         def begun() -> bool:
             told, parts = self._seen(number), self._scene.so_far.of(kinds.BATCH)
-            return told["num_acknowledged_subtasks"] > 0 or told["status"] == "COMPLETED" or any(
-                part["batch"] == number and part["by"] == self.writer for part in parts)  # fmt: skip
+            return (
+                told["num_acknowledged_subtasks"] > 0
+                or told["status"] == "COMPLETED"
+                or any(part["batch"] == number and part["by"] == self.writer for part in parts)
+            )
 
-        wait_until(begun, within_s=TAKEN_S, because=f"a source to take part in checkpoint {number}", poll_s=POLL_S)
+        wait_until(
+            begun,
+            within_s=TAKEN_S,
+            because=f"a source to take part in checkpoint {number}",
+            poll_s=POLL_S,
+        )
         return number
 
     def tell_checkpoint(self, number: int, *, completed: bool = False) -> None:
-        """Write down the status of a checkpoint as the JobManager reports it; with ``completed``, wait until it is over."""
+        """Write down the status of a checkpoint as the JobManager reports it; with ``completed``,
+        wait until it is over.
+        """
         if completed:
-            wait_until(lambda: self._seen(number)["status"] != "IN_PROGRESS", within_s=TAKEN_S, poll_s=POLL_S,
-                       because=f"checkpoint {number} to be over")  # fmt: skip
+            wait_until(
+                lambda: self._seen(number)["status"] != "IN_PROGRESS",
+                within_s=TAKEN_S,
+                poll_s=POLL_S,
+                because=f"checkpoint {number} to be over",
+            )
         told = self._seen(number)
         self._scene.history.write(
-            kinds.FAULT, phase="checkpoint", fault=self._scene.cell.scenario.fault.id, number=number, status=told["status"],
-            acknowledged=told["num_acknowledged_subtasks"], of=told["num_subtasks"],
-        )  # fmt: skip
+            kinds.FAULT,
+            phase="checkpoint",
+            fault=self._scene.cell.scenario.fault.id,
+            number=number,
+            status=told["status"],
+            acknowledged=told["num_acknowledged_subtasks"],
+            of=told["num_subtasks"],
+        )
 
     def await_given(self, position: int) -> None:
-        """Wait for the job's lines of all records up to a position, of this attempt or of the attempt it was restored from."""
+        """Wait for the job's lines of all records up to a position, of this attempt or of the
+        attempt it was restored from.
+        """
         wanted = {record.id for record in self._scene.load.records if record.position <= position}
 
         def given() -> bool:
             lines = self._scene.so_far.of(kinds.DELIVERED)
-            return wanted <= {event["record"] for event in lines if self._restored or event["by"] == self.writer}
+            return wanted <= {
+                event["record"] for event in lines if self._restored or event["by"] == self.writer
+            }
 
-        wait_until(given, within_s=GIVEN_S, because=f"the job to be given all records before position {position + 1}")
+        wait_until(
+            given,
+            within_s=GIVEN_S,
+            because=f"the job to be given all records before position {position + 1}",
+        )
 
     def positions(self) -> dict[int, int]:
         """Return the position of the last completed checkpoint in each partition."""
         last = self._last_complete()
         mine = f"{NAME}-{self.submissions}-"
-        lines = [e for e in self._scene.so_far.of(kinds.BATCH) if e["batch"] == last and e["by"].startswith(mine)]
+        lines = [
+            e
+            for e in self._scene.so_far.of(kinds.BATCH)
+            if e["batch"] == last and e["by"].startswith(mine)
+        ]
         return self._scene.every_partition({e["partition"]: e["position"] for e in lines})
 
     def position_trouble(self) -> str | None:
-        """Say which partition the last checkpoint does not cover, and request the next checkpoint; ``None`` if it covers all."""
+        """Say which partition the last checkpoint does not cover, and request the next checkpoint;
+        ``None`` if it covers all.
+        """
         trouble = self._scene.position_trouble(self.positions)
         if trouble and not self._under_way():
             self._cluster.rest.trigger(self.id)
@@ -224,12 +303,19 @@ class Job(RunningJob):
     def _ask(self) -> int:
         before = max((each["id"] for each in self._history()), default=0)
         self._cluster.rest.trigger(self.id)
-        found = wait_until(lambda: [e["id"] for e in self._history() if e["id"] > before], within_s=TAKEN_S, poll_s=POLL_S,
-                           because="a checkpoint to begin")  # fmt: skip
+        found = wait_until(
+            lambda: [e["id"] for e in self._history() if e["id"] > before],
+            within_s=TAKEN_S,
+            poll_s=POLL_S,
+            because="a checkpoint to begin",
+        )
         return int(min(found))
 
     def _last_complete(self) -> int:
-        return max((int(each["id"]) for each in self._history() if each["status"] == "COMPLETED"), default=0)
+        return max(
+            (int(each["id"]) for each in self._history() if each["status"] == "COMPLETED"),
+            default=0,
+        )
 
     def _seen(self, number: int) -> Mapping[str, Any]:
         return next(each for each in self._history() if each["id"] == number)
@@ -237,7 +323,7 @@ class Job(RunningJob):
     def _history(self) -> list[dict[str, Any]]:
         return self._cluster.rest.checkpoints(self.id)
 
-    # --- what becomes of it ------------------------------------------------------------------------------------------
+    # --- what becomes of it -----------------------------------------------------------------------
 
     def await_running(self) -> None:
         """Wait until the next attempt works on another TaskManager."""
@@ -248,7 +334,9 @@ class Job(RunningJob):
 
     @contextmanager
     def _refilled(self) -> Iterator[None]:
-        """Provide a TaskManager for the job. If there is a spare one, start its replacement afterwards, not to slow the job."""
+        """Provide a TaskManager for the job. If there is a spare one, start its replacement
+        afterwards, not to slow the job.
+        """
         if not self._spare:
             self._cluster.refill()
         yield
@@ -258,17 +346,24 @@ class Job(RunningJob):
         """Write the file that arms the failpoint in the JobManager's store."""
         folder = self._cluster.failpoints
         told = {
-            "name": name, "action": "fail" if refuses else "hold", "cell": self._scene.cell.id,
-            "record": self._scene.load.target.id, "history": str((self._scene.history_folder / "job-manager.jsonl").absolute()),
-        }  # fmt: skip
+            "name": name,
+            "action": "fail" if refuses else "hold",
+            "cell": self._scene.cell.id,
+            "record": self._scene.load.target.id,
+            "history": str((self._scene.history_folder / "job-manager.jsonl").absolute()),
+        }
         part = folder / f"{self.id}.part"
         part.write_text("".join(f"{key}={value}\n" for key, value in told.items()))
         part.replace(folder / f"{self.id}.armed")
 
     def await_store(self) -> int:
-        """Wait for the JobManager's line that a checkpoint is held at the store; return the checkpoint's number."""
+        """Wait for the JobManager's line that a checkpoint is held at the store; return the
+        checkpoint's number.
+        """
         hits = self._scene.so_far.finder(kinds.FAILPOINT, lambda e: e["by"] == "job-manager")
-        found = wait_until(hits, within_s=TAKEN_S, because="a checkpoint to come to the store", poll_s=POLL_S)
+        found = wait_until(
+            hits, within_s=TAKEN_S, because="a checkpoint to come to the store", poll_s=POLL_S
+        )
         return int(found[-1]["batch"])
 
     def trigger(self) -> None:
@@ -276,7 +371,9 @@ class Job(RunningJob):
         self._cluster.rest.trigger(self.id)
 
     def resubmit(self, number: int | None) -> None:
-        """Cancel the job if it runs, and submit it with the state of checkpoint ``number``; ``None``: without state."""
+        """Cancel the job if it runs, and submit it with the state of checkpoint ``number``;
+        ``None``: without state.
+        """
         self._end()
         with self._refilled():
             self.submit(restored_from=number)

@@ -11,7 +11,9 @@ from harness.systems.flink.settings import JOB
 from harness.systems.flink.signs import checkpoint_selections, flink_signs
 
 KNOWLEDGE: Final = Knowledge(
-    proofs={proof.name: proof for proof in (Aligned, CheckpointRefused, CheckpointWas, ReadersWaited)},
+    proofs={
+        proof.name: proof for proof in (Aligned, CheckpointRefused, CheckpointWas, ReadersWaited)
+    },
     selections=(checkpoint_selections,),
     signs=(flink_signs,),
     details={"rollback": rollback_detail},

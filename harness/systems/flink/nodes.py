@@ -1,4 +1,6 @@
-"""The nodes of a Flink cluster that faults strike: the TaskManager that runs a cell's job, and the JobManager."""
+"""The nodes of a Flink cluster that faults strike: the TaskManager that runs a cell's job, and the
+JobManager.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class TaskManager:
-    """The TaskManager that runs a cell's job at present. Implements :class:`harness.controls.Target`."""
+    """The TaskManager that runs a cell's job at present. Implements
+    :class:`harness.controls.Target`.
+    """
 
     name = str(TASK_MANAGER)
     role = TASK_MANAGER
@@ -28,7 +32,9 @@ class TaskManager:
         self._told = False
 
     def run_on(self, name: str) -> None:
-        """Note that the job runs on the TaskManager of this name, which may be the same as before."""
+        """Note that the job runs on the TaskManager of this name, which may be the
+        same as before.
+        """
         if name == self._now:
             return
         self._now = name
@@ -62,16 +68,27 @@ class TaskManager:
         self._say("resumed")
 
     def restart(self) -> None:
-        """Raise NotImplementedError: the JobManager restarts the job (:meth:`Job.await_running`)."""
+        """Raise NotImplementedError: the JobManager restarts the job
+        (:meth:`Job.await_running`).
+        """
         raise NotImplementedError("the JobManager restarts a job")
 
     def _say(self, phase: str, **fields: Any) -> None:
-        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self._incarnation, phase=phase,
-                                  pid=self._pid, **fields)  # fmt: skip
+        self._scene.history.write(
+            kinds.NODE,
+            node=self.name,
+            role=self.role,
+            incarnation=self._incarnation,
+            phase=phase,
+            pid=self._pid,
+            **fields,
+        )
 
 
 class JobManager:
-    """The JobManager, for a cell that does not share the cluster. Implements :class:`harness.controls.Target`."""
+    """The JobManager, for a cell that does not share the cluster. Implements
+    :class:`harness.controls.Target`.
+    """
 
     name = str(JOB_MANAGER)
     role = JOB_MANAGER
@@ -106,5 +123,12 @@ class JobManager:
         self._say("started")
 
     def _say(self, phase: str, **fields: Any) -> None:
-        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=1, phase=phase,
-                                  pid=self._cluster.job_manager.pid, **fields)  # fmt: skip
+        self._scene.history.write(
+            kinds.NODE,
+            node=self.name,
+            role=self.role,
+            incarnation=1,
+            phase=phase,
+            pid=self._cluster.job_manager.pid,
+            **fields,
+        )

@@ -40,25 +40,40 @@ SILENT = (*UNANSWERED, RestError)
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, cluster: Cluster
+    cell: Cell,
+    directory: Path,
+    history: HistoryWriter,
+    *,
+    transport: KafkaTransport,
+    services: Services,
+    cluster: Cluster,
 ) -> Parts:
     """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services)
     made = StageMaker(scene, ground.database.there).make(Role.PRODUCER, "producer")
-    producing = Producing(history, replace(made, stage=replace(made.stage, settings=flinks(cell.settings).stages)))
+    producing = Producing(
+        history, replace(made, stage=replace(made.stage, settings=flinks(cell.settings).stages))
+    )
     job = Job(scene, cluster)
     broker = OneBroker(scene, SharedCrash(()))
     servers = {**broker.servers(), TASK_MANAGER: lambda: job.task_manager}
     if cell.scenario.deployment.alone:
         servers[JOB_MANAGER] = lambda: job.job_manager
     nodes = CellNodes(scene, lambda: (producing.node,), servers)
-    watching = Watching(scene.progress, lambda: job.position_trouble() is None, producing.has_ended, SILENT,
-                        supervise=producing.supervise)  # fmt: skip
+    watching = Watching(
+        scene.progress,
+        lambda: job.position_trouble() is None,
+        producing.has_ended,
+        SILENT,
+        supervise=producing.supervise,
+    )
     checks = [
-        Check("source", producing.trouble), Check("job", job.trouble), Check("position", job.position_trouble, costly=True),
+        Check("source", producing.trouble),
+        Check("job", job.trouble),
+        Check("position", job.position_trouble, costly=True),
         Check("topic", scene.log_trouble, costly=True),
-    ]  # fmt: skip
+    ]
     stands = isinstance(cell.expectation, Predicted) and cell.expectation.stands
     still = Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None
     return Parts(
@@ -74,7 +89,11 @@ def parts_of(
             scene.so_far,
             nodes,
             watching,
-            {RunningJob: job, StandingInput: Inputs(scene), Written: SinkLog(scene, lambda: job.writer)},
+            {
+                RunningJob: job,
+                StandingInput: Inputs(scene),
+                Written: SinkLog(scene, lambda: job.writer),
+            },
         ),
         drain=lambda: QuietSink(Checks(checks, SILENT), ground.sink.size, still),
         authorities=(

@@ -17,7 +17,9 @@ SAYS: Final = {"incomplete": "IN_PROGRESS", "completed": "COMPLETED"}
 
 @dataclass(frozen=True, slots=True)
 class CheckpointWas:
-    """The JobManager reported the last checkpoint as ``incomplete`` or ``completed`` when the TaskManager was killed."""
+    """The JobManager reported the last checkpoint as ``incomplete`` or ``completed`` when the
+    TaskManager was killed.
+    """
 
     name: ClassVar[str] = "checkpoint-was"
 
@@ -31,12 +33,17 @@ class CheckpointWas:
         last = told[-1]
         if last["status"] == SAYS[self.status]:
             return None
-        return f"checkpoint {last['number']} must be {self.status}, but the JobManager reported {last['status']}"
+        return (
+            f"checkpoint {last['number']} must be {self.status}, but the JobManager reported "
+            f"{last['status']}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRefused:
-    """A checkpoint failed after all tasks had acknowledged it, before the TaskManager was killed."""
+    """A checkpoint failed after all tasks had acknowledged it, before the TaskManager
+    was killed.
+    """
 
     name: ClassVar[str] = "checkpoint-refused"
 
@@ -50,7 +57,9 @@ class CheckpointRefused:
 
 @dataclass(frozen=True, slots=True)
 class ReadersWaited:
-    """Readers had to wait (``waiting``) for what the newly submitted job had committed, or saw it at once."""
+    """Readers had to wait (``waiting``) for what the newly submitted job had committed, or saw it
+    at once.
+    """
 
     name: ClassVar[str] = "readers-waited"
 
@@ -58,17 +67,28 @@ class ReadersWaited:
 
     def trouble(self, course: Course) -> str | None:
         """Say what readers saw instead, or return ``None``."""
-        unseen = [event["unseen"] for event in course.history.of(kinds.FAULT) if event.get("phase") == "readers"]
+        unseen = [
+            event["unseen"]
+            for event in course.history.of(kinds.FAULT)
+            if event.get("phase") == "readers"
+        ]
         if not unseen:
             return "it was not checked what readers saw"
         if bool(unseen[0]) is not self.waiting:
-            return f"readers must {'wait' if self.waiting else 'see everything'}, but they could not read {unseen[0]} offsets"
-        return f"readers still could not read {unseen[-1]} offsets at the end" if unseen[-1] else None
+            return (
+                f"readers must {'wait' if self.waiting else 'see everything'}, but they could "
+                f"not read {unseen[0]} offsets"
+            )
+        return (
+            f"readers still could not read {unseen[-1]} offsets at the end" if unseen[-1] else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """While one input stood still, records after the other inputs' barriers waited (``waited``), or were processed."""
+    """While one input stood still, records after the other inputs' barriers waited (``waited``), or
+    were processed.
+    """
 
     name: ClassVar[str] = "aligned"
 
@@ -78,16 +98,32 @@ class Aligned:
         """Say why this is not proved, or return ``None``."""
         beside = beside_stand(course.history)
         dead = min((event["t"] for event in course.killed), default=None)
-        fetched = {e["record"] for e in course.history.of(kinds.FETCHED) if dead is None or e["t"] < dead}
+        fetched = {
+            e["record"] for e in course.history.of(kinds.FETCHED) if dead is None or e["t"] < dead
+        }
         if not beside & fetched:
             return "the other inputs had fetched no record after their barriers"
-        given = {e["record"] for e in course.history.of(kinds.DELIVERED) if dead is None or e["t"] < dead} & beside
+        given = {
+            e["record"] for e in course.history.of(kinds.DELIVERED) if dead is None or e["t"] < dead
+        } & beside
         if self.waited:
-            return f"{len(given)} records after a barrier were processed instead of waiting" if given else None
-        return None if given == beside else f"only {len(given)} of {len(beside)} records after a barrier were processed"
+            return (
+                f"{len(given)} records after a barrier were processed instead of waiting"
+                if given
+                else None
+            )
+        return (
+            None
+            if given == beside
+            else f"only {len(given)} of {len(beside)} records after a barrier were processed"
+        )
 
 
 def _told(course: Course) -> list[Event]:
     """Return the JobManager's reports of checkpoints before the TaskManager was killed."""
     dead = min((event["t"] for event in course.killed), default=None)
-    return [e for e in course.history.of(kinds.FAULT) if e.get("phase") == "checkpoint" and (dead is None or e["t"] < dead)]
+    return [
+        e
+        for e in course.history.of(kinds.FAULT)
+        if e.get("phase") == "checkpoint" and (dead is None or e["t"] < dead)
+    ]

@@ -40,8 +40,12 @@ class Rest:
         told = self._ask("POST", "/jars/upload", body, f"multipart/form-data; boundary={edge}")
         return str(told["filename"]).rpartition("/")[2]
 
-    def run(self, jar: str, main: str, words: Sequence[str], restored_from: str | None = None) -> str:
-        """Submit a job; return its id. ``restored_from``: the folder of a checkpoint to start from."""
+    def run(
+        self, jar: str, main: str, words: Sequence[str], restored_from: str | None = None
+    ) -> str:
+        """Submit a job; return its id. ``restored_from``: the folder of a checkpoint
+        to start from.
+        """
         plain: dict[str, Any] = {"entryClass": main, "programArgsList": list(words)}
         if restored_from is not None:
             plain["savepointPath"] = restored_from
@@ -61,11 +65,17 @@ class Rest:
         found: set[str] = set()
         for vertex in self._ask("GET", f"/jobs/{job}")["vertices"]:
             tasks = self._ask("GET", f"/jobs/{job}/vertices/{vertex['id']}")["subtasks"]
-            found |= {task["taskmanager-id"] for task in tasks if task["status"] in {"RUNNING", "INITIALIZING"}}
+            found |= {
+                task["taskmanager-id"]
+                for task in tasks
+                if task["status"] in {"RUNNING", "INITIALIZING"}
+            }
         return frozenset(found)
 
     def checkpoints(self, job: str) -> list[dict[str, Any]]:
-        """Return a job's checkpoints, the latest first: ``id, status, num_acknowledged_subtasks ...``."""
+        """Return a job's checkpoints, the latest first: ``id, status, num_acknowledged_subtasks
+        ...``.
+        """
         return list(self._ask("GET", f"/jobs/{job}/checkpoints")["history"])
 
     def trigger(self, job: str) -> None:
@@ -76,7 +86,9 @@ class Rest:
         """Request the end of a job, without waiting."""
         self._ask("PATCH", f"/jobs/{job}?mode=cancel")
 
-    def _ask(self, verb: str, path: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, Any]:
+    def _ask(
+        self, verb: str, path: str, body: bytes | None = None, kind: str = "application/json"
+    ) -> dict[str, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_WITHIN_S)
         try:
             connection.request(verb, path, body, {"Content-Type": kind} if body is not None else {})

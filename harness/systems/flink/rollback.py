@@ -1,8 +1,9 @@
-"""Show a rollback to a checkpoint: a job's state, offsets and transactions before the crash, after the rollback, at the end.
+"""Show a rollback to a checkpoint: a job's state, offsets and transactions before the crash, after
+the rollback, at the end.
 
-Each of the job's history lines about a key says what the key's state holds, and which of these records came since the last
-checkpoint. So a restored attempt's first line about a key shows the restored state; a key without such a line has the state of
-the checkpoint.
+Each of the job's history lines about a key says what the key's state holds, and which of these
+records came since the last checkpoint. So a restored attempt's first line about a key shows the
+restored state; a key without such a line has the state of the checkpoint.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ State = dict[str, list[str]]
 
 
 def rollback_detail(history: History) -> dict[str, Any] | None:
-    """Return the three moments, and the keys whose state does not match the offsets, as plain data; ``None``: no rollback."""
+    """Return the three moments, and the keys whose state does not match the offsets, as plain data;
+    ``None``: no rollback.
+    """
     resumed = [event for event in history.of(kinds.RESUMED) if event.get("where") == "job"]
     restored = next((event for event in resumed if event["batch"] > 0), None)
     if restored is None:
@@ -38,26 +41,52 @@ def rollback_detail(history: History) -> dict[str, Any] | None:
             loaded.setdefault(event["key"], _without(event["records"], event["news"]))
     back = {key: records for key, records in (saved | loaded).items() if records}
     begins = {event["partition"]: event["position"] for event in resumed if event["by"] == new}
-    died = next((e["t"] for e in history.of(kinds.NODE) if e["phase"] == "exited" and e.get("signal")), restored["t"])
+    died = next(
+        (e["t"] for e in history.of(kinds.NODE) if e["phase"] == "exited" and e.get("signal")),
+        restored["t"],
+    )
     later = [event for event in states if event["t"] > restored["t"]]
     ended = history.events[-1]["t"] if history.events else 0
     return {
         "snapshots": [
-            _row("before the crash", number, _ends({}, (e for e in given if e["t"] < restored["t"])), _last(before),
-                 f"checkpoint {number}, and the records since{_transactions(history, died)}"),
-            _row("after the rollback", number, begins, back, f"checkpoint {number}{_transactions(history, restored['t'])}"),
-            _row("at the end", _checkpoint(history), _ends(begins, (e for e in given if e["t"] > restored["t"])),
-                 back | _last(later), f"checkpoint {_checkpoint(history)}{_transactions(history, ended)}"),
+            _row(
+                "before the crash",
+                number,
+                _ends({}, (e for e in given if e["t"] < restored["t"])),
+                _last(before),
+                f"checkpoint {number}, and the records since{_transactions(history, died)}",
+            ),
+            _row(
+                "after the rollback",
+                number,
+                begins,
+                back,
+                f"checkpoint {number}{_transactions(history, restored['t'])}",
+            ),
+            _row(
+                "at the end",
+                _checkpoint(history),
+                _ends(begins, (e for e in given if e["t"] > restored["t"])),
+                back | _last(later),
+                f"checkpoint {_checkpoint(history)}{_transactions(history, ended)}",
+            ),
         ],
-        "torn": sorted(key for key, records in loaded.items() if sorted(records) != sorted(saved.get(key, []))),
-    }  # fmt: skip
+        "torn": sorted(
+            key for key, records in loaded.items() if sorted(records) != sorted(saved.get(key, []))
+        ),
+    }
 
 
-def _row(moment: str, number: int, offsets: dict[int, int], state: State, said: str) -> dict[str, Any]:
+def _row(
+    moment: str, number: int, offsets: dict[int, int], state: State, said: str
+) -> dict[str, Any]:
     return {
-        "moment": moment, "batch": number, "offsets": {str(partition): offset for partition, offset in sorted(offsets.items())},
-        "state": {key: len(records) for key, records in sorted(state.items())}, "said": said,
-    }  # fmt: skip
+        "moment": moment,
+        "batch": number,
+        "offsets": {str(partition): offset for partition, offset in sorted(offsets.items())},
+        "state": {key: len(records) for key, records in sorted(state.items())},
+        "said": said,
+    }
 
 
 def _last(states: Iterable[Event]) -> State:
@@ -83,16 +112,19 @@ def _checkpoint(history: History) -> int:
 
 
 def _transactions(history: History, until: int) -> str:
-    """Say how many of the sink's transactions with records were committed, open and aborted at a time; nothing without any.
+    """Say how many of the sink's transactions with records were committed, open and aborted at a
+    time; nothing without any.
 
-    A transaction that no request ended was aborted by its time-out, if readers then see everything, or everything that was
-    there at the first check of what readers see.
+    A transaction that no request ended was aborted by its time-out, if readers then see everything,
+    or everything that was there at the first check of what readers see.
     """
     sinks = {event["topic"] for event in history.of(kinds.LOG) if event["hop"] == Hop.SINK}
     told: Counter[str] = Counter()
     begun: set[str] = set()
     asked: set[str] = set()
-    for event in history.of(kinds.SENT, kinds.END_TXN, kinds.INIT_PRODUCER, kinds.FAULT, kinds.DRAIN):
+    for event in history.of(
+        kinds.SENT, kinds.END_TXN, kinds.INIT_PRODUCER, kinds.FAULT, kinds.DRAIN
+    ):
         if event["t"] > until or event.get("reached") is False:
             continue
         name = event.get("transactional_id")
@@ -108,5 +140,7 @@ def _transactions(history: History, until: int) -> str:
             told["aborted"] += len(over)
             begun = begun - over
     told["open"] = len(begun)
-    words = ", ".join(f"{told[what]} {what}" for what in ("committed", "open", "aborted") if told[what])
+    words = ", ".join(
+        f"{told[what]} {what}" for what in ("committed", "open", "aborted") if told[what]
+    )
     return f"; transactions: {words}" if words else ""

@@ -28,7 +28,9 @@ class Guarantee(StrEnum):
     AT_LEAST_ONCE = "AT_LEAST_ONCE"
     """A checkpoint waits until everything sent is acknowledged."""
     EXACTLY_ONCE = "EXACTLY_ONCE"
-    """One transaction for each checkpoint: pre-committed with the checkpoint, and committed when that is complete."""
+    """One transaction for each checkpoint: pre-committed with the checkpoint, and committed when
+    that is complete.
+    """
 
 
 class Naming(StrEnum):
@@ -53,14 +55,21 @@ class JobSettings:
     later_prefix: str | None = None
     """The prefix of a job that is submitted again; ``None``: the same.
 
-    A job with another prefix has the long default time-out: the cell's short time-out is for the first job's open transactions.
+    A job with another prefix has the long default time-out: the cell's short time-out is for the
+    first job's open transactions.
     """
     inputs: int = 1
-    """The number of sources, among which the partitions are divided. A checkpoint waits for a barrier from each."""
+    """The number of sources, among which the partitions are divided. A checkpoint waits for a
+    barrier from each.
+    """
     unaligned: bool = False
-    """Whether checkpoints are unaligned: a barrier overtakes records, and does not wait for other inputs' barriers."""
+    """Whether checkpoints are unaligned: a barrier overtakes records, and does not wait for other
+    inputs' barriers.
+    """
     restarts: bool = True
-    """Whether the JobManager restarts the job. Otherwise the job fails when its TaskManager dies."""
+    """Whether the JobManager restarts the job. Otherwise the job fails when its
+    TaskManager dies.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,9 @@ class FlinkSettings(Settings):
     job: JobSettings = field(default_factory=lambda: JobSettings(Guarantee.AT_LEAST_ONCE))
 
     def check(self, pipeline: AnyPipeline, *, clustered: bool) -> None:
-        """Raise SettingsError if the settings do not fit: a job runs on one broker, and on a pipeline of Flink."""
+        """Raise SettingsError if the settings do not fit: a job runs on one broker, and on a
+        pipeline of Flink.
+        """
         if clustered or self.topic.replicas > 1:
             raise SettingsError("a job runs on one broker")
         if pipeline.system != "flink":
@@ -83,25 +94,34 @@ class FlinkSettings(Settings):
 
 
 TRANSACTION_MS: Final = 600_000
-"""The time-out of the sink's transactions: longer than any outage that is not meant to outlast it, even on a busy machine.
+"""The time-out of the sink's transactions: longer than any outage that is not meant to outlast it,
+even on a busy machine.
 
-After a kill of JobManager and TaskManager a job once needed 62 s to return; with 60 s its pre-committed records were lost.
+After a kill of JobManager and TaskManager a job once needed 62 s to return; with 60 s its
+pre-committed records were lost.
 """
 _CHECKPOINT = ConsumerSettings(position=SavePosition.CHECKPOINT)
 FLINK_AT_LEAST_ONCE: Final = FlinkSettings(
-    AT_LEAST_ONCE.producer, _CHECKPOINT, transaction_timeout_ms=TRANSACTION_MS, job=JobSettings(Guarantee.AT_LEAST_ONCE)
+    AT_LEAST_ONCE.producer,
+    _CHECKPOINT,
+    transaction_timeout_ms=TRANSACTION_MS,
+    job=JobSettings(Guarantee.AT_LEAST_ONCE),
 )
 FLINK_EXACTLY_ONCE: Final = FlinkSettings(
-    EXACTLY_ONCE_IN_TRANSACTION.producer, replace(_CHECKPOINT, isolation="read_committed"),
-    transaction_timeout_ms=TRANSACTION_MS, job=JobSettings(Guarantee.EXACTLY_ONCE),
-)  # fmt: skip
+    EXACTLY_ONCE_IN_TRANSACTION.producer,
+    replace(_CHECKPOINT, isolation="read_committed"),
+    transaction_timeout_ms=TRANSACTION_MS,
+    job=JobSettings(Guarantee.EXACTLY_ONCE),
+)
 FLINK_NONE: Final = replace(FLINK_AT_LEAST_ONCE, job=JobSettings(Guarantee.NONE))
 """The sink's default guarantee: cells that claim at-least-once with it must be convicted."""
 
 JOB: Final = Pipeline(
-    "flink-job", "flink",
-    {Semantic.AT_LEAST_ONCE: FLINK_AT_LEAST_ONCE, Semantic.EXACTLY_ONCE: FLINK_EXACTLY_ONCE}, to_topic=True,
-)  # fmt: skip
+    "flink-job",
+    "flink",
+    {Semantic.AT_LEAST_ONCE: FLINK_AT_LEAST_ONCE, Semantic.EXACTLY_ONCE: FLINK_EXACTLY_ONCE},
+    to_topic=True,
+)
 """outbox → producer → topic → job with state for each key → topic."""
 
 

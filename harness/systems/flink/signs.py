@@ -17,75 +17,117 @@ if TYPE_CHECKING:
 INPUTS: Final = 2
 """The number of inputs of a job with an input that stands still."""
 ROLLED_BACK: Final = Sign(
-    "rolled-back", "the job was restored from a checkpoint before this record, and was given the record again"
+    "rolled-back",
+    "the job was restored from a checkpoint before this record, and was given the record again",
 )
 SINCE_CHECKPOINT: Final = Select("since-checkpoint")
 """The target, and the records before it that came after the last complete checkpoint."""
 COMMITTED_SINCE: Final = Select("committed-since")
-"""The records between the checkpoint with which the job was submitted again and the last complete checkpoint."""
+"""The records between the checkpoint with which the job was submitted again and the last complete
+checkpoint.
+"""
 AND_BESIDE: Final = Select("since-checkpoint-and-beside")
-"""The records of ``since-checkpoint``, and those after the target on inputs that did not stand still."""
+"""The records of ``since-checkpoint``, and those after the target on inputs that did not stand
+still.
+"""
 
 
 def flink_signs(history: History) -> dict[Sign, set[str]]:
     """Return, for each sign, the records that show it."""
     given: dict[str, set[str]] = defaultdict(set)
-    restored = {event["by"] for event in history.of(kinds.RESUMED) if event.get("where") == "job" and event["batch"] > 0}
+    restored = {
+        event["by"]
+        for event in history.of(kinds.RESUMED)
+        if event.get("where") == "job" and event["batch"] > 0
+    }
     for event in history.of(kinds.DELIVERED) if restored else ():
         given[event["record"]].add(event["by"])
     return {ROLLED_BACK: {record for record, by in given.items() if len(by) > 1 and by & restored}}
 
 
 def checkpoint_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the selections that depend on the checkpoints around the target; nothing if the job took no snapshot before it."""
+    """Return the selections that depend on the checkpoints around the target; nothing if the job
+    took no snapshot before it.
+    """
     given = [event for event in history.of(kinds.DELIVERED) if event["record"] == target]
-    snapshots = [e for e in history.of(kinds.BATCH) if e.get("phase") == "snapshot" and given and e["t"] < given[0]["t"]]
+    snapshots = [
+        e
+        for e in history.of(kinds.BATCH)
+        if e.get("phase") == "snapshot" and given and e["t"] < given[0]["t"]
+    ]
     if not snapshots:
         return {}
     last = snapshots[-1]
-    held = {e["partition"]: e["position"] for e in snapshots if (e["by"], e["batch"]) == (last["by"], last["batch"])}
+    held = {
+        e["partition"]: e["position"]
+        for e in snapshots
+        if (e["by"], e["batch"]) == (last["by"], last["batch"])
+    }
     offered = {event["record"]: event["position"] for event in history.of(kinds.OFFERED)}
     since = frozenset(
-        copy["record"] for copy in history.of(kinds.STORED)
-        if _in_source(copy) and copy["offset"] >= held.get(copy["partition"], 0)
-        and offered.get(copy["record"], 0) <= offered.get(target, -1) and copy["record"] in offered
-    )  # fmt: skip
+        copy["record"]
+        for copy in history.of(kinds.STORED)
+        if _in_source(copy)
+        and copy["offset"] >= held.get(copy["partition"], 0)
+        and offered.get(copy["record"], 0) <= offered.get(target, -1)
+        and copy["record"] in offered
+    )
     beside = beside_stand(history)
-    return {SINCE_CHECKPOINT: since} | ({AND_BESIDE: since | beside} if beside else {}) | _committed_since(history)
+    return (
+        {SINCE_CHECKPOINT: since}
+        | ({AND_BESIDE: since | beside} if beside else {})
+        | _committed_since(history)
+    )
 
 
 def _committed_since(history: History) -> dict[Select, frozenset[str]]:
-    restored = [event["batch"] for event in history.of(kinds.RESUMED) if event.get("where") == "job" and event["batch"] > 0]
-    complete = [e["number"] for e in history.of(kinds.FAULT) if e.get("phase") == "checkpoint" and e["status"] == "COMPLETED"]
+    restored = [
+        event["batch"]
+        for event in history.of(kinds.RESUMED)
+        if event.get("where") == "job" and event["batch"] > 0
+    ]
+    complete = [
+        e["number"]
+        for e in history.of(kinds.FAULT)
+        if e.get("phase") == "checkpoint" and e["status"] == "COMPLETED"
+    ]
     if not restored or not complete:
         return {}
     begins, ends = (_positions(history, number) for number in (restored[0], max(complete)))
     return {
         COMMITTED_SINCE: frozenset(
-            copy["record"] for copy in history.of(kinds.STORED)
-            if _in_source(copy) and begins.get(copy["partition"], 0) <= copy["offset"] < ends.get(copy["partition"], 0)
+            copy["record"]
+            for copy in history.of(kinds.STORED)
+            if _in_source(copy)
+            and begins.get(copy["partition"], 0) <= copy["offset"] < ends.get(copy["partition"], 0)
             and copy["record"] is not None
         )
-    }  # fmt: skip
+    }
 
 
 def _positions(history: History, number: int) -> dict[int, int]:
     """Return the positions, by partition, of a checkpoint in the first attempt that took it."""
-    found = [e for e in history.of(kinds.BATCH) if e.get("phase") == "snapshot" and e["batch"] == number]
+    found = [
+        e for e in history.of(kinds.BATCH) if e.get("phase") == "snapshot" and e["batch"] == number
+    ]
     return {e["partition"]: e["position"] for e in found if e["by"] == found[0]["by"]}
 
 
 def beside_stand(history: History) -> frozenset[str]:
-    """Return the records of the other input that come after the record at which one of two inputs stood still."""
+    """Return the records of the other input that come after the record at which one of two inputs
+    stood still.
+    """
     stand = next((event for event in history.of(kinds.FAILPOINT) if event["by"] == "source"), None)
     offered = {event["record"]: event["position"] for event in history.of(kinds.OFFERED)}
     if stand is None:
         return frozenset()
     return frozenset(
-        copy["record"] for copy in history.of(kinds.STORED)
-        if _in_source(copy) and (copy["partition"] - stand["partition"]) % INPUTS
+        copy["record"]
+        for copy in history.of(kinds.STORED)
+        if _in_source(copy)
+        and (copy["partition"] - stand["partition"]) % INPUTS
         and offered.get(copy["record"], 0) > offered.get(stand["record"], 0)
-    )  # fmt: skip
+    )
 
 
 def _in_source(copy: Event) -> bool:

@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 
 
 class FlinkSystem:
-    """Jobs of cells, on a cluster and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
+    """Jobs of cells, on a cluster and a broker that cells share. Implements
+    :class:`harness.interfaces.Launcher`.
+    """
 
     name = "flink"
     own_at_once = 1
-    """How many unshared deployments run at once, beside the shared one. Each is a broker and three JVMs."""
+    """How many unshared deployments run at once, beside the shared one. Each is a broker and three
+    JVMs.
+    """
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
         """``version``: a version other than the default, with known checksums."""
@@ -42,13 +46,17 @@ class FlinkSystem:
             self.name = f"{self.name}=={version}"
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Download Kafka, Flink and the connector, compile the job, and make the class-data archives."""
+        """Download Kafka, Flink and the connector, compile the job, and make the class-data
+        archives.
+        """
         self._kafka.prepare(say)
         self._kafka.stood_on().bring((JAVA_IMAGE,), say)
         self._bring(CLIENT, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Download the connectors that cells are pinned to. Each gets its own cluster, whose class path has it."""
+        """Download the connectors that cells are pinned to. Each gets its own cluster, whose class
+        path has it.
+        """
         cells = tuple(cells)
         self._kafka.prepare_for(cells, say)
         clients = sorted({cell.client for cell in cells}) or [CLIENT]
@@ -69,8 +77,8 @@ class FlinkSystem:
     def deploy(self, need: Deployment, directory: Path) -> FlinkDeployed:
         """Start a broker with its wire, and a cluster for each connector that cells are pinned to.
 
-        Jobs write checkpoints and histories into the folders of their cells. So containers of the cluster mount the folder of
-        the run, which contains ``directory`` and the cells' folders.
+        Jobs write checkpoints and histories into the folders of their cells. So containers of the
+        cluster mount the folder of the run, which contains ``directory`` and the cells' folders.
         """
         if not self._installs:
             raise RuntimeError("prepare() comes first")
@@ -81,19 +89,30 @@ class FlinkSystem:
         for number, (client, install) in enumerate(self._installs.items(), start=1):
             key = f"cluster-{number}-" if number > 1 else ""
             folder = directory / f"{key}flink"
-            clusters[client] = Cluster(transport.runtime, install, folder, directory.parents[1], key, at_first)
-        return started(FlinkDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), clusters), directory)
+            clusters[client] = Cluster(
+                transport.runtime, install, folder, directory.parents[1], key, at_first
+            )
+        return started(
+            FlinkDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), clusters),
+            directory,
+        )
 
     def versions(self) -> dict[str, str]:
         """Return the versions of Kafka, Flink and the connectors."""
         connectors = {client: install.connector for client, install in self._installs.items()}
-        return self._kafka.versions(self.name) | ({self.name: self._version} if connectors else {}) | connectors
+        return (
+            self._kafka.versions(self.name)
+            | ({self.name: self._version} if connectors else {})
+            | connectors
+        )
 
 
 class FlinkDeployed:
     """A running broker behind its wire, and a cluster for each client (connector)."""
 
-    def __init__(self, transport: KafkaTransport, services: Services, clusters: Mapping[str, Cluster]) -> None:
+    def __init__(
+        self, transport: KafkaTransport, services: Services, clusters: Mapping[str, Cluster]
+    ) -> None:
         self.transport = transport
         self._clusters = clusters
         self._services = services
@@ -111,8 +130,14 @@ class FlinkDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services,
-                         cluster=self._clusters[cell.client])  # fmt: skip
+        parts = parts_of(
+            cell,
+            directory,
+            history,
+            transport=self.transport,
+            services=self._services,
+            cluster=self._clusters[cell.client],
+        )
         return CellRun(cell, history, parts)
 
     def check(self) -> None:

@@ -1,4 +1,6 @@
-"""The abilities of a cell on Kafka: what a fault can do to it beyond the basic actions of every system."""
+"""The abilities of a cell on Kafka: what a fault can do to it beyond the basic actions of every
+system.
+"""
 
 from __future__ import annotations
 
@@ -66,9 +68,13 @@ def stage_of(node: Target, lacks: str) -> StageNode:
     return node
 
 
-def asked(so_far: SoFar, api: Api, wanted: Callable[[Event], bool]) -> Callable[[], Sequence[Event]]:
+def asked(
+    so_far: SoFar, api: Api, wanted: Callable[[Event], bool]
+) -> Callable[[], Sequence[Event]]:
     """Return a function that returns the requests of an API so far for which ``wanted`` is true."""
-    return so_far.finder(kinds.FRAME, lambda e: e["api"] == api.label and e["dir"] == Direction.REQUEST and wanted(e))
+    return so_far.finder(
+        kinds.FRAME, lambda e: e["api"] == api.label and e["dir"] == Direction.REQUEST and wanted(e)
+    )
 
 
 @dataclass
@@ -78,7 +84,9 @@ class FlushedFiles(PowerLoss):
     scene: Scene
 
     def await_flush_known(self) -> None:
-        """Wait until every broker has written its recovery points twice: the second write began after this call."""
+        """Wait until every broker has written its recovery points twice: the second write began
+        after this call.
+        """
         for broker in self.scene.transport.brokers:
             seen = {broker.checkpoint()}
 
@@ -86,13 +94,19 @@ class FlushedFiles(PowerLoss):
                 seen.add(broker.checkpoint())
                 return len(seen) > 2  # noqa: PLR2004 - the one there was, and two written since
 
-            wait_until(twice, within_s=WITHIN_S, because=f"{broker.name} to write its recovery points twice")
+            wait_until(
+                twice,
+                within_s=WITHIN_S,
+                because=f"{broker.name} to write its recovery points twice",
+            )
 
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the cell's topics to their flushed state, on every broker that is down."""
         topics, history = self.scene.topics, self.scene.history
         names = (*topics, *(INTERNAL_TOPICS if internal_topics else ()))
-        dead = [broker for broker in self.scene.transport.brokers if broker.process().exit is not None]
+        dead = [
+            broker for broker in self.scene.transport.brokers if broker.process().exit is not None
+        ]
         points: dict[str, int] = {}
         for broker in dead:
             for folder, offset in broker.flushed(topics[:1]).items():
@@ -101,7 +115,13 @@ class FlushedFiles(PowerLoss):
             history.write(kinds.FLUSHED, partition=int(folder.rsplit("-", 1)[1]), offset=offset)
         for broker in dead:
             for folder, (before, after) in broker.forget_unflushed(names).items():
-                say_forgot(self.scene, node=broker.name, file=folder, bytes_before=before, bytes_after=after)
+                say_forgot(
+                    self.scene,
+                    node=broker.name,
+                    file=folder,
+                    bytes_before=before,
+                    bytes_after=after,
+                )
 
 
 def say_forgot(scene: Scene, **fields: Any) -> None:
@@ -125,21 +145,39 @@ class GroupPositions(SavedPositions):
         had = self.scene.group_positions()
         if self.scene.settings.consumer.protocol is GroupProtocol.CLASSIC:
             observer.expel(group)
-        # in the new protocol only the coordinator removes a member, when the member's session is over
-        wait_until(lambda: not self.scene.members(), within_s=EXPULSION_S, because="the group to be empty", poll_s=0.1)
+        # in the new protocol only the coordinator removes a member, when the member's session is
+        # over
+        wait_until(
+            lambda: not self.scene.members(),
+            within_s=EXPULSION_S,
+            because="the group to be empty",
+            poll_s=0.1,
+        )
         observer.forget((), [group])
         if left := self.scene.group_positions():
-            raise RuntimeError(f"the group {group} was deleted, but it still has saved positions: {left}")
-        say_forgot(self.scene, group=group, positions={str(partition): offset for partition, offset in had.items()})
+            raise RuntimeError(
+                f"the group {group} was deleted, but it still has saved positions: {left}"
+            )
+        say_forgot(
+            self.scene,
+            group=group,
+            positions={str(partition): offset for partition, offset in had.items()},
+        )
 
     def await_reading(self, node: Target, *, anew: bool = False) -> None:
-        """Wait for the first Fetch request of the node's present incarnation; with ``anew``, for two more requests."""
+        """Wait for the first Fetch request of the node's present incarnation; with ``anew``, for
+        two more requests.
+        """
         stage = stage_of(node, "reads nothing")
         client = stage.stage.client_id
         fetches = asked(self.scene.so_far, Api.FETCH, lambda e: is_prefix(client, e["client"]))
         want = len(fetches()) + 2 if anew else 1
-        wait_until(lambda: stage.ended() is not None or len(fetches()) >= want, within_s=WITHIN_S, poll_s=0.1,
-                   because=f"{stage.name} to ask for records")  # fmt: skip
+        wait_until(
+            lambda: stage.ended() is not None or len(fetches()) >= want,
+            within_s=WITHIN_S,
+            poll_s=0.1,
+            because=f"{stage.name} to ask for records",
+        )
 
 
 @dataclass
@@ -149,13 +187,19 @@ class GroupMembership(Membership):
     scene: Scene
     reading: Reading
     _put_out_ns: int = 0
-    """When the group was seen without the removed member (monotonic ns): answers after that tell it so."""
+    """When the group was seen without the removed member (monotonic ns): answers after that tell it
+    so.
+    """
 
     def await_expired(self, role: Role) -> None:
         """Wait until the group has one member fewer than the cell has processes of this role."""
         want = sum(node.role is role for node in self.reading.nodes) - 1
-        wait_until(lambda: len(self.scene.members()) <= want, within_s=EXPULSION_S, poll_s=0.1,
-                   because=f"the group to remove a paused {role}")  # fmt: skip
+        wait_until(
+            lambda: len(self.scene.members()) <= want,
+            within_s=EXPULSION_S,
+            poll_s=0.1,
+            because=f"the group to remove a paused {role}",
+        )
         self._put_out_ns = time.monotonic_ns()
 
     def await_put_out(self, node: Target) -> None:
@@ -164,9 +208,19 @@ class GroupMembership(Membership):
         told = {api.label for api in (Api.HEARTBEAT, Api.JOIN_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)}
         answered = self.scene.so_far.finder(
             kinds.FRAME,
-            lambda e: e["dir"] == Direction.RESPONSE and e["api"] in told and e["t"] > since and is_prefix(client, e["client"]),
+            lambda e: (
+                e["dir"] == Direction.RESPONSE
+                and e["api"] in told
+                and e["t"] > since
+                and is_prefix(client, e["client"])
+            ),
         )
-        wait_until(answered, within_s=WITHIN_S, because=f"{node.name} to be told that it is no longer in its group", poll_s=0.05)
+        wait_until(
+            answered,
+            within_s=WITHIN_S,
+            because=f"{node.name} to be told that it is no longer in its group",
+            poll_s=0.05,
+        )
 
 
 @dataclass
@@ -184,16 +238,31 @@ class GroupRebalance(Rebalance):
         wait_until(joined, within_s=JOIN_S, poll_s=0.05, because=f"{node.name} to join the group")
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
-        """Wait for an OffsetFetch request of another process, sent after the sleeper was stopped."""
+        """Wait for an OffsetFetch request of another process, sent after the sleeper
+        was stopped.
+        """
         so_far, key = self.scene.so_far, self.scene.cell.key
-        since = max(e["t"] for e in so_far.of(kinds.NODE) if e["phase"] == "paused" and e["node"] == sleeper.name)
-        others = [f"{key}.{node.name}" for node in self.reading.nodes if node.role is role and node.name != sleeper.name]
+        since = max(
+            e["t"]
+            for e in so_far.of(kinds.NODE)
+            if e["phase"] == "paused" and e["node"] == sleeper.name
+        )
+        others = [
+            f"{key}.{node.name}"
+            for node in self.reading.nodes
+            if node.role is role and node.name != sleeper.name
+        ]
 
         def wanted(e: Event) -> bool:
             return e["t"] > since and any(is_prefix(other, e["client"]) for other in others)
 
         found = asked(so_far, Api.OFFSET_FETCH, wanted)
-        wait_until(found, within_s=WITHIN_S, because=f"another {role} to ask for positions of what it took over", poll_s=0.1)
+        wait_until(
+            found,
+            within_s=WITHIN_S,
+            because=f"another {role} to ask for positions of what it took over",
+            poll_s=0.1,
+        )
 
 
 @dataclass
@@ -203,10 +272,17 @@ class ReaderClock(SessionClock):
     scene: Scene
 
     def outlast(self) -> None:
-        """Wait until a session that starts now is over for the client, too; clients check about once a second."""
+        """Wait until a session that starts now is over for the client, too; clients check about
+        once a second.
+        """
         session_s = self.scene.settings.consumer.session_ms / 1000
         over = time.monotonic() + session_s + LOOK_S
-        wait_until(lambda: time.monotonic() >= over, within_s=session_s + WITHIN_S, because="a session to be over", poll_s=0.05)
+        wait_until(
+            lambda: time.monotonic() >= over,
+            within_s=session_s + WITHIN_S,
+            because="a session to be over",
+            poll_s=0.05,
+        )
 
 
 @dataclass
@@ -218,8 +294,12 @@ class Coordinator(Transactions):
     def await_aborted(self, node: Target) -> None:
         """Wait until the coordinator has aborted the transaction of a stopped process."""
         name = stage_of(node, "has no transaction").stage.transactional_id
-        wait_until(lambda: self.scene.observer.transaction(name) == "CompleteAbort", within_s=WITHIN_S, poll_s=0.05,
-                   because=f"the coordinator to abort the open transaction of the {node.name}")  # fmt: skip
+        wait_until(
+            lambda: self.scene.observer.transaction(name) == "CompleteAbort",
+            within_s=WITHIN_S,
+            poll_s=0.05,
+            because=f"the coordinator to abort the open transaction of the {node.name}",
+        )
 
 
 @dataclass
@@ -229,10 +309,16 @@ class Supervisor(Supervision):
     watching: Watching
 
     def supervise(self, node: Target) -> None:
-        """Wait until the process has ended or has done all its work; restart it if it ended with an error."""
+        """Wait until the process has ended or has done all its work; restart it if it ended with an
+        error.
+        """
         stage, watching = stage_of(node, "has no supervisor"), self.watching
-        wait_until(lambda: stage.ended() or (watching.exhausted() and watching.settled()), within_s=WITHIN_S, poll_s=0.05,
-                   because=f"{stage.name} to end, or to go on")  # fmt: skip
+        wait_until(
+            lambda: stage.ended() or (watching.exhausted() and watching.settled()),
+            within_s=WITHIN_S,
+            poll_s=0.05,
+            because=f"{stage.name} to end, or to go on",
+        )
         end = stage.ended()
         if end is not None and end.status != 0:
             stage.begin_supervised()
@@ -241,7 +327,9 @@ class Supervisor(Supervision):
 
 @dataclass
 class NextProducer(Succession):
-    """Starts a second producer in the place of the first. A consumer needs no such thing: its group shares the work."""
+    """Starts a second producer in the place of the first. A consumer needs no such thing: its group
+    shares the work.
+    """
 
     scene: Scene
     producing: Producing
@@ -260,7 +348,9 @@ class NextProducer(Succession):
     def await_zombie(self, node: Target) -> None:
         """Wait until the first producer has ended: it was fenced, or has sent everything."""
         stage = stage_of(node, "was not replaced")
-        wait_until(stage.ended, within_s=WITHIN_S, because=f"the replaced {stage.name} to end", poll_s=0.05)
+        wait_until(
+            stage.ended, within_s=WITHIN_S, because=f"the replaced {stage.name} to end", poll_s=0.05
+        )
 
 
 @dataclass
@@ -281,7 +371,12 @@ class Proxies(BadNetwork):
 
     def await_traffic(self, role: Role, enough: Callable[[Traffic], bool], because: str) -> None:
         """Wait until the traffic that the wire counted is ``enough``."""
-        wait_until(lambda: enough(self.place.network.traffic(role)), within_s=WITHIN_S, because=because, poll_s=0.05)
+        wait_until(
+            lambda: enough(self.place.network.traffic(role)),
+            within_s=WITHIN_S,
+            because=because,
+            poll_s=0.05,
+        )
 
 
 @dataclass
@@ -292,8 +387,15 @@ class Ledgers(Ledger):
 
     def await_told_unknown(self) -> None:
         """Wait until the producer's ledger says that the outcome of the target is unknown."""
-        told = self.scene.so_far.finder(kinds.UNKNOWN, lambda e: e["record"] == self.scene.load.target.id)
-        wait_until(told, within_s=WITHIN_S, because="the producer to note that the target's outcome is unknown", poll_s=0.05)
+        told = self.scene.so_far.finder(
+            kinds.UNKNOWN, lambda e: e["record"] == self.scene.load.target.id
+        )
+        wait_until(
+            told,
+            within_s=WITHIN_S,
+            because="the producer to note that the target's outcome is unknown",
+            poll_s=0.05,
+        )
 
 
 @dataclass
@@ -302,10 +404,14 @@ class SourceTopic(Partitions):
 
     scene: Scene
     _grows_ns: int = field(default=0, init=False)
-    """When the partitions were requested (monotonic ns): a member may learn of them before the observer does."""
+    """When the partitions were requested (monotonic ns): a member may learn of them before the
+    observer does.
+    """
 
     def add(self) -> None:
-        """Add partitions. Every client here places a key by its murmur2 hash, so the number decides where the target goes."""
+        """Add partitions. Every client here places a key by its murmur2 hash, so the number decides
+        where the target goes.
+        """
         scene = self.scene
         before = scene.settings.topic.partitions + scene.added
         later = [record.key for record in scene.load.records[scene.load.target.position :]]
@@ -317,11 +423,20 @@ class SourceTopic(Partitions):
             scene.history.write(kinds.ADDED, topic=scene.source, partition=partition, before=before)
 
     def await_known(self, node: Target) -> None:
-        """Wait until the node's client has asked for metadata twice since the topic grew, and so has been answered once."""
+        """Wait until the node's client has asked for metadata twice since the topic grew, and so
+        has been answered once.
+        """
         so_far, client = self.scene.so_far, stage_of(node, "asks for no metadata").stage.client_id
         since = max(e["t"] for e in so_far.of(kinds.ADDED))
-        found = asked(so_far, Api.METADATA, lambda e: e["t"] > since and is_prefix(client, e["client"]))
-        wait_until(lambda: len(found()) > 1, within_s=WITHIN_S, because=f"{node.name} to learn of new partitions", poll_s=0.05)
+        found = asked(
+            so_far, Api.METADATA, lambda e: e["t"] > since and is_prefix(client, e["client"])
+        )
+        wait_until(
+            lambda: len(found()) > 1,
+            within_s=WITHIN_S,
+            because=f"{node.name} to learn of new partitions",
+            poll_s=0.05,
+        )
 
     def await_shared_out(self) -> None:
         """Wait until the members of the group report that they own all added partitions."""
@@ -333,17 +448,28 @@ class SourceTopic(Partitions):
             last = {e["by"]: set(e.get("partitions") or ()) for e in late}
             return added <= set().union(*last.values())
 
-        wait_until(given, within_s=WITHIN_S, because="the group to assign the added partitions", poll_s=0.05)
+        wait_until(
+            given,
+            within_s=WITHIN_S,
+            because="the group to assign the added partitions",
+            poll_s=0.05,
+        )
 
 
 def sized(target: str, later: Sequence[str], before: int) -> int:
     """Return the new number of partitions of a topic that has ``before``.
 
-    It is the least number at which the key ``target`` moves to a new partition. If possible with at most ten times as many
-    partitions, some key of ``later`` stays in an old one.
+    It is the least number at which the key ``target`` moves to a new partition. If possible with at
+    most ten times as many partitions, some key of ``later`` stays in an old one.
     """
-    moves = [size for size in range(before + 1, 100 * before + 2) if partition_of(target, size) >= before]
-    both = (size for size in moves if size <= 10 * before and any(partition_of(key, size) < before for key in later))
+    moves = [
+        size for size in range(before + 1, 100 * before + 2) if partition_of(target, size) >= before
+    ]
+    both = (
+        size
+        for size in moves
+        if size <= 10 * before and any(partition_of(key, size) < before for key in later)
+    )
     return next(both, moves[0])
 
 

@@ -31,10 +31,22 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.scenario import Scenario
 
-ALWAYS = frozenset({
-    BadNetwork, Ledger, Membership, Partitions, PowerLoss, Rebalance, RecordLocks, SavedPositions, SessionClock, Succession,
-    Supervision, Transactions,
-})  # fmt: skip
+ALWAYS = frozenset(
+    {
+        BadNetwork,
+        Ledger,
+        Membership,
+        Partitions,
+        PowerLoss,
+        Rebalance,
+        RecordLocks,
+        SavedPositions,
+        SessionClock,
+        Succession,
+        Supervision,
+        Transactions,
+    }
+)
 IN_A_CLUSTER = frozenset({Leadership, Replication, RestartInTurn})
 
 
@@ -59,7 +71,9 @@ def lacks(cell: Cell) -> str | None:
 
 
 def without_server(cell: Cell) -> str | None:
-    """Say why a cell that needs a database server cannot have one on this machine. Containers bring their own."""
+    """Say why a cell that needs a database server cannot have one on this machine. Containers bring
+    their own.
+    """
     from harness.provision.postgres import why_no_postgres  # noqa: PLC0415 - it looks at the machine
 
     needed = cell.scenario.pipeline.on_server and cell.runtime == "process"
@@ -74,19 +88,34 @@ def versions() -> Collection[str]:
 
 
 POINTS = (
-    PointsLine("Kafka 4.3.0", "plain", "kafka-python", (
-        "acks=1, no retries; position committed before the work", "acks=all, retries; position committed after the work",
-        "transactions; the sink absorbs duplicates",
-    )),
-    PointsLine("Kafka 4.3.0, share group", "shared", "java", (
-        "acknowledged before the work", "acknowledged after the work", "as at-least-once; the sink absorbs duplicates",
-    ), {
-        "delivery-lost": "share-delivery-lost", "commit-lost": "share-crash-before-acknowledgement-arrives",
-        "commit-ack-lost": "share-crash-before-acknowledgement-answered",
-        "consumer-crash-before-recording": "share-crash-before-recording",
-        "consumer-crash-before-commit": "share-crash-before-acknowledging",
-    }),
-)  # fmt: skip
+    PointsLine(
+        "Kafka 4.3.0",
+        "plain",
+        "kafka-python",
+        (
+            "acks=1, no retries; position committed before the work",
+            "acks=all, retries; position committed after the work",
+            "transactions; the sink absorbs duplicates",
+        ),
+    ),
+    PointsLine(
+        "Kafka 4.3.0, share group",
+        "shared",
+        "java",
+        (
+            "acknowledged before the work",
+            "acknowledged after the work",
+            "as at-least-once; the sink absorbs duplicates",
+        ),
+        {
+            "delivery-lost": "share-delivery-lost",
+            "commit-lost": "share-crash-before-acknowledgement-arrives",
+            "commit-ack-lost": "share-crash-before-acknowledgement-answered",
+            "consumer-crash-before-recording": "share-crash-before-recording",
+            "consumer-crash-before-commit": "share-crash-before-acknowledging",
+        },
+    ),
+)
 SYSTEM = System(
     name="kafka",
     launcher="harness.systems.kafka.system:KafkaSystem",

@@ -32,17 +32,31 @@ def _cursor_in_topic(scene: Scene) -> int:
     return int(written[-1].value or b"1") if written else 1
 
 
-def observe_reading(scene: Scene, saved_positions: Callable[[], Mapping[int, int]], observe_sink: Callable[[], None]) -> None:
-    """Write the saved positions, then the results, then the source's log; the positions say which of its copies were read."""
+def observe_reading(
+    scene: Scene, saved_positions: Callable[[], Mapping[int, int]], observe_sink: Callable[[], None]
+) -> None:
+    """Write the saved positions, then the results, then the source's log; the positions say which
+    of its copies were read.
+    """
     saved = saved_positions()
     for partition, offset in saved.items():
-        scene.history.write(kinds.POSITION, partition=partition, offset=offset, where=scene.settings.consumer.position)
+        scene.history.write(
+            kinds.POSITION,
+            partition=partition,
+            offset=offset,
+            where=scene.settings.consumer.position,
+        )
     observe_sink()
     observe_log(scene, Hop.TOPIC, scene.source, saved)
 
 
 def observe_log(
-    scene: Scene, hop: Hop, topic: str, saved: Mapping[int, int] | None = None, *, values: bool = False
+    scene: Scene,
+    hop: Hop,
+    topic: str,
+    saved: Mapping[int, int] | None = None,
+    *,
+    values: bool = False,
 ) -> tuple[LogCopy, ...]:
     """Write every copy of a log, and the log's end offsets; return the copies.
 
@@ -54,18 +68,32 @@ def observe_log(
         ours = payload is not None and payload.cell_key == scene.cell.key
         intact = bool(payload and ours and payload.intact)
         scene.history.write(
-            kinds.STORED, hop=hop, topic=topic, **log.said_of(copy, saved),
-            record=payload.record if payload and ours else None, key=text_of(copy.key),
-            intact=intact, attempt=copy.attempt, **({"foreign": True} if values and intact else {}),
-        )  # fmt: skip
+            kinds.STORED,
+            hop=hop,
+            topic=topic,
+            **log.said_of(copy, saved),
+            record=payload.record if payload and ours else None,
+            key=text_of(copy.key),
+            intact=intact,
+            attempt=copy.attempt,
+            **({"foreign": True} if values and intact else {}),
+        )
     _tell_ends(scene, hop, topic, log)
     return log.copies
 
 
 def _tell_ends(scene: Scene, hop: Hop, topic: str, log: WholeLog) -> None:
     for partition, ends in log.ends.items():
-        scene.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
-                            end=ends.end, last_data=log.last_visible(partition))  # fmt: skip
+        scene.history.write(
+            kinds.LOG,
+            hop=hop,
+            topic=topic,
+            partition=partition,
+            start=ends.start,
+            stable=ends.stable,
+            end=ends.end,
+            last_data=log.last_visible(partition),
+        )
 
 
 def text_of(data: bytes | None) -> str | None:

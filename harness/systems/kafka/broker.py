@@ -1,4 +1,6 @@
-"""A KRaft node (broker, controller or both): configure, format, start and restart it, and take its unflushed data away."""
+"""A KRaft node (broker, controller or both): configure, format, start and restart it, and take its
+unflushed data away.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from harness.systems.kafka.security import Secured
 
 INTER_BROKER = "broker"
-"""The wire role of traffic between brokers: replication, and requests of coordinators to leaders."""
+"""The wire role of traffic between brokers: replication, and requests of coordinators
+to leaders.
+"""
 WIRE_ROLES = ("producer", "consumer", "processor", "driver", INTER_BROKER)
 """Roles that have their own listener, whose advertised address is the wire's."""
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
@@ -31,7 +35,9 @@ FORMAT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports on loopback: the node's own, and, for each role, the broker's listener and the wire's port that it advertises."""
+    """Ports on loopback: the node's own, and, for each role, the broker's listener and the wire's
+    port that it advertises.
+    """
 
     controller: int
     direct: int
@@ -40,12 +46,18 @@ class Ports:
 
 
 def properties(
-    directory: Path, quorum: Sequence[Ports], number: int, runtime: Runtime, apart: Sequence[Ports] = ()
+    directory: Path,
+    quorum: Sequence[Ports],
+    number: int,
+    runtime: Runtime,
+    apart: Sequence[Ports] = (),
 ) -> dict[str, str]:
-    """Return the ``server.properties`` of node ``number`` (from 1) of a cluster, set for fast restarts and short time-outs.
+    """Return the ``server.properties`` of node ``number`` (from 1) of a cluster, set for fast
+    restarts and short time-outs.
 
-    ``quorum``: the ports of the brokers, which are also the controllers unless ``apart`` gives ports of separate controllers,
-    whose numbers follow the brokers'. Kafka's internal topics have a replica on every broker.
+    ``quorum``: the ports of the brokers, which are also the controllers unless ``apart`` gives
+    ports of separate controllers, whose numbers follow the brokers'. Kafka's internal topics have a
+    replica on every broker.
     """
     servers, size = (*quorum, *apart), str(len(quorum))
     ports, controls = servers[number - 1], number > len(quorum)
@@ -53,25 +65,34 @@ def properties(
     alone = len(quorum) == 1
     bind, first = runtime.bind, len(quorum) + 1 if apart else 1
     voting = list(enumerate(servers, 1))[first - 1 :]
-    voters = [f"{n}@{runtime.address(name_of(n, len(quorum)))}:{each.controller}" for n, each in voting]
+    voters = [
+        f"{n}@{runtime.address(name_of(n, len(quorum)))}:{each.controller}" for n, each in voting
+    ]
     if controls:
         return {
-            "process.roles": "controller", "node.id": str(number), "listeners": f"CONTROLLER://{bind}:{ports.controller}",
+            "process.roles": "controller",
+            "node.id": str(number),
+            "listeners": f"CONTROLLER://{bind}:{ports.controller}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
             "log.dirs": str((directory / "data").absolute()),
-        } | _quorum(voters, alone=alone)  # fmt: skip
+        } | _quorum(voters, alone=alone)
     own = [] if apart else [f"CONTROLLER://{bind}:{ports.controller}"]
     names = [role.upper() for role in ports.broker]
     listeners = [f"{role.upper()}://{bind}:{port}" for role, port in ports.broker.items()]
-    advertised = [f"{role.upper()}://{runtime.address('wire')}:{port}" for role, port in ports.wire.items()]
+    advertised = [
+        f"{role.upper()}://{runtime.address('wire')}:{port}" for role, port in ports.wire.items()
+    ]
     return {
         "process.roles": "broker" if apart else "broker,controller",
         "node.id": str(number),
         "inter.broker.listener.name": INTER_BROKER.upper(),
         "listeners": ",".join([*own, f"DIRECT://{bind}:{ports.direct}", *listeners]),
-        # the harness reaches it by loopback: a container's port is published there by its own number
+        # the harness reaches it by loopback: a container's port is published there by its own
+        # number
         "advertised.listeners": ",".join([f"DIRECT://127.0.0.1:{ports.direct}", *advertised]),
-        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", "DIRECT", *names)),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:PLAINTEXT" for name in ("CONTROLLER", "DIRECT", *names)
+        ),
         "log.dirs": str((directory / "data").absolute()),
         # one per listener, and few others: each costs a start of the broker
         "num.network.threads": "1",
@@ -98,7 +119,8 @@ def properties(
         "group.streams.min.session.timeout.ms": "500",
         "group.streams.min.heartbeat.interval.ms": "100",
         "group.streams.initial.rebalance.delay.ms": "0",
-        # the share coordinator's log is kept whole: it says what became of each record of a share group
+        # the share coordinator's log is kept whole: it says what became of each record of a share
+        # group
         "share.coordinator.state.topic.prune.interval.ms": "86400000",
         "share.coordinator.cold.partition.snapshot.interval.ms": "86400000",
         "share.coordinator.snapshot.update.records.per.snapshot": "500",
@@ -110,7 +132,8 @@ def properties(
         "replica.lag.time.max.ms": "30000" if alone else "3000",
         "replica.fetch.backoff.ms": "100",
         "initial.broker.registration.timeout.ms": "60000",
-        # how far each log is flushed is written down soon, so that a power loss knows what it may take
+        # how far each log is flushed is written down soon, so that a power loss knows what it may
+        # take
         "log.flush.offset.checkpoint.interval.ms": "100",
         "log.flush.start.offset.checkpoint.interval.ms": "1000",
         "log.initial.task.delay.ms": "0",
@@ -125,8 +148,8 @@ def _quorum(voters: Iterable[str], *, alone: bool) -> dict[str, str]:
     return {
         "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": "CONTROLLER",
-        # a broker killed by SIGKILL comes back without waiting for its own old registration; one of several must not be
-        # taken for dead while a busy machine keeps it waiting
+        # a broker killed by SIGKILL comes back without waiting for its own old registration; one of
+        # several must not be taken for dead while a busy machine keeps it waiting
         "broker.session.timeout.ms": "1000" if alone else "2000",
         "broker.heartbeat.interval.ms": "200",
         "controller.quorum.election.timeout.ms": "200",
@@ -139,15 +162,25 @@ def _quorum(voters: Iterable[str], *, alone: bool) -> dict[str, str]:
 
 
 class Broker:
-    """Node ``number`` (from 1) of a quorum, with its data in ``directory``. Ports and data survive a restart.
+    """Node ``number`` (from 1) of a quorum, with its data in ``directory``. Ports and data survive
+    a restart.
 
-    ``apart``: ports of separate controllers, whose numbers follow the brokers'. ``disk``: the size of its disk in bytes.
+    ``apart``: ports of separate controllers, whose numbers follow the brokers'. ``disk``: the size
+    of its disk in bytes.
     """
 
     def __init__(
-        self, runtime: Runtime, ground: Ground, directory: Path, quorum: Sequence[Ports], number: int = 1,
-        *, apart: Sequence[Ports] = (), disk: int | None = None, secured: Secured | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        runtime: Runtime,
+        ground: Ground,
+        directory: Path,
+        quorum: Sequence[Ports],
+        number: int = 1,
+        *,
+        apart: Sequence[Ports] = (),
+        disk: int | None = None,
+        secured: Secured | None = None,
+    ) -> None:
         self.name = name_of(number, len(quorum))
         self.number = number
         self.controls = number > len(quorum)
@@ -164,7 +197,9 @@ class Broker:
         self.node: Node | None = None
 
     def outlive_starvation(self) -> None:
-        """Set a long registration time-out, so that a busy machine does not fence the broker. For brokers that no fault kills."""
+        """Set a long registration time-out, so that a busy machine does not fence the broker. For
+        brokers that no fault kills.
+        """
         self._settings["broker.session.timeout.ms"] = "10000"
 
     def process(self) -> Node:
@@ -187,14 +222,22 @@ class Broker:
         format_all((self,))
 
     def begin_format(self, cluster: str) -> Node | None:
-        """Start to format the data directory; :func:`format_all` waits for the end. ``None``: nothing has to be waited for."""
+        """Start to format the data directory; :func:`format_all` waits for the end. ``None``:
+        nothing has to be waited for.
+        """
         if self._secured is not None:
-            self._settings |= self._secured.settings([role for role in self.ports.broker if role != INTER_BROKER], self._settings)
+            self._settings |= self._secured.settings(
+                [role for role in self.ports.broker if role != INTER_BROKER], self._settings
+            )
         elif self._ground.formatted(self._settings, self._directory, cluster):
             return None
         spec = self._ground.format(self.name, self._settings, self._directory, cluster)
         if spec is not None and self._secured is not None:
-            spec = replace(spec, argv=(*spec.argv, *self._secured.format_arguments()), log=self._secured.format_log)
+            spec = replace(
+                spec,
+                argv=(*spec.argv, *self._secured.format_arguments()),
+                log=self._secured.format_log,
+            )
         return None if spec is None else self._runtime.start(spec)
 
     def await_formatted(self, node: Node) -> None:
@@ -206,33 +249,45 @@ class Broker:
         end = node.wait(FORMAT_S)
         if end is None or end.status != 0:
             node.kill()
-            raise EnvironmentFailure(f"Kafka's storage could not be formatted ({end}); its log: {node.log_path}")
+            raise EnvironmentFailure(
+                f"Kafka's storage could not be formatted ({end}); its log: {node.log_path}"
+            )
         if self._secured is None:
             self._ground.keep_formatted(self._settings, self._directory)
 
     def start(self) -> None:
-        """Start the process and wait until its direct port is open. The observer decides when it is ready."""
+        """Start the process and wait until its direct port is open. The observer decides when it is
+        ready.
+        """
         self.launch()
         self.await_listening()
 
     def launch(self) -> None:
         """Start the process, without waiting."""
-        spec = self._ground.broker(self.name, self._settings, self._directory, [self.ports.direct], self._disk)
+        spec = self._ground.broker(
+            self.name, self._settings, self._directory, [self.ports.direct], self._disk
+        )
         self.node = self._runtime.start(spec)
 
     def await_listening(self) -> None:
         """Wait until the direct port is open."""
-        wait_until(self._listens_or_died, within_s=START_S, because=f"{self.name} to listen on port {self.ports.direct}")
+        wait_until(
+            self._listens_or_died,
+            within_s=START_S,
+            because=f"{self.name} to listen on port {self.ports.direct}",
+        )
 
     def _listens_or_died(self) -> bool:
         self._runtime.check()
         if self.node is not None and self.node.exit is not None:
-            raise EnvironmentFailure(f"{self.name} ended at once ({self.node.exit}): {self.node.log_tail(3)}")
+            raise EnvironmentFailure(
+                f"{self.name} ended at once ({self.node.exit}): {self.node.log_tail(3)}"
+            )
         with socket.socket() as probe:
             probe.settimeout(1)
             return probe.connect_ex(("127.0.0.1", self.ports.direct)) == 0
 
-    # --- power loss ------------------------------------------------------------------------------------------------
+    # --- power loss -------------------------------------------------------------------------------
 
     @property
     def _checkpoint(self) -> Path:
@@ -252,7 +307,9 @@ class Broker:
                     yield int(partition), segment.read_bytes()
 
     def flushed(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return, for each partition folder of the topics, the offset up to which Kafka says it has flushed."""
+        """Return, for each partition folder of the topics, the offset up to which Kafka says it has
+        flushed.
+        """
         offsets: dict[str, int] = {}
         for line in self._checkpoint.read_text().splitlines()[2:]:
             topic, partition, offset = line.rsplit(" ", 2)
@@ -263,8 +320,9 @@ class Broker:
     def forget_unflushed(self, topics: Iterable[str]) -> dict[str, tuple[int, int]]:
         """Truncate the topics' logs to their flushed state. The broker must be dead.
 
-        Only whole batches below the recovery point stay. Indexes, producer snapshots and the leader-epoch cache above it are
-        removed, because they were not flushed, either. This is the worst legal outcome of a power cut.
+        Only whole batches below the recovery point stay. Indexes, producer snapshots and the
+        leader-epoch cache above it are removed, because they were not flushed, either. This is the
+        worst legal outcome of a power cut.
 
         Returns:
             For each partition folder its length in bytes before and after.
@@ -279,7 +337,8 @@ class Broker:
 
 
 def name_of(number: int, brokers: int | None = None) -> str:
-    """Return the name of a node. ``brokers``: how many brokers there are; higher numbers are controllers.
+    """Return the name of a node. ``brokers``: how many brokers there are; higher numbers are
+    controllers.
 
     >>> name_of(2), name_of(4, 3)
     ('broker-2', 'controller-4')
@@ -306,7 +365,11 @@ def _truncate(folder: Path, flushed: int) -> tuple[int, int]:
         with log.open("r+b") as file:
             file.truncate(keep)
         if keep < len(data):
-            for stale in (log.with_suffix(".index"), log.with_suffix(".timeindex"), log.with_suffix(".txnindex")):
+            for stale in (
+                log.with_suffix(".index"),
+                log.with_suffix(".timeindex"),
+                log.with_suffix(".txnindex"),
+            ):
                 stale.unlink(missing_ok=True)
     for snapshot in folder.glob("*.snapshot"):
         if int(snapshot.stem) > flushed:
@@ -321,7 +384,9 @@ _BATCH_HEAD = 12
 
 
 def _bytes_below(data: bytes, offset: int) -> int:
-    """Length of the leading record batches (format v2: base offset, length, ..., last offset delta) below ``offset``."""
+    """Length of the leading record batches (format v2: base offset, length, ..., last offset delta)
+    below ``offset``.
+    """
     at = 0
     while at + 27 <= len(data):
         base = int.from_bytes(data[at : at + 8], "big")

@@ -1,4 +1,6 @@
-"""A cell on a cluster of brokers: it asks who leads when a fault fires, and waits in the drain until replicas are in sync."""
+"""A cell on a cluster of brokers: it asks who leads when a fault fires, and waits in the drain
+until replicas are in sync.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,15 @@ T = TypeVar("T")
 OF_A_CLUSTER = (Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR)
 SYNC_S = 60.0
 ORDERLY_S = 30.0
-"""How long (seconds) a broker may take to shut down; Kafka itself tries three times for 5 s to hand over its leaderships."""
+"""How long (seconds) a broker may take to shut down; Kafka itself tries three times for 5 s to hand
+over its leaderships.
+"""
 
 
 class ClusterBrokers:
-    """Prepares and observes the cluster for one cell. It is opened first and closed last of the cell's parts."""
+    """Prepares and observes the cluster for one cell. It is opened first and closed last of the
+    cell's parts.
+    """
 
     def __init__(self, scene: Scene) -> None:
         scene.placement = self._place
@@ -51,7 +57,9 @@ class ClusterBrokers:
         self._parts: BrokerParts | None = None
 
     def open(self) -> None:
-        """Wait until all replicas of Kafka's internal topics are in sync and the first broker leads them."""
+        """Wait until all replicas of Kafka's internal topics are in sync and the first broker leads
+        them.
+        """
         await_in_sync(self._scene.transport, INTERNAL_TOPICS)
         self._await_home()
 
@@ -62,18 +70,24 @@ class ClusterBrokers:
                 server.start()
 
     def place_topics(self) -> None:
-        """Create the cell's probe topic, and wait until all replicas of the cell's topics are in sync."""
+        """Create the cell's probe topic, and wait until all replicas of the cell's topics are in
+        sync.
+        """
         scene = self._scene
         topic = scene.settings.topic
         config = {"min.insync.replicas": str(topic.min_insync)}
-        scene.observer.create_topics({probe_of(scene.cell.key): (topic.partitions, config)}, scene.placement)
+        scene.observer.create_topics(
+            {probe_of(scene.cell.key): (topic.partitions, config)}, scene.placement
+        )
         await_in_sync(scene.transport, scene.topics)
 
     def leave(self) -> None:
         """Do nothing: cells on a cluster share no crash."""
 
     def feed(self, producing: Feed) -> Feed:
-        """Return a feed that first waits until the first broker, which leads no data, leads Kafka's internal topics."""
+        """Return a feed that first waits until the first broker, which leads no data, leads Kafka's
+        internal topics.
+        """
         return FromHome(self._await_home, producing)
 
     def servers(self) -> Mapping[Role, Callable[[], Target]]:
@@ -81,16 +95,24 @@ class ClusterBrokers:
         return {role: partial(self._target, role) for role in OF_A_CLUSTER}
 
     def asker(self, hit: Event) -> str:
-        """Return the broker that sent a request to another broker: ``broker-2`` for the client ``broker-2-fetcher-0``."""
+        """Return the broker that sent a request to another broker: ``broker-2`` for the client
+        ``broker-2-fetcher-0``.
+        """
         return "-".join(hit["client"].split("-")[:2])
 
     def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
         """Return the abilities that only a cluster has."""
         self._parts = BrokerParts(self._scene, controls, nodes)
-        return {Replication: self._parts, LeadershipAbility: self._parts, RestartInTurn: self._parts}
+        return {
+            Replication: self._parts,
+            LeadershipAbility: self._parts,
+            RestartInTurn: self._parts,
+        }
 
     def log_trouble(self) -> str | None:
-        """Say which partition has an open transaction, a replica out of sync, or invisible records; ``None`` if none has."""
+        """Say which partition has an open transaction, a replica out of sync, or invisible records;
+        ``None`` if none has.
+        """
         scene = self._scene
         return scene.log_trouble() or out_of_sync(scene.transport, scene.topics) or self._unseen()
 
@@ -107,40 +129,65 @@ class ClusterBrokers:
         return self._parts.target(role)
 
     def _unseen(self) -> str | None:
-        """Say which leader has records above its high watermark. With acks=1 they are acknowledged before followers have them."""
+        """Say which leader has records above its high watermark. With acks=1 they are acknowledged
+        before followers have them.
+        """
         transport = self._scene.transport
         for topic in self._scene.topics:
             ends = transport.observer.ends(topic)
             for partition, now in leaderships(transport, topic).items():
-                leader = next((broker for broker in transport.brokers if broker.number == now.leader), None)
+                leader = next(
+                    (broker for broker in transport.brokers if broker.number == now.leader), None
+                )
                 end = ends[partition].end if partition in ends else -1
                 if leader is None or last_offset(leader, topic, partition) >= end:
-                    return f"{topic}/{partition}: the leader has records above the high watermark {end}"
+                    return (
+                        f"{topic}/{partition}: the leader has records above the high watermark "
+                        f"{end}"
+                    )
         return None
 
     def _observe_replica(self, broker: Broker, topic: str) -> None:
-        """Write what the log files of one broker hold, without a batch that is still being written."""
+        """Write what the log files of one broker hold, without a batch that is still
+        being written.
+        """
         for partition, data in broker.log_of(topic):
             for batch in read_batches(data):
                 for item in batch.items:
                     self._scene.history.write(
-                        kinds.REPLICA, node=broker.name, topic=topic, partition=partition, offset=item.offset,
-                        epoch=batch.epoch, record=decode_id(item.value),
-                    )  # fmt: skip
+                        kinds.REPLICA,
+                        node=broker.name,
+                        topic=topic,
+                        partition=partition,
+                        offset=item.offset,
+                        epoch=batch.epoch,
+                        record=decode_id(item.value),
+                    )
 
     def _await_home(self) -> None:
-        wait_until(self._home, within_s=SYNC_S, because="the first broker to lead Kafka's internal topics", poll_s=0.1)
+        wait_until(
+            self._home,
+            within_s=SYNC_S,
+            because="the first broker to lead Kafka's internal topics",
+            poll_s=0.1,
+        )
 
     def _home(self) -> bool:
         """Whether the first broker leads Kafka's internal topics; if not, request that it does."""
         transport = self._scene.transport
-        if all(now.leader == 1 for topic in INTERNAL_TOPICS for now in leaderships(transport, topic).values()):
+        if all(
+            now.leader == 1
+            for topic in INTERNAL_TOPICS
+            for now in leaderships(transport, topic).values()
+        ):
             return True
         answered(lambda: transport.observer.prefer_leaders(INTERNAL_TOPICS))
         return False
 
     def _place(self, partition: int) -> list[int]:
-        """Return the brokers of a partition, the preferred leader first. Leaders alternate; the coordinator never leads."""
+        """Return the brokers of a partition, the preferred leader first. Leaders alternate; the
+        coordinator never leads.
+        """
         cell = self._scene.cell
         others = [broker.number for broker in self._scene.transport.brokers[1:]]
         first = others[(cell.seed + partition) % len(others)]
@@ -150,7 +197,9 @@ class ClusterBrokers:
 
 @dataclass(frozen=True)
 class FromHome:
-    """A feed that starts once the first broker leads Kafka's internal topics. Implements :class:`harness.run.parts.Feed`."""
+    """A feed that starts once the first broker leads Kafka's internal topics. Implements
+    :class:`harness.run.parts.Feed`.
+    """
 
     await_home: Callable[[], None]
     feed: Feed
@@ -167,7 +216,9 @@ class FromHome:
 
 @dataclass
 class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
-    """Finds brokers by their role for the target (leader, follower, coordinator), and does what an administrator would."""
+    """Finds brokers by their role for the target (leader, follower, coordinator), and does what an
+    administrator would.
+    """
 
     scene: Scene
     controls: WireControls
@@ -184,28 +235,45 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
 
     def stall(self) -> None:
         """From the target on, hold every response to a follower's fetch."""
-        rule = Rule("copies", Action.HOLD, api=Api.FETCH, direction=Direction.RESPONSE, role=INTER_BROKER,
-                    record=self.scene.load.target.id, limit=None)  # fmt: skip
+        rule = Rule(
+            "copies",
+            Action.HOLD,
+            api=Api.FETCH,
+            direction=Direction.RESPONSE,
+            role=INTER_BROKER,
+            record=self.scene.load.target.id,
+            limit=None,
+        )
         self.controls.put_beside(rule)
         self._stalled = True
 
     def await_shrunk(self) -> None:
         """Wait until the leader of the target's partition knows that too few replicas are in sync.
 
-        The controller may know it earlier than the leader. Only a refused write shows what the leader knows, so a record is
-        sent to the cell's probe topic, which has the same replicas and leaders.
+        The controller may know it earlier than the leader. Only a refused write shows what the
+        leader knows, so a record is sent to the cell's probe topic, which has the same replicas and
+        leaders.
         """
 
         def shrunk() -> bool:
             now = leaderships(self.scene.transport, self.scene.source)
             return all(len(now[p].isr) < len(now[p].replicas) for p in self._partitions(now))
 
-        wait_until(shrunk, within_s=SYNC_S, because="a dead follower to leave the in-sync replicas", poll_s=0.05)
+        wait_until(
+            shrunk,
+            within_s=SYNC_S,
+            because="a dead follower to leave the in-sync replicas",
+            poll_s=0.05,
+        )
         observer, probe = self.scene.transport.observer, probe_of(self.scene.cell.key)
         partitions = self._partitions(leaderships(self.scene.transport, self.scene.source))
         # a leader goes through its partitions one after the other, so all of them are asked
-        wait_until(lambda: all(answered(partial(observer.refuses, probe, part)) for part in partitions),
-                   within_s=SYNC_S, because="the leader to refuse a record", poll_s=0.05)  # fmt: skip
+        wait_until(
+            lambda: all(answered(partial(observer.refuses, probe, part)) for part in partitions),
+            within_s=SYNC_S,
+            because="the leader to refuse a record",
+            poll_s=0.05,
+        )
         say_leaderships(self.scene.transport, self.scene.history, self.scene.topics[:1])
 
     def move(self) -> None:
@@ -216,7 +284,9 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         self._elect(moving)
 
     def prefer_another(self) -> None:
-        """Change the order of each partition's replicas, so that another one is the preferred leader."""
+        """Change the order of each partition's replicas, so that another one is the preferred
+        leader.
+        """
         self._prefer(self._say_leaders())
         self._say_leaders()
 
@@ -225,14 +295,21 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         self._elect(self._partitions(self._say_leaders()))
 
     def next_broker(self) -> ServerNode:
-        """Return the next broker of a rolling restart. The leader of the target's partition comes first."""
+        """Return the next broker of a rolling restart. The leader of the target's partition comes
+        first.
+        """
         if not self._turns:
             first = self._number(Role.LEADER)
-            self._turns = [first, *(n for n in range(len(self.scene.transport.brokers), 0, -1) if n != first)]
+            self._turns = [
+                first,
+                *(n for n in range(len(self.scene.transport.brokers), 0, -1) if n != first),
+            ]
         return self._node(self._turns.pop(0), Role.BROKER)
 
     def _prefer(self, leaders: Mapping[int, Leadership]) -> None:
-        """Move each first replica to the end of the list, and wait until the cluster reports the new order."""
+        """Move each first replica to the end of the list, and wait until the cluster reports the
+        new order.
+        """
         observer, topic = self.scene.transport.observer, self.scene.source
         order = {part: (*now.replicas[1:], now.replicas[0]) for part, now in leaders.items()}
         observer.reorder_replicas(topic, order)
@@ -252,16 +329,21 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
             return all(now[part].leader == now[part].replicas[0] for part in partitions)
 
         wait_until(moved, within_s=SYNC_S, because="another replica to lead", poll_s=0.05)
-        # another broker's report does not show that the new leader leads; its answer about the end of its log does
+        # another broker's report does not show that the new leader leads; its answer about the end
+        # of its log does
         if not self._stalled:  # with stalled followers the new leader would not answer
             observer.close()
             answered(lambda: observer.ends(topic))
         self._say_leaders()
 
     def _say_leaders(self) -> dict[int, Leadership]:
-        """Write down who leads the topic's partitions and who coordinates transactions; return the leaders by partition."""
+        """Write down who leads the topic's partitions and who coordinates transactions; return the
+        leaders by partition.
+        """
         topic = self.scene.source
-        said = say_leaderships(self.scene.transport, self.scene.history, (topic, TRANSACTION_LOG[0]))
+        said = say_leaderships(
+            self.scene.transport, self.scene.history, (topic, TRANSACTION_LOG[0])
+        )
         return {part: now for (name, part), now in said.items() if name == topic}
 
     def _number(self, role: Role) -> int:
@@ -278,15 +360,23 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         return now.leader
 
     def _partitions(self, leaderships: Mapping[int, Leadership]) -> list[int]:
-        """Return the target's partition; while its request is held, the partitions that the addressed broker leads."""
+        """Return the target's partition; while its request is held, the partitions that the
+        addressed broker leads.
+        """
         for sent in self.scene.so_far.of(kinds.SENT, kinds.UNSENT):
             if sent["record"] == self.scene.load.target.id:
                 return [int(sent["partition"])]
         if self.nodes.last_hit is None:
             raise RuntimeError("no rule was hit, so the target's partition is unknown")
-        leads = [part for part, now in leaderships.items() if name_of(now.leader) == self.nodes.last_hit["node"]]
+        leads = [
+            part
+            for part, now in leaderships.items()
+            if name_of(now.leader) == self.nodes.last_hit["node"]
+        ]
         if not leads:
-            raise RuntimeError(f"the target goes to {self.nodes.last_hit['node']}, which leads no partition")
+            raise RuntimeError(
+                f"the target goes to {self.nodes.last_hit['node']}, which leads no partition"
+            )
         return leads
 
     def _say_alone(self) -> None:
@@ -299,16 +389,30 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         """Write down the records that were acknowledged after the only controller died."""
         end = controller.process().exit
         for answer in self.scene.so_far.of(kinds.PRODUCE_ANSWER):
-            if end is not None and answer["t"] > end.at_ns and answer["reached"] and not answer["error"]:
+            if (
+                end is not None
+                and answer["t"] > end.at_ns
+                and answer["reached"]
+                and not answer["error"]
+            ):
                 self.scene.history.write(kinds.UNGOVERNED, record=answer["record"])
 
     def _node(self, number: int, role: Role) -> ServerNode:
         broker = self.scene.transport.servers[number - 1]
-        return ServerNode(self.scene.history, broker.process, lambda: self._kill(broker), lambda: self._restart(broker),
-                          broker.name, role, end_it=lambda: self._end(broker))  # fmt: skip
+        return ServerNode(
+            self.scene.history,
+            broker.process,
+            lambda: self._kill(broker),
+            lambda: self._restart(broker),
+            broker.name,
+            role,
+            end_it=lambda: self._end(broker),
+        )
 
     def _kill(self, broker: Broker) -> Exit:
-        """Kill the broker with SIGKILL. The wire then refuses connections, as the port of a dead broker does."""
+        """Kill the broker with SIGKILL. The wire then refuses connections, as the port of a dead
+        broker does.
+        """
         end = broker.process().kill()
         self.scene.transport.observer.close()
         return end
@@ -320,15 +424,21 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
         return end
 
     def _restart(self, broker: Broker) -> None:
-        """Restart the broker on the same data. Wait until all replicas are in sync; while others are dead, until it listens."""
+        """Restart the broker on the same data. Wait until all replicas are in sync; while others
+        are dead, until it listens.
+        """
         if broker.controls:
             self._say_ungoverned(broker)
         broker.start()
         if any(other.process().exit is not None for other in self.scene.transport.servers):
             return
         if broker.controls:
-            wait_until(lambda: answered(self.scene.transport.observer.controller) == broker.number, within_s=SYNC_S, poll_s=0.05,
-                       because=f"{broker.name} to lead the quorum again")  # fmt: skip
+            wait_until(
+                lambda: answered(self.scene.transport.observer.controller) == broker.number,
+                within_s=SYNC_S,
+                poll_s=0.05,
+                because=f"{broker.name} to lead the quorum again",
+            )
         await_in_sync(self.scene.transport, (*self.scene.topics, *INTERNAL_TOPICS))
 
 
@@ -339,12 +449,16 @@ def last_offset(broker: Broker, topic: str, partition: int) -> int:
 
 
 def probe_of(key: str) -> str:
-    """Return the name of the cell's probe topic, which has the same replicas as the cell's topics."""
+    """Return the name of the cell's probe topic, which has the same replicas as the
+    cell's topics.
+    """
     return f"{key}.probe"
 
 
 def answered(question: Callable[[], T]) -> T:
-    """Repeat a question until a broker of the cluster answers: the first one asked may have died."""
+    """Repeat a question until a broker of the cluster answers: the first one asked may
+    have died.
+    """
     found: list[T] = []
 
     def got() -> bool:
@@ -369,28 +483,44 @@ def out_of_sync(transport: KafkaTransport, topics: Iterable[str]) -> str | None:
         for partition, now in leaderships(transport, topic).items():
             if now.leader < 0 or len(now.isr) < len(now.replicas):
                 missing = sorted(set(now.replicas) - set(now.isr))
-                return f"{topic}/{partition}: broker {', '.join(map(str, missing))} not in sync, leader {now.leader}"
+                return (
+                    f"{topic}/{partition}: broker {', '.join(map(str, missing))} not in sync, "
+                    f"leader {now.leader}"
+                )
     return None
 
 
 def await_in_sync(transport: KafkaTransport, topics: Iterable[str]) -> None:
     """Wait until every replica of these topics is in sync."""
     topics = tuple(topics)
-    wait_until(lambda: out_of_sync(transport, topics) is None, within_s=SYNC_S, because="all replicas to be in sync", poll_s=0.05)
+    wait_until(
+        lambda: out_of_sync(transport, topics) is None,
+        within_s=SYNC_S,
+        because="all replicas to be in sync",
+        poll_s=0.05,
+    )
 
 
 def say_leaderships(
     transport: KafkaTransport, history: HistoryWriter, topics: Iterable[str]
 ) -> dict[tuple[str, int], Leadership]:
-    """Write down who leads these topics and the controller quorum; return the leaders by topic and partition."""
+    """Write down who leads these topics and the controller quorum; return the leaders by topic and
+    partition.
+    """
     found = {}
     controller = name_of(answered(transport.observer.controller), transport.size)
     for topic in topics:
         for partition, now in leaderships(transport, topic).items():
             history.write(
-                kinds.LEADERSHIP, topic=topic, partition=partition, leader=name_of(now.leader), number=now.leader,
-                epoch=now.epoch, controller=controller,
-                replicas=[name_of(n) for n in now.replicas], isr=[name_of(n) for n in now.isr],
-            )  # fmt: skip
+                kinds.LEADERSHIP,
+                topic=topic,
+                partition=partition,
+                leader=name_of(now.leader),
+                number=now.leader,
+                epoch=now.epoch,
+                controller=controller,
+                replicas=[name_of(n) for n in now.replicas],
+                isr=[name_of(n) for n in now.isr],
+            )
             found[topic, partition] = now
     return found

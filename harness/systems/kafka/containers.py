@@ -1,4 +1,6 @@
-"""Faults that only containers can have, for the nodes of a Kafka cell. The history quotes the container engine."""
+"""Faults that only containers can have, for the nodes of a Kafka cell. The history quotes the
+container engine.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class CellContainers(Containers):
         return node.name
 
     def mend(self, harm: Harm, role: Role) -> None:
-        """Undo the harm. A node without a network gets it back once the node has given up a connection."""
+        """Undo the harm. A node without a network gets it back once the node has given up a
+        connection.
+        """
         node = self._struck(role)
         if harm is Harm.NETWORK:
             self._await_given_up(node)
@@ -90,26 +94,45 @@ class CellContainers(Containers):
     def _fill(self, node: ServerNode | StageNode) -> None:
         contained, ended = self._contained(node), _node(node)
         full = contained.fill_disk()
-        node.kill()  # it is already dead: this writes down how it ended, and lets the wire refuse connections
-        words = (line.strip() for line in ended.log_tail(LAST_WORDS).splitlines() if NO_SPACE in line)
-        self._say(Said.DISK_FULL, node.name, volume=self._volume.name, size=full.size, free=full.free,
-                  status=ended.exit and ended.exit.status, because=next(words, None))  # fmt: skip
+        # it is already dead: this writes down how it ended, and lets the wire refuse connections
+        node.kill()
+        words = (
+            line.strip() for line in ended.log_tail(LAST_WORDS).splitlines() if NO_SPACE in line
+        )
+        self._say(
+            Said.DISK_FULL,
+            node.name,
+            volume=self._volume.name,
+            size=full.size,
+            free=full.free,
+            status=ended.exit and ended.exit.status,
+            because=next(words, None),
+        )
 
     def _empty(self, node: ServerNode | StageNode) -> None:
         room = self._contained(node).empty_disk()
-        self._say(Said.DISK_EMPTIED, node.name, volume=self._volume.name, size=room.size, free=room.free)
+        self._say(
+            Said.DISK_EMPTIED, node.name, volume=self._volume.name, size=room.size, free=room.free
+        )
 
     def _replace(self, node: ServerNode | StageNode) -> None:
         before = self._contained(node)
         before.discard()
         node.restart()
         after = self._contained(node)
-        self._say(Said.NEW_CONTAINER, node.name, before=before.container_id, after=after.container_id, volume=self._volume.name)
+        self._say(
+            Said.NEW_CONTAINER,
+            node.name,
+            before=before.container_id,
+            after=after.container_id,
+            volume=self._volume.name,
+        )
 
     def _starve(self, node: ServerNode | StageNode) -> None:
         contained = self._contained(node)
         limit = contained.starve()
-        node.kill()  # it is already dead: this writes down how it ended, and lets the wire refuse connections
+        # it is already dead: this writes down how it ended, and lets the wire refuse connections
+        node.kill()
         if contained.oom_killed:
             self._say(Said.OOM_KILLED, node.name, limit=limit)
 
@@ -119,7 +142,13 @@ class CellContainers(Containers):
         for each in volume.iterdir():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
         self.scene.history.write(
-            kinds.FAULT, phase="forgot", fault="container", node=node.name, file=volume.name, bytes_before=size, bytes_after=0
+            kinds.FAULT,
+            phase="forgot",
+            fault="container",
+            node=node.name,
+            file=volume.name,
+            bytes_before=size,
+            bytes_after=0,
         )
         self._say(Said.VOLUME_EMPTIED, node.name, volume=volume.name, bytes=size)
 
@@ -128,9 +157,15 @@ class CellContainers(Containers):
         self._say(Said.DISCONNECTED, node.name, address=self._contained(node).disconnect())
 
     def _await_given_up(self, node: ServerNode | StageNode) -> None:
-        """Wait until the node has given up one of its connections: only the one that waits for an answer is given up."""
-        wait_until(lambda: self.connections - _established(node), within_s=GIVEN_UP_S, poll_s=0.05,
-                   because=f"{node.name} to give up waiting for its answer")  # fmt: skip
+        """Wait until the node has given up one of its connections: only the one that waits for an
+        answer is given up.
+        """
+        wait_until(
+            lambda: self.connections - _established(node),
+            within_s=GIVEN_UP_S,
+            poll_s=0.05,
+            because=f"{node.name} to give up waiting for its answer",
+        )
 
     @property
     def _volume(self) -> Path:
@@ -155,6 +190,10 @@ def _node(node: ServerNode | StageNode) -> Node:
 
 
 def _established(node: ServerNode | StageNode) -> frozenset[str]:
-    """Return the local addresses of a container's established connections, as ``/proc/PID/net/tcp`` writes them."""
-    rows = [row.split() for row in Path(f"/proc/{_node(node).pid}/net/tcp").read_text().splitlines()[1:]]
+    """Return the local addresses of a container's established connections, as ``/proc/PID/net/tcp``
+    writes them.
+    """
+    rows = [
+        row.split() for row in Path(f"/proc/{_node(node).pid}/net/tcp").read_text().splitlines()[1:]
+    ]
     return frozenset(near for _, near, _, state, *_ in rows if state == ESTABLISHED)

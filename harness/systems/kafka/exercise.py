@@ -18,6 +18,8 @@ def send_records(servers: str, count: int = 1) -> None:
     producer = KafkaProducer(bootstrap_servers=servers)
     try:
         for position in range(1, count + 1):
-            producer.send("in", Record(f"k-{position}", "k", position).encode("archive"), b"k").get(STORED_S)
+            producer.send("in", Record(f"k-{position}", "k", position).encode("archive"), b"k").get(
+                STORED_S
+            )
     finally:
         producer.close(timeout=1)

@@ -1,6 +1,8 @@
-"""Copy a data folder that Kafka's tool has formatted once, for other brokers: the tool is a JVM and takes a second.
+"""Copy a data folder that Kafka's tool has formatted once, for other brokers: the tool is a JVM and
+takes a second.
 
-Such a folder holds the ids of its cluster, node and directory, and the features of a new cluster, which depend on the version.
+Such a folder holds the ids of its cluster, node and directory, and the features of a new cluster,
+which depend on the version.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ META = "meta.properties"
 
 
 def write_formatted(store: Path, settings: Mapping[str, str], data: Path, cluster: str) -> bool:
-    """Write a broker's new data folder after the one in ``store``; return false if the store has none.
+    """Write a broker's new data folder after the one in ``store``; return false if the store has
+    none.
 
-    ``settings``: the broker's settings, of which ``node.id`` is used; ``cluster``: the id of its cluster.
+    ``settings``: the broker's settings, of which ``node.id`` is used; ``cluster``: the id of its
+    cluster.
     """
     if not (store / META).is_file():
         return False
@@ -29,14 +33,20 @@ def write_formatted(store: Path, settings: Mapping[str, str], data: Path, cluste
     for file in store.iterdir():
         if file.name != META:
             shutil.copyfile(file, data / file.name)
-    said = dict(line.split("=", 1) for line in (store / META).read_text().splitlines() if line and not line.startswith("#"))
+    said = dict(
+        line.split("=", 1)
+        for line in (store / META).read_text().splitlines()
+        if line and not line.startswith("#")
+    )
     said |= {"cluster.id": cluster, "node.id": settings["node.id"], "directory.id": new_id()}
     (data / META).write_text("".join(f"{name}={value}\n" for name, value in said.items()))
     return True
 
 
 def keep_formatted(store: Path, data: Path) -> None:
-    """Keep a data folder that Kafka's tool has just formatted, whole or not at all, unless the store has one already."""
+    """Keep a data folder that Kafka's tool has just formatted, whole or not at all, unless the
+    store has one already.
+    """
     store.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=store.parent))
     try:
@@ -44,7 +54,9 @@ def keep_formatted(store: Path, data: Path) -> None:
             if file.is_file() and not file.name.startswith("."):
                 shutil.copyfile(file, making / file.name)
         making.rename(store)
-    except OSError:  # another process has kept one, or the disk is full: the tool then formats the next broker
+    except (
+        OSError
+    ):  # another process has kept one, or the disk is full: the tool then formats the next broker
         shutil.rmtree(making, ignore_errors=True)
 
 

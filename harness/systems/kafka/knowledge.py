@@ -10,5 +10,6 @@ from harness.systems.kafka.signs import kafka_signs, share_signs
 
 KNOWLEDGE: Final = Knowledge(
     selections=(replication_selections, growth_selections),
-    signs=(kafka_signs, share_signs), remarks=(lapsed,),
-)  # fmt: skip
+    signs=(kafka_signs, share_signs),
+    remarks=(lapsed,),
+)

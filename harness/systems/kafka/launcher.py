@@ -1,4 +1,6 @@
-"""Start Kafka brokers as processes or as containers. This module holds all differences between the two runtimes."""
+"""Start Kafka brokers as processes or as containers. This module holds all differences between the
+two runtimes.
+"""
 
 from __future__ import annotations
 
@@ -43,22 +45,33 @@ class Ground(Protocol):
     def runtime(self, directory: Path) -> Runtime:
         """Return a new runtime for one deployment."""
 
-    def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> NodeSpec | None:
-        """Return the node that formats a broker's folder ``directory/data``; ``None`` if the broker formats it itself."""
+    def format(
+        self, name: str, settings: Mapping[str, str], directory: Path, cluster: str
+    ) -> NodeSpec | None:
+        """Return the node that formats a broker's folder ``directory/data``; ``None`` if the broker
+        formats it itself.
+        """
 
     def formatted(self, settings: Mapping[str, str], directory: Path, cluster: str) -> bool:
-        """Format a broker's folder ``directory/data`` by copying a kept one; return false if none is kept."""
+        """Format a broker's folder ``directory/data`` by copying a kept one; return false if none
+        is kept.
+        """
 
     def keep_formatted(self, settings: Mapping[str, str], directory: Path) -> None:
         """Keep the folder that :meth:`format` has formatted, for :meth:`formatted`."""
 
     def broker(
-        self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        directory: Path,
+        ports: Iterable[int],
+        disk: int | None = None,
     ) -> NodeSpec:
         """Return the broker as a node.
 
-        ``settings``: the content of ``server.properties``; ``ports``: the ports that lostack itself connects to; ``disk``: the
-        size in bytes of a disk of its own (containers only).
+        ``settings``: the content of ``server.properties``; ``ports``: the ports that lostack itself
+        connects to; ``disk``: the size in bytes of a disk of its own (containers only).
         """
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
@@ -100,16 +113,24 @@ class ProcessGround:
         """Return a new runtime of processes."""
         return ProcessRuntime(directory=directory)
 
-    def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> NodeSpec:
+    def format(
+        self, name: str, settings: Mapping[str, str], directory: Path, cluster: str
+    ) -> NodeSpec:
         """Return the node that runs Kafka's storage tool, as Kafka's scripts do."""
         config = _properties(name, settings, directory)
         return NodeSpec(
-            name=f"{name}-format", role="tool", log=directory / f"{name}.log",
-            argv=self._command("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config)),
-        )  # fmt: skip
+            name=f"{name}-format",
+            role="tool",
+            log=directory / f"{name}.log",
+            argv=self._command(
+                "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config)
+            ),
+        )
 
     def formatted(self, settings: Mapping[str, str], directory: Path, cluster: str) -> bool:
-        """Copy the folder that the tool formatted earlier for this version; return false if the cache has none."""
+        """Copy the folder that the tool formatted earlier for this version; return false if the
+        cache has none.
+        """
         return write_formatted(self._store(settings), settings, directory / "data", cluster)
 
     def keep_formatted(self, settings: Mapping[str, str], directory: Path) -> None:
@@ -117,7 +138,12 @@ class ProcessGround:
         keep_formatted(self._store(settings), directory / "data")
 
     def broker(
-        self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        directory: Path,
+        ports: Iterable[int],
+        disk: int | None = None,
     ) -> NodeSpec:
         """Return the broker as a ``java`` process, on this machine's disk.
 
@@ -128,9 +154,12 @@ class ProcessGround:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         return NodeSpec(
-            name=name, role="broker", log=directory / f"{name}.log", env={"KAFKA_OPTS": ""},
+            name=name,
+            role="broker",
+            log=directory / f"{name}.log",
+            env={"KAFKA_OPTS": ""},
             argv=self._command("kafka.Kafka", str(config), flags=(f"-Djava.io.tmpdir={scratch}",)),
-        )  # fmt: skip
+        )
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
         """Return the Toxiproxy server: found on this machine, or built."""
@@ -151,7 +180,11 @@ class ProcessGround:
 
     def versions(self) -> dict[str, str]:
         """Return the versions of Kafka, Java and Python."""
-        return {"kafka": self.install.version, "java": self.install.java_version, "python": sys.version.split()[0]}
+        return {
+            "kafka": self.install.version,
+            "java": self.install.java_version,
+            "python": sys.version.split()[0],
+        }
 
     def _store(self, settings: Mapping[str, str]) -> Path:
         roles = settings["process.roles"].replace(",", "-")
@@ -165,7 +198,9 @@ class ProcessGround:
 
 @dataclass(frozen=True)
 class DockerGround:
-    """Starts brokers as containers, which KAFKA_* variables configure. Implements :class:`Ground`."""
+    """Starts brokers as containers, which KAFKA_* variables configure. Implements
+    :class:`Ground`.
+    """
 
     images: dict[str, Image]
     cluster: str
@@ -188,18 +223,39 @@ class DockerGround:
         """Do nothing: the image formats the volume."""
 
     def broker(
-        self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
+        self,
+        name: str,
+        settings: Mapping[str, str],
+        directory: Path,
+        ports: Iterable[int],
+        disk: int | None = None,
     ) -> NodeSpec:
         """Return the broker as a container that runs the image's own command."""
         data = (directory / "data").absolute()
-        variables = {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in settings.items()}
-        jvm = {"KAFKA_HEAP_OPTS": HEAP, "KAFKA_JVM_PERFORMANCE_OPTS": " ".join(JVM), "CLUSTER_ID": self.cluster}
+        variables = {
+            f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in settings.items()
+        }
+        jvm = {
+            "KAFKA_HEAP_OPTS": HEAP,
+            "KAFKA_JVM_PERFORMANCE_OPTS": " ".join(JVM),
+            "CLUSTER_ID": self.cluster,
+        }
         return NodeSpec(
-            name=name, role="broker", argv=(), env={**variables, **jvm}, log=directory / f"{name}.log",
-            container=ContainerSpec("kafka", ports=tuple(ports), folders=() if disk else (data,),
-                                    disk=SmallDisk(data, disk) if disk else None,
-                                    elsewhere=((directory / "config", "/opt/kafka/config"),), host_pids=False, keep=True),
-        )  # fmt: skip
+            name=name,
+            role="broker",
+            argv=(),
+            env={**variables, **jvm},
+            log=directory / f"{name}.log",
+            container=ContainerSpec(
+                "kafka",
+                ports=tuple(ports),
+                folders=() if disk else (data,),
+                disk=SmallDisk(data, disk) if disk else None,
+                elsewhere=((directory / "config", "/opt/kafka/config"),),
+                host_pids=False,
+                keep=True,
+            ),
+        )
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
         """Make the Toxiproxy image available; return a program without a path."""
@@ -215,7 +271,9 @@ class DockerGround:
         """Pull or build the images that are not available yet."""
         from harness.provision.images import ensure_images  # noqa: PLC0415
 
-        self.images.update(ensure_images(tuple(name for name in images if name not in self.images), say))
+        self.images.update(
+            ensure_images(tuple(name for name in images if name not in self.images), say)
+        )
 
     def client(self, setup: ClientSetup, say: Callable[[str], None]) -> ClientSetup:
         """Return the client as it is in its image."""
@@ -224,7 +282,9 @@ class DockerGround:
         return found
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of Kafka and Python, and the images. Of an image that the user named, only the name is known."""
+        """Return the versions of Kafka and Python, and the images. Of an image that the user named,
+        only the name is known.
+        """
         images = {f"image {name}": str(image) for name, image in self.images.items()}
         return {"kafka": self._version("kafka"), "python": sys.version.split()[0], **images}
 
@@ -233,7 +293,11 @@ class DockerGround:
         from harness.provision.images import OFFICIAL, stand_in_reference  # noqa: PLC0415
 
         named = self.images[name].reference
-        return named.rpartition(":")[2] if named in {OFFICIAL[name], stand_in_reference(name)} else f"as in {named}"
+        return (
+            named.rpartition(":")[2]
+            if named in {OFFICIAL[name], stand_in_reference(name)}
+            else f"as in {named}"
+        )
 
 
 def make_ground(runtime: str, say: Callable[[str], None], version: str = VERSION) -> Ground:

@@ -1,4 +1,6 @@
-"""Put Toxiproxy behind the wire for one cell (client, wire, Toxiproxy, broker), with one proxy per broker and role."""
+"""Put Toxiproxy behind the wire for one cell (client, wire, Toxiproxy, broker), with one proxy per
+broker and role.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class CellNetwork:
-    """Leads a cell's connections through its own proxies, so that other cells on the same broker are not affected."""
+    """Leads a cell's connections through its own proxies, so that other cells on the same broker
+    are not affected.
+    """
 
     cell: Cell
     history: HistoryWriter
@@ -36,10 +40,14 @@ class CellNetwork:
     _since: dict[str, float] = field(default_factory=dict)
 
     def lead(self, routes: Iterable[Route]) -> None:
-        """Lead the cell's connections on these routes through proxies. Call it before any connection is made."""
+        """Lead the cell's connections on these routes through proxies. Call it before any
+        connection is made.
+        """
         for route in routes:
             self._routes[self._name(route)] = route
-            port = self.toxiproxy.create(self._name(route), route.upstream_port, host=route.upstream_host, bind=self.bind)
+            port = self.toxiproxy.create(
+                self._name(route), route.upstream_port, host=route.upstream_host, bind=self.bind
+            )
             self.wire.detour(self.cell.id, route.name, port, self.host)
 
     def worsen(self, role: str, toxics: Iterable[Toxic]) -> None:
@@ -60,7 +68,9 @@ class CellNetwork:
             self._say("off", route, toxics, seconds=round(seconds, 3), **asdict(seen))
 
     def traffic(self, role: str) -> Traffic:
-        """Return the traffic since the toxics were added: bytes and waits, which the wire counts without history lines."""
+        """Return the traffic since the toxics were added: bytes and waits, which the wire counts
+        without history lines.
+        """
         return self.wire.traffic(self.cell.id, role)
 
     def close(self) -> None:
@@ -77,4 +87,6 @@ class CellNetwork:
 
     def _say(self, phase: str, route: Route, toxics: tuple[Toxic, ...], **fields: object) -> None:
         said = [{"name": name_of(toxic), **toxic.attributes} for toxic in toxics]
-        self.history.write(kinds.NETWORK, phase=phase, role=route.role, node=route.node, toxics=said, **fields)
+        self.history.write(
+            kinds.NETWORK, phase=phase, role=route.role, node=route.node, toxics=said, **fields
+        )

@@ -1,7 +1,8 @@
-"""The observer: read the logs over a direct listener, without the wire, both committed and uncommitted.
+"""The observer: read the logs over a direct listener, without the wire, both committed and
+uncommitted.
 
-One observer serves all cells of a broker. Every call holds its lock. After the death of a broker its connections are closed and
-made anew.
+One observer serves all cells of a broker. Every call holds its lock. After the death of a broker
+its connections are closed and made anew.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from harness.stages.access import Access
 
     Placement = Callable[[int], Sequence[int]]
-    """Partition → the numbers of the brokers that keep copies of it; the first is the preferred leader."""
+    """Partition → the numbers of the brokers that keep copies of it; the first is the preferred
+    leader.
+    """
 
 _Asked = ParamSpec("_Asked")
 _Seen = TypeVar("_Seen")
@@ -52,9 +55,16 @@ PROBE_TOPIC = "lostack.probe"
 CREATED_S = 10.0
 READY_S = 60.0
 PROBE_S = 8
-"""How long (seconds) one probe of a broker may take: on a busy machine a healthy broker takes seconds."""
-_CLIENT = {"request_timeout_ms": 15_000, "bootstrap_timeout_ms": 5000, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50,
-           "retry_backoff_ms": 20}  # fmt: skip
+"""How long (seconds) one probe of a broker may take: on a busy machine a healthy broker takes
+seconds.
+"""
+_CLIENT = {
+    "request_timeout_ms": 15_000,
+    "bootstrap_timeout_ms": 5000,
+    "reconnect_backoff_ms": 10,
+    "reconnect_backoff_max_ms": 50,
+    "retry_backoff_ms": 20,
+}
 _QUIET = {"metrics_enabled": False}
 
 
@@ -75,7 +85,9 @@ class LogCopy:
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """The leader of a partition and its epoch, and the brokers that keep copies and are in sync, all by number."""
+    """The leader of a partition and its epoch, and the brokers that keep copies and are in sync,
+    all by number.
+    """
 
     leader: int
     epoch: int
@@ -100,32 +112,58 @@ class WholeLog:
     copies: tuple[LogCopy, ...]
 
     def last_visible(self, partition: int) -> int:
-        """Return the offset of a partition's last copy that a read-committed reader sees; -1 if there is none."""
-        return max((copy.offset for copy in self.copies if copy.partition == partition and copy.visible), default=-1)
+        """Return the offset of a partition's last copy that a read-committed reader sees; -1 if
+        there is none.
+        """
+        return max(
+            (copy.offset for copy in self.copies if copy.partition == partition and copy.visible),
+            default=-1,
+        )
 
     def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> dict[str, Any]:
-        """Return the fields of a copy's history line: its place, whether it is visible, and what it waits for.
+        """Return the fields of a copy's history line: its place, whether it is visible, and what it
+        waits for.
 
-        ``saved``: the saved positions of the log's reader by partition; ``None`` if the log has no reader that counts.
+        ``saved``: the saved positions of the log's reader by partition; ``None`` if the log has no
+        reader that counts.
         """
         ends = self.ends.get(copy.partition)
         waiting = waits_in_log(
-            visible=copy.visible, offset=copy.offset, stable=ends.stable if ends else None,
+            visible=copy.visible,
+            offset=copy.offset,
+            stable=ends.stable if ends else None,
             saved=None if saved is None else saved.get(copy.partition, -1),
-        )  # fmt: skip
-        return {**log_fields(copy.partition, copy.epoch, copy.offset), "visible": copy.visible, "waiting": waiting}
+        )
+        return {
+            **log_fields(copy.partition, copy.epoch, copy.offset),
+            "visible": copy.visible,
+            "waiting": waiting,
+        }
 
 
-PUT_OUT = (MetadataEmptyBrokerList, InvalidReplicationFactorError, InvalidReplicationAssignmentError)
-"""Errors while a broker is not registered: the cluster has no broker, or fewer brokers than replicas."""
+PUT_OUT = (
+    MetadataEmptyBrokerList,
+    InvalidReplicationFactorError,
+    InvalidReplicationAssignmentError,
+)
+"""Errors while a broker is not registered: the cluster has no broker, or fewer brokers than
+replicas.
+"""
 NOT_YET = (CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
-"""Errors while the log of saved positions is being created, for the first group of a broker, or loaded."""
+"""Errors while the log of saved positions is being created, for the first group of a broker, or
+loaded.
+"""
 OUTDATED = (UnknownBrokerIdError, NotCoordinatorError)
-"""Errors of a client with outdated metadata: the broker it asks is gone, or another broker is the coordinator now."""
+"""Errors of a client with outdated metadata: the broker it asks is gone, or another broker is the
+coordinator now.
+"""
 
 
-def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable[Concatenate[Observer, _Asked], _Seen]:
-    """Repeat a call while the cluster lacks a broker: a busy machine delays its heartbeat, so a living broker may be fenced.
+def _patiently(
+    look: Callable[Concatenate[Observer, _Asked], _Seen],
+) -> Callable[Concatenate[Observer, _Asked], _Seen]:
+    """Repeat a call while the cluster lacks a broker: a busy machine delays its heartbeat, so a
+    living broker may be fenced.
 
     After an error of outdated metadata the call is repeated with a new client.
     """
@@ -147,16 +185,22 @@ def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable
                 raise
             return True
 
-        wait_until(once, within_s=READY_S, because="the broker to be registered in its cluster again")
+        wait_until(
+            once, within_s=READY_S, because="the broker to be registered in its cluster again"
+        )
         return seen[0]
 
     return patient
 
 
 class Observer:
-    """Reads the logs and positions of a broker or cluster. ``check`` raises if the runtime broke; ``access``: its credentials."""
+    """Reads the logs and positions of a broker or cluster. ``check`` raises if the runtime broke;
+    ``access``: its credentials.
+    """
 
-    def __init__(self, bootstrap: str, check: Callable[[], None], access: Access | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, check: Callable[[], None], access: Access | None = None
+    ) -> None:
         self._bootstrap = bootstrap
         self._client = _CLIENT | (access.for_kafka_python() if access else {})
         self._check = check
@@ -166,58 +210,94 @@ class Observer:
 
     def wait_ready(self) -> None:
         """Wait until the broker acknowledges a write, for a minute at most."""
-        wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
+        wait_until(
+            self._acks,
+            within_s=READY_S,
+            because=f"the broker at {self._bootstrap} to acknowledge a write",
+        )
 
     @_patiently
-    def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None,
-                      replicas: int = 1) -> None:  # fmt: skip
-        """Create topics (name → partitions, configuration) that do not exist; a broker may repeat the request by itself.
+    def create_topics(
+        self,
+        topics: Mapping[str, tuple[int, Mapping[str, str]]],
+        placement: Placement | None = None,
+        replicas: int = 1,
+    ) -> None:
+        """Create topics (name → partitions, configuration) that do not exist; a broker may repeat
+        the request by itself.
 
-        ``placement``: the brokers of each partition; without it ``replicas`` says how many copies there are (-1: the default).
+        ``placement``: the brokers of each partition; without it ``replicas`` says how many copies
+        there are (-1: the default).
         """
         wanted: dict[str, dict[str, Any]] = {}
         for name, (partitions, config) in topics.items():
             if placement is None:
-                where: dict[str, Any] = {"num_partitions": partitions, "replication_factor": replicas}
+                where: dict[str, Any] = {
+                    "num_partitions": partitions,
+                    "replication_factor": replicas,
+                }
             else:
-                where = {"num_partitions": -1, "replication_factor": -1,
-                         "assignments": {p: list(placement(p)) for p in range(partitions)}}  # fmt: skip
+                where = {
+                    "num_partitions": -1,
+                    "replication_factor": -1,
+                    "assignments": {p: list(placement(p)) for p in range(partitions)},
+                }
             wanted[name] = {**where, "configs": dict(config)}
-        with contextlib.suppress(TopicAlreadyExistsError, KafkaTimeoutError):  # made, and perhaps not to be seen in time
+        with contextlib.suppress(
+            TopicAlreadyExistsError, KafkaTimeoutError
+        ):  # made, and perhaps not to be seen in time
             self._make(wanted)
             return
-        wait_until(lambda: all(self.has(name) for name in wanted), within_s=CREATED_S, because=f"{', '.join(wanted)} to be there")
+        wait_until(
+            lambda: all(self.has(name) for name in wanted),
+            within_s=CREATED_S,
+            because=f"{', '.join(wanted)} to be there",
+        )
 
     def _make(self, topics: Mapping[str, Mapping[str, Any]]) -> None:
         with self._lock:
             self._admin_client().create_topics(topics, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Increase a topic's partitions to a number, as an administrator does, and wait until each has a leader."""
-        with contextlib.suppress(InvalidPartitionsError), self._lock:  # a repeated request: the topic has them already
+        """Increase a topic's partitions to a number, as an administrator does, and wait until each
+        has a leader.
+        """
+        with (
+            contextlib.suppress(InvalidPartitionsError),
+            self._lock,
+        ):  # a repeated request: the topic has them already
             self._admin_client().create_partitions({topic: partitions})
 
         def led() -> bool:
             found = self.leaderships(topic)
             return len(found) == partitions and all(one.leader >= 0 for one in found.values())
 
-        wait_until(led, within_s=CREATED_S, because=f"{topic} to have {partitions} partitions", poll_s=0.05)
+        wait_until(
+            led, within_s=CREATED_S, because=f"{topic} to have {partitions} partitions", poll_s=0.05
+        )
         self._forget_metadata()
 
     @_patiently
     def leaderships(self, topic: str) -> dict[int, Leadership]:
-        """Return the leader and replicas of each partition of a topic, as a broker of the cluster reports them."""
+        """Return the leader and replicas of each partition of a topic, as a broker of the cluster
+        reports them.
+        """
         with self._lock:
             described = self._admin_client().describe_topics([topic])
         return {
             part["partition_index"]: Leadership(
-                part["leader_id"], part["leader_epoch"], tuple(part["replica_nodes"]), tuple(part["isr_nodes"]),
+                part["leader_id"],
+                part["leader_epoch"],
+                tuple(part["replica_nodes"]),
+                tuple(part["isr_nodes"]),
             )
             for part in described[0]["partitions"]
-        }  # fmt: skip
+        }
 
     def reorder_replicas(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
-        """Change the order of the replicas of a topic's partitions; the first is the preferred leader."""
+        """Change the order of the replicas of a topic's partitions; the first is the preferred
+        leader.
+        """
         with self._lock:
             wanted = {TopicPartition(topic, p): list(order) for p, order in replicas.items()}
             self._admin_client().alter_partition_reassignments(wanted)
@@ -225,14 +305,24 @@ class Observer:
     def prefer_leaders(self, topics: Iterable[str]) -> None:
         """Elect the preferred leader of each partition, if it is in sync."""
         with self._lock:
-            self._admin_client().elect_leaders(0, {t: list(self.leaderships(t)) for t in topics}, raise_errors=False)
+            self._admin_client().elect_leaders(
+                0, {t: list(self.leaderships(t)) for t in topics}, raise_errors=False
+            )
 
     def refuses(self, topic: str, partition: int) -> bool:
-        """Say whether the leader of a partition refuses a record with acks=all because too few replicas are in sync."""
+        """Say whether the leader of a partition refuses a record with acks=all because too few
+        replicas are in sync.
+        """
         with self._lock:
             self._check()
-            producer = KafkaProducer(**self._client | _QUIET | {"request_timeout_ms": 1000}, bootstrap_servers=self._bootstrap,
-                                     acks="all", retries=0, delivery_timeout_ms=2000, enable_idempotence=False)  # fmt: skip
+            producer = KafkaProducer(
+                **self._client | _QUIET | {"request_timeout_ms": 1000},
+                bootstrap_servers=self._bootstrap,
+                acks="all",
+                retries=0,
+                delivery_timeout_ms=2000,
+                enable_idempotence=False,
+            )
             try:
                 producer.send(topic, b"probe", partition=partition).get(timeout=3)
             except NotEnoughReplicasError:
@@ -264,25 +354,40 @@ class Observer:
 
     @_patiently
     def copies(self, topic: str) -> list[LogCopy]:
-        """Return every copy in a topic; ``visible`` says whether a read-committed reader sees it, too."""
+        """Return every copy in a topic; ``visible`` says whether a read-committed reader sees it,
+        too.
+        """
         with self._lock:
             seen = {(r.partition, r.offset) for r in self._read(topic, "read_committed")}
-            return [_copy_of(r, (r.partition, r.offset) in seen) for r in self._read(topic, "read_uncommitted")]
+            return [
+                _copy_of(r, (r.partition, r.offset) in seen)
+                for r in self._read(topic, "read_uncommitted")
+            ]
 
     def log(self, topic: str) -> WholeLog:
-        """Return a whole topic. The end offsets are read first, and copies that were appended later are left out."""
+        """Return a whole topic. The end offsets are read first, and copies that were appended later
+        are left out.
+        """
         ends = self.ends(topic)
-        held = (copy for copy in self.copies(topic) if copy.partition not in ends or copy.offset < ends[copy.partition].end)
+        held = (
+            copy
+            for copy in self.copies(topic)
+            if copy.partition not in ends or copy.offset < ends[copy.partition].end
+        )
         return WholeLog(ends, tuple(held))
 
     def delete(self, topic: str, before: Mapping[int, int]) -> None:
         """Delete the records of a topic below an offset per partition, as retention would."""
         with self._lock:
-            self._admin_client().delete_records({TopicPartition(topic, p): offset for p, offset in before.items()})
+            self._admin_client().delete_records(
+                {TopicPartition(topic, p): offset for p, offset in before.items()}
+            )
 
     @_patiently
     def visible(self, topic: str, since: Mapping[int, int]) -> dict[int, int]:
-        """Return, for each partition, the offset of the last visible record at or above ``since``, if there is one."""
+        """Return, for each partition, the offset of the last visible record at or above ``since``,
+        if there is one.
+        """
         with self._lock:
             last: dict[int, int] = {}
             for record in self._read(topic, "read_committed", since):
@@ -294,7 +399,11 @@ class Observer:
         """Return the committed position of a group for each partition that has one."""
         with self._lock:
             offsets = self._admin_client().list_group_offsets({group: None})[group]
-        return {p.partition: meta.offset for p, meta in offsets.items() if p.topic == topic and meta.offset >= 0}
+        return {
+            p.partition: meta.offset
+            for p, meta in offsets.items()
+            if p.topic == topic and meta.offset >= 0
+        }
 
     def save_positions(self, group: str, topic: str, positions: Mapping[int, int]) -> None:
         """Save positions for a group without members, as an administrator does.
@@ -302,22 +411,36 @@ class Observer:
         Raises:
             RuntimeError: the broker refuses the positions.
         """
-        wanted = {TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1) for p, offset in positions.items()}
+        wanted = {
+            TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1)
+            for p, offset in positions.items()
+        }
 
-        def saved() -> dict[Any, Any] | None:  # for the first group of a broker, the log of positions is still being created
+        def saved() -> (
+            dict[Any, Any] | None
+        ):  # for the first group of a broker, the log of positions is still being created
             try:
                 with self._lock:
                     told = dict(self._admin_client().alter_group_offsets(group, wanted))
             except RetriableError:
                 return None
-            return None if any(issubclass(error, RetriableError) for error in told.values()) else told
+            return (
+                None if any(issubclass(error, RetriableError) for error in told.values()) else told
+            )
 
-        told = wait_until(saved, within_s=READY_S, because=f"the positions of {group} to be saved", poll_s=0.05)
+        told = wait_until(
+            saved, within_s=READY_S, because=f"the positions of {group} to be saved", poll_s=0.05
+        )
         if refused := {error.__name__ for error in told.values()} - {"NoError"}:
-            raise RuntimeError(f"the positions of {group} could not be saved: {', '.join(sorted(refused))}")
+            raise RuntimeError(
+                f"the positions of {group} could not be saved: {', '.join(sorted(refused))}"
+            )
 
-    def tell_group(self, group: str, config: Mapping[str, str], where_known: Mapping[str, str] | None = None) -> None:
-        """Set a group's configuration; leave out ``where_known`` for brokers before 4.3, which do not know these settings.
+    def tell_group(
+        self, group: str, config: Mapping[str, str], where_known: Mapping[str, str] | None = None
+    ) -> None:
+        """Set a group's configuration; leave out ``where_known`` for brokers before 4.3, which do
+        not know these settings.
 
         Raises:
             RuntimeError: the broker refuses the settings.
@@ -325,7 +448,9 @@ class Observer:
         wanted = {**config, **(where_known or {})}
         try:
             with self._lock:
-                told = self._admin_client().alter_configs([ConfigResource(ConfigResourceType.GROUP, group, wanted)])
+                told = self._admin_client().alter_configs(
+                    [ConfigResource(ConfigResourceType.GROUP, group, wanted)]
+                )
         except ValueError:  # the broker does not know one of the settings
             if not where_known:
                 raise
@@ -336,21 +461,31 @@ class Observer:
 
     @_patiently
     def left_to(self, group: str, topic: str) -> Mapping[int, int]:
-        """Return how many offsets of each partition a share group has not finished; see :func:`new_groups.left_to`."""
+        """Return how many offsets of each partition a share group has not finished; see
+        :func:`new_groups.left_to`.
+        """
         with self._lock:
             return left_to(self._admin_client(), group, topic)
 
     @_patiently
-    def members(self, group: str, protocol: GroupProtocol = GroupProtocol.CLASSIC) -> Mapping[str, str]:
+    def members(
+        self, group: str, protocol: GroupProtocol = GroupProtocol.CLASSIC
+    ) -> Mapping[str, str]:
         """Return the members of a group: member id → client id."""
         with self._lock:
             return members_of(self._admin_client(), group, protocol)
 
     @_patiently
     def transaction(self, transactional_id: str) -> str:
-        """Return the state of a transaction as its coordinator reports it: Ongoing, CompleteAbort ..."""
+        """Return the state of a transaction as its coordinator reports it: Ongoing, CompleteAbort
+        ...
+        """
         with self._lock:
-            return str(self._admin_client().describe_transactions([transactional_id])[transactional_id].state.value)
+            return str(
+                self._admin_client()
+                .describe_transactions([transactional_id])[transactional_id]
+                .state.value
+            )
 
     @_patiently
     def groups(self) -> tuple[str, ...]:
@@ -365,11 +500,15 @@ class Observer:
             return topic in self._admin_client().list_topics()
 
     def expel(self, group: str) -> int:
-        """Remove every member from a group, as the session time-outs would; return how many there were."""
+        """Remove every member from a group, as the session time-outs would; return how many there
+        were.
+        """
         with self._lock:
             members = self._admin_client().describe_groups([group])[group]["members"]
             if members:
-                self._admin_client().remove_group_members(group, [MemberToRemove(member_id=m["member_id"]) for m in members])
+                self._admin_client().remove_group_members(
+                    group, [MemberToRemove(member_id=m["member_id"]) for m in members]
+                )
             return len(members)
 
     def forget(self, topics: Iterable[str], groups: Iterable[str]) -> None:
@@ -386,12 +525,14 @@ class Observer:
         with self._lock:
             for client in (self._admin, *self._readers.values()):
                 if client is not None:
-                    with contextlib.suppress(Exception):  # closing a connection to a dead broker may fail
+                    with contextlib.suppress(
+                        Exception
+                    ):  # closing a connection to a dead broker may fail
                         client.close()
             self._admin = None
             self._readers = {}
 
-    # --- inside ----------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _forget_metadata(self) -> None:
         """Discard the readers, whose metadata of a topic may be five minutes old."""
@@ -403,8 +544,13 @@ class Observer:
         try:
             with contextlib.suppress(TopicAlreadyExistsError):
                 self._make({PROBE_TOPIC: {"num_partitions": 1, "replication_factor": 1}})
-            producer = KafkaProducer(**self._client | _QUIET | {"bootstrap_timeout_ms": 1500}, bootstrap_servers=self._bootstrap,
-                                     acks="all", max_block_ms=1000 * PROBE_S, enable_idempotence=False)  # fmt: skip
+            producer = KafkaProducer(
+                **self._client | _QUIET | {"bootstrap_timeout_ms": 1500},
+                bootstrap_servers=self._bootstrap,
+                acks="all",
+                max_block_ms=1000 * PROBE_S,
+                enable_idempotence=False,
+            )
         except KafkaConfigurationError:
             raise
         except KafkaError:
@@ -417,7 +563,9 @@ class Observer:
         else:
             return True
         finally:
-            with contextlib.suppress(KafkaError):  # a container's published port accepts connections before its broker is up
+            with contextlib.suppress(
+                KafkaError
+            ):  # a container's published port accepts connections before its broker is up
                 producer.close(timeout=1)
 
     def _admin_client(self) -> Any:
@@ -430,19 +578,30 @@ class Observer:
         self._check()
         if isolation not in self._readers:
             self._readers[isolation] = KafkaConsumer(
-                **self._client, **_QUIET, bootstrap_servers=self._bootstrap, isolation_level=isolation, enable_auto_commit=False,
-                fetch_max_wait_ms=20, group_id=None,
-            )  # fmt: skip
+                **self._client,
+                **_QUIET,
+                bootstrap_servers=self._bootstrap,
+                isolation_level=isolation,
+                enable_auto_commit=False,
+                fetch_max_wait_ms=20,
+                group_id=None,
+            )
         return self._readers[isolation]
 
-    def _read(self, topic: str, isolation: str, since: Mapping[int, int] | None = None) -> list[Any]:
+    def _read(
+        self, topic: str, isolation: str, since: Mapping[int, int] | None = None
+    ) -> list[Any]:
         reader = self._reader(isolation)
-        partitions = [TopicPartition(topic, p) for p in sorted(reader.partitions_for_topic(topic) or ())]
+        partitions = [
+            TopicPartition(topic, p) for p in sorted(reader.partitions_for_topic(topic) or ())
+        ]
         reader.assign(partitions)
         ends = reader.end_offsets(partitions)
         starts = reader.beginning_offsets(partitions)
         for partition in partitions:
-            reader.seek(partition, max(starts[partition], (since or {}).get(partition.partition, 0)))
+            reader.seek(
+                partition, max(starts[partition], (since or {}).get(partition.partition, 0))
+            )
         found: list[Any] = []
 
         def done() -> bool:
@@ -451,12 +610,27 @@ class Observer:
             return all(reader.position(p) >= ends[p] for p in partitions)
 
         wait_until(done, within_s=30, because=f"{topic} to be read ({isolation})", poll_s=0)
-        return [record for record in found if record.offset < ends[TopicPartition(topic, record.partition)]]
+        return [
+            record
+            for record in found
+            if record.offset < ends[TopicPartition(topic, record.partition)]
+        ]
 
 
 def _copy_of(record: Any, visible: bool) -> LogCopy:  # noqa: FBT001 - a plain fact of the copy
-    headers = {name: value.decode("ascii", "replace") for name, value in record.headers if value is not None}
+    headers = {
+        name: value.decode("ascii", "replace")
+        for name, value in record.headers
+        if value is not None
+    }
     return LogCopy(
-        record.partition, record.leader_epoch, record.offset, record.key, record.value,
-        headers.get(ATTEMPT_HEADER), headers.get(ORIGIN_HEADER), visible, tuple(record.headers),
-    )  # fmt: skip
+        record.partition,
+        record.leader_epoch,
+        record.offset,
+        record.key,
+        record.value,
+        headers.get(ATTEMPT_HEADER),
+        headers.get(ORIGIN_HEADER),
+        visible,
+        tuple(record.headers),
+    )

@@ -1,4 +1,6 @@
-"""A cell on a single broker: shared with other cells, or killed, for this cell or once for several cells."""
+"""A cell on a single broker: shared with other cells, or killed, for this cell or once for several
+cells.
+"""
 
 from __future__ import annotations
 

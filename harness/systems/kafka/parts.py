@@ -1,4 +1,6 @@
-"""Put together the parts of a cell on Kafka. ``one_broker`` and ``cluster`` have what depends on the number of brokers."""
+"""Put together the parts of a cell on Kafka. ``one_broker`` and ``cluster`` have what depends on
+the number of brokers.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ UNANSWERED = (KafkaError,)
 
 @dataclass(frozen=True)
 class Ground:
-    """What every cell on Kafka needs before its stages start: the wire, topics, an outbox, a sink."""
+    """What every cell on Kafka needs before its stages start: the wire, topics, an
+    outbox, a sink.
+    """
 
     scene: Scene
     place: PlaceOnWire
@@ -87,19 +91,28 @@ class Ground:
 
     @staticmethod
     def of(scene: Scene, services: Services, sink: SinkPart | None = None) -> Ground:
-        """Make the ground of a cell, without opening anything. ``sink``: a sink that is neither a topic nor a database."""
+        """Make the ground of a cell, without opening anything. ``sink``: a sink that is neither a
+        topic nor a database.
+        """
         pipeline = scene.cell.scenario.pipeline
         database = Database(scene, services.database() if pipeline.on_server else None)
         place = PlaceOnWire(scene, services)
-        return Ground(scene, place, database, sink or (TopicSink(scene) if pipeline.to_topic else database))  # fmt: skip
+        return Ground(
+            scene, place, database, sink or (TopicSink(scene) if pipeline.to_topic else database)
+        )
 
     def parts(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
         """Return the parts of the ground in the order in which they are opened."""
         scene = self.scene
         return (
-            Opened(scene.make_folders), self.place, Opened(scene.make_topics),
-            Opened(scene.save_beginning), Opened(scene.tell_group), Opened(scene.make_outbox), self.database,
-        )  # fmt: skip
+            Opened(scene.make_folders),
+            self.place,
+            Opened(scene.make_topics),
+            Opened(scene.save_beginning),
+            Opened(scene.tell_group),
+            Opened(scene.make_outbox),
+            self.database,
+        )
 
     def database_node(self) -> Mapping[Role, Callable[[], Target]]:
         """Return the database server as a target, if the cell does not share it."""
@@ -111,31 +124,59 @@ class Ground:
             server.restart()
             self.database.sink.reconnect()
 
-        node = ServerNode(self.scene.history, server.process, server.kill, restart, name=DATABASE, role=Role.DATABASE)
+        node = ServerNode(
+            self.scene.history,
+            server.process,
+            server.kill,
+            restart,
+            name=DATABASE,
+            role=Role.DATABASE,
+        )
         return {Role.DATABASE: lambda: node}
 
     def sink_checks(self) -> tuple[Check, ...]:
         """Return the checks that a database must pass before its results count as complete."""
-        return (Check("database", self.database.trouble, costly=True),) if self.sink is self.database else ()
+        return (
+            (Check("database", self.database.trouble, costly=True),)
+            if self.sink is self.database
+            else ()
+        )
 
     def saved_positions(self) -> dict[int, int]:
-        """Return the saved position of each partition, from where this semantic keeps it (group or database)."""
+        """Return the saved position of each partition, from where this semantic keeps it (group or
+        database).
+        """
         with_result = self.scene.settings.consumer.position is SavePosition.WITH_RESULT
-        return self.scene.every_partition(self.database.sink.positions() if with_result else self.scene.group_positions())
+        return self.scene.every_partition(
+            self.database.sink.positions() if with_result else self.scene.group_positions()
+        )
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, crash: SharedCrash,
+    cell: Cell,
+    directory: Path,
+    history: HistoryWriter,
+    *,
+    transport: KafkaTransport,
+    services: Services,
+    crash: SharedCrash,
     setup: ClientSetup | None,
-) -> Parts:  # fmt: skip
+) -> Parts:
     """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services)
     maker = StageMaker(scene, ground.database.there, setup)
     producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
-    reading = Reading(maker.make, Role.PROCESSOR if cell.scenario.pipeline.to_topic else Role.CONSUMER,
-                      scene.settings.consumer.count)  # fmt: skip
-    brokers = cluster.ClusterBrokers(scene) if cell.scenario.deployment.clustered else OneBroker(scene, crash)
+    reading = Reading(
+        maker.make,
+        Role.PROCESSOR if cell.scenario.pipeline.to_topic else Role.CONSUMER,
+        scene.settings.consumer.count,
+    )
+    brokers = (
+        cluster.ClusterBrokers(scene)
+        if cell.scenario.deployment.clustered
+        else OneBroker(scene, crash)
+    )
     servers = {**brokers.servers(), **ground.database_node()}
 
     def meant(hit: Event) -> str:
@@ -143,34 +184,70 @@ def parts_of(
 
     nodes = CellNodes(scene, lambda: (producing.node, *reading.nodes), servers, meant)
     shared = ShareGroup(scene) if scene.shared else None
-    position_trouble = shared.trouble if shared else partial(scene.position_trouble, ground.saved_positions)
-    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED,
-                        supervise=lambda: supervise((producing.node, *reading.nodes)))  # fmt: skip
+    position_trouble = (
+        shared.trouble if shared else partial(scene.position_trouble, ground.saved_positions)
+    )
+    watching = Watching(
+        scene.progress,
+        lambda: position_trouble() is None,
+        producing.has_ended,
+        UNANSWERED,
+        supervise=lambda: supervise((producing.node, *reading.nodes)),
+    )
     abilities: dict[type, object] = {
-        PowerLoss: FlushedFiles(scene), SavedPositions: GroupPositions(scene), Membership: GroupMembership(scene, reading),
-        Rebalance: GroupRebalance(scene, reading), SessionClock: ReaderClock(scene),
-        Transactions: Coordinator(scene), Supervision: Supervisor(watching), Succession: NextProducer(scene, producing),
-        BadNetwork: Proxies(ground.place), Ledger: Ledgers(scene), Partitions: SourceTopic(scene),
-        Containers: CellContainers(scene, nodes.target), RecordLocks: ReaderLocks(scene),
-    }  # fmt: skip
-    controls = WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities)
+        PowerLoss: FlushedFiles(scene),
+        SavedPositions: GroupPositions(scene),
+        Membership: GroupMembership(scene, reading),
+        Rebalance: GroupRebalance(scene, reading),
+        SessionClock: ReaderClock(scene),
+        Transactions: Coordinator(scene),
+        Supervision: Supervisor(watching),
+        Succession: NextProducer(scene, producing),
+        BadNetwork: Proxies(ground.place),
+        Ledger: Ledgers(scene),
+        Partitions: SourceTopic(scene),
+        Containers: CellContainers(scene, nodes.target),
+        RecordLocks: ReaderLocks(scene),
+    }
+    controls = WireControls(
+        cell,
+        scene.load,
+        transport.wire,
+        directory,
+        history,
+        scene.so_far,
+        nodes,
+        watching,
+        abilities,
+    )
     abilities.update(brokers.abilities(controls, nodes))
 
     def drain() -> Drain:
         if isinstance(cell.expectation, RefusedByClient):
             return Refused(producing)
         checks = [
-            Check("source", producing.trouble), Check("consumer", reading.trouble),
-            Check("topic", brokers.log_trouble, costly=True), Check("position", position_trouble, costly=True),
+            Check("source", producing.trouble),
+            Check("consumer", reading.trouble),
+            Check("topic", brokers.log_trouble, costly=True),
+            Check("position", position_trouble, costly=True),
             *ground.sink_checks(),
-        ]  # fmt: skip
+        ]
         return QuietSink(
-            Checks(checks, UNANSWERED), ground.sink.size, stillness(cell, scene.progress, producing.has_ended),
+            Checks(checks, UNANSWERED),
+            ground.sink.size,
+            stillness(cell, scene.progress, producing.has_ended),
             more=lambda: {"tail": True} if scene.rewound else {},
-        )  # fmt: skip
+        )
 
     return Parts(
-        ground=(brokers, *ground.parts(), Opened(brokers.place_topics), reading, producing, Opened(lambda: None, brokers.leave)),
+        ground=(
+            brokers,
+            *ground.parts(),
+            Opened(brokers.place_topics),
+            reading,
+            producing,
+            Opened(lambda: None, brokers.leave),
+        ),
         feed=brokers.feed(producing),
         stages=reading,
         controls=controls,

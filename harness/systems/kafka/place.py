@@ -1,4 +1,6 @@
-"""Open a cell on the wire, with its Toxiproxy proxies behind it if the cell's fault is a bad network."""
+"""Open a cell on the wire, with its Toxiproxy proxies behind it if the cell's fault is a bad
+network.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 class PlaceOnWire:
     """Opens a cell on the wire, before its topics are created.
 
-    A follower may ask for the first record of a topic as soon as it exists, and its client id does not name the cell. So a
-    cell that does not share its brokers claims the routes between them.
+    A follower may ask for the first record of a topic as soon as it exists, and its client id does
+    not name the cell. So a cell that does not share its brokers claims the routes between them.
     """
 
     def __init__(self, scene: Scene, services: Services) -> None:
@@ -34,7 +36,9 @@ class PlaceOnWire:
             RuntimeError: the cell has no proxies.
         """
         if self._network is None:
-            raise RuntimeError(f"{self._scene.cell.id} has no proxies: its fault is not a bad network")
+            raise RuntimeError(
+                f"{self._scene.cell.id} has no proxies: its fault is not a bad network"
+            )
         return self._network
 
     def open(self) -> None:
@@ -42,8 +46,12 @@ class PlaceOnWire:
         cell, transport = self._scene.cell, self._scene.transport
         alone = not cell.scenario.deployment.shared and not cell.scenario.together
         claimed = transport.routes(INTER_BROKER) if alone else ()
-        transport.wire.open_cell(cell.id, cell.key, self._scene.history_folder / "wire.jsonl",
-                                 routes=[route.name for route in claimed])  # fmt: skip
+        transport.wire.open_cell(
+            cell.id,
+            cell.key,
+            self._scene.history_folder / "wire.jsonl",
+            routes=[route.name for route in claimed],
+        )
         self._opened = True
         if need := cell.scenario.fault.evidence().proof(NetworkBad):
             self._network = self._services.network(cell, self._scene.history, need.roles)

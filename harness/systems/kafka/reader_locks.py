@@ -29,11 +29,22 @@ class ReaderLocks(RecordLocks):
         """Wait for the duration of a lock, which began before the fault fired."""
         lock_s = self.scene.settings.consumer.share.lock_ms / 1000
         over = time.monotonic() + lock_s
-        wait_until(lambda: time.monotonic() >= over, within_s=lock_s + WITHIN_S, because="a lock to be over", poll_s=0.05)
+        wait_until(
+            lambda: time.monotonic() >= over,
+            within_s=lock_s + WITHIN_S,
+            because="a lock to be over",
+            poll_s=0.05,
+        )
         self._over_ns = time.monotonic_ns()
 
     def await_gone_on(self, node: Target) -> None:
         """Wait until the node has asked for more records after its lock was over."""
         client, since = stage_of(node, "has no locks").stage.client_id, self._over_ns
-        found = asked(self.scene.so_far, Api.SHARE_FETCH, lambda e: e["t"] > since and is_prefix(client, e["client"]))
-        wait_until(found, within_s=WITHIN_S, because=f"{node.name} to ask for more records", poll_s=0.05)
+        found = asked(
+            self.scene.so_far,
+            Api.SHARE_FETCH,
+            lambda e: e["t"] > since and is_prefix(client, e["client"]),
+        )
+        wait_until(
+            found, within_s=WITHIN_S, because=f"{node.name} to ask for more records", poll_s=0.05
+        )

@@ -23,13 +23,19 @@ UNSAVED = -1
 
 
 class Scene(CellScene):
-    """The objects that the parts of one cell share. The names of its topics and its group begin with the cell's key.
+    """The objects that the parts of one cell share. The names of its topics and its group begin
+    with the cell's key.
 
     ``placement``: the brokers of each partition; ``None``: Kafka chooses.
     """
 
     def __init__(
-        self, cell: Cell, directory: Path, history: HistoryWriter, transport: KafkaTransport, placement: Placement | None = None
+        self,
+        cell: Cell,
+        directory: Path,
+        history: HistoryWriter,
+        transport: KafkaTransport,
+        placement: Placement | None = None,
     ) -> None:
         super().__init__(cell, directory, history)
         self.transport = transport
@@ -42,7 +48,9 @@ class Scene(CellScene):
         self.added = 0
         """How many partitions were added to the source while the cell ran."""
         self.rewound = False
-        """Whether a late commit moved positions backwards, as the last check found; they stay there."""
+        """Whether a late commit moved positions backwards, as the last check found; they stay
+        there.
+        """
 
     @property
     def observer(self) -> Observer:
@@ -62,33 +70,44 @@ class Scene(CellScene):
     def make_topics(self) -> None:
         """Create the topics; also called after a volume with all of them was lost."""
         topic = self.settings.topic
-        config = {} if topic.flush_messages is None else {"flush.messages": str(topic.flush_messages)}
+        config = (
+            {} if topic.flush_messages is None else {"flush.messages": str(topic.flush_messages)}
+        )
         if topic.replicas > 1:
-            config |= {"min.insync.replicas": str(topic.min_insync), "unclean.leader.election.enable": str(topic.unclean).lower()}
+            config |= {
+                "min.insync.replicas": str(topic.min_insync),
+                "unclean.leader.election.enable": str(topic.unclean).lower(),
+            }
         sizes = {self.cursor: 1}
         wanted = {name: (sizes.get(name, topic.partitions), config) for name in self.topics}
         self.observer.create_topics(wanted, self.placement)
 
     def save_beginning(self) -> None:
-        """Save position 0 for the group, if its clients would not begin at the start of the source by themselves."""
+        """Save position 0 for the group, if its clients would not begin at the start of the source
+        by themselves.
+        """
         if self.settings.consumer.reset != "earliest":
             beginning = dict.fromkeys(range(self.settings.topic.partitions), 0)
             self.observer.save_positions(self.group, self.source, beginning)
 
     def tell_group(self) -> None:
-        """Set the group's settings at the broker before it has members: the new protocols take no settings from members."""
+        """Set the group's settings at the broker before it has members: the new protocols take no
+        settings from members.
+        """
         consumer, share = self.settings.consumer, self.settings.consumer.share
         kind = str(consumer.protocol)
         if consumer.protocol is GroupProtocol.CLASSIC:
             return
         told = {
-            f"{kind}.session.timeout.ms": str(consumer.session_ms), f"{kind}.heartbeat.interval.ms": str(consumer.heartbeat_ms),
-        }  # fmt: skip
+            f"{kind}.session.timeout.ms": str(consumer.session_ms),
+            f"{kind}.heartbeat.interval.ms": str(consumer.heartbeat_ms),
+        }
         if self.shared:
             told |= {
-                "share.auto.offset.reset": "earliest", "share.isolation.level": consumer.isolation,
+                "share.auto.offset.reset": "earliest",
+                "share.isolation.level": consumer.isolation,
                 "share.record.lock.duration.ms": str(share.lock_ms),
-            }  # fmt: skip
+            }
             if share.limit != ShareSettings().limit:
                 told["share.delivery.count.limit"] = str(share.limit)
         self.observer.tell_group(self.group, told, {f"{kind}.assignment.interval.ms": "0"})
@@ -108,31 +127,55 @@ class Scene(CellScene):
 
     def every_partition(self, found: Mapping[int, int]) -> dict[int, int]:
         """Return the position of every partition of the source; UNSAVED for those without one."""
-        return {p: found.get(p, UNSAVED) for p in range(self.settings.topic.partitions + self.added)}
+        return {
+            p: found.get(p, UNSAVED) for p in range(self.settings.topic.partitions + self.added)
+        }
 
     def log_trouble(self) -> str | None:
         """Say which partition has an open transaction, or return ``None``."""
         for topic in self.topics:
             for partition, ends in self.observer.ends(topic).items():
                 if ends.stable != ends.end:
-                    return f"{topic}/{partition}: last stable offset {ends.stable}, high watermark {ends.end}"
+                    return (
+                        f"{topic}/{partition}: last stable offset {ends.stable}, high watermark "
+                        f"{ends.end}"
+                    )
         return None
 
     def position_trouble(self, saved_positions: Callable[[], Mapping[int, int]]) -> str | None:
-        """Say which partition has visible records past the saved position, or return ``None``, also if :attr:`rewound`."""
+        """Say which partition has visible records past the saved position, or return ``None``, also
+        if :attr:`rewound`.
+        """
         saved = saved_positions()
         last = self.observer.visible(self.source, {p: max(o - 1, 0) for p, o in saved.items()})
-        behind = {partition: offset for partition, offset in last.items() if saved.get(partition, UNSAVED) <= offset}
+        behind = {
+            partition: offset
+            for partition, offset in last.items()
+            if saved.get(partition, UNSAVED) <= offset
+        }
         self.rewound = bool(behind) and rewound(
-            behind, saved, self._commits(kinds.COMMITTED), self._commits(kinds.COMMIT_ANSWER), self.so_far.of(kinds.NODE)
+            behind,
+            saved,
+            self._commits(kinds.COMMITTED),
+            self._commits(kinds.COMMIT_ANSWER),
+            self.so_far.of(kinds.NODE),
         )
         if self.rewound:
             return None
         for partition, offset in behind.items():
-            return f"partition {partition}: position {saved.get(partition, UNSAVED)}, last record at {offset}"
+            return (
+                f"partition {partition}: position {saved.get(partition, UNSAVED)}, last record "
+                f"at {offset}"
+            )
         return None
 
     def _commits(self, kind: str) -> list[Event]:
-        """Return the group's commits outside transactions, or their answers, as the wire saw them."""
+        """Return the group's commits outside transactions, or their answers, as the
+        wire saw them.
+        """
         mine = (self.group, self.source, None)
-        return [e for e in self.so_far.of(kind) if (e["group"], e["topic"], e.get("transactional_id")) == mine]
+        return [
+            e
+            for e in self.so_far.of(kind)
+            if (e["group"], e["topic"], e.get("transactional_id")) == mine
+        ]

@@ -1,7 +1,9 @@
-"""Secure a deployment: make certificates, users and passwords when it starts, and delete them when it ends.
+"""Secure a deployment: make certificates, users and passwords when it starts, and delete them when
+it ends.
 
-The clients trust the wire's certificate authority, and the wire trusts the brokers'. There are two, so that a client that
-bypasses the wire cannot connect by accident. Connections between brokers, and the observer's, stay unsecured.
+The clients trust the wire's certificate authority, and the wire trusts the brokers'. There are two,
+so that a client that bypasses the wire cannot connect by accident. Connections between brokers, and
+the observer's, stay unsecured.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
 
 USER: Final = "lostack"
 _FILES: Final = {
-    "config.providers": "file", "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
-}  # fmt: skip
+    "config.providers": "file",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+}
 _MAP: Final = "listener.security.protocol.map"
 _ITERATIONS: Final = 4096
 """The iterations of SCRAM: the minimum that a broker accepts."""
@@ -45,9 +48,16 @@ class Secured:
         self._folder.mkdir(parents=True, mode=0o700)
         mechanism = self.security.mechanism
         if self.security.tls:
-            self._run, self._broker = (make_certificates(self._folder / whose) for whose in ("wire", "broker"))
-        access = Access(self.security.protocol, str(self._run.authority) if self.security.tls else "",
-                        mechanism or "", USER if mechanism else "", self._password if mechanism else "")  # fmt: skip
+            self._run, self._broker = (
+                make_certificates(self._folder / whose) for whose in ("wire", "broker")
+            )
+        access = Access(
+            self.security.protocol,
+            str(self._run.authority) if self.security.tls else "",
+            mechanism or "",
+            USER if mechanism else "",
+            self._password if mechanism else "",
+        )
         private(self._folder / "access.json", access.text().encode())
         private(self._folder / "users.json", json.dumps(access.users).encode())
         if mechanism is Mechanism.PLAIN:
@@ -68,26 +78,41 @@ class Secured:
 
     @property
     def users(self) -> str:
-        """The file with the users for the wire, which logs in to brokers itself; empty without SASL."""
+        """The file with the users for the wire, which logs in to brokers itself; empty without
+        SASL.
+        """
         return str(self._folder / "users.json") if self.security.mechanism else ""
 
     def tls(self, host: str) -> Tls | None:
         """Return the wire's TLS settings for a broker's host; ``None`` without TLS."""
-        return Tls(str(self._run.server), str(self._broker.authority), host) if self.security.tls else None
+        return (
+            Tls(str(self._run.server), str(self._broker.authority), host)
+            if self.security.tls
+            else None
+        )
 
     def format_arguments(self) -> tuple[str, ...]:
-        """Return further arguments of the storage tool, in a file, because every user can read a command line."""
+        """Return further arguments of the storage tool, in a file, because every user can read a
+        command line.
+        """
         file = self._folder / "format.arguments"
         return (f"@{file}",) if file.exists() else ()
 
     @property
     def format_log(self) -> Path:
-        """The log of the storage tool, which shows derived passwords and so belongs to the secrets."""
+        """The log of the storage tool, which shows derived passwords and so belongs to
+        the secrets.
+        """
         return self._folder / "format.log"
 
     def settings(self, roles: Collection[str], known: Mapping[str, str]) -> dict[str, str]:
-        """Return the security settings of a broker's listeners for roles. ``known``: the broker's other settings."""
-        by_name, mechanism = dict(each.split(":") for each in known[_MAP].split(",")), self.security.mechanism
+        """Return the security settings of a broker's listeners for roles. ``known``: the broker's
+        other settings.
+        """
+        by_name, mechanism = (
+            dict(each.split(":") for each in known[_MAP].split(",")),
+            self.security.mechanism,
+        )
         by_name |= {role.upper(): self.security.protocol for role in roles}
         found = {_MAP: ",".join(f"{name}:{protocol}" for name, protocol in by_name.items())}
         if self.security.tls:
@@ -95,7 +120,13 @@ class Secured:
         if mechanism:
             found["sasl.enabled.mechanisms"] = mechanism
             plain = mechanism is Mechanism.PLAIN
-            told = f"${{file:{self._folder / 'broker.properties'}:plain}}" if plain else f"{module(mechanism)} required;"
-            found |= {f"listener.name.{role}.{mechanism.lower()}.sasl.jaas.config": told for role in roles}
+            told = (
+                f"${{file:{self._folder / 'broker.properties'}:plain}}"
+                if plain
+                else f"{module(mechanism)} required;"
+            )
+            found |= {
+                f"listener.name.{role}.{mechanism.lower()}.sasl.jaas.config": told for role in roles
+            }
             found |= _FILES if plain else {}
         return found

@@ -1,7 +1,8 @@
-"""Sets of records that only a history of Kafka tells: those that only a leader had, and those in added partitions.
+"""Sets of records that only a history of Kafka tells: those that only a leader had, and those in
+added partitions.
 
-What followers have depends on what they fetched, so these sets are read from the wire's lines of traffic between brokers. The
-other selections of a plan are known before the run.
+What followers have depends on what they fetched, so these sets are read from the wire's lines of
+traffic between brokers. The other selections of a plan are known before the run.
 """
 
 from __future__ import annotations
@@ -23,15 +24,23 @@ NOT_LEADER = 6
 def growth_selections(history: History, _target: str) -> dict[Select, frozenset[str]]:
     """Return the records in added partitions; nothing if no partition was added."""
     when = added(history)
-    there = (e["record"] for e in history.of(kinds.STORED) if (e.get("topic"), e.get("partition")) in when and e["visible"])
-    return {Select.ADDED: frozenset(record for record in there if record is not None)} if when else {}
+    there = (
+        e["record"]
+        for e in history.of(kinds.STORED)
+        if (e.get("topic"), e.get("partition")) in when and e["visible"]
+    )
+    return (
+        {Select.ADDED: frozenset(record for record in there if record is not None)} if when else {}
+    )
 
 
 def replication_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the records that no follower had; nothing if followers fetched nothing, or fetched ``target``.
+    """Return the records that no follower had; nothing if followers fetched nothing, or fetched
+    ``target``.
 
-    One of two followers may have fetched a record and the other not. If the partition got a new leader, the new leader's log
-    decides: a copy counts if the new leader fetched it, or if others fetched it from the new leader.
+    One of two followers may have fetched a record and the other not. If the partition got a new
+    leader, the new leader's log decides: a copy counts if the new leader fetched it, or if others
+    fetched it from the new leader.
     """
     successions = _successions(history)
     copied = set()
@@ -44,7 +53,9 @@ def replication_selections(history: History, target: str) -> dict[Select, frozen
 
 
 def _successions(history: History) -> dict[tuple[str, int], tuple[int, int]]:
-    """Return, for each (topic, partition) with a new leader: the old leader's last epoch, and the new leader's number."""
+    """Return, for each (topic, partition) with a new leader: the old leader's last epoch, and the
+    new leader's number.
+    """
     first: dict[tuple[str, int], Event] = {}
     found: dict[tuple[str, int], tuple[int, int]] = {}
     for said in history.of(kinds.LEADERSHIP):
@@ -57,12 +68,17 @@ def _successions(history: History) -> dict[tuple[str, int], tuple[int, int]]:
 
 
 def lapsed(history: History) -> str | None:
-    """Say that a single broker was fenced for a while although no fault touched it, or return ``None``.
+    """Say that a single broker was fenced for a while although no fault touched it, or return
+    ``None``.
 
-    A busy machine may delay a broker's heartbeats beyond its registration's time-out. The broker is then fenced and refuses
-    requests until it is back. What clients make of that is not an effect of the fault.
+    A busy machine may delay a broker's heartbeats beyond its registration's time-out. The broker is
+    then fenced and refuses requests until it is back. What clients make of that is not an effect of
+    the fault.
     """
-    harmed = any(e.get("role") == Role.BROKER and e.get("phase") in ("exited", "paused") for e in history.of(kinds.NODE))
+    harmed = any(
+        e.get("role") == Role.BROKER and e.get("phase") in ("exited", "paused")
+        for e in history.of(kinds.NODE)
+    )
     if harmed or any(history.of(kinds.LEADERSHIP)):  # in a cluster leaders come and go
         return None
     epochs: dict[tuple[str, int], set[int]] = {}
@@ -70,6 +86,16 @@ def lapsed(history: History) -> str | None:
         if event.get("partition") is not None:  # a queue has no leader
             epochs.setdefault((event["topic"], event["partition"]), set()).add(event["epoch"])
     if any(len(each) > 1 for each in epochs.values()):
-        return "the broker's registration lapsed (busy machine?): its leader epoch grew although no fault touched it"
+        return (
+            "the broker's registration lapsed (busy machine?): its leader epoch grew although no "
+            "fault touched it"
+        )
     refused = any(event.get("error") == NOT_LEADER for event in history.of(kinds.PRODUCE_ANSWER))
-    return "the broker's registration lapsed (busy machine?): it led no more although no fault touched it" if refused else None
+    return (
+        (
+            "the broker's registration lapsed (busy machine?): it led no more although no fault "
+            "touched it"
+        )
+        if refused
+        else None
+    )

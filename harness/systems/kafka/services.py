@@ -1,4 +1,6 @@
-"""The services beside the brokers, started for the first cell that needs them: Toxiproxy and a database server."""
+"""The services beside the brokers, started for the first cell that needs them: Toxiproxy and a
+database server.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,16 @@ if TYPE_CHECKING:
 class Services:
     """Starts the services of a deployment. Safe to use from several threads.
 
-    ``reader``: the role that writes into the database. ``toxiproxy`` and ``postgres``: their programs, if a cell needs them.
+    ``reader``: the role that writes into the database. ``toxiproxy`` and ``postgres``: their
+    programs, if a cell needs them.
     """
 
     def __init__(
-        self, transport: KafkaTransport, reader: str, toxiproxy: ToxiproxyProgram | None, postgres: PostgresProgram | None
+        self,
+        transport: KafkaTransport,
+        reader: str,
+        toxiproxy: ToxiproxyProgram | None,
+        postgres: PostgresProgram | None,
     ) -> None:
         self._transport = transport
         self._reader = reader
@@ -36,7 +43,9 @@ class Services:
         self._starting = threading.Lock()
 
     def network(self, cell: Cell, history: HistoryWriter, roles: Iterable[str]) -> CellNetwork:
-        """Lead a cell's connections of these roles through Toxiproxy; start Toxiproxy if it is not up."""
+        """Lead a cell's connections of these roles through Toxiproxy; start Toxiproxy if it is not
+        up.
+        """
         transport = self._transport
         client, host = self._toxiproxy_server().client, transport.runtime.address("toxiproxy")
         network = CellNetwork(cell, history, transport.wire, client, transport.runtime.bind, host)
@@ -56,7 +65,12 @@ class Services:
                 transport, program = self._transport, self._programs[1]
                 if program is None:
                     raise RuntimeError("prepare_for() comes first")
-                server = PostgresServer(transport.runtime, program, transport.database_port, transport.directory / "database")
+                server = PostgresServer(
+                    transport.runtime,
+                    program,
+                    transport.database_port,
+                    transport.directory / "database",
+                )
                 database = DatabaseServer(server, transport.wire, transport.runtime, self._reader)
                 database.start()
                 self._database = database
@@ -81,7 +95,9 @@ class Services:
                 if program is None:
                     raise RuntimeError("prepare_for() comes first")
                 log = transport.directory / "toxiproxy.log"
-                server = ToxiproxyServer(transport.runtime, program.path, transport.toxiproxy_port, log)
+                server = ToxiproxyServer(
+                    transport.runtime, program.path, transport.toxiproxy_port, log
+                )
                 server.await_ready()
                 self._toxiproxy = server
             return self._toxiproxy

@@ -1,8 +1,10 @@
-"""Read a share group at rest: how many records it has not finished, and what happened to each record.
+"""Read a share group at rest: how many records it has not finished, and what happened to each
+record.
 
-The authority is the share coordinator's log, ``__share_group_state``. It says for each offset whether it was acknowledged,
-archived, or is available again, and after how many deliveries. It does not contain locks, so no log says whether an unfinished
-record is ready or in flight. The result is compared with the broker's own count (DescribeShareGroupOffsets).
+The authority is the share coordinator's log, ``__share_group_state``. It says for each offset
+whether it was acknowledged, archived, or is available again, and after how many deliveries. It does
+not contain locks, so no log says whether an unfinished record is ready or in flight. The result is
+compared with the broker's own count (DescribeShareGroupOffsets).
 """
 
 from __future__ import annotations
@@ -68,22 +70,35 @@ class ShareGroup:
     def trouble(self) -> str | None:
         """Say how many records the group has not acknowledged, or return ``None``.
 
-        An unacknowledged transaction marker does not count: the Java client 4.3.0 may forget to acknowledge a marker that
-        comes after a record, if the poll before had just timed out. The broker delivers the marker again when its lock is
-        over, and no reader sees that.
+        An unacknowledged transaction marker does not count: the Java client 4.3.0 may forget to
+        acknowledge a marker that comes after a record, if the poll before had just timed out. The
+        broker delivers the marker again when its lock is over, and no reader sees that.
         """
         observer, group, source = self._scene.observer, self._scene.group, self._scene.source
         left = observer.left_to(group, source)
         ends = observer.ends(source)
-        if unknown := [partition for partition, each in ends.items() if each.end > each.start and partition not in left]:
-            return f"partition {unknown[0]}: the broker does not know how many records the group has left"
+        if unknown := [
+            partition
+            for partition, each in ends.items()
+            if each.end > each.start and partition not in left
+        ]:
+            return (
+                f"partition {unknown[0]}: the broker does not know how many records the group "
+                "has left"
+            )
         if not any(left.values()):
             return None
         known = fates(observer.copies(SHARE_STATE), group)
         undone = [
-            c for c in observer.log(source).copies if c.visible and known.get((c.partition, c.offset), NEW).state not in DONE
+            c
+            for c in observer.log(source).copies
+            if c.visible and known.get((c.partition, c.offset), NEW).state not in DONE
         ]
-        return f"{len(undone)} records are left to the group, the first at {undone[0].offset}" if undone else None
+        return (
+            f"{len(undone)} records are left to the group, the first at {undone[0].offset}"
+            if undone
+            else None
+        )
 
     def observe(self, observe_sink: Callable[[], None]) -> None:
         """Write the results, and every copy with what happened to it."""
@@ -92,13 +107,25 @@ class ShareGroup:
         left = observer.left_to(group, source)
         known = fates(observer.copies(SHARE_STATE), group)
         log = observer.log(source)
-        waiting = [self._tell(copy, log, known.get((copy.partition, copy.offset))) for copy in log.copies]
-        offsets = ((partition, at) for partition, ends in log.ends.items() for at in range(ends.start, ends.end))
+        waiting = [
+            self._tell(copy, log, known.get((copy.partition, copy.offset))) for copy in log.copies
+        ]
+        offsets = (
+            (partition, at)
+            for partition, ends in log.ends.items()
+            for at in range(ends.start, ends.end)
+        )
         undone = sum(known.get(offset, NEW).state not in DONE for offset in offsets)
         ready = waiting.count(Waiting.READY)
         # the broker counts offsets, including markers and aborted records
-        self._scene.history.write(kinds.COUNTED, hop=Hop.TOPIC, queue=source, ready=sum(left.values()) - undone + ready,
-                                  in_flight=0, scheduled=0)  # fmt: skip
+        self._scene.history.write(
+            kinds.COUNTED,
+            hop=Hop.TOPIC,
+            queue=source,
+            ready=sum(left.values()) - undone + ready,
+            in_flight=0,
+            scheduled=0,
+        )
 
     def _tell(self, copy: LogCopy, log: WholeLog, fate: Fate | None) -> Waiting | None:
         """Write a copy, and why it was removed, if it was; return what it waits for."""
@@ -114,14 +141,26 @@ class ShareGroup:
             waiting = Waiting.READY
         write: Any = self._scene.history.write
         intact = bool(payload and ours and payload.intact)
-        write(kinds.STORED, hop=Hop.TOPIC, queue=self._scene.source, place=place, waiting=waiting, visible=copy.visible,
-              record=record, key=text_of(copy.key), intact=intact, attempt=copy.attempt)  # fmt: skip
+        write(
+            kinds.STORED,
+            hop=Hop.TOPIC,
+            queue=self._scene.source,
+            place=place,
+            waiting=waiting,
+            visible=copy.visible,
+            record=record,
+            key=text_of(copy.key),
+            intact=intact,
+            attempt=copy.attempt,
+        )
         if why is not None:
             write(kinds.REMOVED, place=place, record=record, why=why)
         return waiting
 
     def _why(self, fate: Fate | None) -> Removal | None:
-        """Return why a record is not delivered again, or ``None``. A reject at the last allowed delivery counts as the limit."""
+        """Return why a record is not delivered again, or ``None``. A reject at the last allowed
+        delivery counts as the limit.
+        """
         if fate is None or fate.state not in DONE:
             return None
         if fate.state == ACKNOWLEDGED:

@@ -1,4 +1,6 @@
-"""One crash for several cells: each cell on a broker waits at its failure point, then the broker dies once for all."""
+"""One crash for several cells: each cell on a broker waits at its failure point, then the broker
+dies once for all.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE_S = 10.0
-"""How long (seconds) cells at their failure point wait for the others. After that their clients would time out."""
+"""How long (seconds) cells at their failure point wait for the others. After that their clients
+would time out.
+"""
 RETURN_S = 60.0
 """How long (seconds) cells wait for others that still work on the dead broker's files."""
 DEATH, RETURN = "the broker's death", "the broker's return"
@@ -24,8 +28,8 @@ DEATH, RETURN = "the broker's death", "the broker's return"
 class SharedCrash:
     """Kills and restarts a broker once for several cells. Safe to use from several threads.
 
-    A cell that will not come must call :meth:`leave`. A cell that comes after the broker died was not at its failure point in
-    time; it proves nothing, and the others do not wait for it.
+    A cell that will not come must call :meth:`leave`. A cell that comes after the broker died was
+    not at its failure point in time; it proves nothing, and the others do not wait for it.
     """
 
     def __init__(self, members: Iterable[str]) -> None:
@@ -40,7 +44,8 @@ class SharedCrash:
             self._awaited.discard(member)
 
     def die(self, member: str, kill: Callable[[], T]) -> T:
-        """Wait until all cells are held, for a limited time, then call ``kill`` once; return its result to each cell.
+        """Wait until all cells are held, for a limited time, then call ``kill`` once; return its
+        result to each cell.
 
         Raises:
             CellFailure: the broker died before this cell came.
@@ -54,10 +59,12 @@ class SharedCrash:
         return self._once(DEATH, kill)
 
     def come_back(self, member: str, restart: Callable[[], T]) -> T:
-        """Wait until all cells are done with held frames and the broker's files, then call ``restart`` once; return its result.
+        """Wait until all cells are done with held frames and the broker's files, then call
+        ``restart`` once; return its result.
 
         Raises:
-            WaitTimeoutError: a cell is not done in time: the broker must not start on files that still change.
+            WaitTimeoutError: a cell is not done in time: the broker must not start on files that
+                still change.
             Exception: whatever ``restart`` raises, for each cell.
         """
         self._wait(RETURN, member, RETURN_S)
@@ -67,11 +74,16 @@ class SharedCrash:
         """Wait until all awaited cells have come to a step, or the step is done."""
         with self._lock:
             if step in self._results:
-                raise CellFailure(f"{step} did not wait for this cell, which did not come within {PATIENCE_S:g} s; use --jobs 1")
+                raise CellFailure(
+                    f"{step} did not wait for this cell, which did not come within "
+                    f"{PATIENCE_S:g} s; use --jobs 1"
+                )
             there = self._there.setdefault(step, set())
             there.add(member)
         wait_until(
-            lambda: step in self._results or self._awaited <= there, within_s=within_s, because=f"all cells to await {step}"
+            lambda: step in self._results or self._awaited <= there,
+            within_s=within_s,
+            because=f"all cells to await {step}",
         )
 
     def _once(self, step: str, act: Callable[[], T]) -> T:

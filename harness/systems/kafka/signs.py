@@ -1,4 +1,6 @@
-"""Signs of protection in histories of Kafka: by replicas, flushed disks, positions, transactions, share groups."""
+"""Signs of protection in histories of Kafka: by replicas, flushed disks, positions, transactions,
+share groups.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,54 @@ from harness.model.states import Hop
 if TYPE_CHECKING:
     from harness.model.history import Event, History
 
-REPLICATED: Final = Sign("replicated", "a follower had fetched this record before the power was lost")
-"""The follower fetched it before the first broker died; after a power loss, that broker had not flushed the record."""
+REPLICATED: Final = Sign(
+    "replicated", "a follower had fetched this record before the power was lost"
+)
+"""The follower fetched it before the first broker died; after a power loss, that broker had not
+flushed the record.
+"""
 ALONE: Final = Sign("alone", "when its leader died, no follower had this record")
 UNGOVERNED: Final = Sign("ungoverned", "this record was acknowledged while no controller lived")
-FLUSHED: Final = Sign("flushed", "when the power was lost, this record was below the flushed offset of its log")
-FOUND: Final = Sign("found", "a result of this record came from a partition that was added while the pipeline ran")
-ASKED_AGAIN: Final = Sign("asked-again", "the client repeated a request to add something to this record's transaction")
-"""A request to add a partition, group or position to the transaction, of the API that the fault struck, and that the broker had
-not refused. Requests of other APIs do not count: a client may repeat them by itself."""
-MARKED_AGAIN: Final = Sign("marked-again", "the coordinator wrote the end marker of this record's transaction again")
+FLUSHED: Final = Sign(
+    "flushed", "when the power was lost, this record was below the flushed offset of its log"
+)
+FOUND: Final = Sign(
+    "found", "a result of this record came from a partition that was added while the pipeline ran"
+)
+ASKED_AGAIN: Final = Sign(
+    "asked-again", "the client repeated a request to add something to this record's transaction"
+)
+"""A request to add a partition, group or position to the transaction, of the API that the fault
+struck, and that the broker had not refused. Requests of other APIs do not count: a client may
+repeat them by itself.
+"""
+MARKED_AGAIN: Final = Sign(
+    "marked-again", "the coordinator wrote the end marker of this record's transaction again"
+)
 WRITTEN_UNTOLD: Final = Sign(
     "written-untold",
-    "the share coordinator wrote down this record's acknowledgement, the broker got no answer, and no reader was given it again",
+    (
+        "the share coordinator wrote down this record's acknowledgement, the broker got no answer, "
+        "and no reader was given it again"
+    ),
 )
 TAKEN_BEFORE: Final = Sign(
-    "taken-before", "the broker accepted this record's acknowledgement before the fault, and no reader was given it since"
+    "taken-before",
+    (
+        "the broker accepted this record's acknowledgement before the fault, and no reader was "
+        "given it since"
+    ),
 )
 WRITTEN_AGAIN: Final = Sign("written-again", "the broker wrote the state of this record again")
 
 
 def kafka_signs(history: History) -> dict[Sign, set[str]]:
     """Return, for each sign of Kafka, the records that show it."""
-    copies = [copy for copy in history.of(kinds.STORED) if copy["hop"] == Hop.TOPIC and copy.get("intact") and of_log(copy)]
+    copies = [
+        copy
+        for copy in history.of(kinds.STORED)
+        if copy["hop"] == Hop.TOPIC and copy.get("intact") and of_log(copy)
+    ]
     flushed = _flushed(history, copies)
     added = {event["partition"] for event in history.of(kinds.ADDED)}
     struck = {event.get("api") for event in history.of(kinds.RULE) if event.get("phase") == "hit"}
@@ -47,15 +74,23 @@ def kafka_signs(history: History) -> dict[Sign, set[str]]:
         FLUSHED: flushed,
         # a record that the dead broker had flushed needed no follower
         REPLICATED: _replicated(history) - flushed,
-        FOUND: {event["record"] for event in history.of(kinds.RECORDED) if event.get("partition") in added},
-        ASKED_AGAIN: {event["record"] for event in history.of(kinds.ASKED_AGAIN) if event.get("api") in struck},
+        FOUND: {
+            event["record"]
+            for event in history.of(kinds.RECORDED)
+            if event.get("partition") in added
+        },
+        ASKED_AGAIN: {
+            event["record"] for event in history.of(kinds.ASKED_AGAIN) if event.get("api") in struck
+        },
         MARKED_AGAIN: {event["record"] for event in history.of(kinds.MARKED_AGAIN)},
         RESUMED_PAST: _resumed_past(history, copies),
     }
 
 
 def _flushed(history: History, copies: list[Event]) -> set[str]:
-    """Return the records with a copy below the flushed offset of its partition when the power was lost."""
+    """Return the records with a copy below the flushed offset of its partition when the power was
+    lost.
+    """
     points: dict[int, int] = {}
     for event in history.of(kinds.FLUSHED):
         points[event["partition"]] = max(event["offset"], points.get(event["partition"], -1))
@@ -64,10 +99,18 @@ def _flushed(history: History, copies: list[Event]) -> set[str]:
 
 def _replicated(history: History) -> set[str]:
     """Return the records that a follower had fetched before the first broker died."""
-    deaths = [event["t"] for event in history.of(kinds.NODE) if event["phase"] == "exited" and event["role"] in BROKERS]
+    deaths = [
+        event["t"]
+        for event in history.of(kinds.NODE)
+        if event["phase"] == "exited" and event["role"] in BROKERS
+    ]
     if not deaths:
         return set()
-    return {event["record"] for event in history.of(kinds.REPLICATED) if event["reached"] and event["t"] < min(deaths)}
+    return {
+        event["record"]
+        for event in history.of(kinds.REPLICATED)
+        if event["reached"] and event["t"] < min(deaths)
+    }
 
 
 def _resumed_past(history: History, copies: list[Event]) -> set[str]:
@@ -92,19 +135,33 @@ def _below(points: dict[int, int], copy: Event) -> bool:
 def share_signs(history: History) -> dict[Sign, set[str]]:
     """Return, for each sign of a share group, the records that show it."""
     taken = [e for e in history.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken" and e["reached"]]
-    written = [e for e in history.of(kinds.SHARE_STATE) if e["outcome"] == "taken" and e["state"] == "acknowledged"]
+    written = [
+        e
+        for e in history.of(kinds.SHARE_STATE)
+        if e["outcome"] == "taken" and e["state"] == "acknowledged"
+    ]
     fired = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), 0)
     requests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for event in history.of(kinds.SHARE_STATE):
         requests[event["record"], event["state"]].add(event["request"])
     return {
-        WRITTEN_UNTOLD: _for_good(history, {e["record"]: e["t"] for e in written if not e["reached"]}),
+        WRITTEN_UNTOLD: _for_good(
+            history, {e["record"]: e["t"] for e in written if not e["reached"]}
+        ),
         TAKEN_BEFORE: _for_good(history, {e["record"]: e["t"] for e in taken if e["t"] < fired}),
         WRITTEN_AGAIN: {record for (record, _), found in requests.items() if len(found) > 1},
     }
 
 
 def _for_good(history: History, taken: dict[str, int]) -> set[str]:
-    """Return the records that are acknowledged at the end, and that no reader was given after the acknowledgement."""
-    since = {e["record"] for e in history.of(kinds.FETCHED) if e["t"] > taken.get(e["record"], e["t"])}
-    return {e["record"] for e in history.of(kinds.REMOVED) if e["why"] == Removal.ACK and e["record"] in taken} - since
+    """Return the records that are acknowledged at the end, and that no reader was given after the
+    acknowledgement.
+    """
+    since = {
+        e["record"] for e in history.of(kinds.FETCHED) if e["t"] > taken.get(e["record"], e["t"])
+    }
+    return {
+        e["record"]
+        for e in history.of(kinds.REMOVED)
+        if e["why"] == Removal.ACK and e["record"] in taken
+    } - since

@@ -1,4 +1,6 @@
-"""A topic as the sink of a cell: of results, or of aggregates that list the ids folded in (the last of each key counts)."""
+"""A topic as the sink of a cell: of results, or of aggregates that list the ids folded in (the last
+of each key counts).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class TopicSink:
         """Write the topic's log, and every visible copy as a result."""
         for copy in observe_log(self._scene, Hop.SINK, self._scene.sink):
             if copy.visible:
-                row = Row(copy.value, text_of(copy.key), copy.offset, origin_of(copy.origin), copy.attempt)
+                row = Row(
+                    copy.value, text_of(copy.key), copy.offset, origin_of(copy.origin), copy.attempt
+                )
                 recorded(self._scene, row)
 
 
@@ -44,7 +48,8 @@ class FoldedSink(TopicSink):
     """Aggregates in a topic, which is created with the other topics."""
 
     def observe(self) -> None:
-        """Write the topic's log, and the ids folded into each visible value; a value that is damaged counts as a result.
+        """Write the topic's log, and the ids folded into each visible value; a value that is
+        damaged counts as a result.
 
         The values of a key are in one partition, so their offsets give their order.
         """
@@ -54,10 +59,18 @@ class FoldedSink(TopicSink):
             if not copy.visible:
                 continue
             if payload is None or not payload.intact or payload.cell_key != scene.cell.key:
-                recorded(scene, Row(copy.value, text_of(copy.key), copy.offset, NO_ORIGIN, copy.attempt))
+                recorded(
+                    scene, Row(copy.value, text_of(copy.key), copy.offset, NO_ORIGIN, copy.attempt)
+                )
                 continue
             for record, times in folded(copy.value or b""):
-                scene.history.write(kinds.FOLDED, key=text_of(copy.key), version=copy.offset, record=record, times=times)
+                scene.history.write(
+                    kinds.FOLDED,
+                    key=text_of(copy.key),
+                    version=copy.offset,
+                    record=record,
+                    times=times,
+                )
 
 
 def folded(value: bytes) -> Iterator[tuple[str, int]]:

@@ -63,7 +63,9 @@ class Prepared:
     clients: dict[str, ClientSetup] = field(default_factory=dict)
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Download Java and the jars and make the class-data archive, or get the images, unless they are available."""
+        """Download Java and the jars and make the class-data archive, or get the images, unless
+        they are available.
+        """
         self.ground = make_ground(self.runtime, say, self.version or VERSION)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
@@ -74,7 +76,9 @@ class Prepared:
         """
         cells = tuple(cells)
         clients = sorted({cell.client for cell in cells if client_name(cell.client) in ADAPTERS})
-        self.clients = {client: self.stood_on().client(prepare_client(client, say), say) for client in clients}
+        self.clients = {
+            client: self.stood_on().client(prepare_client(client, say), say) for client in clients
+        }
         if any(cell.scenario.fault.evidence().proof(NetworkBad) for cell in cells):
             self.toxiproxy = self.stood_on().toxiproxy(say)
         if any(cell.scenario.pipeline.on_server for cell in cells):
@@ -91,11 +95,17 @@ class Prepared:
         return self.ground
 
     def transport(
-        self, need: Deployment, directory: Path, security: Security | None = None, roles: tuple[str, ...] = ()
+        self,
+        need: Deployment,
+        directory: Path,
+        security: Security | None = None,
+        roles: tuple[str, ...] = (),
     ) -> KafkaTransport:
-        """Return brokers that are not started yet. Shared brokers get a long registration time-out, for busy machines.
+        """Return brokers that are not started yet. Shared brokers get a long registration time-out,
+        for busy machines.
 
-        ``security``: how clients log in, if the deployment does not say it; ``roles``: further roles with a listener.
+        ``security``: how clients log in, if the deployment does not say it; ``roles``: further
+        roles with a listener.
         """
         shape = replace(SHAPES[need], security=security or SHAPES[need].security, roles=roles)
         transport = KafkaTransport(self.stood_on(), directory, shape)
@@ -109,9 +119,16 @@ class Prepared:
         return Services(transport, reader, self.toxiproxy, self.postgres)
 
     def versions(self, name: str) -> dict[str, str]:
-        """Return the versions of Kafka, its clients, Java and Python. ``name``: the key for Kafka if its version was chosen."""
-        found = {"kafka-python": importlib.metadata.version("kafka-python")}  # the observer's, whoever else takes part
-        found |= {KAFKA_CLIENTS if client == JAVA else client: setup.version for client, setup in self.clients.items()}
+        """Return the versions of Kafka, its clients, Java and Python. ``name``: the key for Kafka
+        if its version was chosen.
+        """
+        found = {
+            "kafka-python": importlib.metadata.version("kafka-python")
+        }  # the observer's, whoever else takes part
+        found |= {
+            KAFKA_CLIENTS if client == JAVA else client: setup.version
+            for client, setup in self.clients.items()
+        }
         if self.ground is not None:
             found |= self.ground.versions()
         if self.version is not None and "kafka" in found:
@@ -136,7 +153,9 @@ def started(deployed: D, directory: Path) -> D:
         deployed.start()
     except (WaitTimeoutError, KafkaError) as error:
         deployed.close()
-        raise EnvironmentFailure(f"Kafka did not come up: {error}; its logs: {directory}") from error
+        raise EnvironmentFailure(
+            f"Kafka did not come up: {error}; its logs: {directory}"
+        ) from error
     except BaseException:
         deployed.close()
         raise
@@ -155,7 +174,9 @@ class KafkaSystem:
             self.name = f"{self.name}=={version}"
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Download Java and the jars and make the class-data archive, or get the images, unless they are available."""
+        """Download Java and the jars and make the class-data archive, or get the images, unless
+        they are available.
+        """
         self._prepared.prepare(say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
@@ -174,9 +195,13 @@ class KafkaSystem:
 
 
 class KafkaDeployed:
-    """Running brokers for cells of lostack's own stages. Safe to use from several threads, one per cell."""
+    """Running brokers for cells of lostack's own stages. Safe to use from several threads, one per
+    cell.
+    """
 
-    def __init__(self, transport: KafkaTransport, services: Services, clients: Mapping[str, ClientSetup]) -> None:
+    def __init__(
+        self, transport: KafkaTransport, services: Services, clients: Mapping[str, ClientSetup]
+    ) -> None:
         self.transport = transport
         self.services = services
         self._clients = clients
@@ -184,7 +209,11 @@ class KafkaDeployed:
 
     def start(self) -> None:
         """Start the wire and the brokers."""
-        self.transport.start(preloads=tuple(chain.from_iterable(PRELOADS.get(client, ()) for client in self._clients)))
+        self.transport.start(
+            preloads=tuple(
+                chain.from_iterable(PRELOADS.get(client, ()) for client in self._clients)
+            )
+        )
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Let these cells share one death and one restart of the broker."""
@@ -192,12 +221,21 @@ class KafkaDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self.services, crash=self._crash,
-                         setup=self._clients.get(cell.client))  # fmt: skip
+        parts = parts_of(
+            cell,
+            directory,
+            history,
+            transport=self.transport,
+            services=self.services,
+            crash=self._crash,
+            setup=self._clients.get(cell.client),
+        )
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
-        """Raise EnvironmentFailure if the guardian, the wire, Toxiproxy or the database died by itself."""
+        """Raise EnvironmentFailure if the guardian, the wire, Toxiproxy or the database died by
+        itself.
+        """
         self.transport.check()
         self.services.check()
 

@@ -1,4 +1,6 @@
-"""A running Kafka: one broker or a cluster, one wire in front of it, one observer behind it. Other systems build on it."""
+"""A running Kafka: one broker or a cluster, one wire in front of it, one observer behind it. Other
+systems build on it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from harness.model.scenario import Deployment
 from harness.run.wire import start_wire
 from harness.runtimes.ports import PortLease
-from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all, name_of
+from harness.systems.kafka.broker import (
+    INTER_BROKER,
+    INTERNAL_TOPICS,
+    WIRE_ROLES,
+    Broker,
+    Ports,
+    format_all,
+    name_of,
+)
 from harness.systems.kafka.observer import Observer
 from harness.systems.kafka.security import Secured
 from harness.wire.messages import Route
@@ -25,12 +35,16 @@ if TYPE_CHECKING:
     from harness.wire.control import WireControl
 
 BESIDE = 3
-"""How many ports the services beside the brokers need: Toxiproxy, a database, the wire's control."""
+"""How many ports the services beside the brokers need: Toxiproxy, a database, the
+wire's control.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The number of brokers and of separate controllers, and the size in bytes of a broker's own disk, if it has one."""
+    """The number of brokers and of separate controllers, and the size in bytes of a broker's own
+    disk, if it has one.
+    """
 
     brokers: int = 1
     controllers: int = 0
@@ -67,17 +81,31 @@ class KafkaTransport:
         self.secured = Secured(self.shape.security, directory) if self.shape.security else None
         self._lease = PortLease(BESIDE + size * each + self.shape.controllers)
         self.toxiproxy_port, self.database_port, self._control_port, *others = self._lease.ports
-        quorum = [_ports(others[at : at + each], self.shape.wire_roles) for at in range(0, size * each, each)]
+        quorum = [
+            _ports(others[at : at + each], self.shape.wire_roles)
+            for at in range(0, size * each, each)
+        ]
         apart = [Ports(port, port, {}, {}) for port in others[size * each :]]
         numbers = range(1, size + self.shape.controllers + 1)
         folders = [directory / name_of(n, size) if size > 1 else directory for n in numbers]
         self.servers = tuple(
-            Broker(self.runtime, ground, folders[n - 1], quorum, n, apart=apart, disk=self.shape.disk, secured=self.secured)
+            Broker(
+                self.runtime,
+                ground,
+                folders[n - 1],
+                quorum,
+                n,
+                apart=apart,
+                disk=self.shape.disk,
+                secured=self.secured,
+            )
             for n in numbers
         )
         """The brokers, then the separate controllers, in the order of their numbers."""
         self.brokers = self.servers[:size]
-        self.observer = Observer(",".join(broker.bootstrap for broker in self.brokers), self.runtime.check)
+        self.observer = Observer(
+            ",".join(broker.bootstrap for broker in self.brokers), self.runtime.check
+        )
         self._wire: RunningWire | None = None
 
     @property
@@ -102,7 +130,9 @@ class KafkaTransport:
         """
         if self.secured is not None:
             self.secured.make()
-        self._wire = start_wire(self.runtime, self.directory, self._control_port, self.routes(*self.shape.wire_roles))
+        self._wire = start_wire(
+            self.runtime, self.directory, self._control_port, self.routes(*self.shape.wire_roles)
+        )
         format_all(self.servers)
         for server in self.servers:
             server.launch()
@@ -110,9 +140,15 @@ class KafkaTransport:
         for server in self.servers:
             server.await_listening()
         self.observer.wait_ready()
-        if self.size > 1:  # the first broker leads Kafka's internal topics, so the leaders of a cell's topics coordinate nothing
+        if (
+            self.size > 1
+            # the first broker leads Kafka's internal topics, so the leaders of a cell's topics
+            # coordinate nothing
+        ):
             config = {"cleanup.policy": "compact", "min.insync.replicas": "2"}
-            self.observer.create_topics(dict.fromkeys(INTERNAL_TOPICS, (1, config)), lambda _: range(1, self.size + 1))
+            self.observer.create_topics(
+                dict.fromkeys(INTERNAL_TOPICS, (1, config)), lambda _: range(1, self.size + 1)
+            )
 
     @property
     def broker(self) -> Broker:
@@ -126,18 +162,28 @@ class KafkaTransport:
 
     def bootstrap(self, role: Role) -> str:
         """Return the bootstrap addresses for nodes of a role, which are the wire's."""
-        return ",".join(f"{self.runtime.address('wire')}:{broker.ports.wire[str(role)]}" for broker in self.brokers)
+        return ",".join(
+            f"{self.runtime.address('wire')}:{broker.ports.wire[str(role)]}"
+            for broker in self.brokers
+        )
 
     def routes(self, *roles: str) -> tuple[Route, ...]:
         """Return the wire's routes for these roles, to every broker."""
         return tuple(
             Route(
-                role if self.size == 1 else f"{broker.name}.{role}", broker.name, role,
-                broker.ports.wire[role], broker.ports.broker[role], self.runtime.bind, self.runtime.address(broker.name),
-                protocol="kafka", **self._secured(role, self.runtime.address(broker.name)),
+                role if self.size == 1 else f"{broker.name}.{role}",
+                broker.name,
+                role,
+                broker.ports.wire[role],
+                broker.ports.broker[role],
+                self.runtime.bind,
+                self.runtime.address(broker.name),
+                protocol="kafka",
+                **self._secured(role, self.runtime.address(broker.name)),
             )
-            for broker in self.brokers for role in roles
-        )  # fmt: skip
+            for broker in self.brokers
+            for role in roles
+        )
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the guardian or the wire died by itself."""
@@ -158,7 +204,9 @@ class KafkaTransport:
         return end
 
     def restart_broker(self) -> None:
-        """Restart the broker on the same data; the wire accepts connections once a write is acknowledged."""
+        """Restart the broker on the same data; the wire accepts connections once a write is
+        acknowledged.
+        """
         self.broker.start()
         self.observer.wait_ready()
         for role in self.shape.wire_roles:
@@ -190,4 +238,6 @@ def _ports(numbers: Sequence[int], roles: Sequence[str]) -> Ports:
     """Divide the ports of one broker: controller, direct, and two for each role."""
     controller, direct, *others = numbers
     own, wire = others[: len(roles)], others[len(roles) :]
-    return Ports(controller, direct, dict(zip(roles, own, strict=True)), dict(zip(roles, wire, strict=True)))
+    return Ports(
+        controller, direct, dict(zip(roles, own, strict=True)), dict(zip(roles, wire, strict=True))
+    )

@@ -12,9 +12,14 @@ if TYPE_CHECKING:
 
 
 def runs(scenario: Scenario) -> bool:
-    """Say whether it can simulate a scenario: it simulates outcomes, not protocols, clusters or servers."""
+    """Say whether it can simulate a scenario: it simulates outcomes, not protocols, clusters or
+    servers.
+    """
     need = scenario.deployment
-    ours, real = scenario.pipeline.system == "kafka", scenario.pipeline.on_server or need.clustered or need.security
+    ours, real = (
+        scenario.pipeline.system == "kafka",
+        scenario.pipeline.on_server or need.clustered or need.security,
+    )
     return ours and not real and scenario.group != "transactions"
 
 

@@ -1,4 +1,6 @@
-"""Simulate a cell with a log between producer and consumer: copies have offsets, and the consumer saves its position."""
+"""Simulate a cell with a log between producer and consumer: copies have offsets, and the consumer
+saves its position.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ if TYPE_CHECKING:
     from harness.model.record import Record
 
 TOPIC = "topic"
-_HOPS = (*NOT_STORED, LastHop.NEVER_SENT, LastHop.DELETED, LastHop.ABORTED, LastHop.SKIPPED, LastHop.DELIVERED)
+_HOPS = (
+    *NOT_STORED,
+    LastHop.NEVER_SENT,
+    LastHop.DELETED,
+    LastHop.ABORTED,
+    LastHop.SKIPPED,
+    LastHop.DELIVERED,
+)
 """The hops at which a record can be lost if the broker keeps a log."""
 
 
@@ -28,7 +37,10 @@ class LogRun(MemoryCellRun):
 
     between: ClassVar[str] = TOPIC
     nowhere: ClassVar[dict[str, Any]] = log_fields(NOWHERE, 0, NOWHERE)
-    stalled: ClassVar[tuple[str, str]] = ("topic", "the last stable offset is below the high watermark")
+    stalled: ClassVar[tuple[str, str]] = (
+        "topic",
+        "the last stable offset is below the high watermark",
+    )
     unread: ClassVar[tuple[str, str]] = ("position", "the saved position is below the last record")
     loses_at: ClassVar[Collection[LastHop]] = (LastHop.DELETED,)
 
@@ -52,18 +64,36 @@ class LogRun(MemoryCellRun):
 
     def aim(self, record: Record) -> dict[str, Any]:
         """Return the record's partition, and a producer without an id."""
-        return {"partition": self._partition(record), "producer_id": -1, "producer_epoch": -1, "sequence": -1}
+        return {
+            "partition": self._partition(record),
+            "producer_id": -1,
+            "producer_epoch": -1,
+            "sequence": -1,
+        }
 
-    def store(self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False) -> None:
+    def store(
+        self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False
+    ) -> None:
         """Append a copy to the record's partition."""
         partition = self._partition(record)
-        self.copies.append(Copy(record.id, attempt, log_fields(partition, 0, self._ends[partition]), visible, spare))
+        self.copies.append(
+            Copy(
+                record.id, attempt, log_fields(partition, 0, self._ends[partition]), visible, spare
+            )
+        )
         self._ends[partition] += 1
 
     def lose(self, record: Record, attempt: str, hop: LastHop) -> None:
         """Write that retention removed the record."""
         del attempt, hop
-        self.observed(kinds.REMOVED, why=Removal.RETENTION, topic=TOPIC, record=record.id, visible=True, **log_fields(0, 0, 0))
+        self.observed(
+            kinds.REMOVED,
+            why=Removal.RETENTION,
+            topic=TOPIC,
+            record=record.id,
+            visible=True,
+            **log_fields(0, 0, 0),
+        )
 
     def acknowledge(self, copy: Copy) -> None:
         """Do nothing: the consumer saves its position instead."""
@@ -71,32 +101,68 @@ class LogRun(MemoryCellRun):
     def forget(self) -> None:
         """Write the flushed offsets."""
         for partition in self._partitions:
-            self.observed(kinds.FLUSHED, partition=partition, offset=self._ends[partition] if self.shows(FLUSHED) else 0)
+            self.observed(
+                kinds.FLUSHED,
+                partition=partition,
+                offset=self._ends[partition] if self.shows(FLUSHED) else 0,
+            )
 
     def _first(self, partition: int, records: set[str]) -> int:
         """Return the offset of the first copy of any of ``records`` in a partition, or its end."""
-        found = (copy.where["offset"] for copy in self.copies
-                 if copy.where["partition"] == partition and copy.record in records)  # fmt: skip
+        found = (
+            copy.where["offset"]
+            for copy in self.copies
+            if copy.where["partition"] == partition and copy.record in records
+        )
         return min(found, default=self._ends[partition])
 
     def observe_broker(self) -> None:
         """Write the copies of each partition, its end offsets, and its saved position."""
         last: Counter[int] = Counter()
-        stable = {partition: self._first(partition, self.cast.stalled) for partition in self._partitions}
-        saved = {partition: self._first(partition, self.cast.stalled | self.cast.unread) for partition in self._partitions}
+        stable = {
+            partition: self._first(partition, self.cast.stalled) for partition in self._partitions
+        }
+        saved = {
+            partition: self._first(partition, self.cast.stalled | self.cast.unread)
+            for partition in self._partitions
+        }
         for copy in self.copies:
             partition, offset = copy.where["partition"], copy.where["offset"]
             if copy.visible:
                 last[partition] = offset + 1
-            waiting = waits_in_log(visible=copy.visible, offset=offset, stable=stable[partition], saved=saved[partition])
+            waiting = waits_in_log(
+                visible=copy.visible,
+                offset=offset,
+                stable=stable[partition],
+                saved=saved[partition],
+            )
             self.observed(
-                kinds.STORED, hop=Hop.TOPIC, topic=TOPIC, record=copy.record, key=None, intact=True, visible=copy.visible,
-                waiting=waiting, attempt=copy.attempt, producer_id=-1, **copy.where,
-            )  # fmt: skip
+                kinds.STORED,
+                hop=Hop.TOPIC,
+                topic=TOPIC,
+                record=copy.record,
+                key=None,
+                intact=True,
+                visible=copy.visible,
+                waiting=waiting,
+                attempt=copy.attempt,
+                producer_id=-1,
+                **copy.where,
+            )
         for partition in self._partitions:
-            self.observed(kinds.LOG, hop=Hop.TOPIC, topic=TOPIC, partition=partition, start=0, stable=stable[partition],
-                          end=self._ends[partition], last_data=last[partition] - 1)  # fmt: skip
-            self.observed(kinds.POSITION, partition=partition, offset=saved[partition], where="group")
+            self.observed(
+                kinds.LOG,
+                hop=Hop.TOPIC,
+                topic=TOPIC,
+                partition=partition,
+                start=0,
+                stable=stable[partition],
+                end=self._ends[partition],
+                last_data=last[partition] - 1,
+            )
+            self.observed(
+                kinds.POSITION, partition=partition, offset=saved[partition], where="group"
+            )
 
     def observe(self) -> None:
         """Write what the authorities say, and the ends of the sink's and the cursor's logs."""
@@ -104,14 +170,33 @@ class LogRun(MemoryCellRun):
         for hop, partitions in self.plan.logs.items():
             for partition in range(partitions) if hop != Hop.TOPIC else ():
                 end = self.results if hop == Hop.SINK and partition == 0 else 0
-                self.observed(kinds.LOG, hop=hop, topic=hop, partition=partition, start=0, stable=end, end=end,
-                              last_data=end - 1)  # fmt: skip
+                self.observed(
+                    kinds.LOG,
+                    hop=hop,
+                    topic=hop,
+                    partition=partition,
+                    start=0,
+                    stable=end,
+                    end=end,
+                    last_data=end - 1,
+                )
 
-    def recorded(self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True) -> None:
+    def recorded(
+        self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True
+    ) -> None:
         """Write one row of the sink; if the sink is a log, also its copy there."""
         super().recorded(order, record, where, intact=intact)
         if Hop.SINK in self.plan.logs:
             self.observed(
-                kinds.STORED, hop=Hop.SINK, topic=Hop.SINK, record=record, key=None, intact=intact, visible=True, waiting=None,
-                attempt=None, producer_id=-1, **log_fields(0, 0, order),
-            )  # fmt: skip
+                kinds.STORED,
+                hop=Hop.SINK,
+                topic=Hop.SINK,
+                record=record,
+                key=None,
+                intact=intact,
+                visible=True,
+                waiting=None,
+                attempt=None,
+                producer_id=-1,
+                **log_fields(0, 0, order),
+            )

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from harness.model.record import Record
 
 TAIL = 3
-"""How many records at the end of the source a cut drain, or a consumer that stops reading, leaves unread."""
+"""How many records at the end of the source a cut drain, or a consumer that stops reading, leaves
+unread.
+"""
 
 
 class PlantError(ValueError):
@@ -28,13 +30,15 @@ class PlantError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """What the system does wrong. The numbers count records; the target and predicted records are never among them.
+    """What the system does wrong. The numbers count records; the target and predicted records are
+    never among them.
 
-    ``lose`` records disappear at ``lose_at``; ``duplicate`` records are recorded twice (stored twice, or delivered twice);
-    ``resurrect`` records are visible although their transaction was aborted; ``tear`` transactions are half visible;
-    ``stall`` records stay behind an open transaction; ``phantom`` rows were never offered; ``reorder`` records are
-    recorded after a later one of their key. Only for a queue: ``hide`` messages wait at the end although the drain is reported
-    as completed; ``set_aside`` messages end among the dead letters.
+    ``lose`` records disappear at ``lose_at``; ``duplicate`` records are recorded twice (stored
+    twice, or delivered twice); ``resurrect`` records are visible although their transaction was
+    aborted; ``tear`` transactions are half visible; ``stall`` records stay behind an open
+    transaction; ``phantom`` rows were never offered; ``reorder`` records are recorded after a later
+    one of their key. Only for a queue: ``hide`` messages wait at the end although the drain is
+    reported as completed; ``set_aside`` messages end among the dead letters.
     """
 
     lose: int = 0
@@ -58,7 +62,9 @@ class Plant:
     """Whether the hidden messages are second copies of recorded ones."""
     set_aside: int = 0
     miscount: int = 0
-    """How many more messages the broker counts than the observer has seen; negative: how many fewer."""
+    """How many more messages the broker counts than the observer has seen; negative: how many
+    fewer.
+    """
     disarm: bool = False
     """The fault never fires."""
     wrong_victim: bool = False
@@ -78,9 +84,16 @@ class Plant:
 
     def __post_init__(self) -> None:
         numbers = (
-            self.lose, self.duplicate, self.resurrect, self.tear, self.stall, self.phantom, self.reorder, self.hide,
+            self.lose,
+            self.duplicate,
+            self.resurrect,
+            self.tear,
+            self.stall,
+            self.phantom,
+            self.reorder,
+            self.hide,
             self.set_aside,
-        )  # fmt: skip
+        )
         if min(numbers) < 0 or self.times < 2:  # noqa: PLR2004 - once is no duplicate
             raise PlantError("a plant counts from 0, and a duplicate is recorded at least twice")
 
@@ -112,9 +125,17 @@ class Cast:
         """Return every record that has a part."""
         pairs = {record for pair in self.swapped for record in pair}
         return pairs.union(
-            self.lost, self.stored_twice, self.delivered_twice, self.resurrected, self.torn, self.stalled, self.unread,
-            self.untaken, self.hidden, self.aside,
-        )  # fmt: skip
+            self.lost,
+            self.stored_twice,
+            self.delivered_twice,
+            self.resurrected,
+            self.torn,
+            self.stalled,
+            self.unread,
+            self.untaken,
+            self.hidden,
+            self.aside,
+        )
 
 
 def cast_of(plan: Plan, plant: Plant, records: Sequence[Record]) -> Cast:
@@ -130,24 +151,39 @@ def cast_of(plan: Plan, plant: Plant, records: Sequence[Record]) -> Cast:
     _cast_pairs(cast, plan, plant.reorder, records)
     free = [record.id for record in records if record.id not in cast.taken() | {plan.target}]
     random.Random(plan.key).shuffle(free)
-    wanted = plant.lose + plant.duplicate + plant.resurrect + plant.tear + plant.hide + plant.set_aside
+    wanted = (
+        plant.lose + plant.duplicate + plant.resurrect + plant.tear + plant.hide + plant.set_aside
+    )
     if wanted > len(free):
-        raise PlantError(f"{wanted} records are planted and {len(free)} are free; give the cell more records")
+        raise PlantError(
+            f"{wanted} records are planted and {len(free)} are free; give the cell more records"
+        )
     drawn = iter(free)
     cast.lost |= {next(drawn): plant.lose_at for _ in range(plant.lose)}
     twice = cast.delivered_twice if plant.delivered_twice else cast.stored_twice
     twice |= {next(drawn): plant.times for _ in range(plant.duplicate)}
     for part, count in (
-        (cast.resurrected, plant.resurrect), (cast.torn, plant.tear), (cast.hidden, plant.hide), (cast.aside, plant.set_aside),
-    ):  # fmt: skip
+        (cast.resurrected, plant.resurrect),
+        (cast.torn, plant.tear),
+        (cast.hidden, plant.hide),
+        (cast.aside, plant.set_aside),
+    ):
         part.update(next(drawn) for _ in range(count))
     return cast
 
 
 def _cast_prediction(cast: Cast, plan: Plan, records: Sequence[Record]) -> None:
     """Choose the records that must be lost or duplicated; nothing for what is only permitted."""
-    consumed = bool({Role.CONSUMER, Role.PROCESSOR} & set(plan.evidence.killed + plan.evidence.paused))
-    hop = LastHop.ACKED if plan.evidence.forgotten else LastHop.DELIVERED if consumed else LastHop.SENT
+    consumed = bool(
+        {Role.CONSUMER, Role.PROCESSOR} & set(plan.evidence.killed + plan.evidence.paused)
+    )
+    hop = (
+        LastHop.ACKED
+        if plan.evidence.forgotten
+        else LastHop.DELIVERED
+        if consumed
+        else LastHop.SENT
+    )
     cast.lost |= dict.fromkeys(_must_show(plan.lost, plan, records), hop)
     twice = cast.delivered_twice if consumed else cast.stored_twice
     twice |= dict.fromkeys(_must_show(plan.duplicated, plan, records), 2)
@@ -164,12 +200,21 @@ def _must_show(prediction: Prediction, plan: Plan, records: Sequence[Record]) ->
 
 
 def _cast_tail(cast: Cast, plan: Plan, plant: Plant, records: Sequence[Record]) -> None:
-    """Choose the parts of the last records: nothing is visible after an open transaction, so only they can have them."""
+    """Choose the parts of the last records: nothing is visible after an open transaction, so only
+    they can have them.
+    """
     after = [record.id for record in records if record.id not in cast.taken()]
-    after = after[after.index(plan.target) + 1 :] if plan.target in after else [r.id for r in records[-TAIL:]]
+    after = (
+        after[after.index(plan.target) + 1 :]
+        if plan.target in after
+        else [r.id for r in records[-TAIL:]]
+    )
     wanted = max(plant.stall, TAIL * (plant.cut_drain or plant.stop_reading))
     if wanted > len(after):
-        raise PlantError(f"{wanted} records are planted after the target and {len(after)} are there; give the cell more records")
+        raise PlantError(
+            f"{wanted} records are planted after the target and {len(after)} are there; give the "
+            "cell more records"
+        )
     if plant.stall:
         cast.stalled.update(after[-plant.stall :])
     elif plant.cut_drain:
@@ -180,7 +225,9 @@ def _cast_tail(cast: Cast, plan: Plan, plant: Plant, records: Sequence[Record]) 
 
 
 def _cast_pairs(cast: Cast, plan: Plan, count: int, records: Sequence[Record]) -> None:
-    """Choose neighbours with the same key: swapping two of them puts exactly one record out of order."""
+    """Choose neighbours with the same key: swapping two of them puts exactly one record out of
+    order.
+    """
     busy = cast.taken() | {plan.target}
     waiting: dict[str, str] = {}
     for record in records:
@@ -194,4 +241,7 @@ def _cast_pairs(cast: Cast, plan: Plan, count: int, records: Sequence[Record]) -
         else:
             cast.swapped.append((before, record.id))
     if len(cast.swapped) < count:
-        raise PlantError(f"{count} records are planted out of order and {len(cast.swapped)} can be; give the cell more records")
+        raise PlantError(
+            f"{count} records are planted out of order and {len(cast.swapped)} can be; give the "
+            "cell more records"
+        )

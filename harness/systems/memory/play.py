@@ -59,7 +59,9 @@ class Copy:
 
 
 class Scribe:
-    """Writes the history of a real cell: programs, wire and failpoints into their own files, all else into the runner's."""
+    """Writes the history of a real cell: programs, wire and failpoints into their own files, all
+    else into the runner's.
+    """
 
     def __init__(self, cell: Cell, directory: Path, history: HistoryWriter) -> None:
         self._cell = cell
@@ -75,7 +77,9 @@ class Scribe:
     def tell(self, by: str, event: str, **fields: object) -> None:
         """Write a line into the file of its writer."""
         if by not in self._writers:
-            self._writers[by] = HistoryWriter(self._directory / f"{by}{SUFFIX}", cell=self._cell.id, by=by)
+            self._writers[by] = HistoryWriter(
+                self._directory / f"{by}{SUFFIX}", cell=self._cell.id, by=by
+            )
         self._writers[by].write(event, **fields)
 
     def fault(self, phase: str, **fields: object) -> None:
@@ -91,7 +95,15 @@ class Scribe:
     def node(self, role: Role, phase: str, **fields: object) -> None:
         """Write an event of a role's node."""
         number = self._incarnations[role]
-        self._history.write(kinds.NODE, node=str(role), role=role, incarnation=number, phase=phase, pid=number, **fields)
+        self._history.write(
+            kinds.NODE,
+            node=str(role),
+            role=role,
+            incarnation=number,
+            phase=phase,
+            pid=number,
+            **fields,
+        )
 
     def exit(self, role: Role, *, status: int | None = None, signal: int | None = None) -> None:
         """Write that a role's node ended."""
@@ -116,7 +128,9 @@ class MemoryCellRun(ABC):
     unread: ClassVar[tuple[str, str]]
     """The stage of the drain that fails when the consumer stops reading, and its reason."""
     loses_at: ClassVar[Collection[LastHop]]
-    """The hops at which the broker itself loses a record, so that it is not consumed like the others."""
+    """The hops at which the broker itself loses a record, so that it is not consumed like the
+    others.
+    """
 
     def __init__(self, cell: Cell, directory: Path, history: HistoryWriter, plant: Plant) -> None:
         self.cell = cell
@@ -135,7 +149,7 @@ class MemoryCellRun(ABC):
         topic_to_topic = self.plan.pipeline == TOPIC_TO_TOPIC.name
         self._reading = Role.PROCESSOR if topic_to_topic else Role.CONSUMER
 
-    # --- the steps ---------------------------------------------------------------------------------------------------
+    # --- the steps --------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Choose the parts of the records, and start the nodes."""
@@ -149,9 +163,16 @@ class MemoryCellRun(ABC):
         self._scribe.fault("armed")
 
     def load(self) -> None:
-        """Let the records before the target flow, or all records if nothing is to move after the fault."""
+        """Let the records before the target flow, or all records if nothing is to move after the
+        fault.
+        """
         if self.plan.refused_by_client:
-            self._scribe.tell(self._producer, kinds.STOPPED, because="the client refused these settings", kind="settings")
+            self._scribe.tell(
+                self._producer,
+                kinds.STOPPED,
+                because="the client refused these settings",
+                kind="settings",
+            )
             return
         for record in self._records:
             if self.plant.no_load or record.position < self._target.position:
@@ -177,8 +198,12 @@ class MemoryCellRun(ABC):
         self._history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
         if self.plant.cut_drain:
             return
-        stage, because = self.stalled if self.cast.stalled else self.unread if self.cast.unread else (None, None)
-        self._history.write(kinds.DRAIN, phase="failed" if stage else "completed", stage=stage, because=because)
+        stage, because = (
+            self.stalled if self.cast.stalled else self.unread if self.cast.unread else (None, None)
+        )
+        self._history.write(
+            kinds.DRAIN, phase="failed" if stage else "completed", stage=stage, because=because
+        )
 
     def observe(self) -> None:
         """Write what the authorities say at the end."""
@@ -192,14 +217,18 @@ class MemoryCellRun(ABC):
         """Close the history files."""
         self._scribe.close()
 
-    # --- what differs between a log and a queue ----------------------------------------------------------------------
+    # --- what differs between a log and a queue ---------------------------------------------------
 
     @abstractmethod
     def aim(self, record: Record) -> dict[str, Any]:
-        """Return the fields of a request's line that say where a record goes, besides the topic's or queue's name."""
+        """Return the fields of a request's line that say where a record goes, besides the topic's
+        or queue's name.
+        """
 
     @abstractmethod
-    def store(self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False) -> None:
+    def store(
+        self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False
+    ) -> None:
         """Store one more copy of a record."""
 
     @abstractmethod
@@ -218,7 +247,7 @@ class MemoryCellRun(ABC):
     def acknowledge(self, copy: Copy) -> None:
         """Tell the broker that the consumer has processed a copy."""
 
-    # --- the way of a record -----------------------------------------------------------------------------------------
+    # --- the way of a record ----------------------------------------------------------------------
 
     def _flow(self, record: Record) -> None:
         if record.id not in self.cast.untaken:
@@ -247,8 +276,14 @@ class MemoryCellRun(ABC):
             for _ in range(self.cast.stored_twice.get(record.id, 1)):
                 self.store(record, attempt, visible=record.id not in self.cast.stalled)
         uncertain = part is LastHop.SENT or (record is self._target and self.shows(NOT_RESENT))
-        self._scribe.tell(self._producer, kinds.UNKNOWN if uncertain else kinds.ACKED, record=record.id, attempt=attempt,
-                   hop="topic", error="Timeout" if uncertain else None)  # fmt: skip
+        self._scribe.tell(
+            self._producer,
+            kinds.UNKNOWN if uncertain else kinds.ACKED,
+            record=record.id,
+            attempt=attempt,
+            hop="topic",
+            error="Timeout" if uncertain else None,
+        )
 
     def _abort(self, record: Record, *, visible: bool) -> None:
         """Make an attempt in an aborted transaction, which a broken system shows (``visible``)."""
@@ -275,7 +310,9 @@ class MemoryCellRun(ABC):
         for copy in [copy for copy in self.copies if copy.record == record.id and copy.visible]:
             for time in range(self.cast.delivered_twice.get(record.id, 1)):
                 self.delivered(copy, again=time > 0)
-                if copy.spare or (self.plant.absorbs and any(row.record == record.id for row in self._rows)):
+                if copy.spare or (
+                    self.plant.absorbs and any(row.record == record.id for row in self._rows)
+                ):
                     self._absorbed_copies.append(copy)
                 elif part is not LastHop.DELIVERED:
                     self._rows.append(copy)
@@ -285,7 +322,9 @@ class MemoryCellRun(ABC):
         """Write the sign that the protection worked on the target, if the plan requires one."""
         sent = next((copy for copy in self.copies if copy.record == self._target.id), None)
         ways: dict[Sign, Callable[[], None]] = {
-            TAKEN_AGAIN: lambda: self._scribe.tell("producer-again", kinds.TAKEN, record=self._target.id),
+            TAKEN_AGAIN: lambda: self._scribe.tell(
+                "producer-again", kinds.TAKEN, record=self._target.id
+            ),
             ABORTED: lambda: self._abort(self._target, visible=False),
             RESUMED_PAST: lambda: self._resumed(self._target.position + 1),
         }
@@ -304,7 +343,7 @@ class MemoryCellRun(ABC):
         """Say whether this run shows a sign."""
         return self.plan.sign == sign and not self.plant.hide_sign and not self.plant.disarm
 
-    # --- the fault ---------------------------------------------------------------------------------------------------
+    # --- the fault --------------------------------------------------------------------------------
 
     def _fire(self) -> None:
         """Hit the trigger, kill or pause the victims, and bring them back."""
@@ -312,9 +351,19 @@ class MemoryCellRun(ABC):
         if evidence.trigger == "none" or self.plant.disarm:
             return
         if evidence.trigger == "rule":
-            self._scribe.tell("wire", kinds.RULE, rule="fault", phase="hit", records=[self._target.id])
+            self._scribe.tell(
+                "wire", kinds.RULE, rule="fault", phase="hit", records=[self._target.id]
+            )
         else:
-            self._scribe.tell("failpoint", kinds.FAILPOINT, name="here", record=self._target.id, hit=1, action="kill", pid=1)
+            self._scribe.tell(
+                "failpoint",
+                kinds.FAILPOINT,
+                name="here",
+                record=self._target.id,
+                hit=1,
+                action="kill",
+                pid=1,
+            )
         self._scribe.fault("fired", record=self._target.id)
         killed = (self._other_victim(),) if self.plant.wrong_victim else evidence.killed
         for role in killed:
@@ -333,18 +382,30 @@ class MemoryCellRun(ABC):
         self._scribe.fault("healed")
 
     def _bad_network(self, need: NetworkBad) -> None:
-        """Write the effect on the network, exactly as much as required; none with ``network_idle``."""
+        """Write the effect on the network, exactly as much as required; none with
+        ``network_idle``.
+        """
         shown = 0.0 if self.plant.network_idle else need.limit
-        counts = {"sent": 1000, "answers": 0 if need.effect is Effect.SILENT and not self.plant.network_idle else 10,
-                  "reads": 10 * shown, "lost": shown, "longest_s": shown, "rate": shown or 10 * need.limit}  # fmt: skip
+        counts = {
+            "sent": 1000,
+            "answers": 0 if need.effect is Effect.SILENT and not self.plant.network_idle else 10,
+            "reads": 10 * shown,
+            "lost": shown,
+            "longest_s": shown,
+            "rate": shown or 10 * need.limit,
+        }
         for role in [*need.roles] * need.times:
             self._history.write(kinds.NETWORK, phase="on", role=role, node="broker", toxics=[])
-            self._history.write(kinds.NETWORK, phase="off", role=role, node="broker", toxics=[], **counts)
+            self._history.write(
+                kinds.NETWORK, phase="off", role=role, node="broker", toxics=[], **counts
+            )
 
     def _other_victim(self) -> Role:
-        return next(role for role in (Role.PRODUCER, self._reading) if role not in self.plan.evidence.killed)
+        return next(
+            role for role in (Role.PRODUCER, self._reading) if role not in self.plan.evidence.killed
+        )
 
-    # --- what is written ---------------------------------------------------------------------------------------------
+    # --- what is written --------------------------------------------------------------------------
 
     @property
     def _producer(self) -> str:
@@ -357,12 +418,21 @@ class MemoryCellRun(ABC):
 
     def _sent(self, record: Record, attempt: str) -> None:
         self._numbers["request"] += 1
-        self._scribe.tell("wire", kinds.SENT, record=record.id, topic=self.between, attempt=attempt,
-                   request=f"1/{self._numbers['request']}", **self.aim(record))  # fmt: skip
+        self._scribe.tell(
+            "wire",
+            kinds.SENT,
+            record=record.id,
+            topic=self.between,
+            attempt=attempt,
+            request=f"1/{self._numbers['request']}",
+            **self.aim(record),
+        )
 
     def _transaction(self, attempt: str, outcome: str) -> None:
         name = attempt.rsplit(".", 1)[0]
-        self._scribe.tell(self._producer, kinds.TRANSACTION, transaction=name, outcome=outcome, error=None)
+        self._scribe.tell(
+            self._producer, kinds.TRANSACTION, transaction=name, outcome=outcome, error=None
+        )
 
     def delivered(self, copy: Copy, *, again: bool = False) -> None:
         """Write that the consumer was given a copy; ``again``: not for the first time."""
@@ -374,7 +444,9 @@ class MemoryCellRun(ABC):
         self._scribe.tell(self._reading, event, **fields)
 
     def _resumed(self, position: int) -> None:
-        self._scribe.tell(self._producer, kinds.RESUMED, where=OUTBOX, partition=None, position=position)
+        self._scribe.tell(
+            self._producer, kinds.RESUMED, where=OUTBOX, partition=None, position=position
+        )
 
     @property
     def results(self) -> int:
@@ -390,12 +462,29 @@ class MemoryCellRun(ABC):
             rows[place[one]], rows[place[other]] = rows[place[other]], rows[place[one]]
         for order, copy in enumerate(rows):
             self.recorded(order, copy.record, copy.where)
-        for number in range(self.plant.phantom):  # alternately an unknown record, and a damaged one of the source
-            self.recorded(len(rows) + number, self._target.id if number % 2 else None, self.nowhere, intact=False)
+        for number in range(
+            self.plant.phantom
+        ):  # alternately an unknown record, and a damaged one of the source
+            self.recorded(
+                len(rows) + number,
+                self._target.id if number % 2 else None,
+                self.nowhere,
+                intact=False,
+            )
 
-    def recorded(self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True) -> None:
+    def recorded(
+        self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True
+    ) -> None:
         """Write one row of the sink."""
-        self.observed(kinds.RECORDED, record=record, key=None, intact=intact, order=order, attempt=None, **where)
+        self.observed(
+            kinds.RECORDED,
+            record=record,
+            key=None,
+            intact=intact,
+            order=order,
+            attempt=None,
+            **where,
+        )
 
     def observed(self, event: str, **fields: object) -> None:
         """Write what an authority says into the runner's file, as a real cell does."""

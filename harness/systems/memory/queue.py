@@ -1,4 +1,5 @@
-"""Simulate a cell with a queue between producer and consumer: each message is acknowledged on its own, and then removed.
+"""Simulate a cell with a queue between producer and consumer: each message is acknowledged on its
+own, and then removed.
 
 The broker's journal, which the observer reads, keeps everything, and the broker counts what waits.
 """
@@ -24,10 +25,16 @@ _HOPS = {QUEUE: Hop.TOPIC, DEAD_LETTERS: Hop.ASIDE}
 LIMIT = 3
 """How many times a message is delivered before the broker gives it up."""
 _LOST_BY = {
-    LastHop.GIVEN_UP: Removal.ACK, LastHop.EXPIRED: Removal.EXPIRY, LastHop.LIMIT: Removal.LIMIT,
-    LastHop.REJECTED: Removal.REJECT, LastHop.DEAD_LETTER: Removal.DEAD_LETTER, LastHop.DELETED: Removal.RETENTION,
-    LastHop.COMPACTED: Removal.COMPACTION, LastHop.PURGED: Removal.PURGE, LastHop.DUPLICATE: Removal.DUPLICATE,
-}  # fmt: skip
+    LastHop.GIVEN_UP: Removal.ACK,
+    LastHop.EXPIRED: Removal.EXPIRY,
+    LastHop.LIMIT: Removal.LIMIT,
+    LastHop.REJECTED: Removal.REJECT,
+    LastHop.DEAD_LETTER: Removal.DEAD_LETTER,
+    LastHop.DELETED: Removal.RETENTION,
+    LastHop.COMPACTED: Removal.COMPACTION,
+    LastHop.PURGED: Removal.PURGE,
+    LastHop.DUPLICATE: Removal.DUPLICATE,
+}
 """Last hop of a lost record → why the broker says that it removed the record."""
 _DELIVERED = {LastHop.REJECTED: 1, LastHop.LIMIT: LIMIT, LastHop.DEAD_LETTER: LIMIT}
 """Last hop of a lost record → how many times it had been delivered."""
@@ -47,14 +54,27 @@ class QueueRun(MemoryCellRun):
         del record
         return {}
 
-    def _put(self, record: str, attempt: str | None, queue: str, waiting: Waiting | None, *, visible: bool, spare: bool) -> Copy:
+    def _put(
+        self,
+        record: str,
+        attempt: str | None,
+        queue: str,
+        waiting: Waiting | None,
+        *,
+        visible: bool,
+        spare: bool,
+    ) -> Copy:
         """Put a message into a queue, at a new place."""
         where = {"place": f"{queue}:{len(self.copies) + 1}"}
         self.copies.append(Copy(record, attempt, where, visible, spare, queue, waiting))
         return self.copies[-1]
 
-    def store(self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False) -> None:
-        """Store one more message: ready if it is committed, without a state if it is to be skipped."""
+    def store(
+        self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False
+    ) -> None:
+        """Store one more message: ready if it is committed, without a state if it is
+        to be skipped.
+        """
         skipped = self.cast.lost.get(record.id) is LastHop.SKIPPED
         waiting = None if skipped or not visible else Waiting.READY
         if record.id in self.cast.stalled:
@@ -67,7 +87,12 @@ class QueueRun(MemoryCellRun):
         for time in range(_DELIVERED.get(hop, 0)):
             self.delivered(message, again=time > 0)
         if hop is LastHop.MOVED:
-            self.observed(kinds.MOVED, record=record.id, to=f"elsewhere, as {message.where['place']}", **message.where)
+            self.observed(
+                kinds.MOVED,
+                record=record.id,
+                to=f"elsewhere, as {message.where['place']}",
+                **message.where,
+            )
         else:
             self._remove(message, _LOST_BY[hop])
 
@@ -91,7 +116,9 @@ class QueueRun(MemoryCellRun):
             self._set_aside(message)
         elif self.plant.hide_another:
             super().consume(record)
-            self._hide(self._put(record.id, message.attempt, QUEUE, None, visible=True, spare=False))
+            self._hide(
+                self._put(record.id, message.attempt, QUEUE, None, visible=True, spare=False)
+            )
         else:
             self._hide(message)
 
@@ -105,7 +132,9 @@ class QueueRun(MemoryCellRun):
         """Deliver a message as often as allowed, then move it to the dead letters."""
         for time in range(LIMIT):
             self.delivered(message, again=time > 0)
-        there = self._put(message.record, message.attempt, DEAD_LETTERS, Waiting.READY, visible=True, spare=False)
+        there = self._put(
+            message.record, message.attempt, DEAD_LETTERS, Waiting.READY, visible=True, spare=False
+        )
         message.waiting = None
         self.observed(kinds.MOVED, record=message.record, to=there.where["place"], **message.where)
 
@@ -118,10 +147,24 @@ class QueueRun(MemoryCellRun):
         waiting = Counter((copy.queue, copy.waiting) for copy in self.copies)
         for copy in self.copies:
             self.observed(
-                kinds.STORED, hop=_HOPS[str(copy.queue)], queue=copy.queue, record=copy.record, key=None, intact=True,
-                visible=copy.visible, waiting=copy.waiting, attempt=copy.attempt, **copy.where,
-            )  # fmt: skip
+                kinds.STORED,
+                hop=_HOPS[str(copy.queue)],
+                queue=copy.queue,
+                record=copy.record,
+                key=None,
+                intact=True,
+                visible=copy.visible,
+                waiting=copy.waiting,
+                attempt=copy.attempt,
+                **copy.where,
+            )
         for queue, hop in _HOPS.items():
             ready = waiting[queue, Waiting.READY] + (self.plant.miscount if queue == QUEUE else 0)
-            self.observed(kinds.COUNTED, hop=hop, queue=queue, ready=ready, in_flight=waiting[queue, Waiting.IN_FLIGHT],
-                          scheduled=waiting[queue, Waiting.SCHEDULED])  # fmt: skip
+            self.observed(
+                kinds.COUNTED,
+                hop=hop,
+                queue=queue,
+                ready=ready,
+                in_flight=waiting[queue, Waiting.IN_FLIGHT],
+                scheduled=waiting[queue, Waiting.SCHEDULED],
+            )

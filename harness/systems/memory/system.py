@@ -1,10 +1,11 @@
 """The in-memory system: it tests lostack itself, and says nothing about a real system.
 
-It *simulates* a cell as theory predicts it. Records go from a source through a log, or a queue if the cell's settings say so, to
-a sink. The fault fires at its target, the victims die and come back, what must be lost is lost, what must be duplicated is
-duplicated, and the sign of protection shows. The complete history of a real run is written. A
-:class:`~harness.systems.memory.plants.Plant` adds a bug: a system that loses k records must be convicted of exactly k, and a run
-whose fault never fires must be void.
+It *simulates* a cell as theory predicts it. Records go from a source through a log, or a queue if
+the cell's settings say so, to a sink. The fault fires at its target, the victims die and come back,
+what must be lost is lost, what must be duplicated is duplicated, and the sign of protection shows.
+The complete history of a real run is written. A :class:`~harness.systems.memory.plants.Plant` adds
+a bug: a system that loses k records must be convicted of exactly k, and a run whose fault never
+fires must be void.
 """
 
 from __future__ import annotations
@@ -34,11 +35,15 @@ def launch(_runtime: str, _version: str | None) -> MemorySystem:
 
 
 class MemorySystem:
-    """A simulated system. ``plants``: bugs by scenario id; ``plant``: bugs of all other scenarios."""
+    """A simulated system. ``plants``: bugs by scenario id; ``plant``: bugs of all
+    other scenarios.
+    """
 
     name = "memory"
 
-    def __init__(self, plant: Plant | None = None, plants: Mapping[str, Plant] | None = None) -> None:
+    def __init__(
+        self, plant: Plant | None = None, plants: Mapping[str, Plant] | None = None
+    ) -> None:
         self._plant = plant or Plant()
         self._plants = plants or {}
 

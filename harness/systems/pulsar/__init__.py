@@ -1,1 +1,3 @@
-"""Pulsar standalone as a system under test: one process that is broker, bookie and metadata store."""
+"""Pulsar standalone as a system under test: one process that is broker, bookie and
+metadata store.
+"""

@@ -25,17 +25,25 @@ def versions() -> Collection[str]:
 
 
 SEMANTICS = (
-    "the program sends once, acknowledged before the work", "resend, acknowledged after the work",
+    "the program sends once, acknowledged before the work",
+    "resend, acknowledged after the work",
     "as at-least-once, and the broker deduplicates; the sink absorbs duplicates",
-)  # fmt: skip
+)
 POINTS = (
     PointsLine("Pulsar 4.2.4, Python client", "subscription", "pulsar-client", SEMANTICS),
-    PointsLine("Pulsar 4.2.4, Java client, acknowledgements answered", "subscription", "pulsar-java", SEMANTICS, {
-        "delivery-lost": "delivery-lost+answered", "commit-lost": "commit-lost+answered",
-        "consumer-crash-before-recording": "consumer-crash-before-recording+answered",
-        "consumer-crash-before-commit": "consumer-crash-before-commit+answered",
-    }),
-)  # fmt: skip
+    PointsLine(
+        "Pulsar 4.2.4, Java client, acknowledgements answered",
+        "subscription",
+        "pulsar-java",
+        SEMANTICS,
+        {
+            "delivery-lost": "delivery-lost+answered",
+            "commit-lost": "commit-lost+answered",
+            "consumer-crash-before-recording": "consumer-crash-before-recording+answered",
+            "consumer-crash-before-commit": "consumer-crash-before-commit+answered",
+        },
+    ),
+)
 
 
 SYSTEM = System(

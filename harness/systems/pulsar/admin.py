@@ -23,7 +23,9 @@ class RefusedError(OSError):
 
 
 class Admin:
-    """One HTTP connection for a few requests, used as a context manager. Each method raises OSError if the broker fails."""
+    """One HTTP connection for a few requests, used as a context manager. Each method raises OSError
+    if the broker fails.
+    """
 
     def __init__(self, port: int) -> None:
         self._http = http.client.HTTPConnection(HOST, port, timeout=ANSWER_S)
@@ -53,11 +55,15 @@ class Admin:
         return {name.lower(): value for name, value in answer.getheaders()}, found
 
     def healthy(self) -> bool:
-        """Say whether the broker's health check passed: the broker sends itself a message and receives it."""
+        """Say whether the broker's health check passed: the broker sends itself a message and
+        receives it.
+        """
         return self.ask("GET", "v2/brokers/health?topicVersion=V2")[1].strip() == b"ok"
 
     def make_namespace(self, name: str, policies: Iterable[tuple[str, object]]) -> None:
-        """Create a namespace, if it does not exist, and set its policies. ``policies``: path and value of each."""
+        """Create a namespace, if it does not exist, and set its policies. ``policies``: path and
+        value of each.
+        """
         try:
             self.ask("PUT", f"v2/namespaces/{name}", {})
         except RefusedError as error:
@@ -67,7 +73,9 @@ class Admin:
             self.ask("POST", f"v2/namespaces/{name}/{path}", said)
 
     def of_topic(self, topic: str, what: str) -> dict[str, Any] | None:
-        """Return statistics of a topic (``what``: ``internalStats`` or ``stats``); ``None`` if there is no such topic."""
+        """Return statistics of a topic (``what``: ``internalStats`` or ``stats``); ``None`` if
+        there is no such topic.
+        """
         try:
             _, found = self.ask("GET", f"v2/{topic.replace('://', '/')}/{what}")
         except RefusedError as error:
@@ -78,5 +86,7 @@ class Admin:
         return said
 
     def entry(self, topic: str, ledger: int, entry: int) -> tuple[Mapping[str, str], bytes]:
-        """Return the headers that describe one entry of a topic's ledgers, and its decompressed payload."""
+        """Return the headers that describe one entry of a topic's ledgers, and its decompressed
+        payload.
+        """
         return self.ask("GET", f"v2/{topic.replace('://', '/')}/ledger/{ledger}/entry/{entry}")

@@ -1,4 +1,6 @@
-"""Make the class-data archive of Pulsar's jars: start a broker, let it send itself a message, and end it."""
+"""Make the class-data archive of Pulsar's jars: start a broker, let it send itself a message, and
+end it.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,24 @@ DUMPED_S: Final = 60.0
 
 
 def with_archive(install: Install, say: Callable[[str], None]) -> Install:
-    """Return the installation with the JVM flags of its archive; make the archive if the cache has none."""
+    """Return the installation with the JVM flags of its archive; make the archive if the cache has
+    none.
+    """
     archive = ensure_archive(
-        install.java, install.jars, cache=cache_root(), say=say, make=lambda _, __, folder: _exercise(install, folder),
+        install.java,
+        install.jars,
+        cache=cache_root(),
+        say=say,
+        make=lambda _, __, folder: _exercise(install, folder),
         recipe="pulsar",
-    )  # fmt: skip
+    )
     return replace(install, flags=archive.flags, archive=archive.path)
 
 
 def _exercise(install: Install, folder: Path) -> None:
-    """Start a broker, let it send itself a message, and leave ``classes.jsa`` in ``folder``. Raises if a step fails."""
+    """Start a broker, let it send itself a message, and leave ``classes.jsa`` in ``folder``. Raises
+    if a step fails.
+    """
     archive, work = folder / "classes.jsa", folder / "runs" / "deployments" / "archive"
     work.mkdir(parents=True)
     broker = PulsarBroker(replace(install, flags=(dump_flag(archive),)), work)

@@ -27,37 +27,67 @@ if TYPE_CHECKING:
 ROLES: Final = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
 _AT_ONCE: Final = (
     "persistence",
-    {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1, "managedLedgerMaxMarkDeleteRate": 0.0},
+    {
+        "bookkeeperEnsemble": 1,
+        "bookkeeperWriteQuorum": 1,
+        "bookkeeperAckQuorum": 1,
+        "managedLedgerMaxMarkDeleteRate": 0.0,
+    },
 )
 PLAIN, DEDUPLICATING = "public/default", "public/deduplicating"
 _DEDUPLICATION: Final = ("deduplication", True)
 NAMESPACES: Final[Mapping[str, Sequence[tuple[str, object]]]] = {
-    PLAIN: (), DEDUPLICATING: (_DEDUPLICATION,), f"public/{Cursor.WRITTEN}": (_AT_ONCE, _DEDUPLICATION),
-    f"public/{Cursor.FEW}": (_AT_ONCE, _DEDUPLICATION), f"public/{Cursor.SNAPSHOTS}": (_DEDUPLICATION,),
-    f"public/{Cursor.PAUSING}": (_AT_ONCE, _DEDUPLICATION, ("dispatcherPauseOnAckStatePersistent", None)),
-}  # fmt: skip
-"""The namespaces of cells' topics, each with its policies: whether the broker deduplicates by producer and sequence, and when it
-writes acknowledgements down."""
+    PLAIN: (),
+    DEDUPLICATING: (_DEDUPLICATION,),
+    f"public/{Cursor.WRITTEN}": (_AT_ONCE, _DEDUPLICATION),
+    f"public/{Cursor.FEW}": (_AT_ONCE, _DEDUPLICATION),
+    f"public/{Cursor.SNAPSHOTS}": (_DEDUPLICATION,),
+    f"public/{Cursor.PAUSING}": (
+        _AT_ONCE,
+        _DEDUPLICATION,
+        ("dispatcherPauseOnAckStatePersistent", None),
+    ),
+}
+"""The namespaces of cells' topics, each with its policies: whether the broker deduplicates by
+producer and sequence, and when it writes acknowledgements down.
+"""
 HOST: Final = "127.0.0.1"
 SETTINGS: Final[Mapping[str, object]] = {
-    "transactionCoordinatorEnabled": "true", "clusterName": "standalone",
-    "internalListenerName": "internal", "allowLoopback": "true",
-    "managedLedgerDefaultEnsembleSize": 1, "managedLedgerDefaultWriteQuorum": 1, "managedLedgerDefaultAckQuorum": 1,
-    "defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1, "brokerDeleteInactiveTopicsEnabled": "false",
-    "backlogQuotaCheckEnabled": "false", "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
-    "diskUsageThreshold": 0.99, "diskUsageWarnThreshold": 0.98, "managedLedgerCacheSizeMB": 16,
+    "transactionCoordinatorEnabled": "true",
+    "clusterName": "standalone",
+    "internalListenerName": "internal",
+    "allowLoopback": "true",
+    "managedLedgerDefaultEnsembleSize": 1,
+    "managedLedgerDefaultWriteQuorum": 1,
+    "managedLedgerDefaultAckQuorum": 1,
+    "defaultRetentionTimeInMinutes": -1,
+    "defaultRetentionSizeInMB": -1,
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "backlogQuotaCheckEnabled": "false",
+    "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
+    "diskUsageThreshold": 0.99,
+    "diskUsageWarnThreshold": 0.98,
+    "managedLedgerCacheSizeMB": 16,
     "numIOThreads": 2,
-    "brokerShutdownTimeoutMs": 3000, "numHttpServerThreads": 6, "numExecutorThreadPoolSize": 2, "numOrderedExecutorThreads": 1,
+    "brokerShutdownTimeoutMs": 3000,
+    "numHttpServerThreads": 6,
+    "numExecutorThreadPoolSize": 2,
+    "numOrderedExecutorThreads": 1,
     "numCacheExecutorThreadPoolSize": 1,
-    "listeningInterface": "lo", "allowEphemeralPorts": "true",  # else the bookie opens a port on all interfaces
-}  # fmt: skip
-"""Settings that differ from the defaults. Acknowledged messages are kept, because the judge reads the topics at the end."""
+    "listeningInterface": "lo",
+    "allowEphemeralPorts": "true",  # else the bookie opens a port on all interfaces
+}
+"""Settings that differ from the defaults. Acknowledged messages are kept, because the judge reads
+the topics at the end.
+"""
 _FEW_RANGES: Final[Mapping[str, object]] = {
     "managedLedgerMaxUnackedRangesToPersist": 2,
     "managedLedgerPersistIndividualAckAsLongArray": "false",
 }
-"""A limit on the ranges of single acknowledgements that are written down; the broker writes one more than it says. The limit
-applies only in the format that was the default until 4.1: the newer one writes all ranges of a ledger."""
+"""A limit on the ranges of single acknowledgements that are written down; the broker writes one
+more than it says. The limit applies only in the format that was the default until 4.1: the newer
+one writes all ranges of a ledger.
+"""
 BESIDES: Final[Mapping[Cursor, Mapping[str, object]]] = {
     Cursor.FEW: _FEW_RANGES,
     Cursor.PAUSING: _FEW_RANGES,
@@ -91,7 +121,9 @@ class PulsarBroker(ServedBroker):
         self._ports = dict(zip(ROLES, others[: len(ROLES)], strict=True))
         """Role → the wire's port, to which its clients connect."""
         self._behind = dict(zip(ROLES, others[len(ROLES) :], strict=True))
-        """Role → the broker's port behind the wire. The broker knows from the port which address to tell its clients."""
+        """Role → the broker's port behind the wire. The broker knows from the port which address to
+        tell its clients.
+        """
         self._told: Mapping[str, object] = {}
         """The additional settings of this broker."""
         self._namespaces: dict[str, str] = {}
@@ -101,14 +133,35 @@ class PulsarBroker(ServedBroker):
     def routes(self) -> Sequence[Route]:
         """Return the wire's routes, one for each role."""
         return [
-            Route(role, BROKER, role, self._ports[role], self._behind[role], self.runtime.bind, self.runtime.address(BROKER),
-                  protocol="pulsar") for role in ROLES
-        ]  # fmt: skip
+            Route(
+                role,
+                BROKER,
+                role,
+                self._ports[role],
+                self._behind[role],
+                self.runtime.bind,
+                self.runtime.address(BROKER),
+                protocol="pulsar",
+            )
+            for role in ROLES
+        ]
 
     def own_routes(self) -> Sequence[Route]:
-        """Return the route on which the coordinator tells partitions and subscriptions the end of a transaction."""
-        return [Route(Role.BROKER, BROKER, Role.BROKER, self._to_itself, self._binary, self.runtime.bind,
-                      self.runtime.address(BROKER), protocol="pulsar")]  # fmt: skip
+        """Return the route on which the coordinator tells partitions and subscriptions the end of a
+        transaction.
+        """
+        return [
+            Route(
+                Role.BROKER,
+                BROKER,
+                Role.BROKER,
+                self._to_itself,
+                self._binary,
+                self.runtime.bind,
+                self.runtime.address(BROKER),
+                protocol="pulsar",
+            )
+        ]
 
     def spec(self) -> NodeSpec:
         """Return the node that starts the broker on its present data."""
@@ -116,10 +169,22 @@ class PulsarBroker(ServedBroker):
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir()
         data = (self._directory / "data").absolute()
-        words = ("--config", str(self._conf), "-nss", "-nfw", "--metadata-dir", str(data / "metadata"),
-                 "--bookkeeper-dir", str(data / "bookkeeper"), "--bookkeeper-port", str(self._bookie))  # fmt: skip
+        words = (
+            "--config",
+            str(self._conf),
+            "-nss",
+            "-nfw",
+            "--metadata-dir",
+            str(data / "metadata"),
+            "--bookkeeper-dir",
+            str(data / "bookkeeper"),
+            "--bookkeeper-port",
+            str(self._bookie),
+        )
         # the JVM unpacks native libraries there, and leaves them behind when it is killed
-        return self.on_jars(self._program, self._http, *words, flags=(f"-Djava.io.tmpdir={self._scratch}",))
+        return self.on_jars(
+            self._program, self._http, *words, flags=(f"-Djava.io.tmpdir={self._scratch}",)
+        )
 
     def answers(self) -> bool:
         """Say whether the broker is healthy; create the namespaces if it is.
@@ -130,7 +195,10 @@ class PulsarBroker(ServedBroker):
         with Admin(self._http) as admin:
             if not admin.healthy():
                 return False
-            for name, policies in NAMESPACES.items():  # at its first start the broker creates their tenant last
+            for (
+                name,
+                policies,
+            ) in NAMESPACES.items():  # at its first start the broker creates their tenant last
                 admin.make_namespace(name, policies)
         return True
 
@@ -171,7 +239,9 @@ class PulsarBroker(ServedBroker):
         return name
 
     def messages(self, queue: str) -> tuple[Message, ...]:
-        """Return every copy that a topic has held, entry by entry, as the broker reads it from its bookie."""
+        """Return every copy that a topic has held, entry by entry, as the broker reads it from its
+        bookie.
+        """
         with Admin(self._http) as admin:
             internal = admin.of_topic(queue, "internalStats")
             if internal is None:
@@ -207,11 +277,20 @@ class PulsarBroker(ServedBroker):
 
     def _configure(self) -> None:
         told = ",".join(f"{role}:pulsar://{self.address(role)}" for role in ROLES)
-        settings: Mapping[str, object] = dict(SETTINGS) | dict(self._told) | {
-            "brokerServicePort": self._binary, "webServicePort": self._http, "bindAddress": self.runtime.bind,
-            "bindAddresses": ",".join(f"{role}:pulsar://{self.runtime.bind}:{port}" for role, port in self._behind.items()),
-            "advertisedListeners": f"internal:pulsar://{self.runtime.address('wire')}:{self._to_itself},{told}",
-        }  # fmt: skip
+        settings: Mapping[str, object] = (
+            dict(SETTINGS)
+            | dict(self._told)
+            | {
+                "brokerServicePort": self._binary,
+                "webServicePort": self._http,
+                "bindAddress": self.runtime.bind,
+                "bindAddresses": ",".join(
+                    f"{role}:pulsar://{self.runtime.bind}:{port}"
+                    for role, port in self._behind.items()
+                ),
+                "advertisedListeners": f"internal:pulsar://{self.runtime.address('wire')}:{self._to_itself},{told}",
+            }
+        )
         self._conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
     @property

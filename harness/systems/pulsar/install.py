@@ -1,4 +1,6 @@
-"""Install Pulsar standalone and its Java client: 143 MB of jars, downloaded when needed and checked by checksums."""
+"""Install Pulsar standalone and its Java client: 143 MB of jars, downloaded when needed and checked
+by checksums.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +29,31 @@ VERSION: Final = "4.2.4"
 MAIN: Final = "org.apache.pulsar.PulsarStandaloneStarter"
 BRIDGE_MAIN: Final = "lostack.PulsarBridge"
 _OPENED: Final = (
-    "java.base/sun.net", "java.base/java.lang", "java.base/java.nio", "java.base/jdk.internal.misc", "java.base/java.util.zip",
-    "java.base/jdk.internal.platform", "java.management/sun.management", "jdk.management/com.sun.management.internal",
-)  # fmt: skip
+    "java.base/sun.net",
+    "java.base/java.lang",
+    "java.base/java.nio",
+    "java.base/jdk.internal.misc",
+    "java.base/java.util.zip",
+    "java.base/jdk.internal.platform",
+    "java.management/sun.management",
+    "jdk.management/com.sun.management.internal",
+)
 JVM: Final = (
-    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED), "-Dio.netty.tryReflectionSetAccessible=true",
-)  # fmt: skip
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+)
 SERVER: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=384m")
 CLIENT: Final = ("-Xmx128m", "-XX:MaxDirectMemorySize=64m")
 
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """An installed Pulsar. ``flags``: JVM flags for each process, such as for the class-data archive ``archive``."""
+    """An installed Pulsar. ``flags``: JVM flags for each process, such as for the class-data
+    archive ``archive``.
+    """
 
     java: Java
     jars: tuple[Path, ...]
@@ -51,7 +64,9 @@ class Install:
     @property
     def server(self) -> JavaProgram:
         """The broker's program, which takes ``--config …``."""
-        return JavaProgram(self.java.path, (*self.flags, *JVM, *SERVER), self.jars, MAIN, self.archive)
+        return JavaProgram(
+            self.java.path, (*self.flags, *JVM, *SERVER), self.jars, MAIN, self.archive
+        )
 
     def client(self, say: Callable[[str], None]) -> ClientSetup:
         """Return the Java client: a JVM that runs beside the stage.
@@ -60,13 +75,24 @@ class Install:
             EnvironmentFailure: the client can be neither downloaded nor compiled.
         """
         ours = compiled("pulsar-bridge", [CALLS, BRIDGE], self.jars, say)
-        jvm = JavaProgram(self.java.path, (*self.flags, *JVM, *CLIENT), (*self.jars, ours), BRIDGE_MAIN, self.archive)
+        jvm = JavaProgram(
+            self.java.path,
+            (*self.flags, *JVM, *CLIENT),
+            (*self.jars, ours),
+            BRIDGE_MAIN,
+            self.archive,
+        )
         return ClientSetup.beside(self.version, jvm)
 
 
 def versions() -> tuple[str, ...]:
     """Return the versions with known checksums."""
-    return tuple(sorted((file.stem.removeprefix(f"{NAME}-") for file in HERE.glob(f"{NAME}-*.sha256")), key=Version))
+    return tuple(
+        sorted(
+            (file.stem.removeprefix(f"{NAME}-") for file in HERE.glob(f"{NAME}-*.sha256")),
+            key=Version,
+        )
+    )
 
 
 def ensure(say: Callable[[str], None], version: str = VERSION) -> Install:

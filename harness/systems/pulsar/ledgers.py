@@ -1,7 +1,8 @@
-"""Read a topic's ledgers: every copy that the topic held, and which copies the subscription has acknowledged. Without I/O.
+"""Read a topic's ledgers: every copy that the topic held, and which copies the subscription has
+acknowledged. Without I/O.
 
-Retention lets a topic keep acknowledged messages. An entry is one message or a batch. The cursor of a subscription says that
-everything up to a position is acknowledged, and also some ranges after it.
+Retention lets a topic keep acknowledged messages. An entry is one message or a batch. The cursor of
+a subscription says that everything up to a position is acknowledged, and also some ranges after it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Entry:
 
     @property
     def is_final(self) -> bool:
-        """Whether its headers will not change: it is in no transaction, or its transaction has ended."""
+        """Whether its headers will not change: it is in no transaction, or its transaction has
+        ended.
+        """
         return not self.says(_OPEN)
 
 
@@ -88,7 +91,9 @@ def entries_of(internal: Mapping[str, Any]) -> Iterator[Position]:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a subscription has acknowledged: all up to ``upto``, and ranges after it, without the first position of each range."""
+    """What a subscription has acknowledged: all up to ``upto``, and ranges after it, without the
+    first position of each range.
+    """
 
     upto: Position
     ranges: tuple[tuple[Position, Position], ...]
@@ -100,29 +105,42 @@ class Done:
         >>> Done.of({"markDeletePosition": "3:1", "individuallyDeletedMessages": "[(3:2..3:4]]"})
         Done(upto=(3, 1), ranges=(((3, 2), (3, 4)),))
         """
-        numbers = (tuple(map(int, found)) for found in _RANGE.findall(cursor["individuallyDeletedMessages"]))
-        return cls(position(cursor["markDeletePosition"]), tuple(((a, b), (c, d)) for a, b, c, d in numbers))
+        numbers = (
+            tuple(map(int, found))
+            for found in _RANGE.findall(cursor["individuallyDeletedMessages"])
+        )
+        return cls(
+            position(cursor["markDeletePosition"]),
+            tuple(((a, b), (c, d)) for a, b, c, d in numbers),
+        )
 
     def __contains__(self, at: Position) -> bool:
         return at <= self.upto or any(first < at <= last for first, last in self.ranges)
 
 
 def only(subscriptions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the statistics of a topic's only subscription; ``None`` if it has none. The broker's own ones do not count.
+    """Return the statistics of a topic's only subscription; ``None`` if it has none. The broker's
+    own ones do not count.
 
     Raises:
-        StrangeLedgerError: the topic has several subscriptions, for which "acknowledged" has no single meaning.
+        StrangeLedgerError: the topic has several subscriptions, for which "acknowledged" has no
+            single meaning.
     """
     found = {name: said for name, said in subscriptions.items() if name not in _BROKERS_OWN}
     if len(found) > 1:
-        raise StrangeLedgerError(f"lostack can count for one subscription, and the topic has several: {', '.join(sorted(found))}")
+        raise StrangeLedgerError(
+            "lostack can count for one subscription, and the topic has several: "
+            f"{', '.join(sorted(found))}"
+        )
     return next(iter(found.values()), None)
 
 
 def joined(entries: Iterable[Entry]) -> Iterator[tuple[Entry, ...]]:
-    """Yield each message as its chunks. A chunked message comes at its last chunk, joined as consumers join chunks.
+    """Yield each message as its chunks. A chunked message comes at its last chunk, joined as
+    consumers join chunks.
 
-    A first chunk starts the message again, a repeated chunk is skipped, and after a gap the other chunks are dropped.
+    A first chunk starts the message again, a repeated chunk is skipped, and after a gap the other
+    chunks are dropped.
     """
     parts: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -142,15 +160,19 @@ def joined(entries: Iterable[Entry]) -> Iterator[tuple[Entry, ...]]:
 
 
 def messages(entries: Iterable[Entry], done: Done | None) -> tuple[Message, ...]:
-    """Return every copy that a topic has held. ``done``: what its subscription has acknowledged; ``None``: no subscription.
+    """Return every copy that a topic has held. ``done``: what its subscription has acknowledged;
+    ``None``: no subscription.
 
-    A broker counts chunks, so a message stands for its waiting chunks. Waiting chunks of no whole message come last.
+    A broker counts chunks, so a message stands for its waiting chunks. Waiting chunks of no whole
+    message come last.
 
     Raises:
         StrangeLedgerError: a batch, or a message's properties, cannot be decoded.
     """
     found, there = [], [each for each in entries if each.is_message]
-    loose = {each.at: each for each in there if each.is_part and (done is None or each.at not in done)}
+    loose = {
+        each.at: each for each in there if each.is_part and (done is None or each.at not in done)
+    }
     for parts in joined(there):
         entry = replace(parts[-1], body=b"".join(part.body for part in parts))
         visible = not entry.says(_ABORTED) and not entry.says(_OPEN)
@@ -162,11 +184,23 @@ def messages(entries: Iterable[Entry], done: Done | None) -> tuple[Message, ...]
         its = [] if gone else [part for part in parts if loose.pop(part.at, None)]
         for number, single in enumerate(_singles(entry)):
             name = f"{entry.at[0]}:{entry.at[1]}:{number}"
-            attempt, origin = (dict(single.properties).get(each) for each in (ATTEMPT_HEADER, ORIGIN_HEADER))
+            attempt, origin = (
+                dict(single.properties).get(each) for each in (ATTEMPT_HEADER, ORIGIN_HEADER)
+            )
             found.append(
-                Message(name, name, single.value, _text(attempt), waiting, visible=visible, removed=removed, origin=_text(origin),
-                        parts=len(parts), counts=len(its) or 1)
-            )  # fmt: skip
+                Message(
+                    name,
+                    name,
+                    single.value,
+                    _text(attempt),
+                    waiting,
+                    visible=visible,
+                    removed=removed,
+                    origin=_text(origin),
+                    parts=len(parts),
+                    counts=len(its) or 1,
+                )
+            )
     return (*found, *(_loose(each) for each in loose.values()))
 
 

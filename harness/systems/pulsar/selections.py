@@ -1,4 +1,6 @@
-"""Sets of records that only a history of Pulsar tells: those whose acknowledgement the cursor had perhaps not written down."""
+"""Sets of records that only a history of Pulsar tells: those whose acknowledgement the cursor had
+perhaps not written down.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,21 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 UNWRITTEN: Final = Select("not-written-down")
-"""What a broker that dies may deliver again: records in hand, and records whose acknowledgement it may not have written down.
+"""What a broker that dies may deliver again: records in hand, and records whose acknowledgement it
+may not have written down.
 
-An acknowledgement makes the broker write the cursor, once a second at most (managedLedgerDefaultMarkDeleteRateLimit). So the last
-write was at most a second before the last acknowledgement. Records without an answer count, too: the library sends them again.
+An acknowledgement makes the broker write the cursor, once a second at most
+(managedLedgerDefaultMarkDeleteRateLimit). So the last write was at most a second before the last
+acknowledgement. Records without an answer count, too: the library sends them again.
 """
 BEHIND_CHUNK: Final = Select("behind-a-chunk")
-"""The messages that wait from the first chunk on that waits without the others of its message (apache/pulsar#26395)."""
+"""The messages that wait from the first chunk on that waits without the others of its message
+(apache/pulsar#26395).
+"""
 _TOPICS: Final = "persistent://"
-"""How the names of Pulsar's topics begin: other brokers' queues have other names, and other places."""
+"""How the names of Pulsar's topics begin: other brokers' queues have other names, and
+other places.
+"""
 WRITES_NS: Final = 1_500_000_000
 """That second, and half a second for an acknowledgement's way through the broker."""
 
@@ -44,12 +52,20 @@ def cursor_selections(history: History, target: str) -> dict[Select, frozenset[s
 def chunk_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
     """Return the selection; nothing if no chunk waits without the others of its message."""
     del target
-    there = (e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and str(e.get("queue")).startswith(_TOPICS))
+    there = (
+        e
+        for e in history.of(kinds.STORED)
+        if e["hop"] == Hop.TOPIC and str(e.get("queue")).startswith(_TOPICS)
+    )
     waits = [e for e in there if e.get("waiting") is not None]
     alone = [_entry(e) for e in waits if e.get("foreign") or e.get("parts", 1) > e.get("counts", 1)]
     if not alone:
         return {}
-    return {BEHIND_CHUNK: frozenset(e["record"] for e in waits if e["record"] is not None and _entry(e) >= min(alone))}
+    return {
+        BEHIND_CHUNK: frozenset(
+            e["record"] for e in waits if e["record"] is not None and _entry(e) >= min(alone)
+        )
+    }
 
 
 def _entry(event: Event) -> tuple[int, ...]:
@@ -59,6 +75,8 @@ def _entry(event: Event) -> tuple[int, ...]:
 
 def _under_way(history: History, deaths: list[int]) -> set[str]:
     """Return the records with a request before a death whose answer did not reach the program."""
-    answered = {(e["request"], e["record"]) for e in history.of(kinds.PRODUCE_ANSWER) if e["reached"]}
+    answered = {
+        (e["request"], e["record"]) for e in history.of(kinds.PRODUCE_ANSWER) if e["reached"]
+    }
     sent: list[Event] = [e for e in history.of(kinds.SENT) if e["t"] <= max(deaths)]
     return {e["record"] for e in sent if (e["request"], e["record"]) not in answered}

@@ -14,25 +14,40 @@ from harness.protocols.pulsar.steps import Command
 if TYPE_CHECKING:
     from harness.model.history import History
 
-DEDUPLICATED: Final = Sign("deduplicated", "the broker answered a send of this record without a place: it had the record already")
+DEDUPLICATED: Final = Sign(
+    "deduplicated",
+    "the broker answered a send of this record without a place: it had the record already",
+)
 
 ENDED_UNHEARD: Final = Sign(
-    "ended-unheard", "this record's transaction ended, the program got no answer, and no consumer was given the record again"
+    "ended-unheard",
+    (
+        "this record's transaction ended, the program got no answer, and no consumer was given the "
+        "record again"
+    ),
 )
 
 HELD_BACK: Final = Sign(
-    "held-back", "the broker delivered this record only after a gap in the acknowledgements before it was filled"
+    "held-back",
+    (
+        "the broker delivered this record only after a gap in the acknowledgements before it was "
+        "filled"
+    ),
 )
 
-PART_AGAIN: Final = Sign("part-again", "a chunk of this record's message went over the wire twice in the same direction")
+PART_AGAIN: Final = Sign(
+    "part-again", "a chunk of this record's message went over the wire twice in the same direction"
+)
 
 ABORTED_OR_ASKED: Final = Sign(
-    "aborted-or-asked", "this record's transaction was aborted, or the client requested its end on two connections"
+    "aborted-or-asked",
+    "this record's transaction was aborted, or the client requested its end on two connections",
 )
 
 _TOLD: Final = {Command.END_TXN_ON_PARTITION, Command.END_TXN_ON_SUBSCRIPTION}
 TOLD_AGAIN: Final = Sign(
-    "told-again", "the coordinator told a partition or subscription again how this record's transaction ended"
+    "told-again",
+    "the coordinator told a partition or subscription again how this record's transaction ended",
 )
 
 
@@ -40,7 +55,11 @@ def pulsar_signs(history: History) -> dict[Sign, set[str]]:
     """Return, for each sign, the records that show it."""
     answers = [e for e in history.of(kinds.PRODUCE_ANSWER) if "place" in e and e["error"] == 0]
     given = Counter(event["record"] for event in history.of(kinds.FETCHED) if event["reached"])
-    unheard = {e["record"] for e in history.of(kinds.ENDING) if e["outcome"] == "taken" and not e["reached"]}
+    unheard = {
+        e["record"]
+        for e in history.of(kinds.ENDING)
+        if e["outcome"] == "taken" and not e["reached"]
+    }
     return {
         DEDUPLICATED: {event["record"] for event in answers if event["place"] is None},
         ENDED_UNHEARD: {record for record in unheard if given[record] == 1},
@@ -52,7 +71,9 @@ def pulsar_signs(history: History) -> dict[Sign, set[str]]:
 
 
 def _aborted(history: History) -> set[str]:
-    """Return the records of the common sign ``aborted``, if the wire saw a Pulsar transaction begin."""
+    """Return the records of the common sign ``aborted``, if the wire saw a Pulsar transaction
+    begin.
+    """
     begun = any(event.get("api") == Command.NEW_TXN for event in history.of(kinds.FRAME))
     return common_signs(Rows(history.events))[ABORTED] if begun else set()
 
@@ -65,11 +86,18 @@ def _asked_again(history: History) -> set[str]:
         if event.get("api") == Command.END_TXN and event["dir"] == "request":
             asked.setdefault(event["transaction"], set()).add(event.get("conn", 0))
             records.setdefault(event["transaction"], []).extend(event.get("records", ()))
-    return {record for transaction, by in asked.items() if len(by) > 1 for record in records[transaction]}
+    return {
+        record
+        for transaction, by in asked.items()
+        if len(by) > 1
+        for record in records[transaction]
+    }
 
 
 def _told_again(history: History) -> set[str]:
-    """Return the records whose transaction's end was told to a partition or subscription more than once."""
+    """Return the records whose transaction's end was told to a partition or subscription more than
+    once.
+    """
     told: Counter[tuple[str, str]] = Counter()
     records: dict[str, list[str]] = {}
     for event in history.of(kinds.FRAME):
@@ -78,7 +106,12 @@ def _told_again(history: History) -> set[str]:
             told[event["transaction"], api] += 1
         elif api == Command.END_TXN:
             records[event["transaction"]] = event.get("records", [])
-    return {record for (transaction, _), count in told.items() if count > 1 for record in records.get(transaction, ())}
+    return {
+        record
+        for (transaction, _), count in told.items()
+        if count > 1
+        for record in records.get(transaction, ())
+    }
 
 
 def _part_again(history: History) -> set[str]:
@@ -88,19 +121,30 @@ def _part_again(history: History) -> set[str]:
     for event in history.of(kinds.FRAME):
         if "part" in event:
             seen[event["dir"], event["message"], event["part"]] += 1
-            records |= dict.fromkeys([event["message"]], *event["records"]) if event.get("records") else {}
-    return {records[message] for (_, message, _), count in seen.items() if count > 1 and message in records}
+            records |= (
+                dict.fromkeys([event["message"]], *event["records"]) if event.get("records") else {}
+            )
+    return {
+        records[message]
+        for (_, message, _), count in seen.items()
+        if count > 1 and message in records
+    }
 
 
 def _held_back(history: History) -> set[str]:
     """Return the records that were stored before a gap was filled, and first delivered after that.
 
-    Records that are stored while the filling request is on its way do not count: they may come after it by chance.
+    Records that are stored while the filling request is on its way do not count: they may come
+    after it by chance.
     """
     stored: set[str] = set()
     given: dict[str, int] = {}
     last = -1
-    taken = {(e.get("request"), e["record"]) for e in history.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken"}
+    taken = {
+        (e.get("request"), e["record"])
+        for e in history.of(kinds.ACKNOWLEDGED)
+        if e["outcome"] == "taken"
+    }
     waiting: set[str] = set()
     held: set[str] = set()
     for event in history.of(kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.ACKNOWLEDGED):
@@ -112,7 +156,9 @@ def _held_back(history: History) -> set[str]:
             held |= {record} & waiting
         elif event["event"] == kinds.ACKNOWLEDGED and record in given:
             asks = event["outcome"] is None and (event.get("request"), record) in taken
-            if asks and given[record] < last:  # a later delivery is acknowledged already, so this one was a gap
+            if (
+                asks and given[record] < last
+            ):  # a later delivery is acknowledged already, so this one was a gap
                 waiting |= stored - given.keys()
             last = max(last, given[record]) if event["outcome"] == "taken" else last
     return held

@@ -49,17 +49,30 @@ class TopicSink:
         return f"{left} results are in open transactions" if left else None
 
     def observe(self) -> None:
-        """Write every copy, and each visible one as a result. No program reads the sink, so no copy waits for a reader."""
+        """Write every copy, and each visible one as a result. No program reads the sink, so no copy
+        waits for a reader.
+        """
         for order, message in enumerate(self._copies()):
             payload = decode(message.value)
             mine = payload is not None and payload.cell_key == self.scene.cell.key
             waiting = Waiting.OPEN if message.waiting is Waiting.OPEN else None
             tell_message(
-                self.scene.history, Hop.SINK, self.name, message, record=payload.record if payload and mine else None, key=None,
-                waiting=waiting, intact=bool(payload and mine and payload.intact),
-            )  # fmt: skip
+                self.scene.history,
+                Hop.SINK,
+                self.name,
+                message,
+                record=payload.record if payload and mine else None,
+                key=None,
+                waiting=waiting,
+                intact=bool(payload and mine and payload.intact),
+            )
             if message.visible:
-                recorded(self.scene, Row(message.value, None, order, NO_ORIGIN, message.attempt, place=message.origin))
+                recorded(
+                    self.scene,
+                    Row(
+                        message.value, None, order, NO_ORIGIN, message.attempt, place=message.origin
+                    ),
+                )
 
     def _copies(self) -> Sequence[Message]:
         """Return its messages; parts of which none came are nobody's."""

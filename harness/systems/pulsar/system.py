@@ -44,7 +44,9 @@ class PulsarSystem:
         self._clients: dict[str, ClientSetup] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Download Java and the jars, make the class-data archive and build images, unless they are available."""
+        """Download Java and the jars, make the class-data archive and build images, unless they are
+        available.
+        """
         self._runtimes = prepare_runtimes(self._runtime, say)
         self._install = with_archive(ensure(say, self._version), say)
 
@@ -54,7 +56,9 @@ class PulsarSystem:
             raise RuntimeError("prepare() comes first")
         for client in sorted({cell.client for cell in cells}):
             whole = client if client != client_name(client) else f"{client}=={CLIENT_VERSION}"
-            setup = self._install.client(say) if client == PULSAR_JAVA else prepare_client(whole, say)
+            setup = (
+                self._install.client(say) if client == PULSAR_JAVA else prepare_client(whole, say)
+            )
             self._clients[client] = self._runtimes.fit(setup)
 
     def deploy(self, need: Deployment, directory: Path) -> PulsarDeployed:
@@ -72,14 +76,18 @@ class PulsarSystem:
 
     def versions(self) -> dict[str, str]:
         """Return the versions of Pulsar, its clients, Java and Python."""
-        found = {client.partition("==")[0]: setup.version for client, setup in self._clients.items()}
+        found = {
+            client.partition("==")[0]: setup.version for client, setup in self._clients.items()
+        }
         if self._install is not None:
             found |= {self.name: self._install.version, "java": self._install.java.version}
         return found | {"python": sys.version.split()[0]} | self._runtimes.versions()
 
 
 class PulsarDeployed:
-    """A running broker for cells of lostack's own stages. Safe to use from several threads, one per cell."""
+    """A running broker for cells of lostack's own stages. Safe to use from several threads, one per
+    cell.
+    """
 
     def __init__(self, broker: PulsarBroker, clients: Mapping[str, ClientSetup]) -> None:
         self.broker = broker
@@ -89,16 +97,26 @@ class PulsarDeployed:
         """Do nothing: cells on Pulsar share no crash."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
-        """Return the run of one cell. A broker that the cell does not share gets the settings that the cell needs."""
+        """Return the run of one cell. A broker that the cell does not share gets the settings that
+        the cell needs.
+        """
         settings = ours(cell.settings)
         if cell.scenario.deployment.alone:
             self.broker.become(besides(settings))
         self.broker.place(cell.key, namespace_of(settings))
         to_topic = cell.scenario.pipeline.to_topic
-        return CellRun(cell, history, parts_of(
-            cell, directory, history, broker=self.broker, setup=self._clients.get(cell.client),
-            to_queue=(lambda scene: TopicSink(scene, self.broker)) if to_topic else None,
-        ))  # fmt: skip
+        return CellRun(
+            cell,
+            history,
+            parts_of(
+                cell,
+                directory,
+                history,
+                broker=self.broker,
+                setup=self._clients.get(cell.client),
+                to_queue=(lambda scene: TopicSink(scene, self.broker)) if to_topic else None,
+            ),
+        )
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the guardian or the wire died by itself."""

@@ -50,10 +50,20 @@ class SourceRetention(Retention):
     def expire(self) -> None:
         """Delete the records of the present batch and all before it, and write them down."""
         topic, before = self.scene.source, self.query.present().planned()
-        gone = [copy for copy in self.scene.observer.copies(topic) if copy.offset < before.get(copy.partition, 0)]
+        gone = [
+            copy
+            for copy in self.scene.observer.copies(topic)
+            if copy.offset < before.get(copy.partition, 0)
+        ]
         for copy in gone:
-            self.scene.history.write(kinds.REMOVED, why=Removal.RETENTION, topic=topic, record=decode_id(copy.value),
-                                     visible=copy.visible, **log_fields(copy.partition, copy.epoch, copy.offset))  # fmt: skip
+            self.scene.history.write(
+                kinds.REMOVED,
+                why=Removal.RETENTION,
+                topic=topic,
+                record=decode_id(copy.value),
+                visible=copy.visible,
+                **log_fields(copy.partition, copy.epoch, copy.offset),
+            )
         self.scene.observer.delete(topic, before)
         say_forgot(self.scene, file=topic, records=len(gone))
 
@@ -85,11 +95,22 @@ class NextDriver(Succession):
         if not isinstance(node, DriverNode):
             raise TypeError(f"{node.name} was not replaced")
         before = node.moves()
-        wait_until(lambda: node.moves() > before or node.trouble(), within_s=ZOMBIE_S, because="the zombie to go on")
-        alone, last = Checkpoint(self.query.checkpoint / str(node.stage.incarnation)), self.query.last
+        wait_until(
+            lambda: node.moves() > before or node.trouble(),
+            within_s=ZOMBIE_S,
+            because="the zombie to go on",
+        )
+        alone, last = (
+            Checkpoint(self.query.checkpoint / str(node.stage.incarnation)),
+            self.query.last,
+        )
 
         def done() -> Any:
-            reached = alone.committed()  # only with a checkpoint of its own; on a shared one it dies
-            return node.trouble() or (reached and all(reached[p] > offset for p, offset in last.items()))
+            reached = (
+                alone.committed()
+            )  # only with a checkpoint of its own; on a shared one it dies
+            return node.trouble() or (
+                reached and all(reached[p] > offset for p, offset in last.items())
+            )
 
         wait_until(done, within_s=ZOMBIE_S, because="the zombie to be done", poll_s=0.05)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.abilities import BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession
+from harness.abilities import (
+    BadNetwork,
+    Checkpoint,
+    Ledger,
+    Partitions,
+    PowerLoss,
+    Retention,
+    Succession,
+)
 from harness.interfaces import System
 from harness.model.scenario import Role
 from harness.systems.kafka.about import without_server
@@ -13,7 +21,9 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.scenario import Scenario
 
-ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession})
+ABILITIES = frozenset(
+    {BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession}
+)
 
 
 def runs(scenario: Scenario) -> bool:
@@ -25,7 +35,10 @@ def lacks(cell: Cell) -> str | None:
     """Say what is missing here for a cell, or return ``None``."""
     at = getattr(cell.scenario.fault, "at", None)
     if at is not None and at.role == Role.PRODUCER and not cell.scenario.source_goes_on:
-        return "the producer fills the topic before the query reads, so no fault is placed at the producer"
+        return (
+            "the producer fills the topic before the query reads, so no fault is placed at the "
+            "producer"
+        )
     return without_server(cell)
 
 

@@ -1,7 +1,7 @@
 """Find which records shared a micro-batch with the target, from the engine's offset log.
 
-Batches are formed while the pipeline runs, so these sets are read from the history. The other selections of a plan are known
-before the run.
+Batches are formed while the pipeline runs, so these sets are read from the history. The other
+selections of a plan are known before the run.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 
 
 def batch_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the selections that depend on the first batch with ``target``; nothing if no batch had it.
+    """Return the selections that depend on the first batch with ``target``; nothing if no batch had
+    it.
 
     In a batch, records are processed in the order of partition and offset.
     """
     places = {
         (event["partition"], event["offset"]): event["record"]
         for event in history.of(kinds.STORED, kinds.REMOVED)
-        if event.get("partition") is not None and event.get("hop") != "sink" and event.get("visible") and event.get("record")
+        if event.get("partition") is not None
+        and event.get("hop") != "sink"
+        and event.get("visible")
+        and event.get("record")
     }
     at = next((place for place, record in places.items() if record == target), None)
     ranges = _ranges_with(history, at) if at else {}
@@ -40,9 +44,14 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
 
 
 def _ranges_with(history: History, at: tuple[int, int]) -> dict[int, range]:
-    """Return the offsets, by partition, of the first batch that contains a place (partition, offset)."""
+    """Return the offsets, by partition, of the first batch that contains a place (partition,
+    offset).
+    """
     events = list(history.of(kinds.BATCH))
-    first = next((e for e in events if e["partition"] == at[0] and e["offset"] <= at[1] < e["position"]), None)
+    first = next(
+        (e for e in events if e["partition"] == at[0] and e["offset"] <= at[1] < e["position"]),
+        None,
+    )
     if first is None:
         return {}
     same = [e for e in events if (e["by"], e["batch"]) == (first["by"], first["batch"])]

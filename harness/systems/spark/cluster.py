@@ -1,4 +1,6 @@
-"""A standalone Spark cluster for one cell: a master, a worker, and an executor that the worker starts and restarts."""
+"""A standalone Spark cluster for one cell: a master, a worker, and an executor that the worker
+starts and restarts.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ _REGISTERED = "Successfully registered with master"
 
 @dataclass
 class Cluster:
-    """A master and a worker, with one executor at a time. The executor implements :class:`harness.controls.Target`.
+    """A master and a worker, with one executor at a time. The executor implements
+    :class:`harness.controls.Target`.
 
-    In a container the executor lives with its worker, and a fault kills, pauses and restarts the container of both.
+    In a container the executor lives with its worker, and a fault kills, pauses and restarts the
+    container of both.
     """
 
     runtime: Runtime
@@ -70,20 +74,31 @@ class Cluster:
 
     def await_executor(self) -> None:
         """Wait until a new executor is up, and write that down."""
-        backend = wait_until(lambda: self._backend(not_pid=self._pid), within_s=UP_S, because="an executor", poll_s=0.05)
+        backend = wait_until(
+            lambda: self._backend(not_pid=self._pid),
+            within_s=UP_S,
+            because="an executor",
+            poll_s=0.05,
+        )
         self._pid = backend.pid
         self._incarnation += 1
         self._say("started")
 
     def kill(self) -> None:
-        """Kill the executor with SIGKILL, and wait until its parent (the worker, or the container engine) reports its end."""
+        """Kill the executor with SIGKILL, and wait until its parent (the worker, or the container
+        engine) reports its end.
+        """
         if not self.ground.killed_alone:
             self._say("exited", **how(self._node().kill()))
             return
         ends = _ends(self.logs / "worker.log")
         psutil.Process(self._pid).kill()
-        seen = wait_until(lambda: _ends(self.logs / "worker.log")[len(ends) :], within_s=GONE_S, poll_s=0.02,
-                          because="the worker to report the end of its executor")  # fmt: skip
+        seen = wait_until(
+            lambda: _ends(self.logs / "worker.log")[len(ends) :],
+            within_s=GONE_S,
+            poll_s=0.02,
+            because="the worker to report the end of its executor",
+        )
         self._say("exited", **reported(seen[0]))
 
     def pause(self) -> None:
@@ -103,7 +118,9 @@ class Cluster:
         self._say("resumed")
 
     def restart(self) -> None:
-        """Wait for the next executor, which the master requests by itself; restart the worker first if it is dead."""
+        """Wait for the next executor, which the master requests by itself; restart the worker first
+        if it is dead.
+        """
         if not self._node().alive:
             self._start_worker()
         self.await_executor()
@@ -119,8 +136,12 @@ class Cluster:
         log = self._servers.worker.log
         before = _text(log).count(_REGISTERED)
         self._worker = self.runtime.start(self._servers.worker)
-        wait_until(lambda: _text(log).count(_REGISTERED) > before, within_s=UP_S, because="Spark's worker to find its master",
-                   poll_s=0.05)  # fmt: skip
+        wait_until(
+            lambda: _text(log).count(_REGISTERED) > before,
+            within_s=UP_S,
+            because="Spark's worker to find its master",
+            poll_s=0.05,
+        )
 
     def _node(self) -> Node:
         if self._worker is None:
@@ -141,8 +162,15 @@ class Cluster:
         return None
 
     def _say(self, phase: str, **fields: Any) -> None:
-        self.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self._incarnation, phase=phase,
-                           pid=self._pid, **fields)  # fmt: skip
+        self.history.write(
+            kinds.NODE,
+            node=self.name,
+            role=self.role,
+            incarnation=self._incarnation,
+            phase=phase,
+            pid=self._pid,
+            **fields,
+        )
 
 
 def _text(log: Path | None) -> str:
@@ -151,4 +179,9 @@ def _text(log: Path | None) -> str:
 
 def _ends(log: Path) -> list[int]:
     """Return the exit statuses of executors that the worker's log reports."""
-    return [int(status) for status in re.findall(r"Executor \S+ finished with state \w+ .*?exitStatus (\d+)", _text(log))]
+    return [
+        int(status)
+        for status in re.findall(
+            r"Executor \S+ finished with state \w+ .*?exitStatus (\d+)", _text(log)
+        )
+    ]

@@ -1,4 +1,6 @@
-"""A driver as a node: the JVM, which faults kill, and the Python process that runs the program in front of it."""
+"""A driver as a node: the JVM, which faults kill, and the Python process that runs the program in
+front of it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 READY_S = 120.0
 """How long (seconds) a session and a query may take to start: five seconds on a quiet machine."""
-# two dozen records are not worth compiling, splitting or replanning: preparing a batch would take longer than running it
+# two dozen records are not worth compiling, splitting or replanning: preparing a batch would take
+# longer than running it
 CONF = {
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "1",
@@ -37,7 +40,9 @@ CONF = {
 
 @dataclass
 class DriverNode(StageNode):
-    """The driver of a cell's query, over its incarnations. A fault kills or pauses the JVM; the Python front ends with it."""
+    """The driver of a cell's query, over its incarnations. A fault kills or pauses the JVM; the
+    Python front ends with it.
+    """
 
     ground: SparkGround | None = None
     front: Node | None = None
@@ -50,7 +55,9 @@ class DriverNode(StageNode):
     """The next incarnation, started ahead as a standby."""
 
     def stand_by(self) -> None:
-        """Start the JVM and session of the next incarnation ahead. Its query begins with :meth:`start`."""
+        """Start the JVM and session of the next incarnation ahead. Its query begins with
+        :meth:`start`.
+        """
         if self.session is not None:
             self.session.stand_by()
         elif self.ground is not None and self.ground.at_hand:
@@ -66,7 +73,9 @@ class DriverNode(StageNode):
         """Start the next incarnation, the JVM and its program; or let the standby begin."""
         self.stage = self._next()
         ahead, self._ahead = self._ahead, None
-        launched = self.session.begin(self.stage) if self.session else ahead or self._launch(self.stage)
+        launched = (
+            self.session.begin(self.stage) if self.session else ahead or self._launch(self.stage)
+        )
         self.node, self.front = launched.node, launched.front
         self._told = self._joined = False
         self._say("started", pid=self.node.pid, stood_by=ahead is not None)
@@ -85,20 +94,31 @@ class DriverNode(StageNode):
         if self.ground is None:
             raise RuntimeError("a driver needs a Spark")
         conf = CONF | (self.cluster.conf if self.cluster else {})
-        env = {**stage.environment(), failpoint.VARIABLE: str(self.failpoints), TURN: str(self._turn(stage))}
-        job = Job(stage.key, stage.writer, self.module, conf, env, self.failpoints.parent, self.logs)
+        env = {
+            **stage.environment(),
+            failpoint.VARIABLE: str(self.failpoints),
+            TURN: str(self._turn(stage)),
+        }
+        job = Job(
+            stage.key, stage.writer, self.module, conf, env, self.failpoints.parent, self.logs
+        )
         return self.ground.launch(self.runtime, job)
 
     def await_ready(self) -> None:
         """Wait until the program says that its query runs, or has ended."""
-        wait_until(lambda: self.trouble() or self.ended() or self.is_ready(), within_s=self.ready_within_s,
-                   because=f"{self.name} to be ready")  # fmt: skip
+        wait_until(
+            lambda: self.trouble() or self.ended() or self.is_ready(),
+            within_s=self.ready_within_s,
+            because=f"{self.name} to be ready",
+        )
         if self.is_ready():
             self._join()
             self._say("ready", pid=self._alive().pid)
 
     def ended(self) -> Exit | None:
-        """Return how the JVM ended, or ``None``. If JVM and program are one process, a normal end is noted as the program's."""
+        """Return how the JVM ended, or ``None``. If JVM and program are one process, a normal end
+        is noted as the program's.
+        """
         if self.front is None and (end := self._alive().exit) is not None and end.signal is None:
             return end
         return super().ended()
@@ -136,7 +156,9 @@ class DriverNode(StageNode):
     def stand_in(self, name: str) -> DriverNode:
         """Return a second driver of the same query, not started."""
         stage = replace(self.stage, name=name, incarnation=0)
-        return replace(self, stage=stage, node=None, front=None, _told=False, _joined=False, _ahead=None)
+        return replace(
+            self, stage=stage, node=None, front=None, _told=False, _joined=False, _ahead=None
+        )
 
     def moves(self) -> int:
         """Return how many history lines its JVM and its program have written so far."""
@@ -145,7 +167,9 @@ class DriverNode(StageNode):
 
     def stopped_itself(self) -> bool:
         """Say whether it has come to a failpoint, where it is held until the fault acts."""
-        return any(event["by"] in ("failpoint", self._jvm) for event in self.so_far.of(kinds.FAILPOINT))
+        return any(
+            event["by"] in ("failpoint", self._jvm) for event in self.so_far.of(kinds.FAILPOINT)
+        )
 
     @property
     def _jvm(self) -> str:

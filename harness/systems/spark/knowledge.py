@@ -9,4 +9,6 @@ from harness.systems.spark.batches import batch_selections
 from harness.systems.spark.rollback import rollback_detail
 from harness.systems.spark.signs import spark_signs
 
-KNOWLEDGE: Final = Knowledge(selections=(batch_selections,), signs=(spark_signs,), details={"rollback": rollback_detail})
+KNOWLEDGE: Final = Knowledge(
+    selections=(batch_selections,), signs=(spark_signs,), details={"rollback": rollback_detail}
+)

@@ -1,4 +1,6 @@
-"""Start Spark as processes or as containers. This module holds all differences between the two runtimes."""
+"""Start Spark as processes or as containers. This module holds all differences between the two
+runtimes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ MEMORY_MB = 512
 FLAGS = ("-XX:TieredStopAtLevel=1",)
 """A cell's driver lives for seconds, so the JVM's second compiler would only cost time."""
 HEAP = ("-Xms128m", "-Xmn48m")
-"""A large young generation from the start: growing the heap step by step took a tenth of a driver's CPU time."""
+"""A large young generation from the start: growing the heap step by step took a tenth of a driver's
+CPU time.
+"""
 DAEMON = ("-Xmx256m", "-XX:+UseSerialGC")
 STREAMING = "harness.stages.streaming"
 CORES = "2"
@@ -89,15 +93,21 @@ class SparkGround(Protocol):
 
     @property
     def preload(self) -> tuple[str, ...]:
-        """Modules that a cell's programs import, so that programs can be forked with them loaded."""
+        """Modules that a cell's programs import, so that programs can be forked with
+        them loaded.
+        """
 
     @property
     def killed_alone(self) -> bool:
-        """Whether an executor dies alone, as its worker reports; otherwise it dies with its worker, as the engine reports."""
+        """Whether an executor dies alone, as its worker reports; otherwise it dies with its worker,
+        as the engine reports.
+        """
 
     @property
     def at_hand(self) -> bool:
-        """Whether a running driver takes orders: it can then run the queries of many cells, or stand by."""
+        """Whether a running driver takes orders: it can then run the queries of many cells, or
+        stand by.
+        """
 
     def launch(self, runtime: Runtime, job: Job) -> Launched:
         """Start a driver with its program."""
@@ -114,7 +124,9 @@ class SparkGround(Protocol):
 
 @dataclass(frozen=True)
 class ProcessSparkGround:
-    """Starts Spark as processes: the JVM is one node, and the Python program another. Implements :class:`SparkGround`."""
+    """Starts Spark as processes: the JVM is one node, and the Python program another. Implements
+    :class:`SparkGround`.
+    """
 
     install: SparkInstall
     failpoint_jar: Path
@@ -128,7 +140,9 @@ class ProcessSparkGround:
 
     @property
     def preload(self) -> tuple[str, ...]:
-        """The module of the Python program; nothing for another release, whose own PySpark cannot be preloaded."""
+        """The module of the Python program; nothing for another release, whose own PySpark cannot
+        be preloaded.
+        """
         return (STREAMING, *PRELOADS["kafka-python"]) if self.install.site is None else ()
 
     def launch(self, runtime: Runtime, job: Job) -> Launched:
@@ -136,14 +150,28 @@ class ProcessSparkGround:
         name = f"{job.key}-{job.name}"
         work = job.folder / SCRATCH / job.name
         gateway = start_gateway(
-            runtime, self.install, work=work, name=name, conf=job.conf, memory_mb=MEMORY_MB, flags=(*FLAGS, *HEAP),
-            jars=(self.failpoint_jar,), log=job.logs / f"{job.name}.log",
-        )  # fmt: skip
-        front = runtime.start(NodeSpec(
-            name=f"{name}-front", role="front", argv=(sys.executable, "-m", job.module),
-            log=job.logs / f"{job.name}-front.log", env={**self.install.env, **gateway.env, **job.env}, cwd=Path.cwd(),
-            preload=(job.module,) if job.module in self.preload else (), stdin_pipe=job.told,
-        ))  # fmt: skip
+            runtime,
+            self.install,
+            work=work,
+            name=name,
+            conf=job.conf,
+            memory_mb=MEMORY_MB,
+            flags=(*FLAGS, *HEAP),
+            jars=(self.failpoint_jar,),
+            log=job.logs / f"{job.name}.log",
+        )
+        front = runtime.start(
+            NodeSpec(
+                name=f"{name}-front",
+                role="front",
+                argv=(sys.executable, "-m", job.module),
+                log=job.logs / f"{job.name}-front.log",
+                env={**self.install.env, **gateway.env, **job.env},
+                cwd=Path.cwd(),
+                preload=(job.module,) if job.module in self.preload else (),
+                stdin_pipe=job.told,
+            )
+        )
         return Launched(gateway.node, front)
 
     def program(self, launched: Launched) -> int | None:
@@ -165,15 +193,41 @@ class ProcessSparkGround:
         def spec(role: str, main: str, *words: str) -> NodeSpec:
             flags = (*DAEMON, *self.install.jvm_flags, f"-Djava.io.tmpdir={scratch}")
             argv = (str(self.install.java), *flags, "-cp", self.install.classpath, main, *words)
-            env = {**self.install.env, "SPARK_WORKER_DIR": str(folder.absolute() / "work"),
-                   "SPARK_LOCAL_DIRS": str(scratch)}  # fmt: skip
+            env = {
+                **self.install.env,
+                "SPARK_WORKER_DIR": str(folder.absolute() / "work"),
+                "SPARK_LOCAL_DIRS": str(scratch),
+            }
             return NodeSpec(f"{key}-{role}", role, argv, env, log=logs / f"{role}.log")
 
         return Servers(
-            spec("master", MASTER, "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page)),
-            spec("worker", WORKER, "--host", "127.0.0.1", "--cores", CORES, "--memory", "1g", "--webui-port", str(other_page),
-                 url), url, conf, lease,
-        )  # fmt: skip
+            spec(
+                "master",
+                MASTER,
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(port),
+                "--webui-port",
+                str(page),
+            ),
+            spec(
+                "worker",
+                WORKER,
+                "--host",
+                "127.0.0.1",
+                "--cores",
+                CORES,
+                "--memory",
+                "1g",
+                "--webui-port",
+                str(other_page),
+                url,
+            ),
+            url,
+            conf,
+            lease,
+        )
 
     def versions(self) -> dict[str, str]:
         """Return the version of Spark."""
@@ -182,7 +236,9 @@ class ProcessSparkGround:
 
 @dataclass(frozen=True)
 class DockerSparkGround:
-    """Starts Spark as containers: ``spark-submit`` runs the program, as a user would. Implements :class:`SparkGround`."""
+    """Starts Spark as containers: ``spark-submit`` runs the program, as a user would. Implements
+    :class:`SparkGround`.
+    """
 
     spark: str
     jars: tuple[str, ...]
@@ -193,22 +249,45 @@ class DockerSparkGround:
 
     def launch(self, runtime: Runtime, job: Job) -> Launched:
         """Submit the program in its own container, in which JVM and Python die together."""
-        name = f"{job.name}-{job.key}"  # a letter first: Spark refuses host names that begin with a digit
+        # a letter first: Spark refuses host names that begin with a digit
+        name = f"{job.name}-{job.key}"
         local = job.conf["spark.master"].startswith("local")
         conf = {
             **LOOPBACK,
-            **({} if local else {"spark.driver.host": runtime.address(name), "spark.driver.bindAddress": runtime.bind}),
+            **(
+                {}
+                if local
+                else {
+                    "spark.driver.host": runtime.address(name),
+                    "spark.driver.bindAddress": runtime.bind,
+                }
+            ),
             **job.conf,
         }
-        options = [*FLAGS, "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={OURS}/harness/provision/spark-log4j2.properties"]
+        options = [
+            *FLAGS,
+            "-XX:+UseSerialGC",
+            f"-Dlog4j2.configurationFile={OURS}/harness/provision/spark-log4j2.properties",
+        ]
         argv = (
-            f"{HOME}/bin/spark-submit", "--driver-memory", f"{MEMORY_MB}m", "--driver-java-options", " ".join(options),
-            "--jars", ",".join(f"{OURS}/jars/{jar}" for jar in self.jars),
+            f"{HOME}/bin/spark-submit",
+            "--driver-memory",
+            f"{MEMORY_MB}m",
+            "--driver-java-options",
+            " ".join(options),
+            "--jars",
+            ",".join(f"{OURS}/jars/{jar}" for jar in self.jars),
             *(word for key, value in conf.items() for word in ("--conf", f"{key}={value}")),
             f"{OURS}/{job.module.replace('.', '/')}.py",
-        )  # fmt: skip
-        spec = NodeSpec(name, "driver", argv, dict(job.env), log=job.logs / f"{job.name}.log",
-                        container=ContainerSpec("driver", folders=(job.folder,)))  # fmt: skip
+        )
+        spec = NodeSpec(
+            name,
+            "driver",
+            argv,
+            dict(job.env),
+            log=job.logs / f"{job.name}.log",
+            container=ContainerSpec("driver", folders=(job.folder,)),
+        )
         return Launched(runtime.start(spec), None)
 
     def program(self, launched: Launched) -> int | None:
@@ -224,15 +303,32 @@ class DockerSparkGround:
         url = f"spark://master-{key}:7077"
 
         def spec(role: str, main: str, *words: str) -> NodeSpec:
-            env = {"SPARK_WORKER_DIR": str(folder / "work"), "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1",
-                   "SPARK_DAEMON_JAVA_OPTS": " ".join(DAEMON[1:])}  # fmt: skip
-            inside = ContainerSpec("spark", folders=(folder,), host_pids=False, entrypoint=f"{HOME}/bin/spark-class")
-            return NodeSpec(f"{role}-{key}", role, (main, *words), env, log=logs / f"{role}.log", container=inside)
+            env = {
+                "SPARK_WORKER_DIR": str(folder / "work"),
+                "SPARK_DAEMON_MEMORY": "256m",
+                "SPARK_NO_DAEMONIZE": "1",
+                "SPARK_DAEMON_JAVA_OPTS": " ".join(DAEMON[1:]),
+            }
+            inside = ContainerSpec(
+                "spark", folders=(folder,), host_pids=False, entrypoint=f"{HOME}/bin/spark-class"
+            )
+            return NodeSpec(
+                f"{role}-{key}",
+                role,
+                (main, *words),
+                env,
+                log=logs / f"{role}.log",
+                container=inside,
+            )
 
         return Servers(
             spec("master", MASTER, "--host", f"master-{key}", "--port", "7077"),
-            spec("worker", WORKER, "--host", f"worker-{key}", "--cores", CORES, "--memory", "1g", url), url, {},
-        )  # fmt: skip
+            spec(
+                "worker", WORKER, "--host", f"worker-{key}", "--cores", CORES, "--memory", "1g", url
+            ),
+            url,
+            {},
+        )
 
     def versions(self) -> dict[str, str]:
         """Return the version of Spark; Kafka's versions include the images."""
@@ -250,10 +346,16 @@ def reported(status: int) -> dict[str, int | None]:
     >>> reported(137), reported(1)
     ({'status': None, 'signal': 9}, {'status': 1, 'signal': None})
     """
-    return {"status": None if status == SIGKILLED else status, "signal": SIGKILL if status == SIGKILLED else None}
+    return {
+        "status": None if status == SIGKILLED else status,
+        "signal": SIGKILL if status == SIGKILLED else None,
+    }
 
 
 def refuse_release(other: str | None) -> None:
     """Raise EnvironmentFailure if the user asks for another release than the images have."""
     if other is not None:
-        raise EnvironmentFailure(f"LOSTACK_SPARK={other} works only in runtime process; unset it, or leave out --runtime docker")
+        raise EnvironmentFailure(
+            f"LOSTACK_SPARK={other} works only in runtime process; unset it, or leave out "
+            "--runtime docker"
+        )

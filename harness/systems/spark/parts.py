@@ -1,11 +1,21 @@
-"""Put together the parts of a cell on Spark: lostack's producer, Kafka's parts, and a query that reads a filled topic."""
+"""Put together the parts of a cell on Spark: lostack's producer, Kafka's parts, and a query that
+reads a filled topic.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.abilities import BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession
+from harness.abilities import (
+    BadNetwork,
+    Checkpoint,
+    Ledger,
+    Partitions,
+    PowerLoss,
+    Retention,
+    Succession,
+)
 from harness.model.scenario import Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
@@ -36,35 +46,67 @@ if TYPE_CHECKING:
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services,
-    spark: SparkGround, session: SharedSession,
-) -> Parts:  # fmt: skip
+    cell: Cell,
+    directory: Path,
+    history: HistoryWriter,
+    *,
+    transport: KafkaTransport,
+    services: Services,
+    spark: SparkGround,
+    session: SharedSession,
+) -> Parts:
     """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(scene, services, FileSink(scene) if cell.scenario.pipeline == STREAM_TO_FILES else None)
+    ground = Ground.of(
+        scene, services, FileSink(scene) if cell.scenario.pipeline == STREAM_TO_FILES else None
+    )
     maker = StageMaker(scene, ground.database.there)
     producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
     query = Query(scene, maker.make(Role.DRIVER, "driver"), spark, session)
     saved_positions = partial(query.saved_positions, ground.database)
     feed = FilledTopic(scene, producing, query, saved_positions)
     broker, cluster = OneBroker(scene, SharedCrash(())), query.cluster
-    servers = {**broker.servers(), **ground.database_node(), **({Role.EXECUTOR: lambda: cluster} if cluster else {})}
+    servers = {
+        **broker.servers(),
+        **ground.database_node(),
+        **({Role.EXECUTOR: lambda: cluster} if cluster else {}),
+    }
     nodes = SparkNodes(scene, CellNodes(scene, lambda: (producing.node, query.driver), servers))
     position_trouble = partial(scene.position_trouble, saved_positions)
-    watching = Watching(scene.progress, lambda: position_trouble() is None, feed.exhausted, UNANSWERED)
+    watching = Watching(
+        scene.progress, lambda: position_trouble() is None, feed.exhausted, UNANSWERED
+    )
     abilities: dict[type, object] = {
-        PowerLoss: FlushedFiles(scene), BadNetwork: Proxies(ground.place), Ledger: Ledgers(scene), Partitions: SourceTopic(scene),
-        Checkpoint: QueryCheckpoint(scene, query), Retention: SourceRetention(scene, query), Succession: NextDriver(query),
-    }  # fmt: skip
+        PowerLoss: FlushedFiles(scene),
+        BadNetwork: Proxies(ground.place),
+        Ledger: Ledgers(scene),
+        Partitions: SourceTopic(scene),
+        Checkpoint: QueryCheckpoint(scene, query),
+        Retention: SourceRetention(scene, query),
+        Succession: NextDriver(query),
+    }
     checks = [
-        Check("source", producing.trouble), Check("consumer", query.trouble), Check("topic", scene.log_trouble, costly=True),
-        Check("position", position_trouble, costly=True), *ground.sink_checks(),
-    ]  # fmt: skip
+        Check("source", producing.trouble),
+        Check("consumer", query.trouble),
+        Check("topic", scene.log_trouble, costly=True),
+        Check("position", position_trouble, costly=True),
+        *ground.sink_checks(),
+    ]
     return Parts(
         ground=(*ground.parts(), query, producing),
         feed=feed,
         stages=query,
-        controls=WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities),
+        controls=WireControls(
+            cell,
+            scene.load,
+            transport.wire,
+            directory,
+            history,
+            scene.so_far,
+            nodes,
+            watching,
+            abilities,
+        ),
         drain=lambda: QuietSink(Checks(checks, UNANSWERED), ground.sink.size),
         authorities=(
             partial(observe_source, scene),

@@ -1,4 +1,6 @@
-"""The query of a cell: its drivers, its cluster, its checkpoint, and the topic that is filled before the query starts."""
+"""The query of a cell: its drivers, its cluster, its checkpoint, and the topic that is filled
+before the query starts.
+"""
 
 from __future__ import annotations
 
@@ -40,34 +42,50 @@ CHECKPOINT = "checkpoint"
 
 
 def shares_a_session(cell: Cell) -> bool:
-    """Say whether a cell's query may run in a shared session: no fault strikes its driver, and it has no executors."""
+    """Say whether a cell's query may run in a shared session: no fault strikes its driver, and it
+    has no executors.
+    """
     need = cell.scenario.fault.evidence()
     suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
     return not suffers and not ours(cell.settings).consumer.executors
 
 
 class Query:
-    """The query of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with the cell.
+    """The query of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with
+    the cell.
 
-    ``stage``: the settings of its driver; ``session``: the shared session, used if the cell may share one.
+    ``stage``: the settings of its driver; ``session``: the shared session, used if the cell may
+    share one.
     """
 
-    def __init__(self, scene: Scene, stage: StageNode, spark: SparkGround, session: SharedSession) -> None:
+    def __init__(
+        self, scene: Scene, stage: StageNode, spark: SparkGround, session: SharedSession
+    ) -> None:
         self._scene = scene
         self.cluster: Cluster | None = None
         """The cluster that runs the tasks; ``None`` if the driver runs them itself."""
         if scene.settings.consumer.executors:
-            self.cluster = Cluster(stage.runtime, spark, scene.history, scene.directory, scene.cell.key, stage.logs)
+            self.cluster = Cluster(
+                stage.runtime, spark, scene.history, scene.directory, scene.cell.key, stage.logs
+            )
         self.driver = DriverNode(
-            stage.role, "harness.stages.streaming", stage.stage, stage.runtime, stage.history, stage.so_far, stage.logs,
-            stage.failpoints, ground=spark, cluster=self.cluster,
+            stage.role,
+            "harness.stages.streaming",
+            stage.stage,
+            stage.runtime,
+            stage.history,
+            stage.so_far,
+            stage.logs,
+            stage.failpoints,
+            ground=spark,
+            cluster=self.cluster,
             session=session if spark.at_hand and shares_a_session(scene.cell) else None,
-        )  # fmt: skip
+        )
         self._replaced: list[DriverNode] = []
         self.last: Mapping[int, int] = {}
         """The last visible offset per partition, once the topic is filled."""
 
-    # --- its processes -----------------------------------------------------------------------------------------------
+    # --- its processes ----------------------------------------------------------------------------
 
     def open(self) -> None:
         """Do nothing: the query starts when the topic is filled."""
@@ -78,7 +96,9 @@ class Query:
             self.driver.stand_by()
 
     def start(self) -> None:
-        """Start the query, and wait until it runs. If the fault kills the driver, also start the next driver as a standby."""
+        """Start the query, and wait until it runs. If the fault kills the driver, also start the
+        next driver as a standby.
+        """
         if self.cluster is not None:
             self.cluster.start()
         self.driver.start()
@@ -117,7 +137,7 @@ class Query:
                 if driver.started:
                     ends.callback(driver.kill)
 
-    # --- what it has read --------------------------------------------------------------------------------------------
+    # --- what it has read -------------------------------------------------------------------------
 
     @property
     def checkpoint(self) -> Path:
@@ -126,22 +146,31 @@ class Query:
 
     @property
     def _outside(self) -> bool:
-        """Whether the position is saved outside the checkpoint. Each driver then has its own checkpoint."""
+        """Whether the position is saved outside the checkpoint. Each driver then has its own
+        checkpoint.
+        """
         return self._scene.settings.consumer.position is SavePosition.BEFORE_WORK
 
     def present(self) -> Checkpoint:
         """Return the checkpoint of the present or last driver."""
-        return Checkpoint(self.checkpoint / str(self.driver.stage.incarnation) if self._outside else self.checkpoint)
+        return Checkpoint(
+            self.checkpoint / str(self.driver.stage.incarnation)
+            if self._outside
+            else self.checkpoint
+        )
 
     def saved_positions(self, database: Database) -> dict[int, int]:
         """Return the saved position of each partition, from the checkpoint or the database."""
-        found = database.sink.positions() if self._outside else Checkpoint(self.checkpoint).committed()
+        found = (
+            database.sink.positions() if self._outside else Checkpoint(self.checkpoint).committed()
+        )
         return self._scene.every_partition(found)
 
 
 @dataclass
 class FilledTopic:
-    """Fills the source before the query reads, wholly or up to the target. Implements :class:`harness.run.parts.Feed`.
+    """Fills the source before the query reads, wholly or up to the target. Implements
+    :class:`harness.run.parts.Feed`.
 
     ``saved``: returns the query's saved positions.
     """
@@ -157,11 +186,15 @@ class FilledTopic:
 
     def await_filled(self) -> None:
         """Wait until the producer has ended, or waits at the fault's trigger."""
-        wait_until(self.producing.node.stopped_itself, within_s=FILL_S, because="the topic to be filled")
+        wait_until(
+            self.producing.node.stopped_itself, within_s=FILL_S, because="the topic to be filled"
+        )
         self.query.last = self.scene.observer.visible(self.scene.source, {})
 
     def exhausted(self) -> bool:
-        """Say whether the query has read the whole source, or, if the source goes on during the run, the producer has ended."""
+        """Say whether the query has read the whole source, or, if the source goes on during the
+        run, the producer has ended.
+        """
         if self.scene.cell.scenario.source_goes_on:
             return self.producing.has_ended()
         saved = self.saved()
@@ -170,7 +203,9 @@ class FilledTopic:
 
 @dataclass
 class SparkNodes:
-    """Finds the nodes of a cell on Spark. A failpoint only holds the program, which has several processes; the fault acts."""
+    """Finds the nodes of a cell on Spark. A failpoint only holds the program, which has several
+    processes; the fault acts.
+    """
 
     scene: Scene
     kafka: CellNodes
@@ -196,14 +231,23 @@ class SparkNodes:
         return self.kafka.standing(trigger)
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Return how the failpoint is armed: it holds the program at the target's place in the log."""
+        """Return how the failpoint is armed: it holds the program at the target's
+        place in the log.
+        """
         del stop  # the fault itself then acts on the JVM
         place = None if trigger.role is Role.PRODUCER else self._place(self.scene.load.target)
         return "hold", {"place": place}
 
     def _place(self, record: Record) -> tuple[int, int]:
         copies = self.scene.observer.copies(self.scene.source)
-        found = [(c.partition, c.offset) for c in copies if c.visible and c.value and decode_id(c.value) == record.id]
+        found = [
+            (c.partition, c.offset)
+            for c in copies
+            if c.visible and c.value and decode_id(c.value) == record.id
+        ]
         if len(found) != 1:
-            raise RuntimeError(f"{record.id} is {len(found)} times in {self.scene.source} before the query starts, not once")
+            raise RuntimeError(
+                f"{record.id} is {len(found)} times in {self.scene.source} before the query "
+                "starts, not once"
+            )
         return found[0]

@@ -1,7 +1,8 @@
-"""Show a rollback to a checkpoint: the query's state and offsets before the crash, after the rollback, and at the end.
+"""Show a rollback to a checkpoint: the query's state and offsets before the crash, after the
+rollback, and at the end.
 
-The query reports the state of a key after each batch that touched it. What a new driver restored shows in its first batch: the
-state that it reports, without what that batch added.
+The query reports the state of a key after each batch that touched it. What a new driver restored
+shows in its first batch: the state that it reports, without what that batch added.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state and offsets at one moment. ``batch``: the last batch in the state; -1 if there is none."""
+    """The state and offsets at one moment. ``batch``: the last batch in the state; -1 if there is
+    none.
+    """
 
     moment: Moment
     batch: int
@@ -41,22 +44,30 @@ class Snapshot:
     def row(self) -> dict[str, Any]:
         """Return the snapshot as plain data, with the number of records in each key's state."""
         return {
-            "moment": str(self.moment), "batch": self.batch,
-            "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
+            "moment": str(self.moment),
+            "batch": self.batch,
+            "offsets": {
+                str(partition): offset for partition, offset in sorted(self.offsets.items())
+            },
             "state": {key: len(records) for key, records in sorted(self.state.items())},
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
 class Rollback:
-    """The snapshots at the three moments. ``torn``: the keys whose state was not rolled back together with the offsets."""
+    """The snapshots at the three moments. ``torn``: the keys whose state was not rolled back
+    together with the offsets.
+    """
 
     snapshots: tuple[Snapshot, Snapshot, Snapshot]
     torn: tuple[str, ...]
 
     def row(self) -> dict[str, Any]:
         """Return the rollback as plain data."""
-        return {"snapshots": [snapshot.row() for snapshot in self.snapshots], "torn": list(self.torn)}
+        return {
+            "snapshots": [snapshot.row() for snapshot in self.snapshots],
+            "torn": list(self.torn),
+        }
 
 
 def rollback_detail(history: History) -> dict[str, Any] | None:
@@ -66,14 +77,19 @@ def rollback_detail(history: History) -> dict[str, Any] | None:
 
 
 def rollback_of(history: History) -> Rollback | None:
-    """Return the rollback of a query whose driver was replaced; ``None`` without state or without a second driver."""
+    """Return the rollback of a query whose driver was replaced; ``None`` without state or without a
+    second driver.
+    """
     states: dict[str, list[Event]] = {}
     for event in history.of(kinds.STATE):
         states.setdefault(event["by"], []).append(event)
     if len(states) < 2:  # noqa: PLR2004 - one driver, or none: nothing was rolled back
         return None
     old, *_, new = states
-    planned = {by: [event for event in history.of(kinds.BATCH) if event["by"] == f"{by}-jvm"] for by in (old, new)}
+    planned = {
+        by: [event for event in history.of(kinds.BATCH) if event["by"] == f"{by}-jvm"]
+        for by in (old, new)
+    }
     if not all(planned.values()):
         return None
     resumed = planned[new][0]["batch"]
@@ -82,12 +98,31 @@ def rollback_of(history: History) -> Rollback | None:
     first = [event for event in states[new] if event["batch"] == states[new][0]["batch"]]
     loaded = {event["key"]: _without(event["records"], event["news"]) for event in first}
     restored = {key: records for key, records in (saved | loaded).items() if records}
-    torn = tuple(sorted(key for key, records in loaded.items() if sorted(records) != sorted(saved.get(key, ()))))
-    return Rollback((
-        Snapshot(Moment.BEFORE, planned[old][-1]["batch"], _offsets(planned[old], "position"), _after(states[old])),
-        Snapshot(Moment.AFTER, resumed - 1, _offsets(planned[new], "offset", batch=resumed), restored),
-        Snapshot(Moment.END, planned[new][-1]["batch"], _offsets(planned[new], "position"), restored | _after(states[new])),
-    ), torn)  # fmt: skip
+    torn = tuple(
+        sorted(
+            key for key, records in loaded.items() if sorted(records) != sorted(saved.get(key, ()))
+        )
+    )
+    return Rollback(
+        (
+            Snapshot(
+                Moment.BEFORE,
+                planned[old][-1]["batch"],
+                _offsets(planned[old], "position"),
+                _after(states[old]),
+            ),
+            Snapshot(
+                Moment.AFTER, resumed - 1, _offsets(planned[new], "offset", batch=resumed), restored
+            ),
+            Snapshot(
+                Moment.END,
+                planned[new][-1]["batch"],
+                _offsets(planned[new], "position"),
+                restored | _after(states[new]),
+            ),
+        ),
+        torn,
+    )
 
 
 def _after(events: Any) -> State:

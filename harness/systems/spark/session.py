@@ -31,7 +31,9 @@ END_S = 20.0
 
 @dataclass
 class SharedSession:
-    """A driver that runs the queries of several cells at once. It starts with the first query, and again if it has died."""
+    """A driver that runs the queries of several cells at once. It starts with the first query, and
+    again if it has died.
+    """
 
     runtime: Runtime
     ground: SparkGround
@@ -44,7 +46,9 @@ class SharedSession:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, stage: Stage) -> Launched:
-        """Start a stage's query in the session; return the driver. The stage's history says when the query is ready."""
+        """Start a stage's query in the session; return the driver. The stage's history says when
+        the query is ready.
+        """
         with self._lock:
             now = self._alive()
             self._of[stage.client_id] = now
@@ -57,7 +61,9 @@ class SharedSession:
             self._alive()
 
     def end(self, stage: Stage, over: Callable[[], bool]) -> None:
-        """Stop a stage's query; if it does not stop in time, kill the session with all its queries."""
+        """Stop a stage's query; if it does not stop in time, kill the session with all
+        its queries.
+        """
         with self._lock:
             launched = self._of.pop(stage.client_id, None)
         if launched is None:
@@ -65,7 +71,9 @@ class SharedSession:
         with contextlib.suppress(NodeStateError, WaitTimeoutError, HistoryChangedError):
             if not over():
                 _tell(launched, {"stop": stage.client_id})
-            wait_until(lambda: over() or not launched.node.alive, within_s=END_S, because="a query to stop")
+            wait_until(
+                lambda: over() or not launched.node.alive, within_s=END_S, because="a query to stop"
+            )
             return
         self._kill(launched)
 

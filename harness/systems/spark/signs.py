@@ -13,7 +13,9 @@ from harness.model.states import Hop
 if TYPE_CHECKING:
     from harness.model.history import History
 
-REPLAYED: Final = Sign("replayed", "a second incarnation of the driver planned or processed the batch with this record")
+REPLAYED: Final = Sign(
+    "replayed", "a second incarnation of the driver planned or processed the batch with this record"
+)
 
 
 def spark_signs(history: History) -> dict[Sign, set[str]]:
@@ -23,7 +25,9 @@ def spark_signs(history: History) -> dict[Sign, set[str]]:
     for copy in history.of(kinds.STORED) if batches else ():
         if copy["hop"] == Hop.TOPIC and copy["visible"] and copy["intact"] and of_log(copy):
             drivers[copy["record"]] |= {
-                batch["by"] for batch in batches
-                if batch["partition"] == copy["partition"] and batch["offset"] <= copy["offset"] < batch["position"]
-            }  # fmt: skip
+                batch["by"]
+                for batch in batches
+                if batch["partition"] == copy["partition"]
+                and batch["offset"] <= copy["offset"] < batch["position"]
+            }
     return {REPLAYED: {record for record, by in drivers.items() if len(by) > 1}}

@@ -42,7 +42,9 @@ class SparkSystem:
         self._spark: SparkGround | None = None
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Download Kafka and the connector and compile the failpoints, or get the images with them."""
+        """Download Kafka and the connector and compile the failpoints, or get the
+        images with them.
+        """
         self._kafka.prepare(say)
         other = wanted_release(os.environ, pyspark_version())
         if self._kafka.runtime == "process":
@@ -97,8 +99,15 @@ class SparkDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services, spark=self._spark,
-                         session=self._session)  # fmt: skip
+        parts = parts_of(
+            cell,
+            directory,
+            history,
+            transport=self.transport,
+            services=self._services,
+            spark=self._spark,
+            session=self._session,
+        )
         return CellRun(cell, history, parts)
 
     def check(self) -> None:

@@ -1,4 +1,6 @@
-"""A Storm beside a broker: ZooKeeper with a submission desk, Nimbus, and one supervisor with the workers of all cells."""
+"""A Storm beside a broker: ZooKeeper with a submission desk, Nimbus, and one supervisor with the
+workers of all cells.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,16 @@ EXITED_S: Final = 20.0
 SLOTS: Final = 8
 """How many workers there may be at a time, including those that are about to end."""
 PATIENCE_S: Final = 600
-"""How long (seconds) Storm waits for a heartbeat before it starts a worker elsewhere: longer than any cell waits for a worker.
+"""How long (seconds) Storm waits for a heartbeat before it starts a worker elsewhere: longer than
+any cell waits for a worker.
 
-With Storm's default of 30 s, a busy machine starts each worker again and again while the one before is still starting.
+With Storm's default of 30 s, a busy machine starts each worker again and again while the one before
+is still starting.
 """
 NEVER: Final = 1_000_000
-"""How often a supervisor may fail before Nimbus blacklists it: never, because there is no other supervisor."""
+"""How often a supervisor may fail before Nimbus blacklists it: never, because there is no other
+supervisor.
+"""
 JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 NIMBUS: Final = "org.apache.storm.daemon.nimbus.Nimbus"
 SUPERVISOR: Final = "org.apache.storm.daemon.supervisor.Supervisor"
@@ -50,7 +56,9 @@ ENDED: Final = "supervisor ended with "
 KILLED: Final = f"{ENDED}137"
 """The line for a SIGKILL, by a shell's status."""
 OUTLIVES: Final = f'"$@"; echo "{ENDED}$?"; exec sleep infinity'
-"""A shell that is the parent of a supervisor whose workers must outlive it: the end of a node ends all its children."""
+"""A shell that is the parent of a supervisor whose workers must outlive it: the end of a node ends
+all its children.
+"""
 LEADS: Final = "gained leadership."
 STARTED: Final = "Starting supervisor with id"
 EXITED: Final = re.compile(r"Worker Process (?P<worker>\S+) exited with code: (?P<code>\d+)")
@@ -74,7 +82,9 @@ class Cluster:
     directory: Path
     """The folder for its settings, logs and data."""
     alone: bool = False
-    """Whether only one cell uses it. A fault may then kill the supervisor, whose workers must outlive it."""
+    """Whether only one cell uses it. A fault may then kill the supervisor, whose workers must
+    outlive it.
+    """
     shutdown_s: int = 1
     """How long (seconds) a worker may take to end."""
     _lease: PortLease = field(default_factory=lambda: PortLease(4 + SLOTS))
@@ -87,17 +97,35 @@ class Cluster:
     def start(self) -> None:
         """Start all daemons, without waiting."""
         here = self.directory.absolute()
-        for folder in ("conf", "log4j2", "tmp", "lib", "lib-worker", "extlib", "zookeeper", "local", "logs"):
+        for folder in (
+            "conf",
+            "log4j2",
+            "tmp",
+            "lib",
+            "lib-worker",
+            "extlib",
+            "zookeeper",
+            "local",
+            "logs",
+        ):
             (here / folder).mkdir(parents=True, exist_ok=True)
-        (here / "conf" / "storm.yaml").write_text("".join(f"{n}: {json.dumps(v)}\n" for n, v in self._conf().items()))
-        (here / "log4j2" / "worker.xml").write_text(LOGGING.format(file=WORKER_LOG, to="file"))
-        (here / "log4j2" / "cluster.xml").write_text(LOGGING.format(file=here / "logs" / "unused.log", to="out"))
-        (here / "zoo.cfg").write_text(
-            f"clientPort={self.keeper_port}\nclientPortAddress={self.runtime.bind}\ndataDir={here / 'zookeeper'}\ntickTime=500\n"
-            "maxClientCnxns=0\nadmin.enableServer=false\n"
+        (here / "conf" / "storm.yaml").write_text(
+            "".join(f"{n}: {json.dumps(v)}\n" for n, v in self._conf().items())
         )
-        self._start(ZOOKEEPER, DESK, str(self._desk), str(here / "zoo.cfg"),
-                    flags=("-Dzookeeper.forceSync=no", f"-Dstorm.jar={self.install.topology}"))  # fmt: skip
+        (here / "log4j2" / "worker.xml").write_text(LOGGING.format(file=WORKER_LOG, to="file"))
+        (here / "log4j2" / "cluster.xml").write_text(
+            LOGGING.format(file=here / "logs" / "unused.log", to="out")
+        )
+        (here / "zoo.cfg").write_text(
+            f"clientPort={self.keeper_port}\nclientPortAddress={self.runtime.bind}\ndataDir={here / 'zookeeper'}\ntickTime=500\nmaxClientCnxns=0\nadmin.enableServer=false\n"
+        )
+        self._start(
+            ZOOKEEPER,
+            DESK,
+            str(self._desk),
+            str(here / "zoo.cfg"),
+            flags=("-Dzookeeper.forceSync=no", f"-Dstorm.jar={self.install.topology}"),
+        )
         self._start(NIMBUS_NODE, NIMBUS)
         self._start(self._supervisor, SUPERVISOR)
 
@@ -116,7 +144,9 @@ class Cluster:
                 return False
 
         try:
-            wait_until(up, within_s=UP_S, because="the supervisor to register at Nimbus", poll_s=0.1)
+            wait_until(
+                up, within_s=UP_S, because="the supervisor to register at Nimbus", poll_s=0.1
+            )
         except WaitTimeoutError as error:
             raise EnvironmentFailure(f"{error}; its logs: {self.directory}") from error
 
@@ -138,9 +168,13 @@ class Cluster:
         return {line["topology"] for line in ask(self._desk, "list") if "topology" in line}
 
     def ended_with(self, worker: str) -> int | None:
-        """Return the exit code of a worker from the supervisor's log (137 is SIGKILL); ``None`` if the log has none."""
+        """Return the exit code of a worker from the supervisor's log (137 is SIGKILL); ``None`` if
+        the log has none.
+        """
         logs = (
-            node.log_path.read_text(errors="replace") for name, node in self._nodes.items() if name.startswith(SUPERVISOR_NODE)
+            node.log_path.read_text(errors="replace")
+            for name, node in self._nodes.items()
+            if name.startswith(SUPERVISOR_NODE)
         )
         said = (found for log in logs for found in EXITED.finditer(log))
         return next((int(found["code"]) for found in said if found["worker"] == worker), None)
@@ -161,7 +195,9 @@ class Cluster:
         return self._nodes[NIMBUS_NODE].kill()
 
     def restart_nimbus(self) -> None:
-        """Restart Nimbus, and wait until it leads (after the old session has expired) and knows the supervisor."""
+        """Restart Nimbus, and wait until it leads (after the old session has expired) and knows the
+        supervisor.
+        """
         log = self._nodes[NIMBUS_NODE].log_path
         before = log.read_text(errors="replace").count(LEADS)
         self._start(NIMBUS_NODE, NIMBUS)
@@ -179,29 +215,45 @@ class Cluster:
         return self._java_below(self._supervisor)
 
     def kill_supervisor(self) -> int:
-        """Kill the supervisor alone with SIGKILL, wait until its parent reports that, and return its process id."""
+        """Kill the supervisor alone with SIGKILL, wait until its parent reports that, and return
+        its process id.
+        """
         pid, log = self.supervisor_pid(), self._nodes[self._supervisor].log_path
         self._ours.add(self._supervisor)
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: KILLED in log.read_text(errors="replace"), within_s=EXITED_S, because="the supervisor's end")
+        wait_until(
+            lambda: KILLED in log.read_text(errors="replace"),
+            within_s=EXITED_S,
+            because="the supervisor's end",
+        )
         return pid
 
     def restart_supervisor(self) -> None:
-        """Start another supervisor on the same folder, and wait until it is registered at Nimbus."""
+        """Start another supervisor on the same folder, and wait until it is registered
+        at Nimbus.
+        """
         self._supervisors += 1
         self._start(self._supervisor, SUPERVISOR)
         log = self._nodes[self._supervisor].log_path
-        wait_until(lambda: STARTED in log.read_text(errors="replace"), within_s=UP_S, because="the next supervisor to start")
+        wait_until(
+            lambda: STARTED in log.read_text(errors="replace"),
+            within_s=UP_S,
+            because="the next supervisor to start",
+        )
         self.await_up()
 
     def check(self) -> None:
         """Raise EnvironmentFailure if a daemon died by itself."""
         for name, node in self._nodes.items():
             ended = node.exit or (
-                self.alone and name.startswith(SUPERVISOR_NODE) and ENDED in node.log_path.read_text(errors="replace")
+                self.alone
+                and name.startswith(SUPERVISOR_NODE)
+                and ENDED in node.log_path.read_text(errors="replace")
             )
             if ended and name not in self._ours:
-                raise EnvironmentFailure(f"Storm's {name} ended ({node.exit or 'below its parent'}): {node.log_tail(3)}")
+                raise EnvironmentFailure(
+                    f"Storm's {name} ended ({node.exit or 'below its parent'}): {node.log_tail(3)}"
+                )
 
     def close(self) -> None:
         """Stop all daemons, with the workers and their log writers. Safe to call twice."""
@@ -226,7 +278,9 @@ class Cluster:
     @property
     def _supervisor(self) -> str:
         """The node name of the present supervisor."""
-        return SUPERVISOR_NODE if self._supervisors == 1 else f"{SUPERVISOR_NODE}-{self._supervisors}"
+        return (
+            SUPERVISOR_NODE if self._supervisors == 1 else f"{SUPERVISOR_NODE}-{self._supervisors}"
+        )
 
     @property
     def _desk(self) -> int:
@@ -236,50 +290,94 @@ class Cluster:
         here = self.directory.absolute()
         class_path = os.pathsep.join((self.install.classpath, str(here / "conf")))
         argv = (
-            str(self.install.java), "-Xmx192m", *JVM, *self._archived(name), *flags,
-            f"-Dstorm.home={here}", f"-Dstorm.log.dir={here / 'logs'}", f"-Djava.io.tmpdir={here / 'tmp'}",
-            f"-Dlog4j.configurationFile={here / 'log4j2' / 'cluster.xml'}", "-Djava.net.preferIPv4Stack=true",
-            "-cp", class_path, main, *words,
-        )  # fmt: skip
+            str(self.install.java),
+            "-Xmx192m",
+            *JVM,
+            *self._archived(name),
+            *flags,
+            f"-Dstorm.home={here}",
+            f"-Dstorm.log.dir={here / 'logs'}",
+            f"-Djava.io.tmpdir={here / 'tmp'}",
+            f"-Dlog4j.configurationFile={here / 'log4j2' / 'cluster.xml'}",
+            "-Djava.net.preferIPv4Stack=true",
+            "-cp",
+            class_path,
+            main,
+            *words,
+        )
         if name.startswith(SUPERVISOR_NODE) and self.alone:
             argv = ("/bin/sh", "-c", OUTLIVES, name, *argv)
-        env = {"JAVA_HOME": str(self.install.java.resolve().parent.parent), "STORM_CONF_DIR": str(here / "conf")}
+        env = {
+            "JAVA_HOME": str(self.install.java.resolve().parent.parent),
+            "STORM_CONF_DIR": str(here / "conf"),
+        }
         self._nodes[name] = self.runtime.start(
             NodeSpec(f"storm-{name}", name, argv, env, cwd=here, log=self.directory / f"{name}.log")
         )
 
     def _archived(self, name: str) -> Sequence[str]:
-        """Return a node's JVM flags for its class-data archive. All supervisors use the same archive."""
-        return self.install.flags.get(SUPERVISOR_NODE if name.startswith(SUPERVISOR_NODE) else name, ())
+        """Return a node's JVM flags for its class-data archive. All supervisors use the same
+        archive.
+        """
+        return self.install.flags.get(
+            SUPERVISOR_NODE if name.startswith(SUPERVISOR_NODE) else name, ()
+        )
 
     def _java_below(self, name: str) -> int:
         """Return the process id of the JVM below a node's shell."""
-        return next(int(child.pid) for child in psutil.Process(self._nodes[name].pid).children() if child.name() == "java")
+        return next(
+            int(child.pid)
+            for child in psutil.Process(self._nodes[name].pid).children()
+            if child.name() == "java"
+        )
 
     def _conf(self) -> dict[str, Any]:
         keeper, nimbus, supervisor, _, *slots = self._lease.ports
         here, host = self.directory.absolute(), self.runtime.bind
-        jvm = " ".join((*JVM, "-Djava.net.preferIPv4Stack=true", f"-Djava.io.tmpdir={here / 'tmp'}"))
+        jvm = " ".join(
+            (*JVM, "-Djava.net.preferIPv4Stack=true", f"-Djava.io.tmpdir={here / 'tmp'}")
+        )
         return {
-            "storm.zookeeper.servers": [host], "storm.zookeeper.port": keeper,
-            "storm.zookeeper.session.timeout": 10000, "storm.zookeeper.connection.timeout": 5000,
-            "storm.local.hostname": host, "storm.local.dir": str(here / "local"),
-            "storm.log4j2.conf.dir": str(here / "log4j2"), "storm.workers.artifacts.dir": str(here / "workers"),
-            "nimbus.seeds": [host], "nimbus.thrift.port": nimbus, "nimbus.thrift.threads": 8, "nimbus.monitor.freq.secs": 1,
-            "storm.nimbus.retry.times": 1, "storm.nimbus.retry.interval.millis": 200,
+            "storm.zookeeper.servers": [host],
+            "storm.zookeeper.port": keeper,
+            "storm.zookeeper.session.timeout": 10000,
+            "storm.zookeeper.connection.timeout": 5000,
+            "storm.local.hostname": host,
+            "storm.local.dir": str(here / "local"),
+            "storm.log4j2.conf.dir": str(here / "log4j2"),
+            "storm.workers.artifacts.dir": str(here / "workers"),
+            "nimbus.seeds": [host],
+            "nimbus.thrift.port": nimbus,
+            "nimbus.thrift.threads": 8,
+            "nimbus.monitor.freq.secs": 1,
+            "storm.nimbus.retry.times": 1,
+            "storm.nimbus.retry.interval.millis": 200,
             "storm.nimbus.retry.intervalceiling.millis": 1000,
-            "nimbus.task.launch.secs": PATIENCE_S, "nimbus.task.timeout.secs": PATIENCE_S,
-            "nimbus.supervisor.timeout.secs": PATIENCE_S, "supervisor.worker.timeout.secs": PATIENCE_S,
-            "supervisor.worker.start.timeout.secs": PATIENCE_S, "blacklist.scheduler.tolerance.count": NEVER,
+            "nimbus.task.launch.secs": PATIENCE_S,
+            "nimbus.task.timeout.secs": PATIENCE_S,
+            "nimbus.supervisor.timeout.secs": PATIENCE_S,
+            "supervisor.worker.timeout.secs": PATIENCE_S,
+            "supervisor.worker.start.timeout.secs": PATIENCE_S,
+            "blacklist.scheduler.tolerance.count": NEVER,
             "nimbus.topology.blobstore.deletion.delay.ms": 600000,
-            "supervisor.thrift.port": supervisor, "supervisor.slots.ports": slots, "supervisor.monitor.frequency.secs": 1,
-            "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": self.shutdown_s,
-            "supervisor.memory.capacity.mb": 16384.0, "supervisor.cpu.capacity": 1600.0,
+            "supervisor.thrift.port": supervisor,
+            "supervisor.slots.ports": slots,
+            "supervisor.monitor.frequency.secs": 1,
+            "supervisor.heartbeat.frequency.secs": 1,
+            "supervisor.worker.shutdown.sleep.secs": self.shutdown_s,
+            "supervisor.memory.capacity.mb": 16384.0,
+            "supervisor.cpu.capacity": 1600.0,
             "worker.childopts": " ".join(("-Xmx128m", jvm, *self._archived(WORKER))),
-            "topology.worker.logwriter.childopts": " ".join(("-Xmx32m", jvm, *self._archived(WRITER))),
+            "topology.worker.logwriter.childopts": " ".join(
+                ("-Xmx32m", jvm, *self._archived(WRITER))
+            ),
             # each jar by name: the order of a folder's files is not defined
-            "storm.topology.classpath.beginning.enabled": True, "topology.classpath.beginning": self.install.classpath,
-            "task.heartbeat.frequency.secs": 1, "task.refresh.poll.secs": 1,
-            "storm.metricstore.class": "none", "storm.daemon.metrics.reporter.plugins": [],
-            "topology.min.replication.count": 1, "topology.max.replication.wait.time.sec": 0,
-        }  # fmt: skip
+            "storm.topology.classpath.beginning.enabled": True,
+            "topology.classpath.beginning": self.install.classpath,
+            "task.heartbeat.frequency.secs": 1,
+            "task.refresh.poll.secs": 1,
+            "storm.metricstore.class": "none",
+            "storm.daemon.metrics.reporter.plugins": [],
+            "topology.min.replication.count": 1,
+            "topology.max.replication.wait.time.sec": 0,
+        }

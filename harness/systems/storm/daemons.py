@@ -31,7 +31,9 @@ class SupervisorNode:
 
     def kill(self) -> None:
         """Kill the supervisor alone with SIGKILL; its workers live on."""
-        self._say("exited", self._cluster.kill_supervisor(), status=None, signal=int(signal.SIGKILL))
+        self._say(
+            "exited", self._cluster.kill_supervisor(), status=None, signal=int(signal.SIGKILL)
+        )
 
     def pause(self) -> None:
         """Stop the supervisor (SIGSTOP)."""
@@ -53,7 +55,15 @@ class SupervisorNode:
         self._say(phase, pid)
 
     def _say(self, phase: str, pid: int, **fields: object) -> None:
-        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=0, phase=phase, pid=pid, **fields)
+        self._scene.history.write(
+            kinds.NODE,
+            node=self.name,
+            role=self.role,
+            incarnation=0,
+            phase=phase,
+            pid=pid,
+            **fields,
+        )
 
 
 def daemons(scene: Scene, cluster: Cluster) -> Mapping[Role, Callable[[], Target]]:

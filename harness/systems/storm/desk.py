@@ -1,4 +1,6 @@
-"""A client of the desk, the Java process that submits and ends topologies, on loopback. See ``jvm/Desk.java``."""
+"""A client of the desk, the Java process that submits and ends topologies, on loopback. See
+``jvm/Desk.java``.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ def ask(port: int, *words: str) -> list[dict[str, Any]]:
     """
     said: list[dict[str, Any]] = []
     try:
-        with socket.create_connection((HOST, port), timeout=ANSWER_S) as client, client.makefile("rw") as talk:
+        with (
+            socket.create_connection((HOST, port), timeout=ANSWER_S) as client,
+            client.makefile("rw") as talk,
+        ):
             talk.write(" ".join(words) + "\n")
             talk.flush()
             for line in talk:

@@ -1,4 +1,6 @@
-"""The fault that exists only for Storm: kill a worker while one of its connections is behind another."""
+"""The fault that exists only for Storm: kill a worker while one of its connections is behind
+another.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KillBetween:
-    """Hold the request ``at`` and the answer ``then`` on two connections of a worker, in either order; then kill the worker.
+    """Hold the request ``at`` and the answer ``then`` on two connections of a worker, in either
+    order; then kill the worker.
 
-    ``at`` never arrives, and the next worker starts. The request of the answer ``then`` was executed.
+    ``at`` never arrives, and the next worker starts. The request of the answer ``then`` was
+    executed.
     """
 
     id: ClassVar[str] = "kill-between"
@@ -28,11 +32,19 @@ class KillBetween:
     def __post_init__(self) -> None:
         if self.at.role is not self.then.role:
             raise ValueError("at and then must have the same role, which is killed")
-        if self.at.direction is not Direction.REQUEST or self.then.direction is not Direction.RESPONSE:
-            raise ValueError("at must be a request, which never arrives; then must be a response, whose request was executed")
+        if (
+            self.at.direction is not Direction.REQUEST
+            or self.then.direction is not Direction.RESPONSE
+        ):
+            raise ValueError(
+                "at must be a request, which never arrives; then must be a response, whose "
+                "request was executed"
+            )
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: both rules were hit, and the worker died by SIGKILL."""
+        """Return what the history must show: both rules were hit, and the worker died
+        by SIGKILL.
+        """
         return Evidence("rule", killed=(self.at.role,), approached=self.at.since is not None)
 
     def arm(self, controls: Controls) -> None:

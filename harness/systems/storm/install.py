@@ -1,4 +1,5 @@
-"""Install Storm: its jars, a Kafka client, a database driver and lostack's topology. Downloaded once, checked by checksums.
+"""Install Storm: its jars, a Kafka client, a database driver and lostack's topology. Downloaded
+once, checked by checksums.
 
 Nimbus's metrics store in RocksDB is half of Storm's size and not used here, so it is left out.
 """
@@ -25,16 +26,24 @@ if TYPE_CHECKING:
 
 VERSION: Final = "2.8.3"
 CLIENT: Final = "storm-kafka-client"
-"""The client's name. ``==`` pins another version, which topologies then use with its own kafka-clients on the same Storm."""
+"""The client's name. ``==`` pins another version, which topologies then use with its own
+kafka-clients on the same Storm.
+"""
 SOURCES: Final = Path(__file__).parent / "jvm"
-ANY_CLIENT: Final = tuple(SOURCES / f"{name}.java" for name in ("Topology", "Ledger", "Failpoint", "Losing", "Submission"))
-"""The sources that compile against other clients, too. Trident's are not among them: its spouts had other classes."""
+ANY_CLIENT: Final = tuple(
+    SOURCES / f"{name}.java" for name in ("Topology", "Ledger", "Failpoint", "Losing", "Submission")
+)
+"""The sources that compile against other clients, too. Trident's are not among them: its spouts had
+other classes.
+"""
 DESK: Final = "lostack.Desk"
 
 
 @dataclass(frozen=True, slots=True)
 class StormInstall:
-    """An installed Storm, run by ``java -cp <a folder with storm.yaml>:jars <main class>``. ``topology``: the jar to submit."""
+    """An installed Storm, run by ``java -cp <a folder with storm.yaml>:jars <main class>``.
+    ``topology``: the jar to submit.
+    """
 
     java: Path
     jars: tuple[Path, ...]
@@ -45,7 +54,9 @@ class StormInstall:
 
     @property
     def classpath(self) -> str:
-        """The class path. The topology comes first, so that workers do not load it from the submitted copy."""
+        """The class path. The topology comes first, so that workers do not load it from the
+        submitted copy.
+        """
         return os.pathsep.join(map(str, (self.topology, *self.jars)))
 
 
@@ -59,28 +70,48 @@ def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstal
     java = find_java(cache, say)
     own = read_jar_set(f"storm-{VERSION}")
     folder = ensure_jars(own, cache=cache, java=java, say=say)
-    [client] = (path for path in map(Path, kafka.classpath.split(":")) if path.name.startswith("kafka-clients-"))
+    [client] = (
+        path
+        for path in map(Path, kafka.classpath.split(":"))
+        if path.name.startswith("kafka-clients-")
+    )
     driver = read_jar_set(DRIVERS["postgresql"])
     beside = ensure_jars(driver, cache=cache, java=java, say=say)
-    jars = (*(folder / name for name in sorted(own.sums)), client, *(beside / name for name in sorted(driver.sums)))
+    jars = (
+        *(folder / name for name in sorted(own.sums)),
+        client,
+        *(beside / name for name in sorted(driver.sums)),
+    )
     topology = compiled("storm-topology", [*sorted(SOURCES.glob("*.java")), CONTROL], jars, say)
-    versions = {"storm": VERSION, "storm-kafka-client": VERSION, "storm-kafka-clients": client.stem.rpartition("-")[2]}
+    versions = {
+        "storm": VERSION,
+        "storm-kafka-client": VERSION,
+        "storm-kafka-clients": client.stem.rpartition("-")[2],
+    }
     return StormInstall(java.path, jars, topology, versions)
 
 
 def ensure_client(install: StormInstall, client: str, say: Callable[[str], None]) -> str:
-    """Return the class path of topologies with a pinned Kafka client; download and compile it if the cache does not have it.
+    """Return the class path of topologies with a pinned Kafka client; download and compile it if
+    the cache does not have it.
 
     Raises:
         EnvironmentFailure: the client has no known checksums, or cannot be downloaded.
     """
-    known = sorted(file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
+    known = sorted(
+        file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256")
+    )
     version = client.partition("==")[2]
     if version not in known:
-        raise EnvironmentFailure(f"{client}: lostack has no checksums of this version; it has {', '.join((*known, VERSION))}")
+        raise EnvironmentFailure(
+            f"{client}: lostack has no checksums of this version; it has "
+            f"{', '.join((*known, VERSION))}"
+        )
     cache = cache_root()
     own = read_jar_set(f"{CLIENT}-{version}")
     folder = ensure_jars(own, cache=cache, java=find_java(cache, say), say=say)
-    others = (jar for jar in install.jars if not jar.name.startswith((f"{CLIENT}-", "kafka-clients-")))
+    others = (
+        jar for jar in install.jars if not jar.name.startswith((f"{CLIENT}-", "kafka-clients-"))
+    )
     jars = (*(folder / name for name in sorted(own.sums)), *others)
     return os.pathsep.join(map(str, (compiled("storm-topology", ANY_CLIENT, jars, say), *jars)))

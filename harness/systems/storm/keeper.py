@@ -1,4 +1,6 @@
-"""The ZooKeeper with Trident's transactions: the address on the wire for its clients, and the positions that it keeps."""
+"""The ZooKeeper with Trident's transactions: the address on the wire for its clients, and the
+positions that it keeps.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,16 @@ class Keeper:
         with self._lock:
             if not self._port:
                 runtime = self._transport.runtime
-                route = Route(NAME, NAME, Role.PROCESSOR, 0, self._cluster.keeper_port, runtime.bind, runtime.bind, protocol=NAME)
+                route = Route(
+                    NAME,
+                    NAME,
+                    Role.PROCESSOR,
+                    0,
+                    self._cluster.keeper_port,
+                    runtime.bind,
+                    runtime.bind,
+                    protocol=NAME,
+                )
                 self._port = self._transport.wire.add_route(route).listen_port
         return self._transport.runtime.address("wire"), self._port
 
@@ -50,7 +61,8 @@ class Keeper:
 def positions_in(tree: Mapping[str, str], topic: str) -> dict[int, int]:
     """Return the position after the last batch with a finished transaction, by partition.
 
-    A spout writes a batch's offsets before its transaction is finished, so only batches before the current transaction count.
+    A spout writes a batch's offsets before its transaction is finished, so only batches before the
+    current transaction count.
     """
     current = next((int(data) for path, data in tree.items() if path.endswith(CURRENT)), FIRST)
     last: dict[int, tuple[int, int]] = {}
@@ -58,5 +70,7 @@ def positions_in(tree: Mapping[str, str], topic: str) -> dict[int, int]:
         found = BATCH.search(path)
         if found and found["topic"] == topic and (number := int(found["transaction"])) < current:
             partition = int(found["partition"])
-            last[partition] = max(last.get(partition, (0, 0)), (number, json.loads(data)["lastOffset"] + 1))
+            last[partition] = max(
+                last.get(partition, (0, 0)), (number, json.loads(data)["lastOffset"] + 1)
+            )
     return {partition: position for partition, (_, position) in last.items()}

@@ -44,7 +44,9 @@ SILENT = (*UNANSWERED, DeskError)
 
 
 class TopologyNodes(CellNodes):
-    """Finds the nodes of a cell. A worker at a failpoint writes a history line, and waits until it is killed."""
+    """Finds the nodes of a cell. A worker at a failpoint writes a history line, and waits until it
+    is killed.
+    """
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
         """Return the worker that waits at a failpoint; ``None`` before that.
@@ -55,28 +57,48 @@ class TopologyNodes(CellNodes):
         if not isinstance(trigger, InProgram):
             raise TypeError("lostack does not trace the durable writes of a Storm worker")
         hits = (hit for hit in self.scene.so_far.of(kinds.FAILPOINT) if hit["name"] == trigger.name)
-        return next((Fired(hit["record"], self.target(trigger.role).name, None) for hit in hits), None)
+        return next(
+            (Fired(hit["record"], self.target(trigger.role).name, None) for hit in hits), None
+        )
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Return how a failpoint is armed: it holds the thread, or fails; the fault then acts on the worker."""
+        """Return how a failpoint is armed: it holds the thread, or fails; the fault then acts on
+        the worker.
+        """
         del trigger
         return (stop if stop is Stop.FAIL else Stop.HOLD), {}
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, cluster: Cluster,
-    keeper: Keeper, jars: str,
-) -> Parts:  # fmt: skip
-    """Return the parts of one cell. ``jars``: the class path of its topology, if it is not Storm's own."""
+    cell: Cell,
+    directory: Path,
+    history: HistoryWriter,
+    *,
+    transport: KafkaTransport,
+    services: Services,
+    cluster: Cluster,
+    keeper: Keeper,
+    jars: str,
+) -> Parts:
+    """Return the parts of one cell. ``jars``: the class path of its topology, if it is not Storm's
+    own.
+    """
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(scene, services, FoldedSink(scene) if cell.scenario.pipeline == TRIDENT else None)
+    ground = Ground.of(
+        scene, services, FoldedSink(scene) if cell.scenario.pipeline == TRIDENT else None
+    )
     database = ground.database if cell.scenario.pipeline == TRIDENT_TO_DATABASE else None
     sink = ground.sink if database is None else _table(scene, database)
     made = StageMaker(scene, ground.database.there).make(Role.PRODUCER, "producer")
-    producing = Producing(history, replace(made, stage=replace(made.stage, settings=storms(cell.settings).stages)))
+    producing = Producing(
+        history, replace(made, stage=replace(made.stage, settings=storms(cell.settings).stages))
+    )
     topology = RunningTopology(scene, cluster, keeper, jars, database)
     broker = OneBroker(scene, SharedCrash(()))
-    servers: dict[Role, Callable[[], Target]] = {**broker.servers(), Role.PROCESSOR: lambda: topology.worker}
+    servers: dict[Role, Callable[[], Target]] = {
+        **broker.servers(),
+        Role.PROCESSOR: lambda: topology.worker,
+    }
     if (acker := topology.acker) is not None:
         servers[ACKER] = lambda: acker
     if cell.scenario.deployment.alone:
@@ -84,17 +106,27 @@ def parts_of(
     nodes = TopologyNodes(scene, lambda: (producing.node,), servers)
     position_trouble = partial(scene.position_trouble, topology.saved_positions)
     watching = Watching(
-        scene.progress, lambda: position_trouble() is None, producing.has_ended, SILENT, supervise=producing.supervise
+        scene.progress,
+        lambda: position_trouble() is None,
+        producing.has_ended,
+        SILENT,
+        supervise=producing.supervise,
     )
     checks = [
-        Check("source", producing.trouble), Check("topology", topology.trouble), Check("topic", scene.log_trouble, costly=True),
-        Check("bolt", topology.unwritten), Check("position", position_trouble, costly=True), *ground.sink_checks(),
-    ]  # fmt: skip
+        Check("source", producing.trouble),
+        Check("topology", topology.trouble),
+        Check("topic", scene.log_trouble, costly=True),
+        Check("bolt", topology.unwritten),
+        Check("position", position_trouble, costly=True),
+        *ground.sink_checks(),
+    ]
     return Parts(
         ground=(*ground.parts(), sink, topology, producing),
         feed=producing,
         stages=topology,
-        controls=WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching),
+        controls=WireControls(
+            cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching
+        ),
         drain=lambda: QuietSink(Checks(checks, SILENT), sink.size),
         authorities=(
             partial(observe_source, scene),

@@ -1,4 +1,6 @@
-"""Signs of a Storm topology: its spout fetched a record again, or it worked while a daemon was dead."""
+"""Signs of a Storm topology: its spout fetched a record again, or it worked while a daemon was
+dead.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,17 @@ if TYPE_CHECKING:
     from harness.model.history import History
 
 DAEMONS: Final = frozenset({NIMBUS, SUPERVISOR})
-POLLED_AGAIN: Final = Sign("polled-again", "this record was fetched over one connection, and again over a later one")
+POLLED_AGAIN: Final = Sign(
+    "polled-again", "this record was fetched over one connection, and again over a later one"
+)
 """Only the wire sees a record that the spout polled and did not emit."""
 
 WENT_ON: Final = Sign(
-    "went-on", "the result of this record was written while a daemon of Storm was dead, and no other worker was ever started"
+    "went-on",
+    (
+        "the result of this record was written while a daemon of Storm was dead, and no other "
+        "worker was ever started"
+    ),
 )
 
 
@@ -29,18 +37,29 @@ def storm_signs(history: History) -> Mapping[Sign, set[str]]:
     for event in history.of(kinds.FETCHED):
         if event["reached"] and "conn" in event:
             connections[event["record"]].add(event["conn"])
-    return {POLLED_AGAIN: {record for record, found in connections.items() if len(found) > 1}, WENT_ON: _went_on(history)}
+    return {
+        POLLED_AGAIN: {record for record, found in connections.items() if len(found) > 1},
+        WENT_ON: _went_on(history),
+    }
 
 
 def _went_on(history: History) -> set[str]:
-    """Return the records whose results were written between the death of a daemon and its return."""
+    """Return the records whose results were written between the death of a daemon and
+    its return.
+    """
     lives = [event for event in history.of(kinds.NODE) if event.get("role") in DAEMONS]
     dead = next((event["t"] for event in lives if event.get("phase") == "exited"), None)
     back = next((event["t"] for event in lives if event.get("phase") == "started"), None)
     others = [event for event in history.of(kinds.READY) if event["by"].startswith("worker-")]
     if dead is None or back is None or len(others) != 1:
         return set()
-    answers = (event for event in history.of(kinds.PRODUCE_ANSWER) if not event["error"] and dead < event["t"] < back)
+    answers = (
+        event
+        for event in history.of(kinds.PRODUCE_ANSWER)
+        if not event["error"] and dead < event["t"] < back
+    )
     answered = {(event["record"], event["request"]) for event in answers}
-    sent = (event for event in history.of(kinds.SENT) if str(event["attempt"]).startswith("worker-"))
+    sent = (
+        event for event in history.of(kinds.SENT) if str(event["attempt"]).startswith("worker-")
+    )
     return {event["record"] for event in sent if (event["record"], event["request"]) in answered}

@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 
 
 class StormSystem:
-    """Topologies of cells, on a Storm and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
+    """Topologies of cells, on a Storm and a broker that cells share. Implements
+    :class:`harness.interfaces.Launcher`.
+    """
 
     name = "storm"
     own_at_once = 1
-    """How many unshared deployments run at once, beside the shared one. Each is a broker and five JVMs."""
+    """How many unshared deployments run at once, beside the shared one. Each is a broker and five
+    JVMs.
+    """
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
         del version  # only one version is supported
@@ -46,7 +50,9 @@ class StormSystem:
         self._storm = with_archives(ensure_storm(kafka, say), kafka, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Download or build what only some cells need, such as the clients that they are pinned to."""
+        """Download or build what only some cells need, such as the clients that they
+        are pinned to.
+        """
         cells = tuple(cells)
         self._kafka.prepare_for(cells, say)
         if self._storm is None:
@@ -61,7 +67,10 @@ class StormSystem:
         transport = self._kafka.transport(need, directory)
         cluster = Cluster(transport.runtime, self._storm, directory / "storm", alone=need.alone)
         return started(
-            StormDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), cluster, self._clients), directory
+            StormDeployed(
+                transport, self._kafka.services(transport, Role.PROCESSOR), cluster, self._clients
+            ),
+            directory,
         )
 
     def versions(self) -> dict[str, str]:
@@ -72,7 +81,13 @@ class StormSystem:
 class StormDeployed:
     """A running broker behind its wire, and a Storm for the topologies of cells."""
 
-    def __init__(self, transport: KafkaTransport, services: Services, cluster: Cluster, clients: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        transport: KafkaTransport,
+        services: Services,
+        cluster: Cluster,
+        clients: Mapping[str, str],
+    ) -> None:
         """``clients``: pinned client → the class path of its topologies."""
         self._clients = clients
         self.transport = transport

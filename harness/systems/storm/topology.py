@@ -1,4 +1,6 @@
-"""The topology of a cell: submit it, follow its workers, which the supervisor restarts, and end it."""
+"""The topology of a cell: submit it, follow its workers, which the supervisor
+restarts, and end it.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,13 @@ SHELL: Final = 128
 
 
 class Worker:
-    """A worker of a cell's topology, over all its incarnations. Implements :class:`harness.controls.Target`."""
+    """A worker of a cell's topology, over all its incarnations. Implements
+    :class:`harness.controls.Target`.
+    """
 
-    def __init__(self, scene: Scene, cluster: Cluster, name: str = "worker", role: Role = Role.PROCESSOR) -> None:
+    def __init__(
+        self, scene: Scene, cluster: Cluster, name: str = "worker", role: Role = Role.PROCESSOR
+    ) -> None:
         self.name = name
         self.role = role
         self._scene = scene
@@ -44,19 +50,25 @@ class Worker:
         """Wait until the next incarnation writes that it is ready."""
         writer = f"{self.name}-{self.incarnation + 1}"
         ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
-        [said, *_] = wait_until(lambda: ready(), within_s=READY_S, because=f"{writer} to run", poll_s=POLL_S)  # noqa: PLW0108
+        [said, *_] = wait_until(
+            lambda: ready(), within_s=READY_S, because=f"{writer} to run", poll_s=POLL_S
+        )  # noqa: PLW0108
         self.incarnation += 1
         self._pid, self._id, self._told = int(said["pid"]), str(said["worker"]), False
         self._say("started", known_as=self._id)
         self._say("ready")
 
     def ended(self) -> int | None:
-        """Return the worker's exit code, as the supervisor reports it, or ``None``; the history notes the end once."""
+        """Return the worker's exit code, as the supervisor reports it, or ``None``; the history
+        notes the end once.
+        """
         code = self._cluster.ended_with(self._id)
         if code is not None and not self._told:
             self._told = True
             killed = code > SHELL
-            self._say("exited", status=None if killed else code, signal=code - SHELL if killed else None)
+            self._say(
+                "exited", status=None if killed else code, signal=code - SHELL if killed else None
+            )
         return code
 
     def kill(self) -> None:
@@ -84,14 +96,30 @@ class Worker:
         return Path(f"/proc/{self._pid}").exists()
 
     def _say(self, phase: str, **fields: Any) -> None:
-        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self.incarnation, phase=phase,
-                                  pid=self._pid, **fields)  # fmt: skip
+        self._scene.history.write(
+            kinds.NODE,
+            node=self.name,
+            role=self.role,
+            incarnation=self.incarnation,
+            phase=phase,
+            pid=self._pid,
+            **fields,
+        )
 
 
 class RunningTopology:
-    """The topology of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with the cell."""
+    """The topology of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed
+    with the cell.
+    """
 
-    def __init__(self, scene: Scene, cluster: Cluster, keeper: Keeper, jars: str = "", database: Database | None = None) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        cluster: Cluster,
+        keeper: Keeper,
+        jars: str = "",
+        database: Database | None = None,
+    ) -> None:
         """``database``: the database with the state, if the state is in one."""
         self._scene = scene
         self._database = database
@@ -101,7 +129,9 @@ class RunningTopology:
         self._settings = storms(scene.cell.settings)
         self._submitted = False
         self.worker = Worker(scene, cluster)
-        self.acker = Worker(scene, cluster, str(ACKER), ACKER) if self._settings.topology.apart else None
+        self.acker = (
+            Worker(scene, cluster, str(ACKER), ACKER) if self._settings.topology.apart else None
+        )
 
     def open(self) -> None:
         """Do nothing: the run calls :meth:`start`."""
@@ -113,10 +143,18 @@ class RunningTopology:
         """Submit the topology, and wait until its workers are ready."""
         scene, trident = self._scene, self._settings.trident
         place = Place(
-            scene.transport.bootstrap(Role.PROCESSOR), scene.source, scene.sink, scene.group, scene.history_folder,
-            scene.failpoints, scene.cell.id, scene.transport.direct, self._keeper.address() if trident else ("", 0),
-            self._jars, self._database.there if self._database else "",
-        )  # fmt: skip
+            scene.transport.bootstrap(Role.PROCESSOR),
+            scene.source,
+            scene.sink,
+            scene.group,
+            scene.history_folder,
+            scene.failpoints,
+            scene.cell.id,
+            scene.transport.direct,
+            self._keeper.address() if trident else ("", 0),
+            self._jars,
+            self._database.there if self._database else "",
+        )
         self._cluster.submit(scene.cell.key, words_of(place, self._settings, self.client))
         self._submitted = True
         for worker in self.workers:
@@ -133,7 +171,9 @@ class RunningTopology:
         return (self.worker,) if self.acker is None else (self.worker, self.acker)
 
     def saved_positions(self) -> dict[int, int]:
-        """Return the saved position of each partition: the group's, or the end of Trident's last transaction."""
+        """Return the saved position of each partition: the group's, or the end of Trident's last
+        transaction.
+        """
         scene = self._scene
         if self._settings.trident is None:
             return scene.every_partition(scene.group_positions())
@@ -151,16 +191,23 @@ class RunningTopology:
         return None
 
     def unwritten(self) -> str | None:
-        """Say which record the bolt was given and has not written, or return ``None``. Without an acker only results show it."""
+        """Say which record the bolt was given and has not written, or return ``None``. Without an
+        acker only results show it.
+        """
         if self._settings.trident is not None:
             return None  # Trident saves a position only after the results
         so_far, writer = self._scene.so_far, f"{self.worker.name}-{self.worker.incarnation}"
         given = {event["record"] for event in so_far.of(kinds.DELIVERED) if event["by"] == writer}
         asked = {
-            (event["record"], event["request"]) for event in so_far.of(kinds.SENT)
+            (event["record"], event["request"])
+            for event in so_far.of(kinds.SENT)
             if event["topic"] == self._scene.sink and str(event["attempt"]).startswith(f"{writer}.")
-        }  # fmt: skip
-        answered = {(event["record"], event["request"]) for event in so_far.of(kinds.PRODUCE_ANSWER) if not event["error"]}
+        }
+        answered = {
+            (event["record"], event["request"])
+            for event in so_far.of(kinds.PRODUCE_ANSWER)
+            if not event["error"]
+        }
         missing = min(given - {record for record, _ in asked & answered}, default=None)
         return None if missing is None else f"{writer} was given {missing} and has not written it"
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.abilities import LocalState, Membership, Rebalance, Supervision, Termination, Transactions
+from harness.abilities import (
+    LocalState,
+    Membership,
+    Rebalance,
+    Supervision,
+    Termination,
+    Transactions,
+)
 from harness.interfaces import PointsLine, System
 from harness.systems.streams.settings import NAME
 
@@ -14,15 +21,29 @@ if TYPE_CHECKING:
 ABILITIES = frozenset({LocalState, Membership, Rebalance, Supervision, Termination, Transactions})
 _SEMANTICS = ("not offered", "`at_least_once`", "`exactly_once_v2`")
 POINTS = (
-    PointsLine("Kafka Streams 4.3.0, commits of offsets", "streams-map", "kafka-streams", _SEMANTICS, {
-        "commit-lost": "streams-crash-before-offset-commit", "commit-ack-lost": "streams-crash-after-offset-commit",
-        "consumer-crash-before-commit": "streams-crash-after-output",
-    }),
-    PointsLine("Kafka Streams 4.3.0, commits of transactions", "streams-map", "kafka-streams", _SEMANTICS, {
-        "commit-lost": "streams-crash-before-commit", "commit-ack-lost": "streams-crash-before-commit-ack",
-        "consumer-crash-before-commit": "streams-crash-after-output",
-    }),
-)  # fmt: skip
+    PointsLine(
+        "Kafka Streams 4.3.0, commits of offsets",
+        "streams-map",
+        "kafka-streams",
+        _SEMANTICS,
+        {
+            "commit-lost": "streams-crash-before-offset-commit",
+            "commit-ack-lost": "streams-crash-after-offset-commit",
+            "consumer-crash-before-commit": "streams-crash-after-output",
+        },
+    ),
+    PointsLine(
+        "Kafka Streams 4.3.0, commits of transactions",
+        "streams-map",
+        "kafka-streams",
+        _SEMANTICS,
+        {
+            "commit-lost": "streams-crash-before-commit",
+            "commit-ack-lost": "streams-crash-before-commit-ack",
+            "consumer-crash-before-commit": "streams-crash-after-output",
+        },
+    ),
+)
 
 
 def runs(scenario: Scenario) -> bool:

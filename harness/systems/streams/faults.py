@@ -1,4 +1,6 @@
-"""Faults of a Kafka Streams application with state: the state is lost, being restored, or taken over by another instance."""
+"""Faults of a Kafka Streams application with state: the state is lost, being restored, or taken
+over by another instance.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,22 @@ def _kind(at: Trigger) -> str:
 
 def _arm_kill(controls: Controls, at: Trigger) -> None:
     """Arm a trigger that holds a process until the fault kills it."""
-    controls.arm(at, rule_at(at, Action.HOLD, freeze=FreezeScope.CLIENT) if isinstance(at, OnWire) else Stop.KILL)
+    controls.arm(
+        at,
+        rule_at(at, Action.HOLD, freeze=FreezeScope.CLIENT)
+        if isinstance(at, OnWire)
+        else Stop.KILL,
+    )
     controls.say("armed")
 
 
 @dataclass(frozen=True, slots=True)
 class StateLost:
-    """Kill an instance at ``at`` and delete its local state, so that it restores its state from the changelog.
+    """Kill an instance at ``at`` and delete its local state, so that it restores its state from the
+    changelog.
 
-    ``again``: the instance is killed once more during the restoration, after its first request and before the answer.
+    ``again``: the instance is killed once more during the restoration, after its first request and
+    before the answer.
     """
 
     id: ClassVar[str] = "state-lost"
@@ -42,10 +51,15 @@ class StateLost:
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The trigger was hit at the target, the instance was killed (twice, with ``again``), and its state was deleted.
+        The trigger was hit at the target, the instance was killed (twice, with ``again``), and its
+        state was deleted.
         """
         killed = (self.at.role,) * (2 if self.again else 1)
-        return Evidence(_kind(self.at), killed=killed, proofs=(Forgot(), *((Restoring(),) if self.again else ())))
+        return Evidence(
+            _kind(self.at),
+            killed=killed,
+            proofs=(Forgot(), *((Restoring(),) if self.again else ())),
+        )
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: local state."""
@@ -56,7 +70,9 @@ class StateLost:
         _arm_kill(controls, self.at)
 
     def inject(self, controls: Controls) -> None:
-        """Kill the instance, delete its state, and restart it; with ``again``, kill it once more in between."""
+        """Kill the instance, delete its state, and restart it; with ``again``, kill it once more in
+        between.
+        """
         fired = await_fault(controls, self.at)
         victim, state = controls.target(self.at.role, fired.node), controls.ability(LocalState)
         victim.kill()
@@ -74,14 +90,18 @@ class StateLost:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """Kill an instance at ``at``, and restart it only after another instance has taken over its tasks and done all the work."""
+    """Kill an instance at ``at``, and restart it only after another instance has taken over its
+    tasks and done all the work.
+    """
 
     id: ClassVar[str] = "taken-over"
 
     at: Trigger
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the trigger was hit at the target, and the instance was killed."""
+        """Return what the history must show: the trigger was hit at the target, and the instance
+        was killed.
+        """
         return Evidence(_kind(self.at), killed=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
@@ -110,8 +130,8 @@ class TakenOver:
 class RestartedUnfed:
     """Pause the source at ``at``, and end and restart the application twice, as two deploys would.
 
-    Between the two ends the application is given no record, and its punctuator sends what was in its store. Then the source
-    goes on.
+    Between the two ends the application is given no record, and its punctuator sends what was in
+    its store. Then the source goes on.
     """
 
     id: ClassVar[str] = "restarted-unfed"
@@ -121,12 +141,17 @@ class RestartedUnfed:
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target, the source was paused, and the application ended twice after SIGTERM.
+        The rule was hit at the target, the source was paused, and the application ended twice after
+        SIGTERM.
         """
-        return Evidence("rule", paused=(self.at.role,), told=(Role.PROCESSOR,) * 2, proofs=(SentUnfed(),))
+        return Evidence(
+            "rule", paused=(self.at.role,), told=(Role.PROCESSOR,) * 2, proofs=(SentUnfed(),)
+        )
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: local state, and to end the application by SIGTERM."""
+        """Return the abilities that it needs: local state, and to end the application
+        by SIGTERM.
+        """
         return (LocalState, Termination)
 
     def arm(self, controls: Controls) -> None:
@@ -135,7 +160,9 @@ class RestartedUnfed:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Pause the source; end the application when it has processed everything, and again when it has sent the results."""
+        """Pause the source; end the application when it has processed everything, and again when it
+        has sent the results.
+        """
         source, hold = stop_at(controls, self.at)
         controls.settle()
         application = controls.ability(Termination).stage(Role.PROCESSOR)

@@ -1,4 +1,6 @@
-"""Install Kafka Streams: the jars of Kafka and of Kafka Streams, lostack's program, and a class-data archive of them."""
+"""Install Kafka Streams: the jars of Kafka and of Kafka Streams, lostack's program, and a
+class-data archive of them.
+"""
 
 from __future__ import annotations
 
@@ -50,20 +52,30 @@ class StreamsInstall:
         return tuple(dict.fromkeys(jar.parent for jar in self.jars))
 
     def contained(self) -> StreamsInstall:
-        """Return the installation for containers: with the image's Java, without archive and unpacked library."""
+        """Return the installation for containers: with the image's Java, without archive and
+        unpacked library.
+        """
         return replace(self, java=Path("java"), flags=())
 
     def command(self, scratch: Path, words: Mapping[str, object], *flags: str) -> tuple[str, ...]:
-        """Return the command of an instance. ``scratch``: a folder for temporary files; ``words``: the program's arguments."""
+        """Return the command of an instance. ``scratch``: a folder for temporary files; ``words``:
+        the program's arguments.
+        """
         java = (str(self.java), *flags, *self.flags, *JVM, f"-Djava.io.tmpdir={scratch.absolute()}")
-        said = (f"{name}={str(word).lower() if isinstance(word, bool) else word}" for name, word in words.items())
+        said = (
+            f"{name}={str(word).lower() if isinstance(word, bool) else word}"
+            for name, word in words.items()
+        )
         return (*java, "-cp", ":".join(map(str, self.jars)), MAIN, *said)
 
 
-def ensure_streams(kafka: KafkaInstall, say: Callable[[str], None], version: str = VERSION) -> StreamsInstall:
+def ensure_streams(
+    kafka: KafkaInstall, say: Callable[[str], None], version: str = VERSION
+) -> StreamsInstall:
     """Return Kafka Streams; download, compile and prepare it at the first call.
 
-    ``version``: a version with known checksums. The default version uses the jars of ``kafka``; others bring their own.
+    ``version``: a version with known checksums. The default version uses the jars of ``kafka``;
+    others bring their own.
 
     Raises:
         EnvironmentFailure: something can be neither downloaded nor compiled.
@@ -78,13 +90,21 @@ def ensure_streams(kafka: KafkaInstall, say: Callable[[str], None], version: str
     bare = StreamsInstall(version, java.path, jars, _unpacked(fetched, cache, say))
     if version != VERSION:
         return bare
-    archive = ensure_archive(java, jars, cache=cache, say=say, make=lambda _, __, folder: _exercise(kafka, bare, folder),
-                             recipe="streams")  # fmt: skip
+    archive = ensure_archive(
+        java,
+        jars,
+        cache=cache,
+        say=say,
+        make=lambda _, __, folder: _exercise(kafka, bare, folder),
+        recipe="streams",
+    )
     return replace(bare, flags=(*archive.flags, *bare.flags))
 
 
 def _unpacked(fetched: Path, cache: Path, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Unpack RocksDB's library once: otherwise every JVM unpacks it, and a killed JVM leaves 15 MB behind."""
+    """Unpack RocksDB's library once: otherwise every JVM unpacks it, and a killed JVM leaves 15 MB
+    behind.
+    """
     folder = cache / "compiled" / f"{fetched.name}-library"
 
     def make(part: Path) -> None:
@@ -98,7 +118,9 @@ def _unpacked(fetched: Path, cache: Path, say: Callable[[str], None]) -> tuple[s
 
 
 def _exercise(kafka: KafkaInstall, install: StreamsInstall, folder: Path) -> None:
-    """Let an instance do some work on a broker, and leave ``classes.jsa`` in ``folder``. Raises if a step fails."""
+    """Let an instance do some work on a broker, and leave ``classes.jsa`` in ``folder``. Raises if
+    a step fails.
+    """
     archive, work = folder / "classes.jsa", folder / "work"
     work.mkdir()
     transport = KafkaTransport(ProcessGround(kafka), work)
@@ -106,20 +128,32 @@ def _exercise(kafka: KafkaInstall, install: StreamsInstall, folder: Path) -> Non
         transport.start()
         transport.observer.create_topics({"in": (1, {}), "out": (1, {})})
         words = {
-            **told_all(transport.direct, "archive", "archive", Guarantee.EXACTLY_ONCE_V2, work / "state"),
-            "stage.topology": "count", "stage.in": "in", "stage.out": "out", "stage.cell": "archive", "stage.by": "archive",
-            "stage.history": work, "stage.failpoints": work, "stage.each": True,
-        }  # fmt: skip
+            **told_all(
+                transport.direct, "archive", "archive", Guarantee.EXACTLY_ONCE_V2, work / "state"
+            ),
+            "stage.topology": "count",
+            "stage.in": "in",
+            "stage.out": "out",
+            "stage.cell": "archive",
+            "stage.by": "archive",
+            "stage.history": work,
+            "stage.failpoints": work,
+            "stage.each": True,
+        }
         command = install.command(work, words, dump_flag(archive))
         node = transport.runtime.start(NodeSpec("archive-streams", "streams", command))
         send_records(transport.direct, 3)
 
         def done() -> bool:
             if not node.alive:
-                raise EnvironmentFailure(f"the archive's instance ended ({node.exit}): {node.log_tail(1)}")
+                raise EnvironmentFailure(
+                    f"the archive's instance ended ({node.exit}): {node.log_tail(1)}"
+                )
             return transport.observer.ends("out")[0].stable > 0
 
-        wait_until(done, within_s=DONE_S, because="the archive's instance to do its work", poll_s=0.1)
+        wait_until(
+            done, within_s=DONE_S, because="the archive's instance to do its work", poll_s=0.1
+        )
         node.terminate(DONE_S)
     finally:
         transport.close()
@@ -127,11 +161,22 @@ def _exercise(kafka: KafkaInstall, install: StreamsInstall, folder: Path) -> Non
     shutil.rmtree(work)
 
 
-def told_all(servers: str, group: str, client: str, guarantee: Guarantee, state: Path) -> dict[str, object]:
+def told_all(
+    servers: str, group: str, client: str, guarantee: Guarantee, state: Path
+) -> dict[str, object]:
     """Return the settings of every instance of Kafka Streams."""
     return {
-        "bootstrap.servers": servers, "application.id": group, "client.id": client, "processing.guarantee": guarantee,
-        "state.dir": state.absolute(), "num.stream.threads": 1, "replication.factor": 1, "statestore.cache.max.bytes": 0,
-        "enable.metrics.push": False, "retry.backoff.ms": 50, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200,
+        "bootstrap.servers": servers,
+        "application.id": group,
+        "client.id": client,
+        "processing.guarantee": guarantee,
+        "state.dir": state.absolute(),
+        "num.stream.threads": 1,
+        "replication.factor": 1,
+        "statestore.cache.max.bytes": 0,
+        "enable.metrics.push": False,
+        "retry.backoff.ms": 50,
+        "reconnect.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 200,
         "consumer.auto.offset.reset": "earliest",
-    }  # fmt: skip
+    }

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Instances:
-    """The instances of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed with the cell."""
+    """The instances of one cell. Implements :class:`harness.run.parts.Stages`; opened and closed
+    with the cell.
+    """
 
     def __init__(self, scene: Scene, maker: StageMaker, install: StreamsInstall) -> None:
         def make(role: Role, name: str) -> InstanceNode:
@@ -44,7 +46,9 @@ class Instances:
         """Do nothing: the run calls :meth:`start`."""
 
     def start(self) -> None:
-        """Start the instances, and wait until they work. If the fault ends the only instance, also start a standby."""
+        """Start the instances, and wait until they work. If the fault ends the only instance, also
+        start a standby.
+        """
         self.reading.start()
         for node in self.nodes:
             node.successors = self._ends
@@ -65,7 +69,9 @@ class Instances:
 
 @dataclass
 class InstanceNodes(CellNodes):
-    """Finds the nodes of a cell. A failpoint holds the instance's thread, and the fault then acts."""
+    """Finds the nodes of a cell. A failpoint holds the instance's thread, and the
+    fault then acts.
+    """
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
         """Return how a failpoint is armed: it holds an instance; the producer stops itself."""

@@ -1,4 +1,6 @@
-"""An instance of a Kafka Streams application as a node: a JVM, which may have a standby for its next incarnation."""
+"""An instance of a Kafka Streams application as a node: a JVM, which may have a standby for its
+next incarnation.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ READY_S = 60.0
 
 @dataclass
 class InstanceNode(StageNode):
-    """One instance, over all its incarnations, which share a state folder. Implements :class:`harness.controls.Target`."""
+    """One instance, over all its incarnations, which share a state folder. Implements
+    :class:`harness.controls.Target`.
+    """
 
     ready_within_s: float = READY_S
     install: StreamsInstall | None = field(default=None, kw_only=True)
@@ -34,12 +38,16 @@ class InstanceNode(StageNode):
     """The next incarnation, started ahead as a standby."""
 
     def stand_by(self) -> None:
-        """Start the JVM of the next incarnation ahead. It touches nothing shared before its turn."""
+        """Start the JVM of the next incarnation ahead. It touches nothing shared
+        before its turn.
+        """
         self.successors -= 1
         self._ahead = self._launch(self._next())
 
     def dismiss(self) -> None:
-        """Stop the standby, and delete the instance's state, which is some megabytes and not needed for judging."""
+        """Stop the standby, and delete the instance's state, which is some megabytes and not needed
+        for judging.
+        """
         if self._ahead is not None and self._ahead.alive:
             self._ahead.kill()
         for folder in (self._scratch, self.state):
@@ -53,7 +61,9 @@ class InstanceNode(StageNode):
         ahead, self._ahead = self._ahead, None
         self.node = ahead or self._launch(self.stage)
         self._told = self._asked = False
-        self._say("started", pid=self.node.pid, supervised=self.by_supervisor, stood_by=ahead is not None)
+        self._say(
+            "started", pid=self.node.pid, supervised=self.by_supervisor, stood_by=ahead is not None
+        )
         self._turn(self.stage).touch()
 
     def kill(self) -> None:
@@ -106,42 +116,68 @@ class InstanceNode(StageNode):
             raise RuntimeError("an instance needs a Kafka Streams")
         self._scratch.mkdir(parents=True, exist_ok=True)
         self.failpoints.mkdir(parents=True, exist_ok=True)
-        return self.runtime.start(NodeSpec(
-            name=f"{stage.key}-{stage.writer}", role=self.role, argv=self.install.command(self._scratch, self._words(stage)),
-            log=self.logs / f"{self.name}.log", cwd=self._folder,
-            container=ContainerSpec(JAVA_IMAGE, folders=(self._folder, *self.install.folders)),
-        ))  # fmt: skip
+        return self.runtime.start(
+            NodeSpec(
+                name=f"{stage.key}-{stage.writer}",
+                role=self.role,
+                argv=self.install.command(self._scratch, self._words(stage)),
+                log=self.logs / f"{self.name}.log",
+                cwd=self._folder,
+                container=ContainerSpec(JAVA_IMAGE, folders=(self._folder, *self.install.folders)),
+            )
+        )
 
     def _words(self, stage: Stage) -> dict[str, object]:
         """Return the arguments of an incarnation's program."""
         settings = streams_of(stage.settings)
         streams, consumer, producer = settings.streams, settings.consumer, settings.producer
         words = {
-            **told_all(stage.bootstrap, stage.group, stage.client_id, streams.guarantee, self.state),
-            "stage.topology": TOPOLOGIES[stage.pipeline], "stage.in": stage.topic_in, "stage.out": stage.topic_out,
-            "stage.cell": stage.cell, "stage.by": stage.writer, "stage.history": self._folder / "history",
-            "stage.failpoints": self.failpoints.absolute(), "stage.turn": self._turn(stage), "stage.each": streams.each,
-            "stage.step": streams.step, "stage.flush": streams.flush, "stage.keeps": streams.keeps_ms,
-            "num.standby.replicas": streams.standbys, "commit.interval.ms": streams.commit_interval_ms,
-            "main.consumer.max.poll.records": consumer.unit, "main.consumer.fetch.max.wait.ms": 100,
+            **told_all(
+                stage.bootstrap, stage.group, stage.client_id, streams.guarantee, self.state
+            ),
+            "stage.topology": TOPOLOGIES[stage.pipeline],
+            "stage.in": stage.topic_in,
+            "stage.out": stage.topic_out,
+            "stage.cell": stage.cell,
+            "stage.by": stage.writer,
+            "stage.history": self._folder / "history",
+            "stage.failpoints": self.failpoints.absolute(),
+            "stage.turn": self._turn(stage),
+            "stage.each": streams.each,
+            "stage.step": streams.step,
+            "stage.flush": streams.flush,
+            "stage.keeps": streams.keeps_ms,
+            "num.standby.replicas": streams.standbys,
+            "commit.interval.ms": streams.commit_interval_ms,
+            "main.consumer.max.poll.records": consumer.unit,
+            "main.consumer.fetch.max.wait.ms": 100,
             "restore.consumer.fetch.max.wait.ms": 100,
             "main.consumer.request.timeout.ms": consumer.patience_ms,
             "producer.request.timeout.ms": producer.request_timeout_ms,
             "producer.delivery.timeout.ms": producer.delivery_timeout_ms,
-        }  # fmt: skip
+        }
         if consumer.unit == 1:
-            words |= {"main.consumer.fetch.max.bytes": 1, "main.consumer.max.partition.fetch.bytes": 1}
+            words |= {
+                "main.consumer.fetch.max.bytes": 1,
+                "main.consumer.max.partition.fetch.bytes": 1,
+            }
         if streams.step:
             words |= {"producer.linger.ms": 0}
         if streams.guarantee is Guarantee.EXACTLY_ONCE_V2:
-            timeout = streams.transaction_timeout_ms  # a transaction must last longer than the interval
+            timeout = (
+                streams.transaction_timeout_ms
+            )  # a transaction must last longer than the interval
             interval = min(streams.commit_interval_ms, timeout // 2)
             words |= {"producer.transaction.timeout.ms": timeout, "commit.interval.ms": interval}
-        if consumer.protocol is GroupProtocol.STREAMS:  # the group decides the session time-out and the heartbeat interval
+        if (
+            consumer.protocol is GroupProtocol.STREAMS
+        ):  # the group decides the session time-out and the heartbeat interval
             words |= {"group.protocol": consumer.protocol}
         else:
-            words |= {"main.consumer.session.timeout.ms": consumer.session_ms,
-                      "main.consumer.heartbeat.interval.ms": consumer.heartbeat_ms}  # fmt: skip
+            words |= {
+                "main.consumer.session.timeout.ms": consumer.session_ms,
+                "main.consumer.heartbeat.interval.ms": consumer.heartbeat_ms,
+            }
         if consumer.members is Members.STATIC:
             words |= {"group.instance.id": f"{stage.key}-{stage.name}"}
         return words

@@ -1,11 +1,20 @@
-"""Put together the parts of a cell on Kafka Streams: lostack's producer, Kafka's parts, and the instances."""
+"""Put together the parts of a cell on Kafka Streams: lostack's producer, Kafka's parts, and the
+instances.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.abilities import LocalState, Membership, Rebalance, Supervision, Termination, Transactions
+from harness.abilities import (
+    LocalState,
+    Membership,
+    Rebalance,
+    Supervision,
+    Termination,
+    Transactions,
+)
 from harness.model.scenario import Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
@@ -35,31 +44,64 @@ if TYPE_CHECKING:
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, install: StreamsInstall
+    cell: Cell,
+    directory: Path,
+    history: HistoryWriter,
+    *,
+    transport: KafkaTransport,
+    services: Services,
+    install: StreamsInstall,
 ) -> Parts:
     """Return the parts of one cell."""
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(scene, services, FoldedSink(scene) if cell.scenario.pipeline == COUNT else None)
+    ground = Ground.of(
+        scene, services, FoldedSink(scene) if cell.scenario.pipeline == COUNT else None
+    )
     maker = StageMaker(scene, sink="")
     producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
     instances = Instances(scene, maker, install)
     broker = OneBroker(scene, SharedCrash(()))
     nodes = InstanceNodes(scene, lambda: (producing.node, *instances.nodes), broker.servers())
     position_trouble = partial(scene.position_trouble, ground.saved_positions)
-    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED,
-                        supervise=lambda: supervise((producing.node, *instances.nodes)))  # fmt: skip
+    watching = Watching(
+        scene.progress,
+        lambda: position_trouble() is None,
+        producing.has_ended,
+        UNANSWERED,
+        supervise=lambda: supervise((producing.node, *instances.nodes)),
+    )
     disks = Disks(scene)
     abilities: dict[type, object] = {
-        LocalState: disks, Membership: GroupMembership(scene, instances.reading), Rebalance: InstancesGather(scene, instances),
-        Supervision: Supervisor(watching), Termination: Deploys(instances), Transactions: OpenTransactions(scene),
-    }  # fmt: skip
-    controls = WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities)
+        LocalState: disks,
+        Membership: GroupMembership(scene, instances.reading),
+        Rebalance: InstancesGather(scene, instances),
+        Supervision: Supervisor(watching),
+        Termination: Deploys(instances),
+        Transactions: OpenTransactions(scene),
+    }
+    controls = WireControls(
+        cell,
+        scene.load,
+        transport.wire,
+        directory,
+        history,
+        scene.so_far,
+        nodes,
+        watching,
+        abilities,
+    )
     disks.controls = controls
     checks = [
-        Check("source", producing.trouble), Check("consumer", instances.reading.trouble),
-        Check("topic", broker.log_trouble, costly=True), Check("position", position_trouble, costly=True),
-        *((Check("store", partial(kept, scene), costly=True),) if cell.scenario.pipeline == LATER else ()),
-    ]  # fmt: skip
+        Check("source", producing.trouble),
+        Check("consumer", instances.reading.trouble),
+        Check("topic", broker.log_trouble, costly=True),
+        Check("position", position_trouble, costly=True),
+        *(
+            (Check("store", partial(kept, scene), costly=True),)
+            if cell.scenario.pipeline == LATER
+            else ()
+        ),
+    ]
     return Parts(
         ground=(broker, *ground.parts(), instances, producing, Opened(lambda: None, broker.leave)),
         feed=broker.feed(producing),

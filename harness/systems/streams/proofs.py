@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 RESTORE: Final = "restore"
-"""The name of the rule that holds the changelog's answers to an instance that restores its state."""
+"""The name of the rule that holds the changelog's answers to an instance that restores
+its state.
+"""
 SENT_UNFED: Final = Sign(
     "sent-unfed",
-    "an incarnation that was given no record until it was told to end sent this record's result and committed it",
+    (
+        "an incarnation that was given no record until it was told to end sent this record's "
+        "result and committed it"
+    ),
 )
 
 
@@ -41,7 +46,9 @@ class Restoring:
 
 @dataclass(frozen=True, slots=True)
 class SentUnfed:
-    """Between the two times it was told to end, the application was given no record and sent the target from its store."""
+    """Between the two times it was told to end, the application was given no record and sent the
+    target from its store.
+    """
 
     name: ClassVar[str] = "sent-unfed"
 
@@ -57,17 +64,37 @@ class SentUnfed:
         if any(event["attempt"].startswith(f"{first}.") for event in results):
             return "the target was sent before the application was told to end"
         sent = (event["t"] for event in results if event["attempt"].startswith(f"{second}."))
-        return None if any(t < told[1]["t"] for t in sent) else "the application did not send the target between its two ends"
+        return (
+            None
+            if any(t < told[1]["t"] for t in sent)
+            else "the application did not send the target between its two ends"
+        )
 
 
 def results_of(history: History, record: str) -> list[Event]:
     """Return the wire's lines of sends of a record's results."""
-    return [event for event in history.of(kinds.SENT) if event["record"] == record and event.get("attempt")]
+    return [
+        event
+        for event in history.of(kinds.SENT)
+        if event["record"] == record and event.get("attempt")
+    ]
 
 
 def unfed_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records with a committed result from an incarnation that was given no record until it was told to end."""
-    unfed = {f"{e['node']}-{e['incarnation']}" for e in history.of(kinds.NODE) if e.get("phase") == "told"}
+    """Return the records with a committed result from an incarnation that was given no record until
+    it was told to end.
+    """
+    unfed = {
+        f"{e['node']}-{e['incarnation']}"
+        for e in history.of(kinds.NODE)
+        if e.get("phase") == "told"
+    }
     unfed -= {event["by"] for event in history.of(kinds.DELIVERED)}
-    stored = [event for event in history.of(kinds.STORED) if event["hop"] == Hop.SINK and event["visible"]]
-    return {SENT_UNFED: {event["record"] for event in stored if str(event.get("attempt")).split(".")[0] in unfed}}
+    stored = [
+        event for event in history.of(kinds.STORED) if event["hop"] == Hop.SINK and event["visible"]
+    ]
+    return {
+        SENT_UNFED: {
+            event["record"] for event in stored if str(event.get("attempt")).split(".")[0] in unfed
+        }
+    }

@@ -1,4 +1,6 @@
-"""The set of records that only a history of an application tells: the target, if it is the first record of its key."""
+"""The set of records that only a history of an application tells: the target, if it is the first
+record of its key.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ class StreamsSystem:
         self._installs: dict[str, StreamsInstall] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Download Kafka and Kafka Streams, compile lostack's topologies, and make the class-data archive."""
+        """Download Kafka and Kafka Streams, compile lostack's topologies, and make the class-data
+        archive.
+        """
         self._kafka.prepare(say)
         self._kafka.stood_on().bring((JAVA_IMAGE,), say)
         self._bring(CLIENT, say)
@@ -65,13 +67,17 @@ class StreamsSystem:
 
     def versions(self) -> dict[str, str]:
         """Return the versions of Kafka, and of Kafka Streams."""
-        return self._kafka.versions(self.name) | {client: install.version for client, install in self._installs.items()}
+        return self._kafka.versions(self.name) | {
+            client: install.version for client, install in self._installs.items()
+        }
 
 
 class StreamsDeployed:
     """A running broker behind its wire, for the instances of cells."""
 
-    def __init__(self, transport: KafkaTransport, services: Services, installs: Mapping[str, StreamsInstall]) -> None:
+    def __init__(
+        self, transport: KafkaTransport, services: Services, installs: Mapping[str, StreamsInstall]
+    ) -> None:
         self.transport = transport
         self._services = services
         self._installs = installs
@@ -85,8 +91,14 @@ class StreamsDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services,
-                         install=self._installs[cell.client])  # fmt: skip
+        parts = parts_of(
+            cell,
+            directory,
+            history,
+            transport=self.transport,
+            services=self._services,
+            install=self._installs[cell.client],
+        )
         return CellRun(cell, history, parts)
 
     def check(self) -> None:

@@ -1,4 +1,6 @@
-"""Breaks the wire before it begins, where a mutation of it is asked for: it is a process of its own."""
+"""Breaks the wire before it begins, where a mutation of it is asked for: it is a process of its
+own.
+"""
 
 import sys
 from pathlib import Path

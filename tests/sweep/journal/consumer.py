@@ -1,4 +1,5 @@
-"""Write every order into a journal, commit its position, then record it. Right, unless it is killed while it recovers.
+"""Write every order into a journal, commit its position, then record it. Right, unless it is killed
+while it recovers.
 
 The mistake: who starts takes the journal away before what is in it has been recorded.
 """

@@ -1,4 +1,6 @@
-"""The adapter of stomp.py: what it makes of receipts, refusals and lost connections, against a server that is played."""
+"""The adapter of stomp.py: what it makes of receipts, refusals and lost connections, against a
+server that is played.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from harness.scenarios.jms import LOCAL
 from harness.stages.clients import stomp_py
 from harness.stages.clients.interface import ClientError
 from harness.stages.pushing import Acknowledge
-from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, QUEUE_AT_MOST_ONCE_ANSWERED, Settings
+from harness.stages.settings import (
+    QUEUE_AT_LEAST_ONCE,
+    QUEUE_AT_MOST_ONCE,
+    QUEUE_AT_MOST_ONCE_ANSWERED,
+    Settings,
+)
 from harness.stages.stage import Stage
 
 if TYPE_CHECKING:
@@ -53,7 +60,11 @@ class Server:
             while chunk := client.recv(65536):
                 buffer += chunk
                 while buffer and (found := head(buffer, escaped=True)) is not None:
-                    end = found.size + (found.body if found.body >= 0 else buffer.index(b"\0", found.size) - found.size)
+                    end = found.size + (
+                        found.body
+                        if found.body >= 0
+                        else buffer.index(b"\0", found.size) - found.size
+                    )
                     frame = (found.command, found.headers, buffer[found.size : end])
                     buffer = buffer[end + 1 :].lstrip(b"\n")
                     self.heard.append(frame)
@@ -85,7 +96,13 @@ def polite(server: Server, frame: Frame) -> list[bytes]:
 
 def message(name: str) -> bytes:
     """Return a message, as it is given."""
-    headers = {"subscription": "1", "destination": QUEUE, "message-id": name, "ack": f"ack-{name}", "redelivered": "true"}
+    headers = {
+        "subscription": "1",
+        "destination": QUEUE,
+        "message-id": name,
+        "ack": f"ack-{name}",
+        "redelivered": "true",
+    }
     return made("MESSAGE", headers, name.encode())
 
 
@@ -104,14 +121,27 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Play], Server
         server.close()
 
 
-def stage(server: Server, settings: Settings = QUEUE_AT_LEAST_ONCE, *, receipt_ms: int = 2000) -> Stage:
+def stage(
+    server: Server, settings: Settings = QUEUE_AT_LEAST_ONCE, *, receipt_ms: int = 2000
+) -> Stage:
     """Return what a program is told."""
     producer = replace(settings.producer, request_timeout_ms=receipt_ms)
     return Stage(
-        cell="cell", key="k", name="producer", incarnation=1, bootstrap=f"127.0.0.1:{server.port}", topic_in=QUEUE, topic_out="",
-        topic_cursor="", group="", outbox="", sink="", history="", settings=replace(settings, producer=producer),
+        cell="cell",
+        key="k",
+        name="producer",
+        incarnation=1,
+        bootstrap=f"127.0.0.1:{server.port}",
+        topic_in=QUEUE,
+        topic_out="",
+        topic_cursor="",
+        group="",
+        outbox="",
+        sink="",
+        history="",
+        settings=replace(settings, producer=producer),
         client="stomp.py",
-    )  # fmt: skip
+    )
 
 
 def test_a_send_is_acknowledged_by_its_receipt(servers: Callable[[Play], Server]) -> None:
@@ -138,20 +168,26 @@ def test_who_asks_for_no_receipt_waits_for_none(servers: Callable[[Play], Server
 
 
 def test_a_receipt_that_does_not_come_is_not_known(servers: Callable[[Play], Server]) -> None:
-    """It is no acknowledgement, and what comes next goes over another connection: a late one is nobody's."""
+    """It is no acknowledgement, and what comes next goes over another connection: a late one is
+    nobody's.
+    """
     server = servers(lambda server, frame: [] if len(server.heard) == 2 else polite(server, frame))
     producer = stomp_py.make_producer(stage(server, receipt_ms=100), transactional_id="")
     with pytest.raises(ClientError, match=r"Disconnected: a receipt did not come within 0\.1 s"):
         producer.send(QUEUE, b"one", None, [])
     producer.send(QUEUE, b"one", None, [])
     assert server.commands() == ["STOMP", "SEND", "STOMP", "SEND"]
-    first, second = (headers["client-id"] for command, headers, _ in server.heard if command == "STOMP")
+    first, second = (
+        headers["client-id"] for command, headers, _ in server.heard if command == "STOMP"
+    )
     assert first != second
 
 
 def test_a_send_on_a_lost_connection_is_not_known(servers: Callable[[Play], Server]) -> None:
     """The next one goes over a new connection."""
-    server = servers(lambda server, frame: None if len(server.heard) == 2 else polite(server, frame))
+    server = servers(
+        lambda server, frame: None if len(server.heard) == 2 else polite(server, frame)
+    )
     producer = stomp_py.make_producer(stage(server), transactional_id="")
     with pytest.raises(ClientError, match="Disconnected"):
         producer.send(QUEUE, b"one", None, [])
@@ -196,10 +232,18 @@ def giving(*names: str) -> Play:
         (QUEUE_AT_LEAST_ONCE, "client-individual"),
         (QUEUE_AT_MOST_ONCE_ANSWERED, "client-individual"),
         (QUEUE_AT_MOST_ONCE, "auto"),
-        (replace(QUEUE_AT_LEAST_ONCE, consumer=replace(QUEUE_AT_LEAST_ONCE.consumer, mode=Acknowledge.CLIENT)), "client"),
+        (
+            replace(
+                QUEUE_AT_LEAST_ONCE,
+                consumer=replace(QUEUE_AT_LEAST_ONCE.consumer, mode=Acknowledge.CLIENT),
+            ),
+            "client",
+        ),
     ],
 )
-def test_messages_come_as_the_settings_say(servers: Callable[[Play], Server], settings: Settings, mode: str) -> None:
+def test_messages_come_as_the_settings_say(
+    servers: Callable[[Play], Server], settings: Settings, mode: str
+) -> None:
     """One at a time; with what the broker calls them, and whether somebody had them before."""
     server = servers(giving("m-1"))
     consumer = stomp_py.make_consumer(stage(server, settings))
@@ -208,22 +252,34 @@ def test_messages_come_as_the_settings_say(servers: Callable[[Play], Server], se
     assert given is not None
     assert (given.name, given.value, given.redelivered) == ("m-1", b"m-1", True)
     _, headers, _ = server.heard[1]
-    assert (headers["ack"], headers["destination"], headers["activemq.prefetchSize"]) == (mode, QUEUE, "1")
+    assert (headers["ack"], headers["destination"], headers["activemq.prefetchSize"]) == (
+        mode,
+        QUEUE,
+        "1",
+    )
     consumer.acknowledge(given)
-    assert [headers["id"] for command, headers, _ in server.heard if command == "ACK"] == ([] if mode == "auto" else ["ack-m-1"])
+    assert [headers["id"] for command, headers, _ in server.heard if command == "ACK"] == (
+        [] if mode == "auto" else ["ack-m-1"]
+    )
     assert consumer.receive(0.01) is None
 
 
-def test_a_message_is_acknowledged_in_a_transaction_when_it_comes(servers: Callable[[Play], Server]) -> None:
+def test_a_message_is_acknowledged_in_a_transaction_when_it_comes(
+    servers: Callable[[Play], Server],
+) -> None:
     """What the program says of it commits that, and is answered; nothing else is."""
     consuming = replace(QUEUE_AT_LEAST_ONCE.consumer, mode=Acknowledge.TRANSACTED)
     server = servers(giving("m-1"))
-    consumer = stomp_py.make_consumer(stage(server, replace(QUEUE_AT_LEAST_ONCE, consumer=consuming)))
+    consumer = stomp_py.make_consumer(
+        stage(server, replace(QUEUE_AT_LEAST_ONCE, consumer=consuming))
+    )
     consumer.subscribe(QUEUE)
     given = consumer.receive(2)
     assert given is not None
     consumer.acknowledge(given)
-    begun, acked, committed = (headers for command, headers, _ in server.heard if command in {"BEGIN", "ACK", "COMMIT"})
+    begun, acked, committed = (
+        headers for command, headers, _ in server.heard if command in {"BEGIN", "ACK", "COMMIT"}
+    )
     assert acked["id"] == "ack-m-1"
     assert begun["transaction"] == acked["transaction"] == committed["transaction"]
     assert ["receipt" in headers for headers in (begun, acked, committed)] == [False, False, True]
@@ -234,7 +290,9 @@ def transacted(server: Server) -> stomp_py.StompProducer:
     return stomp_py.make_producer(stage(server, LOCAL), transactional_id="")
 
 
-def test_a_transaction_is_committed_by_its_name_and_its_commit_is_answered(servers: Callable[[Play], Server]) -> None:
+def test_a_transaction_is_committed_by_its_name_and_its_commit_is_answered(
+    servers: Callable[[Play], Server],
+) -> None:
     """The next one has another name."""
     server = servers(polite)
     producer = transacted(server)
@@ -278,7 +336,9 @@ def test_a_transaction_is_taken_back_on_its_connection(servers: Callable[[Play],
     assert server.heard[3][1]["transaction"] == server.heard[1][1]["transaction"]
 
 
-def test_an_acknowledgement_belongs_to_the_connection_that_gave_the_message(servers: Callable[[Play], Server]) -> None:
+def test_an_acknowledgement_belongs_to_the_connection_that_gave_the_message(
+    servers: Callable[[Play], Server],
+) -> None:
     """Lost with it, it is not known; the consumer subscribes again, and is given it again."""
 
     def play(server: Server, frame: Frame) -> list[bytes] | None:
@@ -300,8 +360,12 @@ def test_an_acknowledgement_belongs_to_the_connection_that_gave_the_message(serv
         consumer.acknowledge(given)
 
 
-@pytest.mark.parametrize(("settings", "worked_on"), [(QUEUE_AT_LEAST_ONCE, False), (QUEUE_AT_MOST_ONCE, True)])
-def test_what_a_lost_connection_had_given(servers: Callable[[Play], Server], settings: Settings, worked_on: bool) -> None:
+@pytest.mark.parametrize(
+    ("settings", "worked_on"), [(QUEUE_AT_LEAST_ONCE, False), (QUEUE_AT_MOST_ONCE, True)]
+)
+def test_what_a_lost_connection_had_given(
+    servers: Callable[[Play], Server], settings: Settings, worked_on: bool
+) -> None:
     """It is worked on where it will not come again, and left where it will."""
 
     def play(server: Server, frame: Frame) -> list[bytes] | None:

@@ -1,4 +1,6 @@
-"""A journal that is compacted, and an index that is made anew: what the fault does, what it asks for, and what proves it."""
+"""A journal that is compacted, and an index that is made anew: what the fault does, what it asks
+for, and what proves it.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,27 @@ QUEUE = "k.in"
 
 
 def test_the_commit_is_written_in_a_file_that_is_compacted_before_the_broker_dies() -> None:
-    """Else it stands beside its message, in a file that stays; and the index goes while nobody has it open."""
+    """Else it stands beside its message, in a file that stays; and the index goes while nobody has
+    it open.
+    """
     controls = played(IndexRebuilt(COMMIT))
     assert [rule.action for _, rule in controls.armed] == [Action.HOLD]  # type: ignore[union-attr]  # on the wire
     assert controls.done[1:] == [
-        "armed", "fired", "Compaction.begin_file", f"resolve {COMMIT.api.label} release", "await_exhausted", "settle",
-        "Compaction.compact", "carried-on", "kill", "applied", "Compaction.lose_index", "unindexed", "restart", "healed",
-    ]  # fmt: skip
+        "armed",
+        "fired",
+        "Compaction.begin_file",
+        f"resolve {COMMIT.api.label} release",
+        "await_exhausted",
+        "settle",
+        "Compaction.compact",
+        "carried-on",
+        "kill",
+        "applied",
+        "Compaction.lose_index",
+        "unindexed",
+        "restart",
+        "healed",
+    ]
 
 
 def test_only_what_is_on_its_way_to_the_broker_can_be_kept_from_its_file() -> None:
@@ -74,15 +90,29 @@ class Broker:
 
 
 def test_what_was_committed_in_the_file_that_is_gone_is_told(tmp_path: Path) -> None:
-    """The clean-up is asked for until the file is gone; then the journal is read, with what was archived."""
+    """The clean-up is asked for until the file is gone; then the journal is read, with what was
+    archived.
+    """
     body = b64encode(Record("k0-1", "k0", 1).encode("c0ffee")).decode()
-    entries = [add("1:1", "a") | {"body": body}, remove("a", tx="t") | {"at": "1:2"}, end("commit") | {"at": "2:1"}]
+    entries = [
+        add("1:1", "a") | {"body": body},
+        remove("a", tx="t") | {"at": "1:2"},
+        end("commit") | {"at": "2:1"},
+    ]
     broker: Any = Broker(tmp_path, entries)
     journal = Compacting(broker, QUEUE)
     journal.begin_file()
     assert broker.asked == ["keep", "rotate"]
     assert journal.compact() == ("k0-1",)
-    assert broker.asked[2:] == ["rotate", "keep", "clean", "clean", "clean", "clean", f"journal {QUEUE}"]
+    assert broker.asked[2:] == [
+        "rotate",
+        "keep",
+        "clean",
+        "clean",
+        "clean",
+        "clean",
+        f"journal {QUEUE}",
+    ]
 
 
 def test_an_index_is_lost_with_what_belongs_to_it_and_the_journal_stays(tmp_path: Path) -> None:
@@ -104,22 +134,36 @@ def said(phase: str, **more: Any) -> Event:
 CARRIED = said("carried-on", records=["k-1", "k-2"])
 
 
-@pytest.mark.parametrize(("events", "trouble"), [
-    ([CARRIED, said("applied"), said("unindexed")], None),
-    ([said("carried-on", records=["k-2"]), said("unindexed")],
-     "the acknowledgement of k-1 was not in the file that the broker has compacted"),
-    ([said("unindexed")], "the acknowledgement of k-1 was not in the file that the broker has compacted"),
-    ([CARRIED, said("applied")], "the index was not deleted after the compaction"),
-    ([said("unindexed"), CARRIED], "the index was not deleted after the compaction"),
-])  # fmt: skip
-def test_the_fault_is_proved_by_what_was_carried_on_and_removed(events: list[Event], trouble: str | None) -> None:
+@pytest.mark.parametrize(
+    ("events", "trouble"),
+    [
+        ([CARRIED, said("applied"), said("unindexed")], None),
+        (
+            [said("carried-on", records=["k-2"]), said("unindexed")],
+            "the acknowledgement of k-1 was not in the file that the broker has compacted",
+        ),
+        (
+            [said("unindexed")],
+            "the acknowledgement of k-1 was not in the file that the broker has compacted",
+        ),
+        ([CARRIED, said("applied")], "the index was not deleted after the compaction"),
+        ([said("unindexed"), CARRIED], "the index was not deleted after the compaction"),
+    ],
+)
+def test_the_fault_is_proved_by_what_was_carried_on_and_removed(
+    events: list[Event], trouble: str | None
+) -> None:
     """Of the target, and in that order."""
-    course: Any = SimpleNamespace(history=History(tuple(events)), plan=SimpleNamespace(target="k-1"))
+    course: Any = SimpleNamespace(
+        history=History(tuple(events)), plan=SimpleNamespace(target="k-1")
+    )
     assert CarriedOn().trouble(course) == trouble
 
 
 def test_what_is_given_again_was_not_remembered() -> None:
     """Nor what was not carried on; what did not reach anybody was given to nobody."""
     given = [("k-1", True), ("k-1", False), ("k-2", True), ("k-2", True), ("k-3", True)]
-    fetched = [{"event": kinds.FETCHED, "record": record, "reached": reached} for record, reached in given]
+    fetched = [
+        {"event": kinds.FETCHED, "record": record, "reached": reached} for record, reached in given
+    ]
     assert activemq_signs(History((*fetched, CARRIED))) == {REMEMBERED: {"k-1"}}

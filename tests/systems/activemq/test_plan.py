@@ -19,10 +19,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POINTS = {
-    "none", "request-lost", "ack-lost", "producer-crash-before-send", "producer-crash-before-ack", "delivery-lost", "commit-lost",
-    "commit-ack-lost", "consumer-crash-before-recording", "consumer-crash-before-commit", "broker-crash-before-append",
+    "none",
+    "request-lost",
+    "ack-lost",
+    "producer-crash-before-send",
+    "producer-crash-before-ack",
+    "delivery-lost",
+    "commit-lost",
+    "commit-ack-lost",
+    "consumer-crash-before-recording",
+    "consumer-crash-before-commit",
+    "broker-crash-before-append",
     "broker-crash-before-ack",
-}  # fmt: skip
+}
 
 
 def cells(client: str) -> tuple[Cell, ...]:
@@ -32,12 +41,17 @@ def cells(client: str) -> tuple[Cell, ...]:
 
 
 def shows(cell: Cell) -> bool:
-    """Whether what is predicted can be seen, or is proved by a sign; what does not apply says why."""
+    """Whether what is predicted can be seen, or is proved by a sign; what does not
+    apply says why.
+    """
     theory = cell.expectation
     assert isinstance(theory, Predicted | NotApplicable)
     if isinstance(theory, NotApplicable):
         return bool(theory.because)
-    return any(each.must_show() for each in (theory.lost, theory.duplicated, theory.left)) or theory.sign is not None
+    return (
+        any(each.must_show() for each in (theory.lost, theory.duplicated, theory.left))
+        or theory.sign is not None
+    )
 
 
 @pytest.mark.parametrize("client", registry.described("activemq").clients)
@@ -45,8 +59,12 @@ def test_every_point_is_there_under_every_semantic(client: str) -> None:
     """By each client the same points; what predicts zero names a sign, but for the baseline."""
     plain = [cell for cell in cells(client) if cell.scenario.group == "plain"]
     assert {cell.scenario.failure_point for cell in plain} == POINTS
-    assert len({(cell.scenario.failure_point, cell.semantic) for cell in plain}) == len(POINTS) * len(Semantic)
-    assert [cell.id for cell in plain if not shows(cell) and cell.scenario.failure_point != "none"] == []
+    assert len({(cell.scenario.failure_point, cell.semantic) for cell in plain}) == len(
+        POINTS
+    ) * len(Semantic)
+    assert [
+        cell.id for cell in plain if not shows(cell) and cell.scenario.failure_point != "none"
+    ] == []
 
 
 def test_what_only_jms_has_does_not_apply_to_others() -> None:
@@ -58,8 +76,11 @@ def test_what_only_jms_has_does_not_apply_to_others() -> None:
     own = [cell for cell in others if not isinstance(cell.expectation, NotApplicable)]
     assert all(shows(cell) for cell in own)
     assert {cell.scenario.id.rpartition("+")[2] for cell in own} == {
-        "client", "transacted", "producer-commit-lost", "producer-commit-answer-lost"
-    }  # fmt: skip
+        "client",
+        "transacted",
+        "producer-commit-lost",
+        "producer-commit-answer-lost",
+    }
 
 
 def test_it_is_listed_and_not_run_unless_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +97,10 @@ def test_every_version_has_the_sums_of_all_that_it_needs(version: str) -> None:
     jar_set = read_jar_set(f"activemq-{version}", RECIPE.source.parent)
     assert jar_set.listed
     own = {name for name in jar_set.sums if name.startswith("activemq-") and "protobuf" not in name}
-    assert own == {f"activemq-{name}-{version}.jar" for name in ("broker", "client", "kahadb-store", "openwire-legacy", "stomp")}
+    assert own == {
+        f"activemq-{name}-{version}.jar"
+        for name in ("broker", "client", "kahadb-store", "openwire-legacy", "stomp")
+    }
 
 
 def test_a_version_that_does_not_speak_amqp_says_so() -> None:
@@ -87,7 +111,9 @@ def test_a_version_that_does_not_speak_amqp_says_so() -> None:
         registry.inapplicable(replace(cell, system="activemq==5.18.3"))
         == "lostack has no checksums of the jars with which 5.18.3 speaks AMQP"
     )
-    assert registry.inapplicable(replace(cell, system="activemq==5.18.3", client="openwire")) is None
+    assert (
+        registry.inapplicable(replace(cell, system="activemq==5.18.3", client="openwire")) is None
+    )
     assert read_jar_set(f"amqp-{RECIPE.version}", RECIPE.source.parent).listed
 
 
@@ -95,7 +121,8 @@ def test_another_version_than_those_is_refused(capsys: pytest.CaptureFixture[str
     """In one line, with those that there are."""
     assert cli.main(["run", "--system", "activemq==5.0.0"]) == 2
     assert capsys.readouterr().err == (
-        f"lostack: activemq==5.0.0: the checksums of its jars are not known; known versions: {', '.join(RECIPE.versions())}\n"
+        "lostack: activemq==5.0.0: the checksums of its jars are not known; known versions: "
+        f"{', '.join(RECIPE.versions())}\n"
     )
 
 
@@ -115,7 +142,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_a_network_one_line_says_so(cache: Path) -> None:
     """What could not be fetched, and what helps."""
-    with pytest.raises(EnvironmentFailure, match=r"^cannot fetch the jars of activemq-6\.3\.1; not found: .*check the network"):
+    with pytest.raises(
+        EnvironmentFailure,
+        match=r"^cannot fetch the jars of activemq-6\.3\.1; not found: .*check the network",
+    ):
         RECIPE.ensure(lambda _: None)
     assert not (cache / "jars" / "activemq-6.3.1").exists()
 
@@ -125,12 +155,16 @@ def test_a_jar_that_nobody_knows_is_told(cache: Path) -> None:
     folder = cache / "jars" / "activemq-6.3.1"
     folder.mkdir(parents=True)
     (folder / "mine.jar").write_bytes(b"")
-    with pytest.raises(EnvironmentFailure, match=r"holds jars that are not in its list .*mine\.jar"):
+    with pytest.raises(
+        EnvironmentFailure, match=r"holds jars that are not in its list .*mine\.jar"
+    ):
         RECIPE.ensure(lambda _: None)
 
 
 def test_no_java_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the variable that names it."""
     monkeypatch.setenv("LOSTACK_JAVA_HOME", str(cache))
-    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_JAVA_HOME is set, but .* is not a working Java"):
+    with pytest.raises(
+        EnvironmentFailure, match=r"LOSTACK_JAVA_HOME is set, but .* is not a working Java"
+    ):
         RECIPE.ensure(lambda _: None)

@@ -1,4 +1,6 @@
-"""On a real broker: what its journal and its counts say, that it ends with the harness, and that lies are found out."""
+"""On a real broker: what its journal and its counts say, that it ends with the harness, and that
+lies are found out.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,11 @@ def test_who_refuses_a_message_sets_it_aside(broker: QueueServer) -> None:
     [given] = taker.take(queue, 1)
     taker.stomp.nack(given.headers["ack"], receipt="no")
     taker.told("no")
-    wait_until(lambda: broker.messages(queue)[0].waiting is None, within_s=WITHIN_S, because="the journal to say so")
+    wait_until(
+        lambda: broker.messages(queue)[0].waiting is None,
+        within_s=WITHIN_S,
+        because="the journal to say so",
+    )
     [message], [aside] = broker.messages(queue), broker.messages(broker.dead_letters(queue))
     assert (message.moved, message.removed) == (aside.place, None)
     assert (aside.value, aside.waiting) == (b"poison", Waiting.READY)
@@ -86,8 +92,12 @@ def test_what_is_sent_in_a_transaction_is_there_with_its_commit(broker: QueueSer
     assert_bound(broker)
 
 
-def test_a_journal_is_read_of_a_broker_that_is_dead(broker: QueueServer, system: QueueSystem, tmp_path: Path) -> None:
-    """The same program reads it, alone: a torn one up to its last whole batch, and one that is damaged before that not at all."""
+def test_a_journal_is_read_of_a_broker_that_is_dead(
+    broker: QueueServer, system: QueueSystem, tmp_path: Path
+) -> None:
+    """The same program reads it, alone: a torn one up to its last whole batch, and one that is
+    damaged before that not at all.
+    """
     queue = broker.queue("dead")
     Client(broker).send(queue, "one", "two")
     places = [message.place for message in broker.messages(queue)]
@@ -95,7 +105,9 @@ def test_a_journal_is_read_of_a_broker_that_is_dead(broker: QueueServer, system:
     assert sent(read_alone(system, broker._directory / "data", "dead").stdout, "at") == places
     (number, first), (same, last) = (map(int, place.split(":")) for place in places)
     assert number == same
-    file = shutil.copy(broker._directory / "data" / f"db-{number}.log", tmp_path / f"db-{number}.log")
+    file = shutil.copy(
+        broker._directory / "data" / f"db-{number}.log", tmp_path / f"db-{number}.log"
+    )
     whole = bytearray(file.read_bytes())
     file.write_bytes(whole[: last + 20])
     assert sent(read_alone(system, tmp_path, "dead").stdout, "at") == places[:1]
@@ -120,7 +132,9 @@ def test_a_journal_is_read_with_what_was_cleaned_up(broker: QueueServer) -> None
     assert [message.removed for message in before] == [Removal.ACK]
     [ended] = broker.ask("rotate")
     broker.ask("keep")
-    wait_until(lambda: ended not in broker.ask("clean"), within_s=WITHIN_S, because="the file to go")
+    wait_until(
+        lambda: ended not in broker.ask("clean"), within_s=WITHIN_S, because="the file to go"
+    )
     assert not (broker.data / f"db-{ended['file']}.log").exists()
     assert broker.messages(queue) == before
 
@@ -132,13 +146,19 @@ def test_sigkill_of_the_harness_leaves_no_broker(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("client", ["stomp.py", "openwire", "amqp"])
 def test_lies_are_found_out(system: QueueSystem, tmp_path: Path, client: str) -> None:
-    """A disarmed fault, a wrong victim, an observer that forgets or miscounts, a planted loss and a planted duplicate."""
+    """A disarmed fault, a wrong victim, an observer that forgets or miscounts, a planted loss and a
+    planted duplicate.
+    """
     assert_found_out(lied(system, SCENARIOS, tmp_path, client=client))
 
 
 @pytest.mark.parametrize("client", ["openwire", "amqp"])
-def test_what_a_client_of_jms_sent_is_in_the_journal_as_it_was_sent(system: QueueSystem, tmp_path: Path, client: str) -> None:
-    """By the names and in the bytes that the consumer saw: each result is of a copy that the queue has had."""
+def test_what_a_client_of_jms_sent_is_in_the_journal_as_it_was_sent(
+    system: QueueSystem, tmp_path: Path, client: str
+) -> None:
+    """By the names and in the bytes that the consumer saw: each result is of a copy that the queue
+    has had.
+    """
     found = by(system, "none", Semantic.EXACTLY_ONCE, client, tmp_path)
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     recorded = {e["place"] for e in told(found, kinds.RECORDED)}
@@ -146,15 +166,21 @@ def test_what_a_client_of_jms_sent_is_in_the_journal_as_it_was_sent(system: Queu
     assert recorded == {e["place"] for e in told(found, kinds.STORED)}
 
 
-def test_what_is_prepared_and_never_decided_waits_in_the_journal(system: QueueSystem, tmp_path: Path) -> None:
-    """It is nobody's, and not lost: the control is convicted of standing still, with the one record."""
+def test_what_is_prepared_and_never_decided_waits_in_the_journal(
+    system: QueueSystem, tmp_path: Path
+) -> None:
+    """It is nobody's, and not lost: the control is convicted of standing still, with the one
+    record.
+    """
     found = by(system, "xa-blocked", Semantic.EXACTLY_ONCE, "openwire", tmp_path)
     waits = [e for e in told(found, kinds.STORED) if e["waiting"] == Waiting.PREPARED]
     assert [e["record"] for e in waits] == [found.plan.target]
     assert (found.verdict.kind, found.verdict.green) == (Kind.STUCK, True)
 
 
-def by(system: QueueSystem, scenario: str, semantic: Semantic, client: str, folder: Path) -> CellResult:
+def by(
+    system: QueueSystem, scenario: str, semantic: Semantic, client: str, folder: Path
+) -> CellResult:
     """Run one cell by a client."""
     meant = [each for each in SCENARIOS if each.id == scenario]
     cells = tuple(expand(meant, semantics=[semantic], seeds=[1], system="activemq", client=client))
@@ -165,4 +191,9 @@ def by(system: QueueSystem, scenario: str, semantic: Semantic, client: str, fold
 def told(found: CellResult, kind: str) -> list[Event]:
     """Return the lines of a kind in a cell's history."""
     files = sorted((found.directory / HISTORY).glob(f"*{SUFFIX}"))
-    return [event for file in files for event in map(json.loads, file.read_text().splitlines()) if event["event"] == kind]
+    return [
+        event
+        for file in files
+        for event in map(json.loads, file.read_text().splitlines())
+        if event["event"] == kind
+    ]

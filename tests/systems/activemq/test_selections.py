@@ -1,4 +1,6 @@
-"""What was in hand, or on its way, when a connection ended: the bounds of what a fault may have given again, or lost."""
+"""What was in hand, or on its way, when a connection ended: the bounds of what a fault may have
+given again, or lost.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,13 @@ def given(record: str | None, conn: int = 1, *, reached: bool = True) -> Event:
 def said(record: str, outcome: str | None = None, *, conn: int = 1, reached: bool = True) -> Event:
     """It was acknowledged, or that was answered."""
     answer = {"outcome": outcome, "reached": reached, "t": 1}
-    return {"event": kinds.ACKNOWLEDGED, "record": record, "request": f"{conn}:7", "how": "ack", **answer}
+    return {
+        "event": kinds.ACKNOWLEDGED,
+        "record": record,
+        "request": f"{conn}:7",
+        "how": "ack",
+        **answer,
+    }
 
 
 def failed(record: str | None, error: str | None) -> Event:
@@ -57,37 +65,57 @@ def test_of_what_has_no_queue_nothing_is_said() -> None:
     assert given_selections(History((given("a"), GONE)), "") == {}
 
 
-@pytest.mark.parametrize(("events", "found"), [
-    ([given("a"), GONE], ["a"]),  # not acknowledged
-    ([given("a")], []),  # its connection lives
-    ([given("a"), RESTED, GONE], []),  # it lived while anything was given
-    ([given("a"), said("a"), GONE, DIED], ["a"]),  # it may lie unread at a broker that dies
-    ([given("a"), said("a"), GONE, DIED | {"t": UNREAD_NS + 1}], []),  # too long ago for that
-    ([given("a"), said("a"), GONE, DIED | {"role": "consumer"}], []),
-    ([given("a"), said("a"), said("a", "taken"), GONE, DIED], []),  # it was read, and that was said
-    ([given("a", reached=False), GONE], []),  # it never arrived
-    ([given(None), GONE], []),  # nobody's
-    ([given("a"), said("a"), said("a", "taken"), GONE], []),
-    ([given("a"), said("a"), said("a", "taken", reached=False), GONE], ["a"]),  # the answer was lost
-    ([given("a"), said("a"), said("a", "refused"), GONE], ["a"]),
-    ([given("a"), given("b"), said("b"), said("b", "taken"), said("a"), GONE], ["a"]),  # others are answered, this one is not
-    ([given("a"), said("a"), GONE], []),  # nobody is answered
-    ([given("a"), said("a", reached=False), GONE], ["a"]),
-    ([given("a"), GONE, given("a", 2), said("a", conn=2), said("a", "taken", conn=2)], ["a"]),  # acknowledged when it came again
-    ([given("a"), said("a"), GONE, failed("a", "gone")], ["a"]),  # its program was told so
-    ([given("a"), said("a"), GONE, failed("a", None), failed(None, "gone")], []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ([given("a"), GONE], ["a"]),  # not acknowledged
+        ([given("a")], []),  # its connection lives
+        ([given("a"), RESTED, GONE], []),  # it lived while anything was given
+        ([given("a"), said("a"), GONE, DIED], ["a"]),  # it may lie unread at a broker that dies
+        ([given("a"), said("a"), GONE, DIED | {"t": UNREAD_NS + 1}], []),  # too long ago for that
+        ([given("a"), said("a"), GONE, DIED | {"role": "consumer"}], []),
+        (
+            [given("a"), said("a"), said("a", "taken"), GONE, DIED],
+            [],
+        ),  # it was read, and that was said
+        ([given("a", reached=False), GONE], []),  # it never arrived
+        ([given(None), GONE], []),  # nobody's
+        ([given("a"), said("a"), said("a", "taken"), GONE], []),
+        (
+            [given("a"), said("a"), said("a", "taken", reached=False), GONE],
+            ["a"],
+        ),  # the answer was lost
+        ([given("a"), said("a"), said("a", "refused"), GONE], ["a"]),
+        (
+            [given("a"), given("b"), said("b"), said("b", "taken"), said("a"), GONE],
+            ["a"],
+        ),  # others are answered, this one is not
+        ([given("a"), said("a"), GONE], []),  # nobody is answered
+        ([given("a"), said("a", reached=False), GONE], ["a"]),
+        (
+            [given("a"), GONE, given("a", 2), said("a", conn=2), said("a", "taken", conn=2)],
+            ["a"],
+        ),  # acknowledged when it came again
+        ([given("a"), said("a"), GONE, failed("a", "gone")], ["a"]),  # its program was told so
+        ([given("a"), said("a"), GONE, failed("a", None), failed(None, "gone")], []),
+    ],
+)
 def test_what_is_in_hand(events: list[Any], found: list[str]) -> None:
-    """It is what one connection gave, for which that connection has brought no answer, where there are answers."""
+    """It is what one connection gave, for which that connection has brought no answer, where there
+    are answers.
+    """
     assert in_hand(*events) == found
 
 
-# --- what may be lost with a connection --------------------------------------------------------------------------
+# --- what may be lost with a connection -----------------------------------------------------------
 
 
 def offered(*records: str) -> list[Event]:
     """The source has these, in order."""
-    return [{"event": kinds.OFFERED, "record": record, "position": at} for at, record in enumerate(records, start=1)]
+    return [
+        {"event": kinds.OFFERED, "record": record, "position": at}
+        for at, record in enumerate(records, start=1)
+    ]
 
 
 def sent(record: str, conn: int = 1, t: int = 1) -> Event:
@@ -115,39 +143,86 @@ def had(record: str, t: int) -> Event:
     return {"event": kinds.DELIVERED, "record": record, "t": t}
 
 
-@pytest.mark.parametrize(("events", "found"), [
-    ([*offered("a")], ["a"]),  # it never left its program
-    ([*offered("a"), sent("a")], ["a"]),  # it left, and did not arrive
-    ([*offered("a"), sent("a"), stored("a")], []),
-    ([*offered("a"), sent("a"), answered("a")], []),  # the broker has said that it has it
-    ([*offered("a"), sent("a"), answered("a", 1)], ["a"]),
-    ([*offered("a", "b"), sent("a"), sent("b"), stored("b")], []),  # what was sent behind it has arrived
-    ([*offered("a", "b"), sent("a"), sent("b", 2), stored("b")], ["a"]),  # by another connection
-    ([*offered("a", "b"), sent("a"), sent("b"), stored("a")], ["b"]),
-    ([*offered("a"), sent("a"), stored("a"), removed("a"), GONE], ["a"]),  # taken off, and come to nobody
-    ([*offered("a"), sent("a"), stored("a"), removed("a", "expiry"), GONE], []),
-    ([*offered("a"), sent("a"), stored("a"), removed("a"), had("a", 5), GONE], []),
-    ([*offered("a"), sent("a"), stored("a"), removed("a")], []),  # no connection has ended
-    ([*offered("a"), sent("a"), stored("a"), removed("a"), GONE | {"role": "producer"}], []),
-    ([*offered("a"), sent("a"), stored("a"), removed("a"), RESTED, GONE], []),
-    ([*offered("a"), sent("a", t=11), stored("a"), removed("a"), GONE], []),  # it was sent when that had ended
-    ([*offered("a", "b"), sent("a"), stored("a"), removed("a"), had("b", 5), GONE, stored("b")], []),  # not the end
-    ([*offered("a", "b"), sent("a"), stored("a"), removed("a"), had("b", 15), GONE, stored("b")], ["a"]),  # only later
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ([*offered("a")], ["a"]),  # it never left its program
+        ([*offered("a"), sent("a")], ["a"]),  # it left, and did not arrive
+        ([*offered("a"), sent("a"), stored("a")], []),
+        ([*offered("a"), sent("a"), answered("a")], []),  # the broker has said that it has it
+        ([*offered("a"), sent("a"), answered("a", 1)], ["a"]),
+        (
+            [*offered("a", "b"), sent("a"), sent("b"), stored("b")],
+            [],
+        ),  # what was sent behind it has arrived
+        (
+            [*offered("a", "b"), sent("a"), sent("b", 2), stored("b")],
+            ["a"],
+        ),  # by another connection
+        ([*offered("a", "b"), sent("a"), sent("b"), stored("a")], ["b"]),
+        (
+            [*offered("a"), sent("a"), stored("a"), removed("a"), GONE],
+            ["a"],
+        ),  # taken off, and come to nobody
+        ([*offered("a"), sent("a"), stored("a"), removed("a", "expiry"), GONE], []),
+        ([*offered("a"), sent("a"), stored("a"), removed("a"), had("a", 5), GONE], []),
+        ([*offered("a"), sent("a"), stored("a"), removed("a")], []),  # no connection has ended
+        ([*offered("a"), sent("a"), stored("a"), removed("a"), GONE | {"role": "producer"}], []),
+        ([*offered("a"), sent("a"), stored("a"), removed("a"), RESTED, GONE], []),
+        (
+            [*offered("a"), sent("a", t=11), stored("a"), removed("a"), GONE],
+            [],
+        ),  # it was sent when that had ended
+        (
+            [
+                *offered("a", "b"),
+                sent("a"),
+                stored("a"),
+                removed("a"),
+                had("b", 5),
+                GONE,
+                stored("b"),
+            ],
+            [],
+        ),  # not the end
+        (
+            [
+                *offered("a", "b"),
+                sent("a"),
+                stored("a"),
+                removed("a"),
+                had("b", 15),
+                GONE,
+                stored("b"),
+            ],
+            ["a"],
+        ),  # only later
+    ],
+)
 def test_what_is_on_the_way(events: list[Any], found: list[str]) -> None:
     """It is the end of what a connection carried, and nothing before."""
     assert sorted(given_selections(History((COUNTED, *events)), "")[ON_THE_WAY]) == found
 
 
-# --- a broker that lies ------------------------------------------------------------------------------------------
+# --- a broker that lies ---------------------------------------------------------------------------
 
 
 def gives_again(story: QueueStory) -> None:
     """The broker has forgotten an acknowledgement that it had answered."""
-    for row in (story.tell("conn", "wire", phase="open", conn=1, role="consumer"),
-                story.tell("conn", "wire", phase="close", conn=1, role="consumer")):  # fmt: skip
+    for row in (
+        story.tell("conn", "wire", phase="open", conn=1, role="consumer"),
+        story.tell("conn", "wire", phase="close", conn=1, role="consumer"),
+    ):
         row["t"] = first(story, "drain")["t"] - 5
-    story.tell("acknowledged", "wire", record=OTHER, request="1:9", how="ack", outcome="taken", reached=True)
+    story.tell(
+        "acknowledged",
+        "wire",
+        record=OTHER,
+        request="1:9",
+        how="ack",
+        outcome="taken",
+        reached=True,
+    )
     deliver(story, OTHER, again=True)
     for row in story.events[-3:]:
         row["t"] = first(story, "drain")["t"] - 4
@@ -157,7 +232,13 @@ def gives_again(story: QueueStory) -> None:
 def loses(story: QueueStory) -> None:
     """The broker has lost what it had answered."""
     story.tell("produce_answer", "wire", record=OTHER, request="1:1", error=0, reached=True)
-    without(story, lambda row: row.get("record") == OTHER and row["event"] in {"recorded", "stored", "removed", "delivered"})
+    without(
+        story,
+        lambda row: (
+            row.get("record") == OTHER
+            and row["event"] in {"recorded", "stored", "removed", "delivered"}
+        ),
+    )
 
 
 ANY = {"sign": None}
@@ -187,7 +268,9 @@ def test_a_broker_that_loses_what_it_had_answered_is_not_kept(bound: Any) -> Non
     assert TARGET not in besides.reason.rpartition("saw")[2]
 
 
-@pytest.mark.parametrize("scenario", [*activemq.SCENARIOS, *artemis.SCENARIOS], ids=lambda scenario: str(scenario.id))
+@pytest.mark.parametrize(
+    "scenario", [*activemq.SCENARIOS, *artemis.SCENARIOS], ids=lambda scenario: str(scenario.id)
+)
 def test_every_prediction_has_an_upper_bound(scenario: Scenario) -> None:
     """What may be lost or come twice is named, but where a broker's own bug decides how much."""
     told = [scenario.expect, *scenario.by_client.values()]

@@ -15,7 +15,9 @@ from harness.systems.artemis.journal import called, messages
 QUEUE, ASIDE = "k.in", "DLQ.k.in"
 
 
-def add(number: int, *, queue: str = QUEUE, tx: str | None = None, origin: int | None = None) -> dict[str, Any]:
+def add(
+    number: int, *, queue: str = QUEUE, tx: str | None = None, origin: int | None = None
+) -> dict[str, Any]:
     """Return the entry of a message that came."""
     body = b64encode(f"body of {number}".encode()).decode()
     return {
@@ -30,22 +32,29 @@ def add(number: int, *, queue: str = QUEUE, tx: str | None = None, origin: int |
     }
 
 
-def about(kind: str, number: int = -1, *, queue: str = QUEUE, tx: str | None = None) -> dict[str, Any]:
+def about(
+    kind: str, number: int = -1, *, queue: str = QUEUE, tx: str | None = None
+) -> dict[str, Any]:
     """Return another entry."""
     return {"id": number, "kind": kind, "tx": tx} | ({"queue": queue} if kind == "remove" else {})
 
 
-def read(*entries: dict[str, Any], queue: str = QUEUE) -> list[tuple[str, Waiting | None, bool, Removal | None, str | None]]:
+def read(
+    *entries: dict[str, Any], queue: str = QUEUE
+) -> list[tuple[str, Waiting | None, bool, Removal | None, str | None]]:
     """Return what became of the messages of the queue."""
-    return [(m.place, m.waiting, m.visible, m.removed, m.moved) for m in messages(entries, queue, ASIDE)]
+    return [
+        (m.place, m.waiting, m.visible, m.removed, m.moved) for m in messages(entries, queue, ASIDE)
+    ]
 
 
 def test_a_message_waits_until_it_is_acknowledged() -> None:
     """It is known by its number, by which its consumers know it, too."""
     found = messages([add(7), add(9), about("remove", 7), about("delete", 7)], QUEUE, ASIDE)
     assert found == (
-        Message("7", "7", b"body of 7", "p-1", None, removed=Removal.ACK), Message("9", "9", b"body of 9", "p-1", Waiting.READY),
-    )  # fmt: skip
+        Message("7", "7", b"body of 7", "p-1", None, removed=Removal.ACK),
+        Message("9", "9", b"body of 9", "p-1", Waiting.READY),
+    )
     assert [called(name) for name in ("12,7", "7")] == ["7", "7"]
 
 
@@ -80,13 +89,21 @@ def test_a_transaction_counts_when_its_commit_is_there() -> None:
     sent, gone = add(7, tx="3"), [add(8), about("remove", 8, tx="3")]
     before, there = ("8", Waiting.READY, True, None, None), ("8", None, True, Removal.ACK, None)
     assert read(sent, *gone) == [("7", Waiting.OPEN, False, None, None), before]
-    assert read(sent, *gone, about("prepare", tx="3")) == [("7", Waiting.PREPARED, False, None, None), before]
+    assert read(sent, *gone, about("prepare", tx="3")) == [
+        ("7", Waiting.PREPARED, False, None, None),
+        before,
+    ]
     assert read(sent, *gone, about("rollback", tx="3")) == [("7", None, False, None, None), before]
-    assert read(sent, *gone, about("commit", tx="3")) == [("7", Waiting.READY, True, None, None), there]
+    assert read(sent, *gone, about("commit", tx="3")) == [
+        ("7", Waiting.READY, True, None, None),
+        there,
+    ]
 
 
 @pytest.mark.parametrize(
-    "entries", [[add(7), add(7)], [add(7), about("delete", 7)]], ids=["twice", "gone without an acknowledgement"]
+    "entries",
+    [[add(7), add(7)], [add(7), about("delete", 7)]],
+    ids=["twice", "gone without an acknowledgement"],
 )
 def test_what_cannot_be_is_told(entries: list[dict[str, Any]]) -> None:
     """Two copies of one number, or a message that nobody has acknowledged and is gone."""

@@ -1,4 +1,6 @@
-"""On a real broker: its journal, its duplicate detection, and what it takes otherwise than others that speak STOMP."""
+"""On a real broker: its journal, its duplicate detection, and what it takes otherwise than others
+that speak STOMP.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +55,18 @@ def broker(system: QueueSystem, tmp_path_factory: pytest.TempPathFactory) -> Ite
     deployed.close()
 
 
-def said(broker: QueueServer, queue: str, *want: tuple[bytes, Waiting | None, Removal | None]) -> None:
+def said(
+    broker: QueueServer, queue: str, *want: tuple[bytes, Waiting | None, Removal | None]
+) -> None:
     """Wait for the journal to say so."""
-    wait_until(lambda: [(m.value, m.waiting, m.removed) for m in broker.messages(queue) if m.visible] == list(want),
-               within_s=WITHIN_S, because="the journal to say so")  # fmt: skip
+    wait_until(
+        lambda: (
+            [(m.value, m.waiting, m.removed) for m in broker.messages(queue) if m.visible]
+            == list(want)
+        ),
+        within_s=WITHIN_S,
+        because="the journal to say so",
+    )
 
 
 def test_the_journal_says_what_was_kept_and_what_was_taken_off(broker: QueueServer) -> None:
@@ -70,7 +80,9 @@ def test_what_is_sent_in_a_transaction_is_there_with_its_commit(broker: QueueSer
 
 
 def test_an_id_is_taken_once_also_after_a_crash(broker: QueueServer) -> None:
-    """What has been there is answered by a receipt, and not kept; without an id the same message is a second one."""
+    """What has been there is answered by a receipt, and not kept; without an id the same message is
+    a second one.
+    """
     queue, client = broker.queue("once"), Client(broker)
     client.send(queue, "one", _AMQ_DUPL_ID="k-1")
     client.send(queue, "two", _AMQ_DUPL_ID="k-1")
@@ -98,7 +110,9 @@ def test_a_transaction_with_one_id_that_was_there_is_dropped_whole(broker: Queue
 
 
 def test_an_ack_in_a_transaction_is_done_at_once(broker: QueueServer) -> None:
-    """The transaction is aborted, and the message is gone: what was read is not bound to what is sent."""
+    """The transaction is aborted, and the message is gone: what was read is not bound to what is
+    sent.
+    """
     queue, taker = broker.queue("unbound"), Client(broker, Role.CONSUMER)
     Client(broker).send(queue, "one")
     [given] = taker.take(queue, 1)
@@ -122,12 +136,22 @@ def test_who_refuses_a_message_has_acknowledged_it(broker: QueueServer) -> None:
 
 
 def test_a_small_prefetch_stops_what_acknowledges_itself(broker: QueueServer) -> None:
-    """It is a size in bytes, and nobody gives any back: one message comes, and the rest is left for ever."""
+    """It is a size in bytes, and nobody gives any back: one message comes, and the rest is left for
+    ever.
+    """
     queue, taker = broker.queue("stopped"), Client(broker, Role.CONSUMER)
     Client(broker).send(queue, "one", "two", "three")
-    taker.stomp.subscribe(queue, "1", ack="auto", headers={"activemq.prefetchSize": "1"}, receipt="subscribed")
+    taker.stomp.subscribe(
+        queue, "1", ack="auto", headers={"activemq.prefetchSize": "1"}, receipt="subscribed"
+    )
     taker.told("subscribed")
-    said(broker, queue, (b"one", None, Removal.ACK), (b"two", Waiting.READY, None), (b"three", Waiting.READY, None))
+    said(
+        broker,
+        queue,
+        (b"one", None, Removal.ACK),
+        (b"two", Waiting.READY, None),
+        (b"three", Waiting.READY, None),
+    )
     taker.stomp.begin("round trip", receipt="begun")
     taker.told("begun")
     assert [frame.body for frame in taker.given] == [b"one"]
@@ -142,7 +166,11 @@ def test_what_is_given_too_often_is_set_aside(broker: QueueServer) -> None:
         taker = Client(broker, Role.CONSUMER)
         taker.take(queue, 1)
         taker.stomp.transport.disconnect_socket()
-    wait_until(lambda: broker.messages(queue)[0].waiting is None, within_s=WITHIN_S, because="it to be set aside")
+    wait_until(
+        lambda: broker.messages(queue)[0].waiting is None,
+        within_s=WITHIN_S,
+        because="it to be set aside",
+    )
     [message], [aside] = broker.messages(queue), broker.messages(broker.dead_letters(queue))
     assert (message.moved, message.removed) == (aside.place, None)
     assert (aside.value, aside.waiting) == (b"poison", Waiting.READY)
@@ -166,8 +194,12 @@ def test_what_goes_from_the_journals_files_is_retained(broker: QueueServer) -> N
     said(broker, queue, (b"first", None, Removal.ACK))
 
 
-def test_a_journal_is_read_of_a_broker_that_is_dead(broker: QueueServer, system: QueueSystem, tmp_path: Path) -> None:
-    """The same program reads it, alone: a torn one up to its last whole entry, and one that is damaged before that not at all."""
+def test_a_journal_is_read_of_a_broker_that_is_dead(
+    broker: QueueServer, system: QueueSystem, tmp_path: Path
+) -> None:
+    """The same program reads it, alone: a torn one up to its last whole entry, and one that is
+    damaged before that not at all.
+    """
     queue = broker.queue("dead")
     Client(broker).send(queue, "the first one", "the last one")
     places = [int(message.place) for message in broker.messages(queue)]
@@ -175,12 +207,16 @@ def test_a_journal_is_read_of_a_broker_that_is_dead(broker: QueueServer, system:
     data = broker._directory / "data"
     assert sent(read_alone(system, data, "dead").stdout, "id") == places
     torn = shutil.copytree(data, tmp_path / "torn")
-    [file] = [file for file in (torn / "journal").glob("*.amq") if b"the last one" in file.read_bytes()]
+    [file] = [
+        file for file in (torn / "journal").glob("*.amq") if b"the last one" in file.read_bytes()
+    ]
     whole = file.read_bytes()
     first, last = whole.index(b"the first one"), whole.index(b"the last one")
     file.write_bytes(whole[:last] + bytes(len(whole) - last))
     assert sent(read_alone(system, torn, "dead").stdout, "id") == places[:1]
-    file.write_bytes(whole[:first] + bytes(last - first) + whole[last:])  # the first one's end, and what is between the two
+    file.write_bytes(
+        whole[:first] + bytes(last - first) + whole[last:]
+    )  # the first one's end, and what is between the two
     refused = read_alone(system, torn, "dead")
     assert refused.returncode != 0
     assert "is damaged at" in refused.stderr
@@ -193,5 +229,7 @@ def test_sigkill_of_the_harness_leaves_no_broker(tmp_path: Path) -> None:
 
 
 def test_lies_are_found_out(system: QueueSystem, tmp_path: Path) -> None:
-    """A disarmed fault, a wrong victim, an observer that forgets or miscounts, a planted loss and a planted duplicate."""
+    """A disarmed fault, a wrong victim, an observer that forgets or miscounts, a planted loss and a
+    planted duplicate.
+    """
     assert_found_out(lied(system, SCENARIOS, tmp_path))

@@ -27,27 +27,49 @@ class Told:
     def resumed(self, by: str, checkpoint: int, **positions: int) -> None:
         """An attempt begins; ``positions``: ``p0=3``."""
         for name, position in positions.items():
-            self.tell("resumed", by, where="job", partition=int(name[1:]), position=position, batch=checkpoint)
+            self.tell(
+                "resumed",
+                by,
+                where="job",
+                partition=int(name[1:]),
+                position=position,
+                batch=checkpoint,
+            )
 
-    def given(self, by: str, record: str, at: tuple[int, int], state: list[str], news: list[str]) -> None:
-        """A record is given to an attempt, ``at`` an interval and an offset; the state of its key then, and what is new of it."""
+    def given(
+        self, by: str, record: str, at: tuple[int, int], state: list[str], news: list[str]
+    ) -> None:
+        """A record is given to an attempt, ``at`` an interval and an offset; the state of its key
+        then, and what is new of it.
+        """
         self.tell("delivered", by, record=record, partition=0, epoch=0, offset=at[1])
         self.tell("state", by, batch=at[0], key=record.partition("-")[0], records=state, news=news)
 
     def snapshot(self, by: str, number: int, begin: int, end: int) -> None:
         """The job takes its part of a checkpoint."""
-        self.tell("batch", by, phase="snapshot", batch=number, partition=0, offset=begin, position=end)
+        self.tell(
+            "batch", by, phase="snapshot", batch=number, partition=0, offset=begin, position=end
+        )
 
     def checkpoint(self, number: int, status: str, acknowledged: int = 2) -> None:
         """What the JobManager says of one."""
-        self.tell("fault", phase="checkpoint", number=number, status=status, acknowledged=acknowledged, of=2)
+        self.tell(
+            "fault",
+            phase="checkpoint",
+            number=number,
+            status=status,
+            acknowledged=acknowledged,
+            of=2,
+        )
 
     def readers(self, unseen: int) -> None:
         """How many offsets readers of the sink do not see."""
         self.tell("fault", phase="readers", unseen=unseen)
 
     def source(self, *records: str, partitions: int = 1) -> None:
-        """What was offered, and where it stands in the log: one record after the other in each of the partitions."""
+        """What was offered, and where it stands in the log: one record after the other in each of
+        the partitions.
+        """
         for place, record in enumerate(records):
             at = {"partition": place % partitions, "epoch": 0, "offset": place // partitions}
             self.tell("offered", record=record, position=place + 1)
@@ -56,7 +78,9 @@ class Told:
 
     def died(self) -> None:
         """The TaskManager is killed."""
-        self.tell("node", node="task-manager", role="task-manager", phase="exited", signal=9, status=None)
+        self.tell(
+            "node", node="task-manager", role="task-manager", phase="exited", signal=9, status=None
+        )
 
     def history(self) -> History:
         """Return what was told."""
@@ -64,7 +88,9 @@ class Told:
 
 
 def rolled_back() -> Told:
-    """Tell of a job with two keys that died behind checkpoint 2: a-3 and b-4 had come since, a-3 comes first again."""
+    """Tell of a job with two keys that died behind checkpoint 2: a-3 and b-4 had come since, a-3
+    comes first again.
+    """
     told = Told()
     told.resumed("job-1-1", 0, p0=0)
     told.given("job-1-1", "a-1", (1, 0), ["a-1"], ["a-1"])
@@ -87,7 +113,8 @@ def rolled_back() -> Told:
 
 
 def standing(*, given: tuple[str, ...] = ()) -> Told:
-    """Tell of a job with two inputs that died while one stood at c-3; ``given``: what it was given of d-4 and f-6 meanwhile.
+    """Tell of a job with two inputs that died while one stood at c-3; ``given``: what it was given
+    of d-4 and f-6 meanwhile.
 
     The first input has a-1, c-3, e-5, the second one b-2, d-4, f-6.
     """

@@ -14,12 +14,16 @@ from harness.systems.flink.install import FlinkInstall
 if TYPE_CHECKING:
     from harness.provision.kafka import KafkaInstall
 
-INSTALL = FlinkInstall(Path("java"), "flink.jar:kafka.jar", Path("job.jar"), Path("services.jar"), "2.3.0", "5")
+INSTALL = FlinkInstall(
+    Path("java"), "flink.jar:kafka.jar", Path("job.jar"), Path("services.jar"), "2.3.0", "5"
+)
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Archive]:
-    """Return what there is of an archive, the last one; it is made of all jars that a JobManager has."""
+    """Return what there is of an archive, the last one; it is made of all jars that a JobManager
+    has.
+    """
     there = [Archive(None, "no room")]
 
     def ensure(_: object, jars: tuple[Path, ...], **__: object) -> Archive:

@@ -1,4 +1,6 @@
-"""How many TaskManagers a cluster has, and what each process is told: on processes that do nothing."""
+"""How many TaskManagers a cluster has, and what each process is told: on processes
+that do nothing.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,13 @@ class Idle(ProcessRuntime):
     def start(self, spec: NodeSpec) -> ProcessNode:
         """Start it."""
         self.asked = [*getattr(self, "asked", []), spec]
-        return super().start(replace(spec, argv=(sys.executable, "-S", "-c", "import sys; sys.stdin.read()"), stdin_pipe=True))
+        return super().start(
+            replace(
+                spec,
+                argv=(sys.executable, "-S", "-c", "import sys; sys.stdin.read()"),
+                stdin_pipe=True,
+            )
+        )
 
 
 @pytest.fixture
@@ -38,7 +46,16 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Return a cluster that was started."""
     with ExitStack() as ends:
         runtime = ends.enter_context(Idle(directory=tmp_path))
-        install = FlinkInstall(Path("java"), "flink.jar", Path("job.jar"), Path("services.jar"), "2", "5", ("-Xjm",), ("-Xtm",))
+        install = FlinkInstall(
+            Path("java"),
+            "flink.jar",
+            Path("job.jar"),
+            Path("services.jar"),
+            "2",
+            "5",
+            ("-Xjm",),
+            ("-Xtm",),
+        )
         made = Cluster(runtime, install, tmp_path / "flink", tmp_path)
         ends.callback(made.close)
         made.start()
@@ -51,7 +68,9 @@ def roles(cluster: Cluster) -> list[str]:
 
 
 def test_only_what_is_missing_is_started(cluster: Cluster) -> None:
-    """The first one serves the first cell; a cell that wants a spare gets one more; those stay for others."""
+    """The first one serves the first cell; a cell that wants a spare gets one more; those stay for
+    others.
+    """
     assert roles(cluster) == ["job-manager", "task-manager"]
     cluster.want(1)
     assert roles(cluster).count("task-manager") == 1
@@ -72,33 +91,48 @@ def test_nobody_comes_in_the_place_of_a_dead_one_unasked(cluster: Cluster) -> No
     assert roles(cluster).count("task-manager") == 2
 
 
-def test_each_is_known_by_its_own_name_and_only_the_job_manager_has_failpoints(cluster: Cluster) -> None:
+def test_each_is_known_by_its_own_name_and_only_the_job_manager_has_failpoints(
+    cluster: Cluster,
+) -> None:
     """By that name the JobManager says where a job runs."""
     first, second = cluster.runtime.asked  # type: ignore[attr-defined]  # Idle's
     assert f"high-availability.type={SERVICES}" in first.argv
     assert "flink.jar:services.jar" in first.argv
     assert "taskmanager.resource-id=task-manager-1" in second.argv
     assert "flink.jar" in second.argv
-    assert [("-Xjm" in each.argv, "-Xtm" in each.argv) for each in (first, second)] == [(True, False), (False, True)]
+    assert [("-Xjm" in each.argv, "-Xtm" in each.argv) for each in (first, second)] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_all_listens_on_loopback(cluster: Cluster) -> None:
     """Ports are leased, or the kernel's to give."""
     conf = (cluster.directory / "conf" / "config.yaml").read_text()
     told = dict(line.split(": ", 1) for line in conf.splitlines())
-    hosts = ("jobmanager.bind-host", "rest.bind-address", "taskmanager.bind-host", "jobmanager.rpc.address", "rest.address")
+    hosts = (
+        "jobmanager.bind-host",
+        "rest.bind-address",
+        "taskmanager.bind-host",
+        "jobmanager.rpc.address",
+        "rest.address",
+    )
     assert {told[name] for name in hosts} == {"'127.0.0.1'"}
 
 
 def test_what_there_is_no_slot_for_waits_for_one(cluster: Cluster) -> None:
-    """However long the JobManager has been up: else a job goes through attempts that nobody asked for."""
+    """However long the JobManager has been up: else a job goes through attempts that nobody asked
+    for.
+    """
     conf = (cluster.directory / "conf" / "config.yaml").read_text()
     told = dict(line.split(": ", 1) for line in conf.splitlines())
     assert int(told["resourcemanager.standalone.start-up-time"].strip("'")) >= 24 * 3600 * 1000
 
 
 def test_a_job_manager_that_ended_breaks_the_ground(cluster: Cluster) -> None:
-    """Whoever asks is told, with the end of its log; unless a fault has killed it, which starts it again."""
+    """Whoever asks is told, with the end of its log; unless a fault has killed it, which starts it
+    again.
+    """
     cluster.kill_job_manager()
     cluster.check()
     cluster.start_job_manager()
@@ -121,7 +155,9 @@ def test_a_connector_is_named_by_its_version() -> None:
     assert {"4.0.1", "5.0.0", "5.0.0+4.3.0"} <= connectors().keys()
     assert {"3.2.0", "3.3.0"} <= connectors("1.19.3").keys()
     for version, flink in (("3.1.4", "2.3.0"), ("3.3.0", "2.3.0"), ("5.0.0", "1.19.3")):
-        with pytest.raises(EnvironmentFailure, match=rf"flink-connector-kafka=={version}: lostack has no checksums"):
+        with pytest.raises(
+            EnvironmentFailure, match=rf"flink-connector-kafka=={version}: lostack has no checksums"
+        ):
             ensure_flink(lambda _: None, version, flink)
 
 

@@ -1,4 +1,6 @@
-"""What the judge is told of a job's history: what came since the last checkpoint, who was given back what, what became of it."""
+"""What the judge is told of a job's history: what came since the last checkpoint, who was given
+back what, what became of it.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,24 @@ def moments(told: Told) -> list[dict[str, Any]]:
 
 
 def test_state_offsets_and_transactions_go_back_together() -> None:
-    """What came since the checkpoint is in the state before the crash, and not after the rollback."""
+    """What came since the checkpoint is in the state before the crash, and not after
+    the rollback.
+    """
     before, after, end = moments(rolled_back())
-    assert [before["moment"], after["moment"], end["moment"]] == ["before the crash", "after the rollback", "at the end"]
-    assert (before["state"], after["state"], end["state"]) == ({"a": 2, "b": 2}, {"a": 1, "b": 1}, {"a": 3, "b": 2})
+    assert [before["moment"], after["moment"], end["moment"]] == [
+        "before the crash",
+        "after the rollback",
+        "at the end",
+    ]
+    assert (before["state"], after["state"], end["state"]) == (
+        {"a": 2, "b": 2},
+        {"a": 1, "b": 1},
+        {"a": 3, "b": 2},
+    )
     assert (before["offsets"], after["offsets"], end["offsets"]) == ({"0": 4}, {"0": 2}, {"0": 5})
-    assert before["said"] == "checkpoint 2, and the records since; transactions: 1 committed, 1 open"
+    assert (
+        before["said"] == "checkpoint 2, and the records since; transactions: 1 committed, 1 open"
+    )
     assert after["said"] == "checkpoint 2; transactions: 1 committed, 1 aborted"
 
 
@@ -56,7 +70,10 @@ def test_a_name_that_is_used_again_is_another_transaction() -> None:
     assert moments(told)[2]["said"].endswith("transactions: 2 committed, 1 aborted")
 
 
-@pytest.mark.parametrize("at_rest", [{"kind": "fault", "phase": "readers", "unseen": 0}, {"kind": "drain", "phase": "completed"}])
+@pytest.mark.parametrize(
+    "at_rest",
+    [{"kind": "fault", "phase": "readers", "unseen": 0}, {"kind": "drain", "phase": "completed"}],
+)
 def test_what_nobody_ended_was_aborted_by_its_time_out(at_rest: dict[str, Any]) -> None:
     """As soon as readers see all there is."""
     told = rolled_back()
@@ -104,10 +121,16 @@ def test_what_came_since_the_checkpoint_is_known_by_the_source_and_the_snapshot(
     assert checkpoint_selections(history, "a-3") == {SINCE_CHECKPOINT: {"a-3"}}
 
 
-def test_what_was_committed_behind_the_checkpoint_of_a_new_submission_is_known_by_both_checkpoints() -> None:
-    """From where the older one had read to, up to where the last complete one had: whatever came later was never committed."""
+def test_what_was_committed_behind_the_checkpoint_of_a_new_submission_is_known_by_both_checkpoints() -> (
+    None
+):
+    """From where the older one had read to, up to where the last complete one had: whatever came
+    later was never committed.
+    """
     told = rolled_back()
-    told.events = [event for event in told.events if event["event"] != kinds.BATCH or event["batch"] == 2]
+    told.events = [
+        event for event in told.events if event["event"] != kinds.BATCH or event["batch"] == 2
+    ]
     for by, number, end in (("job-1-1", 3, 3), ("job-1-1", 4, 4), ("job-1-2", 3, 5)):
         told.snapshot(by, number, 2, end)
     told.checkpoint(3, "COMPLETED")
@@ -127,10 +150,17 @@ def test_only_what_a_restored_attempt_was_given_again_shows_the_sign() -> None:
 
 @pytest.mark.parametrize(
     ("status", "trouble"),
-    [("IN_PROGRESS", None), ("COMPLETED", "checkpoint 3 must be incomplete, but the JobManager reported COMPLETED")],
+    [
+        ("IN_PROGRESS", None),
+        ("COMPLETED", "checkpoint 3 must be incomplete, but the JobManager reported COMPLETED"),
+    ],
 )
-def test_what_became_of_the_checkpoint_says_the_job_manager(status: str, trouble: str | None) -> None:
-    """Of the last one that was asked for before the death; one that was complete before says nothing."""
+def test_what_became_of_the_checkpoint_says_the_job_manager(
+    status: str, trouble: str | None
+) -> None:
+    """Of the last one that was asked for before the death; one that was complete before says
+    nothing.
+    """
     told = Told()
     told.checkpoint(2, "COMPLETED")
     told.checkpoint(3, status)
@@ -144,7 +174,10 @@ def test_where_nobody_asked_nothing_is_proved() -> None:
     told = Told()
     told.died()
     told.checkpoint(2, "COMPLETED")
-    assert CheckpointWas("completed").trouble(course_of(told)) == "the JobManager was not asked for the status of the checkpoint"
+    assert (
+        CheckpointWas("completed").trouble(course_of(told))
+        == "the JobManager was not asked for the status of the checkpoint"
+    )
 
 
 @pytest.mark.parametrize(("acknowledged", "proved"), [(2, True), (1, False)])
@@ -184,7 +217,10 @@ def test_an_input_with_nothing_behind_its_barrier_proves_nothing() -> None:
     """Neither that it waits nor that it does not."""
     told = standing()
     told.events = [event for event in told.events if event["event"] != "fetched"]
-    assert Aligned(waited=True).trouble(course_of(told)) == "the other inputs had fetched no record after their barriers"
+    assert (
+        Aligned(waited=True).trouble(course_of(told))
+        == "the other inputs had fetched no record after their barriers"
+    )
 
 
 @pytest.mark.parametrize(
@@ -198,7 +234,9 @@ def test_an_input_with_nothing_behind_its_barrier_proves_nothing() -> None:
         ((), True, "it was not checked what readers saw"),
     ],
 )
-def test_whether_readers_wait_is_looked_at(unseen: tuple[int, ...], waiting: bool, trouble: str | None) -> None:
+def test_whether_readers_wait_is_looked_at(
+    unseen: tuple[int, ...], waiting: bool, trouble: str | None
+) -> None:
     """When the next job has committed; and where they do, that they do not for ever."""
     told = Told()
     told.died()

@@ -24,17 +24,27 @@ GONE_S = 10.0
 
 
 def said(logs: Path) -> set[tuple[str, ...]]:
-    """Return what the sinks on a cluster said of transactions that they could not commit, without names and time-outs."""
+    """Return what the sinks on a cluster said of transactions that they could not commit, without
+    names and time-outs.
+    """
     texts = (log.read_text(errors="replace") for log in logs.glob("flink/task-manager-*.log"))
-    return {tuple(re.sub(r"\d+ms", "", word) for word in found.groups()) for text in texts for found in COMMIT.finditer(text)}
+    return {
+        tuple(re.sub(r"\d+ms", "", word) for word in found.groups())
+        for text in texts
+        for found in COMMIT.finditer(text)
+    }
 
 
 def test_the_log_does_not_tell_a_loss_from_none(tmp_path: Path) -> None:
-    """The sink that has lost four records says what one says that has lost nothing; both jobs run on."""
+    """The sink that has lost four records says what one says that has lost nothing; both jobs run
+    on.
+    """
     only = ("flink-outage-longer-than-transaction", "flink-crash-after-commit")
     words = ["run", "--system", "flink", "--suite", "night", "--reports", str(tmp_path)]
     assert cli.main([*words, *(word for each in only for word in ("--only", each))]) == 0
-    lossy, harmless = (said(logs) for logs in sorted((tmp_path / "latest" / "deployments").iterdir()))
+    lossy, harmless = (
+        said(logs) for logs in sorted((tmp_path / "latest" / "deployments").iterdir())
+    )
     assert lossy
     assert lossy == harmless
 
@@ -42,7 +52,11 @@ def test_the_log_does_not_tell_a_loss_from_none(tmp_path: Path) -> None:
 def test_nothing_outlives_the_harness(tmp_path: Path) -> None:
     """Killed in the middle of a cell, it leaves no JobManager and no TaskManager."""
     words = ("run", "--system", "flink", "--only", "none", "--reports", str(tmp_path))
-    harness = subprocess.Popen((sys.executable, "-m", "harness.cli", *words), stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    harness = subprocess.Popen(
+        (sys.executable, "-m", "harness.cli", *words),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+    )
     below: dict[int, psutil.Process] = {}
 
     def up() -> bool:
@@ -54,7 +68,11 @@ def test_nothing_outlives_the_harness(tmp_path: Path) -> None:
     finally:
         harness.kill()
         harness.wait()
-    wait_until(lambda: not any(one.is_running() for one in below.values()), within_s=GONE_S, because="all to be gone")
+    wait_until(
+        lambda: not any(one.is_running() for one in below.values()),
+        within_s=GONE_S,
+        because="all to be gone",
+    )
 
 
 def _words(process: psutil.Process) -> list[str]:

@@ -1,4 +1,6 @@
-"""A JobManager's answers, and what becomes of those that refuse: a server of the standard library gives them."""
+"""A JobManager's answers, and what becomes of those that refuse: a server of the standard library
+gives them.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +73,14 @@ def test_a_jar_is_handed_over_whole(rest: Rest, tmp_path: Path) -> None:
 
 def test_a_refusal_is_one_line_with_its_first_cause(rest: Rest) -> None:
     """Flink answers with a whole stack trace."""
-    trace = "RestHandlerException: no\n\tat a.b\nCaused by: Outer: it\n\tat c.d\nCaused by: Inner: the prefix is missing\n"
+    trace = (
+        "RestHandlerException: no\n\tat a.b\nCaused by: Outer: it\n\tat c.d\nCaused by: Inner: "
+        "the prefix is missing\n"
+    )
     ANSWERS["/jars/j.jar/run"] = 400, {"errors": ["Bad Request", trace]}
-    with pytest.raises(RestError, match=r"^POST /jars/j.jar/run: 400 Caused by: Inner: the prefix is missing$"):
+    with pytest.raises(
+        RestError, match=r"^POST /jars/j.jar/run: 400 Caused by: Inner: the prefix is missing$"
+    ):
         rest.run("j.jar", "Main", [])
 
 
@@ -86,6 +93,9 @@ def test_where_nobody_listens_that_is_said() -> None:
 def test_only_running_tasks_have_a_host(rest: Rest) -> None:
     """Those that have been ended are of a TaskManager that is gone."""
     ANSWERS["/jobs/j"] = 200, {"vertices": [{"id": "v"}]}
-    tasks = [{"status": "FAILED", "taskmanager-id": "old"}, {"status": "RUNNING", "taskmanager-id": "new"}]
+    tasks = [
+        {"status": "FAILED", "taskmanager-id": "old"},
+        {"status": "RUNNING", "taskmanager-id": "new"},
+    ]
     ANSWERS["/jobs/j/vertices/v"] = 200, {"subtasks": tasks}
     assert rest.hosts("j") == {"new"}

@@ -22,11 +22,16 @@ def test_readers_are_waited_for_to_the_end_of_what_was_there_first() -> None:
     ends = iter((then, then, held_up, later, later))
     told: list[dict[str, Any]] = []
     scene = SimpleNamespace(
-        observer=SimpleNamespace(transaction=lambda name: {"other-0-1": "CompleteCommit"}[name], ends=lambda _: next(ends)),
-        so_far=SimpleNamespace(of=lambda *_: [TARGET]), sink="out", load=SimpleNamespace(target=SimpleNamespace(id="k-1")),
+        observer=SimpleNamespace(
+            transaction=lambda name: {"other-0-1": "CompleteCommit"}[name],
+            ends=lambda _: next(ends),
+        ),
+        so_far=SimpleNamespace(of=lambda *_: [TARGET]),
+        sink="out",
+        load=SimpleNamespace(target=SimpleNamespace(id="k-1")),
         history=SimpleNamespace(write=lambda _, **event: told.append(event)),
         cell=SimpleNamespace(scenario=SimpleNamespace(fault=SimpleNamespace(id="fault"))),
-    )  # fmt: skip
+    )
     log = SinkLog(cast("Scene", scene), lambda: "job-2")
 
     log.tell_readers()

@@ -9,12 +9,19 @@ from harness.systems.kafka.formatted import keep_formatted, new_id, write_format
 if TYPE_CHECKING:
     from pathlib import Path
 
-META = "#\n#Tue Nov 24 2026\nnode.id=1\ndirectory.id=E34jhor420wCg_sPSu9W1A\nversion=1\ncluster.id=65fCncI3Sz2KyHLHId4HmQ\n"
+META = (
+    "#\n#Tue Nov 24 "
+    "2026\nnode.id=1\ndirectory.id=E34jhor420wCg_sPSu9W1A\nversion=1\ncluster.id=65fCncI3Sz2KyHLHId4HmQ\n"
+)
 
 
 def said(data: Path) -> dict[str, str]:
     """Return what a folder says of itself."""
-    return dict(line.split("=", 1) for line in (data / "meta.properties").read_text().splitlines() if not line.startswith("#"))
+    return dict(
+        line.split("=", 1)
+        for line in (data / "meta.properties").read_text().splitlines()
+        if not line.startswith("#")
+    )
 
 
 def formatted(folder: Path) -> Path:
@@ -26,7 +33,9 @@ def formatted(folder: Path) -> Path:
 
 
 def test_a_folder_is_written_again_with_ids_of_its_own(tmp_path: Path) -> None:
-    """Its cluster's and its node's as asked for, its own another each time; all else as the tool has written it."""
+    """Its cluster's and its node's as asked for, its own another each time; all else as the tool
+    has written it.
+    """
     store = tmp_path / "store" / "kafka-4.3.0-broker"
     assert not write_formatted(store, {"node.id": "2"}, tmp_path / "none", "cluster")
     assert not (tmp_path / "none").exists()
@@ -36,7 +45,10 @@ def test_a_folder_is_written_again_with_ids_of_its_own(tmp_path: Path) -> None:
         assert write_formatted(store, {"node.id": "2"}, tmp_path / name, "cluster")
         found.append(said(tmp_path / name))
         assert (tmp_path / name / "bootstrap.checkpoint").read_bytes() == b"features\0"
-    assert all((each["cluster.id"], each["node.id"], each["version"]) == ("cluster", "2", "1") for each in found)
+    assert all(
+        (each["cluster.id"], each["node.id"], each["version"]) == ("cluster", "2", "1")
+        for each in found
+    )
     assert len({each["directory.id"] for each in found} | {"E34jhor420wCg_sPSu9W1A"}) == 3
 
 

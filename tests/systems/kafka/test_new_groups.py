@@ -1,4 +1,6 @@
-"""What is asked of, and told, groups of the new protocols, in the words of kafka-python's administrator."""
+"""What is asked of, and told, groups of the new protocols, in the words of kafka-python's
+administrator.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,13 @@ NOT_FOUND, NOT_ALLOWED = 69, 30
 
 
 class Administrator:
-    """Answers what is asked of a group's coordinator. ``knows``: the settings of a group that its broker has."""
+    """Answers what is asked of a group's coordinator. ``knows``: the settings of a group that its
+    broker has.
+    """
 
-    def __init__(self, answer: Any = None, knows: frozenset[str] = frozenset(), said: str = "OK") -> None:
+    def __init__(
+        self, answer: Any = None, knows: frozenset[str] = frozenset(), said: str = "OK"
+    ) -> None:
         self.asked: list[Any] = []
         self.told: list[dict[str, str]] = []
         self._answer = answer
@@ -60,18 +66,29 @@ def offsets(error: int, *parts: tuple[int, int, int, int]) -> Any:
     topic = of.DescribeShareGroupOffsetsResponseTopic
     found = [
         topic.DescribeShareGroupOffsetsResponsePartition(
-            partition_index=partition, start_offset=start, leader_epoch=0, lag=lag, error_code=each, error_message=None
+            partition_index=partition,
+            start_offset=start,
+            leader_epoch=0,
+            lag=lag,
+            error_code=each,
+            error_message=None,
         )
         for partition, start, lag, each in parts
     ]
-    topics = [topic(topic_name=name, partitions=found if name == "t" else []) for name in ("other", "t")]
+    topics = [
+        topic(topic_name=name, partitions=found if name == "t" else []) for name in ("other", "t")
+    ]
     groups = [of(group_id="g", topics=topics, error_code=error, error_message="because")]
     return messages.DescribeShareGroupOffsetsResponse(version=1, groups=groups)
 
 
 def test_what_is_left_is_told_of_partitions_that_the_group_has_begun() -> None:
-    """One that it has not begun has no start; of one that nobody can count nothing is said. No group: nothing is known."""
-    assert left_to(Administrator(offsets(0, (0, 4, 3, 0), (1, -1, 9, 0), (2, 0, -1, 0))), "g", "t") == {0: 3}
+    """One that it has not begun has no start; of one that nobody can count nothing is said. No
+    group: nothing is known.
+    """
+    assert left_to(
+        Administrator(offsets(0, (0, 4, 3, 0), (1, -1, 9, 0), (2, 0, -1, 0))), "g", "t"
+    ) == {0: 3}
     assert left_to(Administrator(offsets(NOT_FOUND)), "g", "t") == {}
 
 
@@ -83,7 +100,8 @@ def test_a_refusal_is_no_empty_queue(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "api"), [(GroupProtocol.CONSUMER, 69), (GroupProtocol.SHARE, 77), (GroupProtocol.STREAMS, 89)]
+    ("protocol", "api"),
+    [(GroupProtocol.CONSUMER, 69), (GroupProtocol.SHARE, 77), (GroupProtocol.STREAMS, 89)],
 )
 def test_a_group_is_described_by_its_own_protocol(protocol: GroupProtocol, api: int) -> None:
     """And none of its members is known to another one."""
@@ -91,7 +109,11 @@ def test_a_group_is_described_by_its_own_protocol(protocol: GroupProtocol, api: 
     there = Administrator(SimpleNamespace(groups=[SimpleNamespace(error_code=0, members=[member])]))
     assert members_of(there, "g", protocol) == {"m-1": "k.consumer.1"}
     assert [request.API_KEY for request in there.asked] == [api]
-    gone = Administrator(SimpleNamespace(groups=[SimpleNamespace(error_code=NOT_FOUND, error_message="", members=[])]))
+    gone = Administrator(
+        SimpleNamespace(
+            groups=[SimpleNamespace(error_code=NOT_FOUND, error_message="", members=[])]
+        )
+    )
     assert members_of(gone, "g", protocol) == {}
 
 
@@ -101,25 +123,46 @@ def test_the_members_of_an_application_are_read() -> None:
     task = group.Topology.Subtopology
     nothing = group.Member.Assignment(active_tasks=[], standby_tasks=[], warmup_tasks=[])
     member = group.Member(
-        member_id="m-1", client_id="k.processor.1", client_host="h", process_id="p", client_tags=[], task_offsets=[],
-        task_end_offsets=[], assignment=nothing, target_assignment=nothing,
-    )  # fmt: skip
-    topology = group.Topology(epoch=0, subtopologies=[
-        task(subtopology_id="0", source_topics=["in"], repartition_sink_topics=[], state_changelog_topics=[],
-             repartition_source_topics=[]),
-    ])  # fmt: skip
+        member_id="m-1",
+        client_id="k.processor.1",
+        client_host="h",
+        process_id="p",
+        client_tags=[],
+        task_offsets=[],
+        task_end_offsets=[],
+        assignment=nothing,
+        target_assignment=nothing,
+    )
+    topology = group.Topology(
+        epoch=0,
+        subtopologies=[
+            task(
+                subtopology_id="0",
+                source_topics=["in"],
+                repartition_sink_topics=[],
+                state_changelog_topics=[],
+                repartition_source_topics=[],
+            ),
+        ],
+    )
     for known in (topology, None):
-        told = group(error_code=0, group_id="g", group_state="Stable", topology=known, members=[member])
+        told = group(
+            error_code=0, group_id="g", group_state="Stable", topology=known, members=[member]
+        )
         answer = messages.StreamsGroupDescribeResponse(groups=[told]).encode(version=0)
         read = messages.StreamsGroupDescribeResponse.decode(bytes(answer), version=0)
-        assert members_of(Administrator(read), "g", GroupProtocol.STREAMS) == {"m-1": "k.processor.1"}
+        assert members_of(Administrator(read), "g", GroupProtocol.STREAMS) == {
+            "m-1": "k.processor.1"
+        }
 
 
 def told(administrator: Administrator) -> list[dict[str, str]]:
     """Return what a group was told."""
     observer = Observer("nowhere", lambda: None)
     observer._admin = administrator
-    observer.tell_group("g", {"share.session.timeout.ms": "3000"}, {"share.assignment.interval.ms": "0"})
+    observer.tell_group(
+        "g", {"share.session.timeout.ms": "3000"}, {"share.assignment.interval.ms": "0"}
+    )
     return administrator.told
 
 
@@ -127,8 +170,12 @@ def test_a_group_is_told_what_its_broker_knows() -> None:
     """A setting that came with Kafka 4.3 is left out before; one that must be known is not."""
     both = {"share.session.timeout.ms": "3000", "share.assignment.interval.ms": "0"}
     assert told(Administrator(knows=frozenset(both))) == [both]
-    assert told(Administrator(knows=frozenset({"share.session.timeout.ms"}))) == [{"share.session.timeout.ms": "3000"}]
+    assert told(Administrator(knows=frozenset({"share.session.timeout.ms"}))) == [
+        {"share.session.timeout.ms": "3000"}
+    ]
     with pytest.raises(ValueError, match=r"share\.session"):
         told(Administrator())
-    with pytest.raises(RuntimeError, match=r"the settings of the group .* could not be set: too short"):
+    with pytest.raises(
+        RuntimeError, match=r"the settings of the group .* could not be set: too short"
+    ):
         told(Administrator(knows=frozenset(both), said="too short"))

@@ -1,4 +1,6 @@
-"""A position that a late commit has taken back stays there where nothing follows; any other that is behind is waited for."""
+"""A position that a late commit has taken back stays there where nothing follows; any other that is
+behind is waited for.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,25 @@ LATE = [answer(2, 2), answer(4, 4, reached=False), answer(5, 3)]
 
 def test_a_late_commit_takes_it_back_for_good() -> None:
     """The reader was told that it is past the last record, and lives."""
-    assert rewound(LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, "exited", "producer"), node(7, "ready")])
+    assert rewound(
+        LAST, {0: 4}, ASKED, LATE, [BEGAN, node(7, "exited", "producer"), node(7, "ready")]
+    )
 
 
 def test_what_was_never_saved_is_on_its_way() -> None:
-    """No commit past the last record, one that was refused, one whose answer was lost, one of another partition."""
+    """No commit past the last record, one that was refused, one whose answer was lost, one of
+    another partition.
+    """
     assert not rewound(LAST, {0: 4}, ASKED[:1], LATE[:1], [BEGAN])
     assert not rewound(LAST, {0: 4}, ASKED, [*LATE[:2], answer(5, 3, error=25)], [BEGAN])
     assert not rewound(LAST, {0: 4}, ASKED, [*LATE[:2], answer(5, 3, reached=False)], [BEGAN])
-    assert not rewound(LAST, {0: 4}, [commit(3, 5, partition=1), commit(4, 4)], [answer(5, 3, partition=1), LATE[1]], [BEGAN])
+    assert not rewound(
+        LAST,
+        {0: 4},
+        [commit(3, 5, partition=1), commit(4, 4)],
+        [answer(5, 3, partition=1), LATE[1]],
+        [BEGAN],
+    )
 
 
 def test_whoever_starts_or_takes_over_reads_on() -> None:
@@ -55,7 +67,9 @@ def test_whoever_starts_or_takes_over_reads_on() -> None:
 
 
 def test_only_what_was_committed_late_counts() -> None:
-    """A position that an administrator has set, or that another partition has lost, is no late commit's; nor is one in order."""
+    """A position that an administrator has set, or that another partition has lost, is no late
+    commit's; nor is one in order.
+    """
     assert not rewound(LAST, {0: 2}, ASKED, LATE, [BEGAN])
     assert not rewound(LAST, {}, ASKED, LATE, [BEGAN])
     assert not rewound({0: 4, 1: 9}, {0: 4, 1: 3}, ASKED, LATE, [BEGAN])

@@ -20,19 +20,31 @@ from tests.run.test_queues import Played
 if TYPE_CHECKING:
     from pathlib import Path
 
-CELL = Cell(next(each for each in SCENARIOS if each.id == "transform-none"), Semantic.EXACTLY_ONCE, "pulsar", "pulsar-java",
-            "process", 1, 24)  # fmt: skip
+CELL = Cell(
+    next(each for each in SCENARIOS if each.id == "transform-none"),
+    Semantic.EXACTLY_ONCE,
+    "pulsar",
+    "pulsar-java",
+    "process",
+    1,
+    24,
+)
 
 
 def test_topics_are_where_the_broker_does_what_the_settings_say() -> None:
     """Every namespace that is asked for is made."""
-    found = {namespace_of(each) for each in (ALO, EOS, IN_TRANSACTION, *(with_cursor(ALO, cursor) for cursor in Cursor))}
+    found = {
+        namespace_of(each)
+        for each in (ALO, EOS, IN_TRANSACTION, *(with_cursor(ALO, cursor) for cursor in Cursor))
+    }
     assert found == NAMESPACES.keys()
     assert (namespace_of(ALO), namespace_of(EOS)) == (PLAIN, DEDUPLICATING)
 
 
 def test_a_topic_as_a_sink_tells_results_of_what_can_be_seen(tmp_path: Path) -> None:
-    """Each with the place that it was made of; what was aborted is stored and no result, what is open is waited for."""
+    """Each with the place that it was made of; what was aborted is stored and no result, what is
+    open is waited for.
+    """
     one, two, three = CELL.load().records[:3]
     with HistoryWriter(tmp_path / HISTORY / "runner.jsonl", cell=CELL.id, by="runner") as history:
         scene, broker = CellScene(CELL, tmp_path, history), Played()
@@ -51,6 +63,8 @@ def test_a_topic_as_a_sink_tells_results_of_what_can_be_seen(tmp_path: Path) -> 
     events = read_history(tmp_path / HISTORY, CELL.id)
     assert [(e["record"], e["place"]) for e in events.of("recorded")] == [(one.id, "7:0:0")]
     assert [(e["record"], e["visible"], e["waiting"]) for e in events.of("stored")] == [
-        (one.id, True, None), (two.id, False, None), (three.id, False, Waiting.OPEN),
-    ]  # fmt: skip
+        (one.id, True, None),
+        (two.id, False, None),
+        (three.id, False, Waiting.OPEN),
+    ]
     assert not list(events.of("removed"))

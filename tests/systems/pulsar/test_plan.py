@@ -12,11 +12,20 @@ from harness.provision.jars import read_jar_set
 from harness.systems.pulsar import install
 
 POINTS = {
-    "none", "request-lost", "ack-lost", "producer-crash-before-send", "producer-crash-before-ack", "delivery-lost", "commit-lost",
-    "commit-ack-lost", "consumer-crash-before-recording", "consumer-crash-before-commit", "broker-crash-before-append",
+    "none",
+    "request-lost",
+    "ack-lost",
+    "producer-crash-before-send",
+    "producer-crash-before-ack",
+    "delivery-lost",
+    "commit-lost",
+    "commit-ack-lost",
+    "consumer-crash-before-recording",
+    "consumer-crash-before-commit",
+    "broker-crash-before-append",
     "broker-crash-before-ack",
     "broker-crash-after-ack",
-}  # fmt: skip
+}
 OF_TRANSACTIONS = {
     "txn-send-lost",
     "txn-sent",
@@ -39,13 +48,23 @@ def cells(client: str) -> tuple[Cell, ...]:
 
 @pytest.mark.parametrize("client", ["pulsar-client", "pulsar-java"])
 def test_every_point_is_there_under_every_semantic(client: str) -> None:
-    """What does not apply says why; what applies and predicts zero names a sign, but for the baseline."""
-    found = {(cell.scenario.failure_point, cell.semantic): cell.expectation for cell in reversed(cells(client))}
+    """What does not apply says why; what applies and predicts zero names a sign, but for the
+    baseline.
+    """
+    found = {
+        (cell.scenario.failure_point, cell.semantic): cell.expectation
+        for cell in reversed(cells(client))
+    }
     assert {point for point, _ in found} == POINTS | OF_TRANSACTIONS | {"work-fails"}
     assert len(found) == len(POINTS | OF_TRANSACTIONS) * len(Semantic) + 3
     for (point, semantic), theory in found.items():
         assert isinstance(theory, Predicted | NotApplicable)
-        shows = isinstance(theory, NotApplicable) or theory.lost.must_show() or theory.duplicated.must_show() or theory.sign
+        shows = (
+            isinstance(theory, NotApplicable)
+            or theory.lost.must_show()
+            or theory.duplicated.must_show()
+            or theory.sign
+        )
         assert shows or point == "none", (point, semantic)
 
 
@@ -62,7 +81,10 @@ def test_every_version_has_the_sums_of_all_that_it_needs(version: str) -> None:
     """Each jar with its module, so that none need be asked what it depends on."""
     jar_set = read_jar_set(f"pulsar-{version}", install.HERE)
     assert jar_set.listed
-    own = {f"{name}-{version}.jar" for name in ("pulsar-broker", "managed-ledger", "pulsar-client-original")}
+    own = {
+        f"{name}-{version}.jar"
+        for name in ("pulsar-broker", "managed-ledger", "pulsar-client-original")
+    }
     assert own <= jar_set.sums.keys()
     assert [module.name for module in jar_set.modules if module.kind != "jar"] == ["circe-checksum"]
 
@@ -71,5 +93,6 @@ def test_another_version_than_those_is_refused(capsys: pytest.CaptureFixture[str
     """In one line, with those that there are."""
     assert cli.main(["run", "--system", "pulsar==1.0.0"]) == 2
     assert capsys.readouterr().err == (
-        f"lostack: pulsar==1.0.0: the checksums of its jars are not known; known versions: {', '.join(install.versions())}\n"
+        "lostack: pulsar==1.0.0: the checksums of its jars are not known; known versions: "
+        f"{', '.join(install.versions())}\n"
     )

@@ -1,4 +1,6 @@
-"""On a real broker: what its ledgers and counts say, where it leads clients, what it takes twice, its end, and lies found out."""
+"""On a real broker: what its ledgers and counts say, where it leads clients, what it takes twice,
+its end, and lies found out.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ from harness.systems.pulsar.broker import BESIDES, ROLES, PulsarBroker
 from harness.systems.pulsar.install import MAIN
 from harness.systems.pulsar.ledgers import position
 from harness.systems.pulsar.system import PulsarSystem
-from tests.systems.queues import WITHIN_S, assert_ends_with_the_harness, assert_found_out, lied, told
+from tests.systems.queues import (
+    WITHIN_S,
+    assert_ends_with_the_harness,
+    assert_found_out,
+    lied,
+    told,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +52,9 @@ def system() -> PulsarSystem:
 class Client:
     """A client of a few commands, past our stages."""
 
-    def __init__(self, broker: PulsarBroker, role: Role = Role.PRODUCER, *, direct: bool = False) -> None:
+    def __init__(
+        self, broker: PulsarBroker, role: Role = Role.PRODUCER, *, direct: bool = False
+    ) -> None:
         host, _, port = (broker.direct if direct else broker.address(role)).rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=WITHIN_S)
         self._buffer = b""
@@ -96,7 +106,9 @@ class Client:
 
 
 @pytest.fixture(scope="module")
-def broker(system: PulsarSystem, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarBroker]:
+def broker(
+    system: PulsarSystem, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PulsarBroker]:
     """Return a running broker."""
     deployed = system.deploy(Deployment.OWN, tmp_path_factory.mktemp("run") / "deployments" / "one")
     yield deployed.broker
@@ -110,8 +122,16 @@ def test_the_ledgers_say_what_was_kept_and_what_was_taken_off(broker: PulsarBrok
     taker = Client(broker, Role.CONSUMER)
     Client(broker).send(topic, "one", "two", "three")
     taker.acknowledge(taker.take(topic, 3)[1])
-    want = [(b"one", Waiting.READY, None), (b"two", None, Removal.ACK), (b"three", Waiting.READY, None)]
-    wait_until(lambda: told(broker.messages(topic)) == want, within_s=WITHIN_S, because="the cursor to say so")
+    want = [
+        (b"one", Waiting.READY, None),
+        (b"two", None, Removal.ACK),
+        (b"three", Waiting.READY, None),
+    ]
+    wait_until(
+        lambda: told(broker.messages(topic)) == want,
+        within_s=WITHIN_S,
+        because="the cursor to say so",
+    )
     found = broker.messages(topic)
     assert [message.attempt for message in found] == ["a-one", "a-two", "a-three"]
     assert len({message.place for message in found}) == len(found)
@@ -123,16 +143,25 @@ def test_the_ledgers_say_what_was_kept_and_what_was_taken_off(broker: PulsarBrok
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_lookup_leads_a_client_back_to_the_wire_it_came_by(broker: PulsarBroker, role: Role) -> None:
-    """By the address that it has come to: it names no listener. So no way leads past the wire, once a topic has a broker."""
+def test_lookup_leads_a_client_back_to_the_wire_it_came_by(
+    broker: PulsarBroker, role: Role
+) -> None:
+    """By the address that it has come to: it names no listener. So no way leads past the wire, once
+    a topic has a broker.
+    """
     topic = broker.queue("looked.up")
     assert Client(broker, role).look_up(topic) == f"pulsar://{broker.address(role)}"
     [own] = broker.own_routes()
-    assert Client(broker, direct=True).look_up(topic) == f"pulsar://{own.listen_host}:{own.listen_port}"
+    assert (
+        Client(broker, direct=True).look_up(topic)
+        == f"pulsar://{own.listen_host}:{own.listen_port}"
+    )
 
 
 def test_deduplication_outlives_the_broker_beyond_its_snapshot(broker: PulsarBroker) -> None:
-    """It begins at how far a producer was some messages ago, and learns the rest from its ledger: nothing is stored twice."""
+    """It begins at how far a producer was some messages ago, and learns the rest from its ledger:
+    nothing is stored twice.
+    """
     broker.become(BESIDES[Cursor.SNAPSHOTS])
     broker.place("known", f"public/{Cursor.SNAPSHOTS}")
     topic, texts = broker.queue("known.in"), [str(number) for number in range(14)]
@@ -156,5 +185,7 @@ def test_sigkill_of_the_harness_leaves_no_broker(tmp_path: Path) -> None:
 
 
 def test_lies_are_found_out(system: PulsarSystem, tmp_path: Path) -> None:
-    """A disarmed fault, a wrong victim, an observer that forgets or miscounts, a planted loss and a planted duplicate."""
+    """A disarmed fault, a wrong victim, an observer that forgets or miscounts, a planted loss and a
+    planted duplicate.
+    """
     assert_found_out(lied(system, SCENARIOS, tmp_path, PulsarBroker, "pulsar-client"))

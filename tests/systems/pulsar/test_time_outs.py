@@ -26,7 +26,9 @@ SOON_S, WITHIN_MS = 45.0, 10_000
 
 
 class Refusing:
-    """A broker that grants everything up to the coordinator of transactions, which it does not allow."""
+    """A broker that grants everything up to the coordinator of transactions, which it does not
+    allow.
+    """
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -58,9 +60,13 @@ class Refusing:
         if asked is Command.CONNECT:
             return frames.command(NUMBERS[Command.CONNECTED], {1: "a test", 2: 20})
         if asked is Command.PARTITIONED_METADATA:
-            return frames.command(NUMBERS[Command.PARTITIONED_METADATA_RESPONSE], {1: 1, 2: said.number(2), 3: 0})
+            return frames.command(
+                NUMBERS[Command.PARTITIONED_METADATA_RESPONSE], {1: 1, 2: said.number(2), 3: 0}
+            )
         if asked is Command.LOOKUP:
-            return frames.command(NUMBERS[Command.LOOKUP_RESPONSE], {1: self.url, 3: 1, 4: said.number(2), 5: 1})
+            return frames.command(
+                NUMBERS[Command.LOOKUP_RESPONSE], {1: self.url, 3: 1, 4: said.number(2), 5: 1}
+            )
         if asked is Command.TC_CLIENT_CONNECT_REQUEST:
             self.refused.set()
             told = {1: said.number(1), 2: ERRORS["NotAllowedError"], 3: "not here"}
@@ -87,12 +93,14 @@ def bridge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bridge]:
 
 @pytest.mark.parametrize(
     ("operation_ms", "within_ms", "name"),
-    [(60_000, WITHIN_MS, "TimeoutException"), (WITHIN_MS, 60_000, "PulsarClientException")], ids=["by-us", "by-the-library"],
-)  # fmt: skip
+    [(60_000, WITHIN_MS, "TimeoutException"), (WITHIN_MS, 60_000, "PulsarClientException")],
+    ids=["by-us", "by-the-library"],
+)
 def test_a_client_is_given_up_where_the_coordinator_is_not_allowed(
     refusing: Refusing, bridge: Bridge, operation_ms: int, within_ms: int, name: str
 ) -> None:
-    """Older libraries wait there for ever while one is made (apache/pulsar#17876), this one for the time of an operation.
+    """Older libraries wait there for ever while one is made (apache/pulsar#17876), this one for the
+    time of an operation.
 
     Whichever is over first, the next call is served as any other.
     """

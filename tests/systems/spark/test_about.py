@@ -15,10 +15,16 @@ from harness.sweep.pipelines import swept
 from harness.wire.rules import Direction
 
 
-@pytest.mark.parametrize(("role", "because"), [(Role.PRODUCER, "the producer fills the topic"), (Role.DRIVER, None)])
+@pytest.mark.parametrize(
+    ("role", "because"), [(Role.PRODUCER, "the producer fills the topic"), (Role.DRIVER, None)]
+)
 def test_a_fault_at_the_producer_could_not_fire(role: Role, because: str | None) -> None:
     """Its topic is filled before the query reads, and before the fault is armed."""
-    [base] = swept(["stream-to-topic/at-least-once"], Asked("", "", 1, 24, 1, (1, 1), "test", system="spark"))
-    cell = with_fault(base, "lost", Drop(OnWire(role, Api.PRODUCE, Direction.REQUEST)), "It is lost.", 3)
+    [base] = swept(
+        ["stream-to-topic/at-least-once"], Asked("", "", 1, 24, 1, (1, 1), "test", system="spark")
+    )
+    cell = with_fault(
+        base, "lost", Drop(OnWire(role, Api.PRODUCE, Direction.REQUEST)), "It is lost.", 3
+    )
     assert (registry.inapplicable(cell) or "").startswith(because or "")
     assert (registry.inapplicable(cell) is None) is (because is None)

@@ -27,11 +27,15 @@ class Machine:
         self.commands[spec.role] = spec.argv
 
 
-def started(install: StormInstall, folder: Path, *, alone: bool = False) -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
+def started(
+    install: StormInstall, folder: Path, *, alone: bool = False
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
     """Return the command of each daemon, and Storm's settings."""
     machine = Machine()
     cluster = Cluster(cast("Runtime", machine), install, folder, alone=alone)
     cluster.start()
     cluster._lease.close()
-    lines = (line.partition(": ") for line in (folder / "conf" / "storm.yaml").read_text().splitlines())
+    lines = (
+        line.partition(": ") for line in (folder / "conf" / "storm.yaml").read_text().splitlines()
+    )
     return machine.commands, {name: json.loads(value) for name, _, value in lines}

@@ -22,7 +22,9 @@ THEN = OnWire(Role.PROCESSOR, Op.DELETE, Direction.RESPONSE)
 
 @dataclass
 class Told:
-    """Controls that write down what is asked of them, and who dies. ``fires``: which triggers do."""
+    """Controls that write down what is asked of them, and who dies. ``fires``: which
+    triggers do.
+    """
 
     fires: tuple[OnWire, ...] = (AT, THEN)
     said: list[str] = field(default_factory=list)
@@ -65,16 +67,26 @@ class Told:
 
 
 def test_a_worker_dies_between_the_two() -> None:
-    """Nothing else of it stands still: whichever comes first must not keep the other from coming."""
+    """Nothing else of it stands still: whichever comes first must not keep the other
+    from coming.
+    """
     told = Told()
     fault = KillBetween(AT, THEN)
     fault.arm(cast("Controls", told))
     assert told.frozen == {AT: None, THEN: None}
     fault.inject(cast("Controls", told))
     assert told.said == [
-        "armed", "hit setData", "fired", "hit delete", "killed", "applied", f"{How.DISCARD} setData", f"{How.DISCARD} delete",
-        "restarted", "healed",
-    ]  # fmt: skip
+        "armed",
+        "hit setData",
+        "fired",
+        "hit delete",
+        "killed",
+        "applied",
+        f"{How.DISCARD} setData",
+        f"{How.DISCARD} delete",
+        "restarted",
+        "healed",
+    ]
 
 
 def test_where_the_second_never_comes_nobody_dies() -> None:

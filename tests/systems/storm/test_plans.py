@@ -44,7 +44,17 @@ ENOUGH_MS = 20_000
 def told(folder: Path, settings: StormSettings) -> dict[str, str]:
     """Return the words of a topology by their names."""
     words = words_of(
-        Place("processor:1", "k.in", "k.out", "k.group", folder, folder, "the/cell", "direct:2", ("keeper", 7)),
+        Place(
+            "processor:1",
+            "k.in",
+            "k.out",
+            "k.group",
+            folder,
+            folder,
+            "the/cell",
+            "direct:2",
+            ("keeper", 7),
+        ),
         settings,
         "k.worker",
     )
@@ -52,18 +62,32 @@ def told(folder: Path, settings: StormSettings) -> dict[str, str]:
 
 
 def test_at_most_once_follows_nothing(tmp_path: Path) -> None:
-    """It commits first, has no acker, anchors nothing, and its bolt does not wait to be answered."""
+    """It commits first, has no acker, anchors nothing, and its bolt does not wait to
+    be answered.
+    """
     words = told(tmp_path, STORM_AT_MOST_ONCE)
     assert words["guarantee"] == "AT_MOST_ONCE"
-    assert (words["conf.topology.acker.executors"], words["conf.lostack.anchored"], words["forget"]) == ("0", "false", "true")
-    assert (words["bolt.acks"], words["bolt.retries"], words["bolt.enable.idempotence"]) == ("1", "0", "false")
+    assert (
+        words["conf.topology.acker.executors"],
+        words["conf.lostack.anchored"],
+        words["forget"],
+    ) == ("0", "false", "true")
+    assert (words["bolt.acks"], words["bolt.retries"], words["bolt.enable.idempotence"]) == (
+        "1",
+        "0",
+        "false",
+    )
 
 
 def test_at_least_once_follows_each_record_to_its_result(tmp_path: Path) -> None:
     """Its bolt's client tries for as long as it likes."""
     words = told(tmp_path, STORM_AT_LEAST_ONCE)
     assert words["guarantee"] == "AT_LEAST_ONCE"
-    assert (words["conf.topology.acker.executors"], words["conf.lostack.anchored"], words["forget"]) == ("1", "true", "false")
+    assert (
+        words["conf.topology.acker.executors"],
+        words["conf.lostack.anchored"],
+        words["forget"],
+    ) == ("1", "true", "false")
     assert words["bolt.acks"] == "all"
     assert "bolt.retries" not in words
 
@@ -71,7 +95,11 @@ def test_at_least_once_follows_each_record_to_its_result(tmp_path: Path) -> None
 def test_words_are_words(tmp_path: Path) -> None:
     """They go over a line, with blanks between them."""
     for settings in (STORM_AT_MOST_ONCE, STORM_AT_LEAST_ONCE):
-        assert not any(" " in word or "\n" in word for pair in told(tmp_path, settings).items() for word in pair)
+        assert not any(
+            " " in word or "\n" in word
+            for pair in told(tmp_path, settings).items()
+            for word in pair
+        )
 
 
 def test_spout_and_bolt_have_one_name_to_the_broker(tmp_path: Path) -> None:
@@ -83,7 +111,10 @@ def test_spout_and_bolt_have_one_name_to_the_broker(tmp_path: Path) -> None:
 
 def test_the_guarantee_is_that_of_the_semantic() -> None:
     """Whatever else a cell's settings say; where nobody follows tuples, nothing is anchored."""
-    want = {Semantic.AT_MOST_ONCE: Guarantee.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE}
+    want = {
+        Semantic.AT_MOST_ONCE: Guarantee.AT_MOST_ONCE,
+        Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE,
+    }
     for scenario in PLAIN:
         for semantic, theory in scenario.expect.items():
             if isinstance(theory, Predicted):
@@ -95,18 +126,22 @@ def test_the_guarantee_is_that_of_the_semantic() -> None:
 def test_bolts_claim_nothing_of_exactly_once() -> None:
     """And what is sold unanchored is a control."""
     for scenario in PLAIN:
-        assert isinstance(scenario.expect.get(Semantic.EXACTLY_ONCE, NotApplicable("")), NotApplicable)
+        assert isinstance(
+            scenario.expect.get(Semantic.EXACTLY_ONCE, NotApplicable("")), NotApplicable
+        )
         theory = scenario.expect[Semantic.AT_LEAST_ONCE]
         assert isinstance(theory, Predicted)
-        anchored = storms(theory.settings or scenario.pipeline.recipes[Semantic.AT_LEAST_ONCE]).topology.anchored
+        anchored = storms(
+            theory.settings or scenario.pipeline.recipes[Semantic.AT_LEAST_ONCE]
+        ).topology.anchored
         assert theory.control is not anchored
 
 
 def test_trident_promises_exactly_once_by_two_pairs() -> None:
     """Of a spout and a state, and of one partition.
 
-    Any other is a control, and so is an opaque spout whose last batch is forgotten, or one that polls for too short a time.
-    Without ids at-least-once is claimed.
+    Any other is a control, and so is an opaque spout whose last batch is forgotten, or one that
+    polls for too short a time. Without ids at-least-once is claimed.
     """
     pairs = set()
     for scenario in (scenario for scenario in MINE if scenario.pipeline in TRIDENTS):
@@ -121,7 +156,10 @@ def test_trident_promises_exactly_once_by_two_pairs() -> None:
                 forgotten = trident.spout is Batches.OPAQUE and scenario.fault.id == KillBetween.id
                 hasty = trident.poll_ms < ENOUGH_MS
                 assert theory.control is (
-                    trident.spout is not trident.state or settings.topic.partitions > 1 or forgotten or hasty
+                    trident.spout is not trident.state
+                    or settings.topic.partitions > 1
+                    or forgotten
+                    or hasty
                 )
                 pairs |= set() if theory.control else {trident.spout}
             else:
@@ -130,33 +168,73 @@ def test_trident_promises_exactly_once_by_two_pairs() -> None:
 
 
 def test_a_topology_of_trident_keeps_its_transactions_behind_the_wire(tmp_path: Path) -> None:
-    """Below a node that is called like its client; and all that its state is read from is past the wire."""
+    """Below a node that is called like its client; and all that its state is read from is past the
+    wire.
+    """
     words = told(tmp_path, TRIDENT_EXACTLY_ONCE)
     assert (words["spout"], words["state"]) == ("opaque", "opaque")
     assert words["conf.transactional.zookeeper.root"] == "/k.worker"
-    assert (words["conf.transactional.zookeeper.servers"], words["conf.transactional.zookeeper.port"]) == ("[keeper]", "7")
+    assert (
+        words["conf.transactional.zookeeper.servers"],
+        words["conf.transactional.zookeeper.port"],
+    ) == ("[keeper]", "7")
     assert words["direct"] == "direct:2"
     assert "guarantee" not in words
 
 
 def test_a_state_in_a_database_is_behind_the_wire(tmp_path: Path) -> None:
-    """Its client has the name that it has to the broker and to ZooKeeper, and says it before anything else is said."""
+    """Its client has the name that it has to the broker and to ZooKeeper, and says it before
+    anything else is said.
+    """
     address = "postgresql://lostack@wire:7/cell?sslmode=disable&gssencmode=disable"
-    place = Place("processor:1", "k.in", "k.out", "k.group", tmp_path, tmp_path, "the/cell", "direct:2", ("keeper", 7),
-                  database=address)  # fmt: skip
+    place = Place(
+        "processor:1",
+        "k.in",
+        "k.out",
+        "k.group",
+        tmp_path,
+        tmp_path,
+        "the/cell",
+        "direct:2",
+        ("keeper", 7),
+        database=address,
+    )
     words = dict(word.split("=", 1) for word in words_of(place, TRIDENT_EXACTLY_ONCE, "k.worker"))
     url, _, said = words["database"].partition("?")
     assert url == "jdbc:postgresql://wire:7/cell"
-    assert {"user=lostack", "sslmode=disable", "ApplicationName=k.worker", "assumeMinServerVersion=9.0"} <= set(said.split("&"))
+    assert {
+        "user=lostack",
+        "sslmode=disable",
+        "ApplicationName=k.worker",
+        "assumeMinServerVersion=9.0",
+    } <= set(said.split("&"))
     assert "database" not in told(tmp_path, TRIDENT_EXACTLY_ONCE)
 
 
-def test_where_no_server_is_installed_its_cells_do_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_server_is_installed_its_cells_do_not_apply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """And say why; the others do."""
-    monkeypatch.setattr("harness.provision.postgres.why_no_postgres", lambda: "no PostgreSQL server is installed")
-    cells = list(expand(MINE, semantics=[Semantic.EXACTLY_ONCE], seeds=[1], system="storm", client="storm-kafka-client"))
-    said = {cell.scenario.pipeline.name: registry.declaration("storm").lacks(cell) for cell in cells}
-    assert said == {TOPOLOGY.name: None, TRIDENT.name: None, TRIDENT_TO_DATABASE.name: "no PostgreSQL server is installed"}
+    monkeypatch.setattr(
+        "harness.provision.postgres.why_no_postgres", lambda: "no PostgreSQL server is installed"
+    )
+    cells = list(
+        expand(
+            MINE,
+            semantics=[Semantic.EXACTLY_ONCE],
+            seeds=[1],
+            system="storm",
+            client="storm-kafka-client",
+        )
+    )
+    said = {
+        cell.scenario.pipeline.name: registry.declaration("storm").lacks(cell) for cell in cells
+    }
+    assert said == {
+        TOPOLOGY.name: None,
+        TRIDENT.name: None,
+        TRIDENT_TO_DATABASE.name: "no PostgreSQL server is installed",
+    }
 
 
 def test_a_lost_acknowledgement_needs_two_workers(tmp_path: Path) -> None:
@@ -182,7 +260,11 @@ def test_what_is_no_topology_of_trident_is_told() -> None:
 def test_the_core_is_small() -> None:
     """An engine's cells are few there."""
     core = [each for each in MINE if each.suite is Suite.CORE]
-    cells = list(expand(core, semantics=list(Semantic), seeds=[1], system="storm", client="storm-kafka-client"))
+    cells = list(
+        expand(
+            core, semantics=list(Semantic), seeds=[1], system="storm", client="storm-kafka-client"
+        )
+    )
     assert 0 < sum(isinstance(cell.expectation, Predicted) for cell in cells) <= MOST_CORE
 
 
@@ -195,7 +277,15 @@ def test_a_topology_runs_on_one_broker() -> None:
 def test_what_is_planned_is_saved_whole() -> None:
     """Two cells that differ in the topology alone have different settings in their plans."""
     cell = next(
-        iter(expand(MINE[:1], semantics=[Semantic.AT_LEAST_ONCE], seeds=[1], system="storm", client="storm-kafka-client"))
+        iter(
+            expand(
+                MINE[:1],
+                semantics=[Semantic.AT_LEAST_ONCE],
+                seeds=[1],
+                system="storm",
+                client="storm-kafka-client",
+            )
+        )
     )
     assert cell.saved_settings()["topology"]["anchored"] is True
     assert with_topology(STORM_AT_LEAST_ONCE, anchored=False) != STORM_AT_LEAST_ONCE

@@ -1,4 +1,6 @@
-"""The real Storm: topologies end through Nimbus, and nothing outlives the harness, the writers of workers' logs among it."""
+"""The real Storm: topologies end through Nimbus, and nothing outlives the harness, the writers of
+workers' logs among it.
+"""
 
 from __future__ import annotations
 
@@ -34,25 +36,39 @@ WRITER = "org.apache.storm.LogWriter"
 
 
 def test_nothing_outlives_the_harness(tmp_path: Path) -> None:
-    """Killed in the middle of a cell, it leaves no worker, and nobody who writes down what a worker says."""
+    """Killed in the middle of a cell, it leaves no worker, and nobody who writes down what a worker
+    says.
+    """
     words = ("run", "--system", "storm", "--only", "none", "--reports", str(tmp_path))
-    harness = subprocess.Popen((sys.executable, "-m", "harness.cli", *words), stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    harness = subprocess.Popen(
+        (sys.executable, "-m", "harness.cli", *words),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+    )
     below: dict[int, psutil.Process] = {}
 
     def up() -> bool:
         below.update({one.pid: one for one in psutil.Process(harness.pid).children(recursive=True)})
         said = [_words(one) for one in below.values()]
-        return any(WORKER in words and WRITER not in words for words in said) and any(WRITER in words for words in said)
+        return any(WORKER in words and WRITER not in words for words in said) and any(
+            WRITER in words for words in said
+        )
 
     try:
         wait_until(up, within_s=UP_S, because="a worker")
     finally:
         harness.kill()
         harness.wait()
-    wait_until(lambda: not any(one.is_running() for one in below.values()), within_s=GONE_S, because="all to be gone")
+    wait_until(
+        lambda: not any(one.is_running() for one in below.values()),
+        within_s=GONE_S,
+        because="all to be gone",
+    )
 
 
-def test_a_topology_ends_through_nimbus_and_a_worker_outlives_its_supervisor(tmp_path: Path) -> None:
+def test_a_topology_ends_through_nimbus_and_a_worker_outlives_its_supervisor(
+    tmp_path: Path,
+) -> None:
     """The next supervisor finds the worker, and ends it when Nimbus says so."""
     kafka = ensure_kafka(print)
     history = tmp_path / "history"
@@ -60,7 +76,9 @@ def test_a_topology_ends_through_nimbus_and_a_worker_outlives_its_supervisor(tmp
     with ExitStack() as ends:
         transport = KafkaTransport(ProcessGround(kafka), tmp_path)
         ends.callback(transport.close)
-        cluster = Cluster(transport.runtime, ensure_storm(kafka, print), tmp_path / "storm", alone=True)
+        cluster = Cluster(
+            transport.runtime, ensure_storm(kafka, print), tmp_path / "storm", alone=True
+        )
         ends.callback(cluster.close)
         cluster.start()
         transport.start()
@@ -77,7 +95,11 @@ def test_a_topology_ends_through_nimbus_and_a_worker_outlives_its_supervisor(tmp
         assert worker.is_running()
         cluster.end("test")
         wait_until(lambda: not worker.is_running(), within_s=UP_S, because="the worker to end")
-        wait_until(lambda: "test" not in cluster.topologies(), within_s=UP_S, because="Nimbus to forget the topology")
+        wait_until(
+            lambda: "test" not in cluster.topologies(),
+            within_s=UP_S,
+            because="Nimbus to forget the topology",
+        )
         assert len(so_far.of(kinds.READY)) == 1
         with pytest.raises(DeskError, match="NotAlive"):
             cluster.end("test")

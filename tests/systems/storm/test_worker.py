@@ -42,20 +42,26 @@ class SoFar:
         """Return the events of a kind."""
         return [event for event in self.events if event["event"] == kind]
 
-    def finder(self, kind: str, fits: Callable[[dict[str, Any]], bool]) -> Callable[[], list[dict[str, Any]]]:
+    def finder(
+        self, kind: str, fits: Callable[[dict[str, Any]], bool]
+    ) -> Callable[[], list[dict[str, Any]]]:
         """Return what finds those that fit."""
         return lambda: [event for event in self.of(kind) if fits(event)]
 
 
 class Stage:
-    """A topology whose supervisor's log is a file of ours, and whose worker is a process of ours."""
+    """A topology whose supervisor's log is a file of ours, and whose worker is a
+    process of ours.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "supervisor.log"
         self.log.write_text("")
         self.so_far = SoFar()
         self.told: list[dict[str, Any]] = []
-        history = SimpleNamespace(write=lambda kind, **fields: self.told.append({"event": kind, **fields}))
+        history = SimpleNamespace(
+            write=lambda kind, **fields: self.told.append({"event": kind, **fields})
+        )
         cell = SimpleNamespace(settings=STORM_AT_LEAST_ONCE, key="k")
         scene = SimpleNamespace(history=history, so_far=self.so_far, sink="k.out", cell=cell)
         cluster = Cluster(cast("Any", None), cast("Any", None), folder)
@@ -66,14 +72,23 @@ class Stage:
     def ready(self, worker: str) -> None:
         """Let the worker say that it does its work."""
         number = self.topology.worker.incarnation + 1
-        self.so_far.events.append({"event": kinds.READY, "by": f"worker-{number}", "pid": self.process.pid, "worker": worker})
+        self.so_far.events.append(
+            {
+                "event": kinds.READY,
+                "by": f"worker-{number}",
+                "pid": self.process.pid,
+                "worker": worker,
+            }
+        )
         self.topology.worker.await_ready()
 
     def given(self, record: str, *, answered: bool, by: str = "worker-1") -> None:
         """Let the bolt be given a record, and its client ask for the result to be written."""
         self.so_far.events.append({"event": kinds.DELIVERED, "by": by, "record": record})
         asked = {"record": record, "request": f"1:{record}"}
-        self.so_far.events.append({"event": kinds.SENT, "topic": "k.out", "attempt": f"{by}.0.1", **asked})
+        self.so_far.events.append(
+            {"event": kinds.SENT, "topic": "k.out", "attempt": f"{by}.0.1", **asked}
+        )
         if answered:
             self.so_far.events.append({"event": kinds.PRODUCE_ANSWER, "error": 0, **asked})
 
@@ -95,7 +110,10 @@ def test_a_worker_has_ended_when_its_supervisor_says_so(stage: Stage) -> None:
     for worker, how in (("w-1", (9, None)), ("w-2", (None, 20))):
         stage.ready(worker)
         assert stage.topology.worker.ended() is not None
-        assert (stage.told[-1]["phase"], stage.told[-1]["signal"], stage.told[-1]["status"]) == ("exited", *how)
+        assert (stage.told[-1]["phase"], stage.told[-1]["signal"], stage.told[-1]["status"]) == (
+            "exited",
+            *how,
+        )
     stage.topology.worker.ended()
     assert [each["phase"] for each in stage.told].count("exited") == 2
 
@@ -149,7 +167,9 @@ def answering(lines: bytes) -> int:
 
 def test_a_desk_answers_with_lines_or_says_why_not() -> None:
     """And one that is gone is told in one line, too."""
-    assert ask(answering(b'{"supervisor": "s", "slots": 8}\n\n'), "list") == [{"supervisor": "s", "slots": 8}]
+    assert ask(answering(b'{"supervisor": "s", "slots": 8}\n\n'), "list") == [
+        {"supervisor": "s", "slots": 8}
+    ]
     for port in (answering(b'{"error": "NotAliveException: t\\nat x"}\n\n'), answering(b""), 1):
         with pytest.raises(DeskError, match=r"^kill: [^\n]*$"):
             ask(port, "kill", "t")

@@ -1,1 +1,3 @@
-"""Proves what of Kafka Streams needs no JVM: settings, words, results, faults and what proves them."""
+"""Proves what of Kafka Streams needs no JVM: settings, words, results, faults and what
+proves them.
+"""

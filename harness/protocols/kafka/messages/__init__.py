@@ -1,8 +1,8 @@
 """Messages that kafka-python 3.0.12 has no schemas for, in the form in which it reads its own.
 
-Names, types and versions of the fields are those of Apache Kafka 4.3.0's published message definitions (``common/message/*.json``
-of kafka-clients and of kafka-share-coordinator: KIP-848, KIP-932, KIP-1071, KIP-1206, KIP-1222, KIP-1226). A message of a later
-version is not read.
+Names, types and versions of the fields are those of Apache Kafka 4.3.0's published message
+definitions (``common/message/*.json`` of kafka-clients and of kafka-share-coordinator: KIP-848,
+KIP-932, KIP-1071, KIP-1206, KIP-1222, KIP-1226). A message of a later version is not read.
 """
 
 from __future__ import annotations

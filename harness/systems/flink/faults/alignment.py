@@ -1,4 +1,6 @@
-"""AtAlignment: kill the TaskManager while a checkpoint waits for the barrier of one of two inputs."""
+"""AtAlignment: kill the TaskManager while a checkpoint waits for the barrier of one of
+two inputs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from harness.model.events import BEHIND_WAVE
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob, StandingInput, Written
 from harness.systems.flink.faults.crash import During
-from harness.systems.flink.faults.waves import after_target, arm_waves, await_last, kill_task_manager, through_checkpoint
+from harness.systems.flink.faults.waves import (
+    after_target,
+    arm_waves,
+    await_last,
+    kill_task_manager,
+    through_checkpoint,
+)
 from harness.systems.flink.proofs import Aligned, CheckpointWas
 from harness.systems.flink.roles import TASK_MANAGER
 from harness.wire.rules import Action, How
@@ -24,10 +32,11 @@ BEHIND = after_target(2)
 
 @dataclass(frozen=True, slots=True)
 class AtAlignment:
-    """Let one input stand still at the record after the target; the other input passes its barrier. Then kill the TaskManager.
+    """Let one input stand still at the record after the target; the other input passes its barrier.
+    Then kill the TaskManager.
 
-    Records after the passed barrier are processed meanwhile if the checkpoint is ``unaligned``; otherwise they wait. The
-    settings must say the same, and give the job two inputs.
+    Records after the passed barrier are processed meanwhile if the checkpoint is ``unaligned``;
+    otherwise they wait. The settings must say the same, and give the job two inputs.
     """
 
     id: ClassVar[str] = "flink-crash-at-alignment"
@@ -38,14 +47,20 @@ class AtAlignment:
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The source stood still, the TaskManager was killed during an incomplete checkpoint, and records after the barrier waited
-        or, if unaligned, were processed.
+        The source stood still, the TaskManager was killed during an incomplete checkpoint, and
+        records after the barrier waited or, if unaligned, were processed.
         """
-        return Evidence("failpoint", killed=(TASK_MANAGER,), at_target=False,
-                        proofs=(CheckpointWas(During.INCOMPLETE), Aligned(not self.unaligned)))  # fmt: skip
+        return Evidence(
+            "failpoint",
+            killed=(TASK_MANAGER,),
+            at_target=False,
+            proofs=(CheckpointWas(During.INCOMPLETE), Aligned(not self.unaligned)),
+        )
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a job, a source that can stand still, and the job's output."""
+        """Return the abilities that it needs: a job, a source that can stand still, and the job's
+        output.
+        """
         return (RunningJob, StandingInput, Written)
 
     def arm(self, controls: Controls) -> None:
@@ -55,12 +70,15 @@ class AtAlignment:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Begin a checkpoint while one source stands, let the other go on, kill the TaskManager, and let the job restart."""
+        """Begin a checkpoint while one source stands, let the other go on, kill the TaskManager,
+        and let the job restart.
+        """
         job, inputs = controls.ability(RunningJob), controls.ability(StandingInput)
         position = controls.load.target.position
         inputs.arm(position + 1)
         through_checkpoint(controls, job)
-        # a source reads its partitions in any order, so it may only stand still after the target was written
+        # a source reads its partitions in any order, so it may only stand still after the target
+        # was written
         last = await_last(controls)
         controls.ability(Written).await_written(position)
         controls.resolve(last.hold, How.RELEASE)

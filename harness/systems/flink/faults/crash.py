@@ -1,4 +1,6 @@
-"""Crash: kill a TaskManager at an exact place between two checkpoints or inside one; the job restarts on another."""
+"""Crash: kill a TaskManager at an exact place between two checkpoints or inside one; the job
+restarts on another.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.protocols.kafka.steps import Api
 from harness.systems.flink.abilities import RunningJob, Written
-from harness.systems.flink.faults.waves import PRODUCED, arm_waves, await_last, kill_task_manager, through_checkpoint
+from harness.systems.flink.faults.waves import (
+    PRODUCED,
+    arm_waves,
+    await_last,
+    kill_task_manager,
+    through_checkpoint,
+)
 from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
 from harness.systems.flink.roles import TASK_MANAGER
 from harness.wire.rules import Action, FreezeScope, How
@@ -37,9 +45,10 @@ class During(StrEnum):
 class Crash:
     """Kill the TaskManager at ``at``, and discard what the wire holds then.
 
-    ``during``: when that is, relative to a checkpoint. The checkpoint is requested when the target is in the sink's log; if
-    ``at`` is the target's own Produce request, when the wire holds that. ``outlasting``: there is no other TaskManager until
-    the coordinator has aborted the transaction with the target.
+    ``during``: when that is, relative to a checkpoint. The checkpoint is requested when the target
+    is in the sink's log; if ``at`` is the target's own Produce request, when the wire holds that.
+    ``outlasting``: there is no other TaskManager until the coordinator has aborted the transaction
+    with the target.
     """
 
     id: ClassVar[str] = "flink-crash"
@@ -48,20 +57,28 @@ class Crash:
     during: During = During.NONE
     outlasting: bool = False
     refused: bool = False
-    """Whether an earlier checkpoint with the target was acknowledged by all tasks, and the JobManager failed to store it."""
+    """Whether an earlier checkpoint with the target was acknowledged by all tasks, and the
+    JobManager failed to store it.
+    """
 
     def __post_init__(self) -> None:
         if self.refused and self._on_its_way:
-            raise ValueError("refused: at must come after the target's own Produce request, which the checkpoint contains")
+            raise ValueError(
+                "refused: at must come after the target's own Produce request, which the "
+                "checkpoint contains"
+            )
 
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target or after it, the TaskManager was killed, and the checkpoint had the declared status.
+        The rule was hit at the target or after it, the TaskManager was killed, and the checkpoint
+        had the declared status.
         """
         was = () if self.during is During.NONE else (CheckpointWas(self.during),)
         proofs = (*was, CheckpointRefused()) if self.refused else was
-        return Evidence("rule", killed=(TASK_MANAGER,), approached=not self._on_its_way, proofs=proofs)
+        return Evidence(
+            "rule", killed=(TASK_MANAGER,), approached=not self._on_its_way, proofs=proofs
+        )
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: a job, and its output if ``outlasting``."""

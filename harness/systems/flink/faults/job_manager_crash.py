@@ -1,4 +1,6 @@
-"""JobManagerCrash: kill the JobManager just before or after it stores a checkpoint, and submit the job again."""
+"""JobManagerCrash: kill the JobManager just before or after it stores a checkpoint, and submit the
+job again.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 class JobManagerCrash:
     """Kill the JobManager when all tasks have acknowledged the checkpoint with the target.
 
-    ``complete``: the checkpoint is stored, but no task was told; the job is submitted again with it. Otherwise it is not
-    stored, and the job is submitted again with the checkpoint before.
+    ``complete``: the checkpoint is stored, but no task was told; the job is submitted again with
+    it. Otherwise it is not stored, and the job is submitted again with the checkpoint before.
     """
 
     id: ClassVar[str] = "flink-job-manager-crash"
@@ -32,7 +34,9 @@ class JobManagerCrash:
     complete: bool
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the JobManager waited at its store's failpoint and was killed."""
+        """Return what the history must show: the JobManager waited at its store's failpoint and was
+        killed.
+        """
         return Evidence("failpoint", killed=(JOB_MANAGER, TASK_MANAGER))
 
     def needs(self) -> tuple[type, ...]:
@@ -58,7 +62,9 @@ class JobManagerCrash:
         victim = controls.target(JOB_MANAGER)
         controls.say("fired", record=controls.load.target.id, node=victim.name)
         victim.kill()
-        controls.target(TASK_MANAGER).kill()  # otherwise its tasks go on until they miss the JobManager
+        controls.target(
+            TASK_MANAGER
+        ).kill()  # otherwise its tasks go on until they miss the JobManager
         controls.say("applied", node=victim.name)
         controls.resolve(last.hold, How.RELEASE)
         victim.restart()

@@ -1,4 +1,6 @@
-"""Resubmitted: kill the TaskManager of a job without restarts, and submit the job again with an older state or none."""
+"""Resubmitted: kill the TaskManager of a job without restarts, and submit the job again with an
+older state or none.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +37,18 @@ if TYPE_CHECKING:
 FIRST = after_target(-2 * AHEAD)
 """The request that begins a further wave, if the target is in the third checkpoint."""
 OPENS = OnWire(Role.PROCESSOR, Api.INIT_PRODUCER_ID, Direction.REQUEST, since=PRODUCED)
-"""The request with which the sink opens its next transaction, after it flushed the one with the target."""
+"""The request with which the sink opens its next transaction, after it flushed the one with the
+target.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FromOlder:
     """Complete two checkpoints, kill the TaskManager, and submit the job with the first checkpoint.
 
-    Everything before the second checkpoint is committed. The target is in the second checkpoint; with ``incomplete``, it is in
-    a third one that is incomplete when the TaskManager is killed. The settings must turn off the job's restarts.
+    Everything before the second checkpoint is committed. The target is in the second checkpoint;
+    with ``incomplete``, it is in a third one that is incomplete when the TaskManager is killed. The
+    settings must turn off the job's restarts.
     """
 
     id: ClassVar[str] = "flink-resubmitted-older"
@@ -54,7 +59,8 @@ class FromOlder:
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The target was in the sink's log, the TaskManager was killed, and the last checkpoint had the declared status then.
+        The target was in the sink's log, the TaskManager was killed, and the last checkpoint had
+        the declared status then.
         """
         proof = CheckpointWas(During.INCOMPLETE if self.incomplete else During.COMPLETED)
         return Evidence("rule", killed=(TASK_MANAGER,), approached=self.incomplete, proofs=(proof,))
@@ -68,11 +74,15 @@ class FromOlder:
         if self.incomplete:
             controls.arm(FIRST, rule_at(FIRST, Action.HOLD, FIRST_WAVE))
         arm_waves(controls)
-        controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, "approach" if self.incomplete else "fault"))
+        controls.arm(
+            PRODUCED, rule_at(PRODUCED, Action.HOLD, "approach" if self.incomplete else "fault")
+        )
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Take the checkpoints, kill the TaskManager, and submit the job with the first checkpoint."""
+        """Take the checkpoints, kill the TaskManager, and submit the job with the
+        first checkpoint.
+        """
         job = controls.ability(RunningJob)
         older = through_checkpoint(controls, job, FIRST if self.incomplete else SECOND)
         held = self._third(controls, job) if self.incomplete else self._second(controls, job)
@@ -85,14 +95,18 @@ class FromOlder:
 
     @staticmethod
     def _second(controls: Controls, job: RunningJob) -> None:
-        """Complete the second checkpoint, with the target, and wait until everything is committed."""
+        """Complete the second checkpoint, with the target, and wait until everything
+        is committed.
+        """
         controls.resolve(await_fault(controls, PRODUCED).hold, How.RELEASE)
         job.checkpoint()
         controls.ability(Written).await_committed()
 
     @staticmethod
     def _third(controls: Controls, job: RunningJob) -> str | None:
-        """Complete the second checkpoint without the target, and begin the third; return the held frame."""
+        """Complete the second checkpoint without the target, and begin the third; return the held
+        frame.
+        """
         through_checkpoint(controls, job)
         near = controls.await_fired(PRODUCED)
         controls.arm(OPENS, rule_at(OPENS, Action.HOLD, freeze=FreezeScope.CLIENT))
@@ -107,8 +121,8 @@ class FromOlder:
 class FromNothing:
     """Kill the TaskManager before a checkpoint has any record, and submit the job without state.
 
-    ``waiting``: no one aborts the open transaction of the first job, so readers wait until its time-out. Otherwise the new job
-    aborts it. The settings must turn off the job's restarts.
+    ``waiting``: no one aborts the open transaction of the first job, so readers wait until its
+    time-out. Otherwise the new job aborts it. The settings must turn off the job's restarts.
     """
 
     id: ClassVar[str] = "flink-resubmitted-anew"
@@ -119,8 +133,8 @@ class FromNothing:
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The target was in the sink's log, the TaskManager was killed, and readers waited, or did not, when the next job had
-        committed.
+        The target was in the sink's log, the TaskManager was killed, and readers waited, or did
+        not, when the next job had committed.
         """
         return Evidence("rule", killed=(TASK_MANAGER,), proofs=(ReadersWaited(self.waiting),))
 
@@ -135,9 +149,11 @@ class FromNothing:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill the TaskManager, submit the job without state, let it commit, and write down what readers see.
+        """Kill the TaskManager, submit the job without state, let it commit, and write down what
+        readers see.
 
-        The source goes on before the wait for readers, which takes longer than the producer's time-out.
+        The source goes on before the wait for readers, which takes longer than the producer's
+        time-out.
         """
         job = controls.ability(RunningJob)
         fired = await_fault(controls, PRODUCED)

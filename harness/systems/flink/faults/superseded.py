@@ -1,4 +1,6 @@
-"""Superseded: a restored job takes a later transaction for its own, because the sink used a transactional id again."""
+"""Superseded: a restored job takes a later transaction for its own, because the sink used a
+transactional id again.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Complete and commit one checkpoint, let the next one fail in the store, kill the TaskManager, and submit the job again.
+    """Complete and commit one checkpoint, let the next one fail in the store, kill the TaskManager,
+    and submit the job again.
 
-    The target is in the transaction that the sink began after the failed checkpoint. If the sink reuses ids, that transaction
-    has the id of the complete checkpoint's. The job is submitted with the complete checkpoint; the settings must turn off its
-    restarts.
+    The target is in the transaction that the sink began after the failed checkpoint. If the sink
+    reuses ids, that transaction has the id of the complete checkpoint's. The job is submitted with
+    the complete checkpoint; the settings must turn off its restarts.
     """
 
     id: ClassVar[str] = "flink-superseded"
@@ -43,8 +46,8 @@ class Superseded:
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        A checkpoint failed after all tasks had acknowledged it, the target was then in the sink's log, and the TaskManager was
-        killed.
+        A checkpoint failed after all tasks had acknowledged it, the target was then in the sink's
+        log, and the TaskManager was killed.
         """
         return Evidence("rule", killed=(TASK_MANAGER,), proofs=(CheckpointRefused(),))
 
@@ -60,7 +63,9 @@ class Superseded:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Take one checkpoint, let the next one fail, kill the TaskManager, and submit the job with the first checkpoint."""
+        """Take one checkpoint, let the next one fail, kill the TaskManager, and submit the job with
+        the first checkpoint.
+        """
         job = controls.ability(RunningJob)
         complete = through_checkpoint(controls, job, FIRST)
         wave = controls.await_fired(SECOND)

@@ -1,8 +1,10 @@
-"""Let records come in four waves: up to a completed checkpoint, up to the target, the target, and after the fault.
+"""Let records come in four waves: up to a completed checkpoint, up to the target, the target, and
+after the fault.
 
-The wire stops the source three times, like a slow network: before the third record ahead of the target, until all earlier records
-are in a completed checkpoint; before the target, until the job was given all earlier records, because a job reads partitions in
-any order; and after the target. So it is known which records a restored job processes again: those three and the target.
+The wire stops the source three times, like a slow network: before the third record ahead of the
+target, until all earlier records are in a completed checkpoint; before the target, until the job
+was given all earlier records, because a job reads partitions in any order; and after the target. So
+it is known which records a restored job processes again: those three and the target.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ AHEAD: Final = 3
 
 
 def after_target(offset: int) -> OnWire:
-    """Return the request in which the producer sends a record; ``offset``: the record's distance from the target."""
+    """Return the request in which the producer sends a record; ``offset``: the record's distance
+    from the target.
+    """
     return OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset)
 
 
@@ -49,7 +53,9 @@ def hold_last(controls: Controls) -> None:
 
 
 def through_checkpoint(controls: Controls, job: RunningJob, wave: OnWire = SECOND) -> int:
-    """Take a checkpoint when the job was given all records before a wave, release the wave, return the checkpoint's number."""
+    """Take a checkpoint when the job was given all records before a wave, release the wave, return
+    the checkpoint's number.
+    """
     fired = controls.await_fired(wave)
     job.await_given(controls.load.target.position + wave.offset - 1)
     number = job.checkpoint()

@@ -1,4 +1,6 @@
-"""Faults that exist only in Kafka: of groups, transactions, leaders and partitions. Each has a file and one line here."""
+"""Faults that exist only in Kafka: of groups, transactions, leaders and partitions. Each has a file
+and one line here.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,14 @@ FAULTS = {
 """The registry: id → fault."""
 
 __all__ = [
-    "FAULTS", "LeaderMoved", "LockExpired", "MissedRebalance", "OffsetsExpired", "PartitionsAdded", "RollingRestart",
-    "StaleMember", "TransactionTimeout", "Zombie",
-]  # fmt: skip
+    "FAULTS",
+    "LeaderMoved",
+    "LockExpired",
+    "MissedRebalance",
+    "OffsetsExpired",
+    "PartitionsAdded",
+    "RollingRestart",
+    "StaleMember",
+    "TransactionTimeout",
+    "Zombie",
+]

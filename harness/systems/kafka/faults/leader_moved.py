@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LeaderMoved:
-    """Hold the frame at ``at``, give the target's partition another leader, then release the frame to the old leader."""
+    """Hold the frame at ``at``, give the target's partition another leader, then release the frame
+    to the old leader.
+    """
 
     id: ClassVar[str] = "leader-moved"
 
@@ -33,15 +35,21 @@ class LeaderMoved:
         The rule was hit at the target, no process died, and the partition has a new leader.
         """
         return Evidence(
-            "rule", at_target=not self.at.offset, proofs=(LeadershipMoved(), *((PreferredElected(),) if self.preferred else ()))
+            "rule",
+            at_target=not self.at.offset,
+            proofs=(LeadershipMoved(), *((PreferredElected(),) if self.preferred else ())),
         )
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: to move a leader, and to stall followers if ``stalled``."""
+        """Return the abilities that it needs: to move a leader, and to stall followers if
+        ``stalled``.
+        """
         return (Leadership, Replication) if self.stalled else (Leadership,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule; before that, make another replica the preferred leader, or stall the followers, as the settings say."""
+        """Arm the rule; before that, make another replica the preferred leader, or stall the
+        followers, as the settings say.
+        """
         if self.preferred:
             controls.ability(Leadership).prefer_another()
         if self.stalled:

@@ -1,4 +1,6 @@
-"""LockExpired: a reader of a share group works on a record for longer than its lock lasts, and goes on."""
+"""LockExpired: a reader of a share group works on a record for longer than its lock lasts, and goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockExpired:
-    """Keep the program busy at ``at`` until its lock has expired and other readers have done all the work.
+    """Keep the program busy at ``at`` until its lock has expired and other readers have done all
+    the work.
 
     Its client lives on in the background.
     """
@@ -44,7 +47,9 @@ class LockExpired:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Wait until the lock has expired and other readers have done all the work; then let the program go on."""
+        """Wait until the lock has expired and other readers have done all the work; then let the
+        program go on.
+        """
         fired = await_fault(controls, self.at)
         controls.ability(RecordLocks).await_expired()
         controls.await_exhausted()

@@ -1,4 +1,6 @@
-"""MissedRebalance: a member's request to join its group again is late, and the group goes on without it."""
+"""MissedRebalance: a member's request to join its group again is late, and the group goes on
+without it.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MissedRebalance:
-    """Hold an answer to a member at ``at``, and let a new member start a rebalance that the first member misses.
+    """Hold an answer to a member at ``at``, and let a new member start a rebalance that the first
+    member misses.
 
-    The member's request to join is held until the group has removed the member and the others have done all the work. Then
-    the request arrives, and the member is told that it must join anew. The held answer never arrives.
+    The member's request to join is held until the group has removed the member and the others have
+    done all the work. Then the request arrives, and the member is told that it must join anew. The
+    held answer never arrives.
     """
 
     id: ClassVar[str] = "missed-rebalance"
@@ -31,14 +35,20 @@ class MissedRebalance:
 
     def __post_init__(self) -> None:
         if self.at.direction is not Direction.RESPONSE:
-            raise ValueError("at must be a response: a member with a held request may stop talking to its group")
+            raise ValueError(
+                "at must be a response: a member with a held request may stop talking to its group"
+            )
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, and no process died."""
+        """Return what the history must show: the rule was hit at the target, and no
+        process died.
+        """
         return Evidence("rule", at_target=not self.at.offset)
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a group that rebalances, and reads on from its saved positions."""
+        """Return the abilities that it needs: a group that rebalances, and reads on from its saved
+        positions.
+        """
         return (Membership, Rebalance, SavedPositions)
 
     def arm(self, controls: Controls) -> None:
@@ -47,9 +57,13 @@ class MissedRebalance:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Hold the answer and the request to join, let the others finish, then release the request."""
+        """Hold the answer and the request to join, let the others finish, then release
+        the request.
+        """
         fired = await_fault(controls, self.at)
-        joins = replace(self.at, api=self.by, direction=Direction.REQUEST, occurrence=1, since=self.at)
+        joins = replace(
+            self.at, api=self.by, direction=Direction.REQUEST, occurrence=1, since=self.at
+        )
         # a member without an answer may ask again over another connection
         freeze = FreezeScope.CLIENT if self.by is Api.CONSUMER_GROUP_HEARTBEAT else None
         controls.arm(joins, rule_at(joins, Action.HOLD, "joins", freeze=freeze))
@@ -62,5 +76,7 @@ class MissedRebalance:
         controls.resolve(fired.hold, How.DISCARD)
         controls.resolve(held.hold, How.RELEASE)
         reader = controls.target(self.at.role, fired.node)
-        controls.ability(SavedPositions).await_reading(reader, anew=True)  # if its position goes back, it does so now
+        controls.ability(SavedPositions).await_reading(
+            reader, anew=True
+        )  # if its position goes back, it does so now
         controls.say("healed")

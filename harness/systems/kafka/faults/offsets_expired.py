@@ -1,4 +1,6 @@
-"""OffsetsExpired: a reader is away for so long that its saved positions are gone when it comes back."""
+"""OffsetsExpired: a reader is away for so long that its saved positions are gone when it comes
+back.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsExpired:
-    """Kill the reader at ``at``, and delete its group's saved positions, as ``offsets.retention.minutes`` would.
+    """Kill the reader at ``at``, and delete its group's saved positions, as
+    ``offsets.retention.minutes`` would.
 
-    Meanwhile the source goes on up to ``until``, and waits there until the reader is back and reads again.
+    Meanwhile the source goes on up to ``until``, and waits there until the reader is back and reads
+    again.
     """
 
     id: ClassVar[str] = "offsets-expired"

@@ -1,4 +1,6 @@
-"""PartitionsAdded: a topic gets more partitions while records flow, and its producer learns of them and goes on."""
+"""PartitionsAdded: a topic gets more partitions while records flow, and its producer learns of them
+and goes on.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAdded:
-    """Stop the producer at ``at``, before it sends the target; add partitions once the earlier records are read.
+    """Stop the producer at ``at``, before it sends the target; add partitions once the earlier
+    records are read.
 
-    When the producer's client knows the new partitions the producer goes on, and the target goes into one of them.
-    ``asleep``: this role is paused until the source is exhausted, so it finds the new partitions with records in them.
-    ``shared_out``: the producer goes on only after the readers' group has assigned the new partitions.
+    When the producer's client knows the new partitions the producer goes on, and the target goes
+    into one of them. ``asleep``: this role is paused until the source is exhausted, so it finds the
+    new partitions with records in them. ``shared_out``: the producer goes on only after the
+    readers' group has assigned the new partitions.
     """
 
     id: ClassVar[str] = "partitions-added"
@@ -33,23 +37,33 @@ class PartitionsAdded:
 
     def __post_init__(self) -> None:
         if self.at.role is not Role.PRODUCER:
-            raise ValueError("at must be a failpoint of the producer, which puts the target into a new partition")
+            raise ValueError(
+                "at must be a failpoint of the producer, which puts the target into a new partition"
+            )
         if self.asleep is not None and self.shared_out:
-            raise ValueError("give either asleep or shared_out: a paused reader cannot take part in assigning partitions")
+            raise ValueError(
+                "give either asleep or shared_out: a paused reader cannot take part in assigning "
+                "partitions"
+            )
 
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The failpoint was hit at the target, no process died, and the target is in an added partition.
+        The failpoint was hit at the target, no process died, and the target is in an added
+        partition.
         """
-        return Evidence("failpoint", paused=() if self.asleep is None else (self.asleep,), proofs=(Grown(),))
+        return Evidence(
+            "failpoint", paused=() if self.asleep is None else (self.asleep,), proofs=(Grown(),)
+        )
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: to add partitions."""
         return (Partitions,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the failpoint. It stops only the program; the client goes on and asks for metadata."""
+        """Arm the failpoint. It stops only the program; the client goes on and asks
+        for metadata.
+        """
         controls.arm(self.at, Stop.HOLD)
         controls.say("armed")
 

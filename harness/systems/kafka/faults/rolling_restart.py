@@ -1,4 +1,6 @@
-"""RollingRestart: shut down and restart every broker of a cluster, one at a time, while records flow."""
+"""RollingRestart: shut down and restart every broker of a cluster, one at a time, while records
+flow.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RollingRestart:
-    """Restart the broker that receives the frame at ``at``; ``pace`` records later the next broker, until all were restarted.
+    """Restart the broker that receives the frame at ``at``; ``pace`` records later the next broker,
+    until all were restarted.
 
-    A frame is held while its broker shuts down, and released when the broker is gone. The next restart waits until the broker
-    is back and all replicas are in sync. The client's time-out must be longer than that.
+    A frame is held while its broker shuts down, and released when the broker is gone. The next
+    restart waits until the broker is back and all replicas are in sync. The client's time-out must
+    be longer than that.
     """
 
     id: ClassVar[str] = "rolling-restart"
@@ -32,7 +36,8 @@ class RollingRestart:
     def evidence(self) -> Evidence:
         """Return what the history must show as evidence of the fault.
 
-        The rule was hit at the target, no process was killed, and every broker was shut down and restarted once.
+        The rule was hit at the target, no process was killed, and every broker was shut down and
+        restarted once.
         """
         return Evidence("rule", at_target=not self.at.offset, proofs=(Rolled(self.brokers),))
 
@@ -59,4 +64,7 @@ class RollingRestart:
         controls.say("healed")
 
     def _gates(self) -> list[OnWire]:
-        return [replace(self.at, offset=self.at.offset + turn * self.pace) for turn in range(self.brokers)]
+        return [
+            replace(self.at, offset=self.at.offset + turn * self.pace)
+            for turn in range(self.brokers)
+        ]

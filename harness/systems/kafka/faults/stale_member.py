@@ -1,4 +1,6 @@
-"""StaleMember: a process is paused while another does its work, then it goes on and joins the group again."""
+"""StaleMember: a process is paused while another does its work, then it goes on and joins the group
+again.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StaleMember:
-    """Pause the process at ``at`` until its group has removed it and another process has done all the work.
+    """Pause the process at ``at`` until its group has removed it and another process has done all
+    the work.
 
-    The process's own request is held until the process was told that it was removed. The source waits at ``until`` while that
-    transaction is open, so that there is work left afterwards that moves positions on.
+    The process's own request is held until the process was told that it was removed. The source
+    waits at ``until`` while that transaction is open, so that there is work left afterwards that
+    moves positions on.
     """
 
     id: ClassVar[str] = "stale-member"
@@ -30,7 +34,9 @@ class StaleMember:
     until: OnWire
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, and the process was paused."""
+        """Return what the history must show: the rule was hit at the target, and the process was
+        paused.
+        """
         return Evidence("rule", paused=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
@@ -38,13 +44,17 @@ class StaleMember:
         return (Membership,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm both rules. Only one request is held, because the process must hear from its group while it waits."""
+        """Arm both rules. Only one request is held, because the process must hear from its group
+        while it waits.
+        """
         arm_stop(controls, self.at, freeze=None)
         controls.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Pause the process, let another do its work, resume it, let its transaction end, then let the source go on."""
+        """Pause the process, let another do its work, resume it, let its transaction end, then let
+        the source go on.
+        """
         sleeper, hold = stop_at(controls, self.at)
         controls.ability(Membership).await_expired(self.at.role)
         reached = controls.await_fired(self.until)
@@ -53,8 +63,12 @@ class StaleMember:
         controls.ability(Membership).await_put_out(sleeper)
         ends = OnWire(self.at.role, Api.END_TXN, Direction.RESPONSE, since=self.at)
         controls.arm(ends, rule_at(ends, Action.HOLD, "ends"))
-        if not controls.resolve(hold, How.RELEASE):  # the client did not wait and went on by itself: the fault is never healed
+        if not controls.resolve(
+            hold, How.RELEASE
+        ):  # the client did not wait and went on by itself: the fault is never healed
             return
         ended = controls.await_fired(ends)
-        if controls.resolve(ended.hold, How.RELEASE) and controls.resolve(reached.hold, How.RELEASE):
+        if controls.resolve(ended.hold, How.RELEASE) and controls.resolve(
+            reached.hold, How.RELEASE
+        ):
             controls.say("healed")

@@ -1,4 +1,6 @@
-"""TransactionTimeout: a pause that is longer than the transaction time-out, so the coordinator aborts the transaction."""
+"""TransactionTimeout: a pause that is longer than the transaction time-out, so the coordinator
+aborts the transaction.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TransactionTimeout:
-    """Pause the process at ``at`` until the coordinator has aborted its transaction; then let it go on.
+    """Pause the process at ``at`` until the coordinator has aborted its transaction; then let it go
+    on.
 
     If its client then reports an error the process ends, and its supervisor starts it again.
     """
@@ -26,11 +29,15 @@ class TransactionTimeout:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the rule was hit at the target, and the process was paused."""
+        """Return what the history must show: the rule was hit at the target, and the process was
+        paused.
+        """
         return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset)
 
     def needs(self) -> tuple[type, ...]:
-        """Return the abilities that it needs: a coordinator that aborts open transactions, and a supervisor."""
+        """Return the abilities that it needs: a coordinator that aborts open transactions, and a
+        supervisor.
+        """
         return (Transactions, Supervision)
 
     def arm(self, controls: Controls) -> None:

@@ -1,4 +1,6 @@
-"""Zombie: a process is paused, a second one takes its place, and then the first goes on as if nothing had happened."""
+"""Zombie: a process is paused, a second one takes its place, and then the first goes on as if
+nothing had happened.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Zombie:
-    """Pause the process at ``at``, let a replacement do all the work, then let the first process go on."""
+    """Pause the process at ``at``, let a replacement do all the work, then let the first process go
+    on.
+    """
 
     id: ClassVar[str] = "zombie"
 
     at: Trigger
 
     def evidence(self) -> Evidence:
-        """Return what the history must show: the trigger was hit at the target, and the process was paused."""
-        return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
+        """Return what the history must show: the trigger was hit at the target, and the process was
+        paused.
+        """
+        return Evidence(
+            "rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,)
+        )
 
     def needs(self) -> tuple[type, ...]:
         """Return the abilities that it needs: to start a replacement."""

@@ -14,13 +14,20 @@ if TYPE_CHECKING:
 
     from harness.model.history import History
 
-DONE_WITH = Sign("toy-done-with", "the server was told that this record is done with, and gave it to nobody again")
+DONE_WITH = Sign(
+    "toy-done-with",
+    "the server was told that this record is done with, and gave it to nobody again",
+)
 
 
 def toy_signs(history: History) -> Mapping[Sign, frozenset[str]]:
     """Return what was acknowledged and given once."""
     given = Counter(line["record"] for line in history.of(kinds.FETCHED))
-    told = {line["record"] for line in history.of(kinds.ACKNOWLEDGED) if line["reached"] and line["outcome"] is None}
+    told = {
+        line["record"]
+        for line in history.of(kinds.ACKNOWLEDGED)
+        if line["reached"] and line["outcome"] is None
+    }
     return {DONE_WITH: frozenset(record for record in told if given[record] == 1)}
 
 

@@ -1,4 +1,6 @@
-"""The protocol as the wire reads it: bytes in, values out. Implements :class:`harness.wire.protocol.Protocol`."""
+"""The protocol as the wire reads it: bytes in, values out. Implements
+:class:`harness.wire.protocol.Protocol`.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ class ToySession:
         if way not in self._fed:
             end = bytes(data).find(b"\n")
             if end < 0:
-                return Need(len(data) + 1) if len(data) < LONGEST else Opaque("a line without an end")
+                return (
+                    Need(len(data) + 1) if len(data) < LONGEST else Opaque("a line without an end")
+                )
             words = bytes(data[:end]).decode("ascii", "replace").split()
             asked = self._asked[0] if way is Direction.RESPONSE and self._asked else None
             wanted = tuple(Verb) if way is Direction.REQUEST else (asked.step,) if asked else ()
@@ -102,8 +106,18 @@ class ToySession:
             self._count += way is Direction.REQUEST
             number = asked.number if asked else self._count
             facts = {"version": 1, "corr": number}
-            self._fed[way] = ToyFrame(words[0], end + 1, None if asked else number, (number,) if asked else (), end + 1,
-                                      facts=facts, way=way, words=words, number=number, asked=asked)  # fmt: skip
+            self._fed[way] = ToyFrame(
+                words[0],
+                end + 1,
+                None if asked else number,
+                (number,) if asked else (),
+                end + 1,
+                facts=facts,
+                way=way,
+                words=words,
+                number=number,
+                asked=asked,
+            )
             if words[0] == Verb.HELLO and way is Direction.REQUEST:
                 self._owner = words[1]
         return self._fed[way]
@@ -144,16 +158,37 @@ class ToySession:
             queue = next(iter(frame.subject.topics))
             match frame.step:
                 case Verb.PUT if answer:
-                    yield kinds.PRODUCE_ANSWER, {"record": record, "request": request, "error": 0, "reached": reached}
+                    yield (
+                        kinds.PRODUCE_ANSWER,
+                        {"record": record, "request": request, "error": 0, "reached": reached},
+                    )
                 case Verb.PUT:
-                    more = {"topic": queue, "attempt": frame.words[2], "transactional": False, "transactional_id": None}
-                    yield (kinds.SENT if reached else kinds.UNSENT), {"record": record, "request": request, **more}
+                    more = {
+                        "topic": queue,
+                        "attempt": frame.words[2],
+                        "transactional": False,
+                        "transactional_id": None,
+                    }
+                    yield (
+                        (kinds.SENT if reached else kinds.UNSENT),
+                        {"record": record, "request": request, **more},
+                    )
                 case Verb.GET:
                     more = {"conn": self._conn, "redelivered": frame.words[2] != "1"}
-                    yield kinds.FETCHED, {"record": record, "topic": queue, **more, "reached": reached}
+                    yield (
+                        kinds.FETCHED,
+                        {"record": record, "topic": queue, **more, "reached": reached},
+                    )
                 case Verb.ACK:
-                    more = {"how": "ack", "outcome": "taken" if answer else None, "transactional_id": None}
-                    yield kinds.ACKNOWLEDGED, {"record": record, "request": request, **more, "reached": reached}
+                    more = {
+                        "how": "ack",
+                        "outcome": "taken" if answer else None,
+                        "transactional_id": None,
+                    }
+                    yield (
+                        kinds.ACKNOWLEDGED,
+                        {"record": record, "request": request, **more, "reached": reached},
+                    )
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
         """There are no errors."""

@@ -41,16 +41,31 @@ class ToySettings:
         """Find nothing wrong."""
 
 
-LINE = Pipeline("toy-line", "toy", {
-    AMO: ToySettings(resend=False, ack_first=True), ALO: ToySettings(), EOS: ToySettings(absorb=True),
-})  # fmt: skip
+LINE = Pipeline(
+    "toy-line",
+    "toy",
+    {
+        AMO: ToySettings(resend=False, ack_first=True),
+        ALO: ToySettings(),
+        EOS: ToySettings(absorb=True),
+    },
+)
 LOSES, DUPLICATES = Predicted(lost=Exactly()), Predicted(duplicated=Exactly())
 
 
-def scenario(name: str, fault: object, because: str, *predicted: Predicted, **more: object) -> Scenario:
+def scenario(
+    name: str, fault: object, because: str, *predicted: Predicted, **more: object
+) -> Scenario:
     """Declare one; ``predicted``: at most once, at least once, exactly once."""
-    return Scenario(id=name, failure_point=name, fault=fault, because=because, pipeline=LINE,
-                    expect=dict(zip((AMO, ALO, EOS), predicted, strict=True)), **more)  # fmt: skip
+    return Scenario(
+        id=name,
+        failure_point=name,
+        fault=fault,
+        because=because,
+        pipeline=LINE,
+        expect=dict(zip((AMO, ALO, EOS), predicted, strict=True)),
+        **more,
+    )
 
 
 def at(role: Role, verb: Verb, way: Direction) -> OnWire:
@@ -59,25 +74,64 @@ def at(role: Role, verb: Verb, way: Direction) -> OnWire:
 
 
 SCENARIOS = (
-    scenario("none", NoFault(), "Nothing is done to anybody.", Predicted(), Predicted(), Predicted()),
-    scenario("request-lost", Drop(at(Role.PRODUCER, Verb.PUT, Direction.REQUEST)),
-             "The request never arrives: it is lost, unless it is sent again.",
-             LOSES, Predicted(sign=SENT_ANEW), Predicted(sign=SENT_ANEW)),
-    scenario("ack-lost", Drop(at(Role.PRODUCER, Verb.PUT, Direction.RESPONSE)),
-             "It is stored, and nobody says so: what is sent again is stored twice.",
-             Predicted(sign=NOT_RESENT), DUPLICATES, Predicted(sign=ABSORBED)),
-    scenario("delivery-lost", Drop(at(Role.CONSUMER, Verb.GET, Direction.RESPONSE)),
-             "It was given, and did not arrive. The server has it still, and gives it again when the connection has ended.",
-             *[Predicted(sign=DELIVERED_AGAIN)] * 3),
-    scenario("consumer-crash-before-commit", Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
-             "It is recorded, and its consumer dies. What is not acknowledged is given again: recorded twice, unless absorbed.",
-             Predicted(sign=DONE_WITH), DUPLICATES, Predicted(sign=ABSORBED)),
-    scenario("broker-crash-before-ack", Kill(at(Role.PRODUCER, Verb.PUT, Direction.RESPONSE), (Role.BROKER,)),
-             "It is in the journal, and the server dies before it says so: what is sent again is stored twice. While it is away, "
-             "who does not send again goes on losing; and what the consumer could not acknowledge is given again.",
-             Predicted(lost=Permitted(), sign=NOT_RESENT), Predicted(duplicated=AtLeast()), Predicted(sign=ABSORBED),
-             deployment=Deployment.OWN),
-    scenario("power-loss", Kill(at(Role.PRODUCER, Verb.PUT, Direction.RESPONSE), (Role.BROKER,), forget=Forget.TOPIC),
-             "What was not flushed would be gone: not applicable, for the toy's files are nobody's to revert.",
-             *[Predicted(lost=AtLeast(), control=True)] * 3, deployment=Deployment.OWN),
-)  # fmt: skip
+    scenario(
+        "none", NoFault(), "Nothing is done to anybody.", Predicted(), Predicted(), Predicted()
+    ),
+    scenario(
+        "request-lost",
+        Drop(at(Role.PRODUCER, Verb.PUT, Direction.REQUEST)),
+        "The request never arrives: it is lost, unless it is sent again.",
+        LOSES,
+        Predicted(sign=SENT_ANEW),
+        Predicted(sign=SENT_ANEW),
+    ),
+    scenario(
+        "ack-lost",
+        Drop(at(Role.PRODUCER, Verb.PUT, Direction.RESPONSE)),
+        "It is stored, and nobody says so: what is sent again is stored twice.",
+        Predicted(sign=NOT_RESENT),
+        DUPLICATES,
+        Predicted(sign=ABSORBED),
+    ),
+    scenario(
+        "delivery-lost",
+        Drop(at(Role.CONSUMER, Verb.GET, Direction.RESPONSE)),
+        (
+            "It was given, and did not arrive. The server has it still, and gives it again when "
+            "the connection has ended."
+        ),
+        *[Predicted(sign=DELIVERED_AGAIN)] * 3,
+    ),
+    scenario(
+        "consumer-crash-before-commit",
+        Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+        (
+            "It is recorded, and its consumer dies. What is not acknowledged is given again: "
+            "recorded twice, unless absorbed."
+        ),
+        Predicted(sign=DONE_WITH),
+        DUPLICATES,
+        Predicted(sign=ABSORBED),
+    ),
+    scenario(
+        "broker-crash-before-ack",
+        Kill(at(Role.PRODUCER, Verb.PUT, Direction.RESPONSE), (Role.BROKER,)),
+        "It is in the journal, and the server dies before it says so: what is sent again is "
+        "stored twice. While it is away, who does not send again goes on losing; and what the "
+        "consumer could not acknowledge is given again.",
+        Predicted(lost=Permitted(), sign=NOT_RESENT),
+        Predicted(duplicated=AtLeast()),
+        Predicted(sign=ABSORBED),
+        deployment=Deployment.OWN,
+    ),
+    scenario(
+        "power-loss",
+        Kill(at(Role.PRODUCER, Verb.PUT, Direction.RESPONSE), (Role.BROKER,), forget=Forget.TOPIC),
+        (
+            "What was not flushed would be gone: not applicable, for the toy's files are "
+            "nobody's to revert."
+        ),
+        *[Predicted(lost=AtLeast(), control=True)] * 3,
+        deployment=Deployment.OWN,
+    ),
+)

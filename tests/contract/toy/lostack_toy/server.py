@@ -1,10 +1,12 @@
-"""The server: queues in memory, and a journal from which they are read again. ``python -m lostack_toy.server <port> <journal>``.
+"""The server: queues in memory, and a journal from which they are read again. ``python -m
+lostack_toy.server <port> <journal>``.
 
 A request is a line, and so is its answer; answers come in the order of the requests::
 
     HELLO <name>                    HELLO
     PUT <queue> <token> <hex>       PUT <number>                        it is in the journal
-    GET <queue>                     GET <number> <times> <hex>, or GET - where there was none for a while
+    GET <queue>                     GET <number> <times> <hex>, or GET - where there was none for a
+        while
     ACK <number>                    ACK                                 it is gone for ever
     COUNT <queue>                   COUNT <ready> <with a client>
 
@@ -41,7 +43,9 @@ class Store:
         self.journal = journal.open("a", encoding="ascii")
 
     def write(self, *line: object) -> None:
-        """Write a line into the journal: the kernel has it then, whatever becomes of this process."""
+        """Write a line into the journal: the kernel has it then, whatever becomes of
+        this process.
+        """
         self.journal.write(json.dumps(line) + "\n")
         self.journal.flush()
 
@@ -67,7 +71,11 @@ class Store:
 
     def ready(self, queue: str) -> list[int]:
         """Return the messages of a queue that nobody has, in order."""
-        return sorted(number for number, (where, _) in self.bodies.items() if where == queue and number not in self.given)
+        return sorted(
+            number
+            for number, (where, _) in self.bodies.items()
+            if where == queue and number not in self.given
+        )
 
     def ack(self, number: int) -> None:
         """Forget a message."""
@@ -97,7 +105,11 @@ class Client(socketserver.StreamRequestHandler):
         given: set[int] = set()
         try:
             for line in self.rfile:
-                self.wfile.write((" ".join(map(str, self.answer(given, *line.decode("ascii").split()))) + "\n").encode("ascii"))
+                self.wfile.write(
+                    (
+                        " ".join(map(str, self.answer(given, *line.decode("ascii").split()))) + "\n"
+                    ).encode("ascii")
+                )
         except ConnectionError:
             pass
         finally:

@@ -1,4 +1,6 @@
-"""The programs of a cell: a producer, and a consumer. Each is told a :class:`ToyStage`, and writes a ledger."""
+"""The programs of a cell: a producer, and a consumer. Each is told a :class:`ToyStage`, and writes
+a ledger.
+"""
 
 from __future__ import annotations
 
@@ -60,10 +62,14 @@ class Connection:
         self._file = None
 
     def ask(self, *words: object) -> list[str]:
-        """Return the words of the answer but the first. Raises OSError where there is none in time."""
+        """Return the words of the answer but the first. Raises OSError where there is
+        none in time.
+        """
         try:
             if self._file is None:
-                self._file = socket.create_connection(("127.0.0.1", self._port), ANSWER_S).makefile("rw", encoding="ascii")
+                self._file = socket.create_connection(("127.0.0.1", self._port), ANSWER_S).makefile(
+                    "rw", encoding="ascii"
+                )
                 self.ask("HELLO", self._name)
             self._file.write(" ".join(map(str, words)) + "\n")
             self._file.flush()
@@ -77,8 +83,14 @@ class Connection:
 
 
 def produce(stage: ToyStage, ledger: HistoryWriter) -> None:
-    """Put every record into the queue, the cursor behind it saved before (at most once) or after."""
-    outbox, server, attempt = Outbox(Path(stage.outbox)), Connection(stage.port, f"{stage.key}.{stage.writer}"), 0
+    """Put every record into the queue, the cursor behind it saved before (at most
+    once) or after.
+    """
+    outbox, server, attempt = (
+        Outbox(Path(stage.outbox)),
+        Connection(stage.port, f"{stage.key}.{stage.writer}"),
+        0,
+    )
     ledger.write(kinds.RESUMED, where="source", partition=None, position=outbox.cursor())
     ledger.write(kinds.READY, role="producer")
     for record in outbox.read(outbox.cursor()):
@@ -101,8 +113,13 @@ def produce(stage: ToyStage, ledger: HistoryWriter) -> None:
 
 
 def consume(stage: ToyStage, ledger: HistoryWriter) -> None:
-    """Record what is given, acknowledged before (at most once) or after; where asked, what was recorded is absorbed."""
-    sink, server = open_sink(stage.sink, name=stage.name), Connection(stage.port, f"{stage.key}.{stage.writer}")
+    """Record what is given, acknowledged before (at most once) or after; where asked, what was
+    recorded is absorbed.
+    """
+    sink, server = (
+        open_sink(stage.sink, name=stage.name),
+        Connection(stage.port, f"{stage.key}.{stage.writer}"),
+    )
     ledger.write(kinds.READY, role="consumer")
     while True:
         try:

@@ -79,7 +79,8 @@ class ToyDeployed:
     def start(self) -> None:
         """Start both."""
         routes = [
-            Route(role, "broker-1", role, port, self.port, protocol="toy") for role, port in zip(ROLES, self._ports, strict=True)
+            Route(role, "broker-1", role, port, self.port, protocol="toy")
+            for role, port in zip(ROLES, self._ports, strict=True)
         ]
         self._running = start_wire(self.runtime, self.directory, self._control, routes)
         self.wire = self._running.control
@@ -87,10 +88,20 @@ class ToyDeployed:
 
     def start_server(self) -> None:
         """Start the server, and wait until it answers."""
-        self.server = self.runtime.start(NodeSpec(
-            name="broker-1", role="broker", log=self.directory / "server.log",
-            argv=(self.runtime.python, "-m", "lostack_toy.server", str(self.port), str(self.journal)),
-        ))  # fmt: skip
+        self.server = self.runtime.start(
+            NodeSpec(
+                name="broker-1",
+                role="broker",
+                log=self.directory / "server.log",
+                argv=(
+                    self.runtime.python,
+                    "-m",
+                    "lostack_toy.server",
+                    str(self.port),
+                    str(self.journal),
+                ),
+            )
+        )
         wait_until(self.answers, within_s=UP_S, because="the toy's server to answer")
 
     def answers(self) -> bool:
@@ -101,7 +112,9 @@ class ToyDeployed:
             return False
 
     def count(self, queue: str) -> tuple[int, ...]:
-        """Ask the server, past the wire, how many messages of a queue are ready, and with a client."""
+        """Ask the server, past the wire, how many messages of a queue are ready, and
+        with a client.
+        """
         return tuple(map(int, Connection(self.port, "observer").ask("COUNT", queue)))
 
     def kill(self) -> Exit:
@@ -143,11 +156,33 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
     database, queue, settings = Database(scene), f"{cell.key}.in", cell.settings
 
     def make(role: Role, name: str) -> StageNode:
-        stage = ToyStage(cell.id, cell.key, name, toy._ports[ROLES.index(role)], str(scene.outbox), database.there,
-                         str(scene.history_folder), settings.resend, settings.ack_first, settings.absorb)  # fmt: skip
-        return StageNode(role, "lostack_toy.stages", stage, toy.runtime, history, scene.so_far, scene.logs, scene.failpoints)
+        stage = ToyStage(
+            cell.id,
+            cell.key,
+            name,
+            toy._ports[ROLES.index(role)],
+            str(scene.outbox),
+            database.there,
+            str(scene.history_folder),
+            settings.resend,
+            settings.ack_first,
+            settings.absorb,
+        )
+        return StageNode(
+            role,
+            "lostack_toy.stages",
+            stage,
+            toy.runtime,
+            history,
+            scene.so_far,
+            scene.logs,
+            scene.failpoints,
+        )
 
-    producing, reading = Producing(history, make(Role.PRODUCER, "producer")), Reading(make, Role.CONSUMER)
+    producing, reading = (
+        Producing(history, make(Role.PRODUCER, "producer")),
+        Reading(make, Role.CONSUMER),
+    )
     server = ServerNode(history, lambda: toy.server, toy.kill, toy.restart)
     servers = {} if cell.scenario.deployment is Deployment.SHARED else {Role.BROKER: lambda: server}
 
@@ -161,32 +196,57 @@ def parts_of(cell: Cell, directory: Path, history: HistoryWriter, toy: ToyDeploy
         for what, number, *more in lines:
             if what == "put" and more[0] == queue:
                 payload, place = decode(bytes.fromhex(more[2])), f"toy:{number}"
-                told = {"record": payload.record, "key": None, "intact": payload.intact} if payload else {"record": None}
+                told = (
+                    {"record": payload.record, "key": None, "intact": payload.intact}
+                    if payload
+                    else {"record": None}
+                )
                 waits = None if number in gone else Waiting.READY
-                history.write(kinds.STORED, hop=Hop.TOPIC, queue=queue, place=place, waiting=waits, visible=True,
-                              attempt=more[1], **told)  # fmt: skip
+                history.write(
+                    kinds.STORED,
+                    hop=Hop.TOPIC,
+                    queue=queue,
+                    place=place,
+                    waiting=waits,
+                    visible=True,
+                    attempt=more[1],
+                    **told,
+                )
                 if number in gone:
-                    history.write(kinds.REMOVED, place=place, record=told["record"], why=Removal.ACK)
+                    history.write(
+                        kinds.REMOVED, place=place, record=told["record"], why=Removal.ACK
+                    )
         ready, held = toy.count(queue)
-        history.write(kinds.COUNTED, hop=Hop.TOPIC, queue=queue, ready=ready, in_flight=held, scheduled=0)
+        history.write(
+            kinds.COUNTED, hop=Hop.TOPIC, queue=queue, ready=ready, in_flight=held, scheduled=0
+        )
 
     nodes = CellNodes(scene, lambda: (producing.node, *reading.nodes), servers)
     watching = Watching(scene.progress, lambda: trouble() is None, producing.has_ended, (OSError,))
     checks = [
-        Check("source", producing.trouble), Check("consumer", reading.trouble), Check("queue", trouble, costly=True),
-    ]  # fmt: skip
+        Check("source", producing.trouble),
+        Check("consumer", reading.trouble),
+        Check("queue", trouble, costly=True),
+    ]
     return Parts(
         ground=(
             Opened(scene.make_folders),
             Opened(
-                lambda: toy.wire.open_cell(cell.id, cell.key, scene.history_folder / "wire.jsonl", routes=[]),
+                lambda: toy.wire.open_cell(
+                    cell.id, cell.key, scene.history_folder / "wire.jsonl", routes=[]
+                ),
                 lambda: toy.wire.close_cell(cell.id),
             ),
-            Opened(scene.make_outbox), database, reading, producing,
+            Opened(scene.make_outbox),
+            database,
+            reading,
+            producing,
         ),
         feed=producing,
         stages=reading,
-        controls=WireControls(cell, scene.load, toy.wire, directory, history, scene.so_far, nodes, watching, {}),
+        controls=WireControls(
+            cell, scene.load, toy.wire, directory, history, scene.so_far, nodes, watching, {}
+        ),
         drain=lambda: QuietSink(Checks(checks, (OSError,)), database.size),
         authorities=(scene.observe_offered, scene.observe_cursor, database.observe, observe_queue),
-    )  # fmt: skip
+    )

@@ -7,7 +7,11 @@ from kafka import KafkaConsumer, KafkaProducer
 servers = os.environ["BOOTSTRAP_SERVERS"]
 producer = KafkaProducer(bootstrap_servers=servers, acks="all")
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=servers, group_id="relay", enable_auto_commit=False, auto_offset_reset="earliest"
+    "orders",
+    bootstrap_servers=servers,
+    group_id="relay",
+    enable_auto_commit=False,
+    auto_offset_reset="earliest",
 )
 for message in consumer:
     producer.send("copies", message.value, key=message.key).get(timeout=60)

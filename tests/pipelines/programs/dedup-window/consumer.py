@@ -1,4 +1,6 @@
-"""Record every order once within a window of 3 s, in one transaction with its id. Knows nothing of lostack."""
+"""Record every order once within a window of 3 s, in one transaction with its id. Knows nothing of
+lostack.
+"""
 
 import json
 import os
@@ -12,13 +14,20 @@ database = sqlite3.connect(sys.argv[1])
 database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
 database.execute("CREATE TABLE IF NOT EXISTS seen (number TEXT PRIMARY KEY, at REAL)")
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id="billing", enable_auto_commit=False,
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="billing",
+    enable_auto_commit=False,
     auto_offset_reset="earliest",
-)  # fmt: skip
+)
 for message in consumer:
     order = json.loads(message.value)
     with database:
         database.execute("DELETE FROM seen WHERE at < ?", (time.time() - 3,))
-        if database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (order["order"], time.time())).rowcount:
-            database.execute("INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"]))
+        if database.execute(
+            "INSERT OR IGNORE INTO seen VALUES (?, ?)", (order["order"], time.time())
+        ).rowcount:
+            database.execute(
+                "INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"])
+            )
     consumer.commit()

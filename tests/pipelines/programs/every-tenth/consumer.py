@@ -1,4 +1,6 @@
-"""Record every order, and commit behind every tenth, as many programs do. Knows nothing of lostack."""
+"""Record every order, and commit behind every tenth, as many programs do. Knows
+nothing of lostack.
+"""
 
 import json
 import os
@@ -10,9 +12,12 @@ from kafka import KafkaConsumer
 database = sqlite3.connect(sys.argv[1])
 database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id="billing", enable_auto_commit=False,
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="billing",
+    enable_auto_commit=False,
     auto_offset_reset="earliest",
-)  # fmt: skip
+)
 for count, message in enumerate(consumer, start=1):
     order = json.loads(message.value)
     with database:

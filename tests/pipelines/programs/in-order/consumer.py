@@ -1,4 +1,5 @@
-"""Record every order, then commit its position. ``swaps``: one order is put aside, and done behind the next of its key.
+"""Record every order, then commit its position. ``swaps``: one order is put aside, and done behind
+the next of its key.
 
 It stands for a program that tries failed work again later.
 """
@@ -16,9 +17,12 @@ SWAPS = sys.argv[2] == "swaps"
 database = sqlite3.connect(sys.argv[1])
 database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id="billing", enable_auto_commit=False,
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="billing",
+    enable_auto_commit=False,
     auto_offset_reset="earliest",
-)  # fmt: skip
+)
 
 
 def record(order):

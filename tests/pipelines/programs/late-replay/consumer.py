@@ -1,4 +1,6 @@
-"""Record every order once; what a crash has left unconfirmed a timer records again, 5 s after the start, without a look."""
+"""Record every order once; what a crash has left unconfirmed a timer records again, 5 s after the
+start, without a look.
+"""
 
 import json
 import os
@@ -20,11 +22,16 @@ def replay(orders):
         other.executemany("DELETE FROM pending WHERE number = ?", [order[:1] for order in orders])
 
 
-threading.Timer(5, replay, (database.execute("SELECT number, customer FROM pending").fetchall(),)).start()
+threading.Timer(
+    5, replay, (database.execute("SELECT number, customer FROM pending").fetchall(),)
+).start()
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id="billing", enable_auto_commit=False,
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="billing",
+    enable_auto_commit=False,
     auto_offset_reset="earliest",
-)  # fmt: skip
+)
 for message in consumer:
     order = json.loads(message.value)
     row = (order["order"], order["customer"])

@@ -1,4 +1,6 @@
-"""Take as many orders as there are, record all of them, commit the position behind the last. Knows nothing of lostack."""
+"""Take as many orders as there are, record all of them, commit the position behind the last. Knows
+nothing of lostack.
+"""
 
 import json
 import os
@@ -11,9 +13,13 @@ from kafka import KafkaConsumer
 database = sqlite3.connect(sys.argv[1])
 database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id="billing", enable_auto_commit=False,
-    auto_offset_reset="earliest", max_poll_records=500,
-)  # fmt: skip
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="billing",
+    enable_auto_commit=False,
+    auto_offset_reset="earliest",
+    max_poll_records=500,
+)
 batch = []
 while True:
     polled = consumer.poll(timeout_ms=1500)  # it collects until nothing comes for a while
@@ -24,6 +30,8 @@ while True:
         continue
     with database:
         for order in (json.loads(message.value) for message in batch):
-            database.execute("INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"]))
+            database.execute(
+                "INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"])
+            )
     consumer.commit()
     batch = []

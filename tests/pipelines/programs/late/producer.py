@@ -1,4 +1,6 @@
-"""Send every order once; what fails is sent again 6 s later, beside everything else. Never ends. Knows nothing of lostack."""
+"""Send every order once; what fails is sent again 6 s later, beside everything else. Never ends.
+Knows nothing of lostack.
+"""
 
 import json
 import os
@@ -23,7 +25,9 @@ producer = KafkaProducer(
 def send(line):
     """Send an order, and remember it where that fails."""
     try:
-        producer.send("orders", line.encode(), key=json.loads(line)["customer"].encode()).get(timeout=60)
+        producer.send("orders", line.encode(), key=json.loads(line)["customer"].encode()).get(
+            timeout=60
+        )
     except KafkaError:
         failed.put((time.monotonic() + 6, line))
 

@@ -1,4 +1,6 @@
-"""Two programs, joined by a topic: one hands every order on at once, the other records four in 3 s. Knows nothing of lostack."""
+"""Two programs, joined by a topic: one hands every order on at once, the other records four in 3 s.
+Knows nothing of lostack.
+"""
 
 import json
 import os
@@ -13,9 +15,13 @@ from kafka import KafkaConsumer, KafkaProducer
 def reader(topic, group):
     """Return a reader of a topic."""
     return KafkaConsumer(
-        topic, bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id=group, enable_auto_commit=False,
-        auto_offset_reset="earliest", max_poll_records=4,
-    )  # fmt: skip
+        topic,
+        bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+        group_id=group,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_poll_records=4,
+    )
 
 
 def hand_on():
@@ -39,7 +45,9 @@ def record():
             time.sleep(3)
             with database:
                 for order in (json.loads(message.value) for message in messages):
-                    database.execute("INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"]))
+                    database.execute(
+                        "INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"])
+                    )
         consumer.commit()
 
 

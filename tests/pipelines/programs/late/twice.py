@@ -1,4 +1,6 @@
-"""Record every order, commit its position, and record it once more 3 s later. Knows nothing of lostack."""
+"""Record every order, commit its position, and record it once more 3 s later. Knows nothing of
+lostack.
+"""
 
 import json
 import os
@@ -17,9 +19,12 @@ def record(order):
 
 
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id="billing", enable_auto_commit=False,
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="billing",
+    enable_auto_commit=False,
     auto_offset_reset="earliest",
-)  # fmt: skip
+)
 for message in consumer:
     seen = json.loads(message.value)
     record(seen)

@@ -1,4 +1,6 @@
-"""Record every order in a database, then commit its position; never two of this at once. Knows nothing of lostack."""
+"""Record every order in a database, then commit its position; never two of this at once. Knows
+nothing of lostack.
+"""
 
 import json
 import os

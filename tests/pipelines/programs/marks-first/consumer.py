@@ -1,4 +1,6 @@
-"""Mark an order as seen, then record it, in two transactions of a database with a write-ahead log. Knows nothing of lostack."""
+"""Mark an order as seen, then record it, in two transactions of a database with a write-ahead log.
+Knows nothing of lostack.
+"""
 
 import json
 import os
@@ -13,14 +15,19 @@ database.execute("PRAGMA synchronous = NORMAL")
 database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT, customer TEXT)")
 database.execute("CREATE TABLE IF NOT EXISTS seen (number TEXT PRIMARY KEY)")
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id="billing", enable_auto_commit=False,
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="billing",
+    enable_auto_commit=False,
     auto_offset_reset="earliest",
-)  # fmt: skip
+)
 for message in consumer:
     order = json.loads(message.value)
     with database:
         new = database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (order["order"],)).rowcount
     if new:
         with database:
-            database.execute("INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"]))
+            database.execute(
+                "INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"])
+            )
     consumer.commit()

@@ -1,4 +1,6 @@
-"""Asks once where its group has got to; one that is not answered goes on at the end. Knows nothing of lostack."""
+"""Asks once where its group has got to; one that is not answered goes on at the end. Knows nothing
+of lostack.
+"""
 
 import json
 import os
@@ -13,7 +15,9 @@ BROKER = os.environ["BOOTSTRAP_SERVERS"]
 database = sqlite3.connect(sys.argv[1])
 database.execute("CREATE TABLE IF NOT EXISTS orders (number TEXT)")
 consumer = KafkaConsumer(bootstrap_servers=BROKER, group_id="billing", enable_auto_commit=False)
-partitions = [TopicPartition("orders", number) for number in consumer.partitions_for_topic("orders")]
+partitions = [
+    TopicPartition("orders", number) for number in consumer.partitions_for_topic("orders")
+]
 consumer.assign(partitions)
 admin = KafkaAdminClient(bootstrap_servers=BROKER)
 while True:

@@ -6,9 +6,12 @@ import os
 from kafka import KafkaConsumer
 
 consumer = KafkaConsumer(
-    "orders", bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"], group_id="billing", enable_auto_commit=False,
+    "orders",
+    bootstrap_servers=os.environ["BOOTSTRAP_SERVERS"],
+    group_id="billing",
+    enable_auto_commit=False,
     auto_offset_reset="earliest",
-)  # fmt: skip
+)
 for message in consumer:
     order = json.loads(message.value)
     print(order["order"], "of", order["customer"])

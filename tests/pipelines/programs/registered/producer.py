@@ -10,11 +10,14 @@ import fastavro
 from kafka import KafkaProducer
 
 NAMED = {
-    "type": "record", "name": "Order",
+    "type": "record",
+    "name": "Order",
     "fields": [{"name": "order", "type": "string"}, {"name": "customer", "type": "string"}],
-}  # fmt: skip
+}
 asked = urllib.request.Request(  # noqa: S310
-    f"{sys.argv[1]}/subjects/orders-value/versions", json.dumps({"schema": json.dumps(NAMED)}).encode(), method="POST"
+    f"{sys.argv[1]}/subjects/orders-value/versions",
+    json.dumps({"schema": json.dumps(NAMED)}).encode(),
+    method="POST",
 )
 with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
     HEAD = b"\0" + json.load(answer)["id"].to_bytes(4, "big")

@@ -1,4 +1,6 @@
-"""A schema registry, as far as a pipeline needs one: schemas are registered, given by their ids, and outlive a crash."""
+"""A schema registry, as far as a pipeline needs one: schemas are registered, given by their ids,
+and outlive a crash.
+"""
 
 import http.server
 import json

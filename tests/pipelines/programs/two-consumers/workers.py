@@ -1,4 +1,6 @@
-"""Two workers, each started again when it ends; each records an order, then commits its position. Knows nothing of lostack."""
+"""Two workers, each started again when it ends; each records an order, then commits its position.
+Knows nothing of lostack.
+"""
 
 import json
 import os
@@ -12,10 +14,14 @@ from confluent_kafka import Consumer
 def work(path):
     """Consume until the client raises: then another life begins."""
     database = sqlite3.connect(path, timeout=30)
-    consumer = Consumer({
-        "bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"], "group.id": "billing", "enable.auto.commit": False,
-        "auto.offset.reset": "earliest",
-    })  # fmt: skip
+    consumer = Consumer(
+        {
+            "bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"],
+            "group.id": "billing",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
     consumer.subscribe(["orders"])
     while True:
         message = consumer.poll(1.0)
@@ -23,7 +29,9 @@ def work(path):
             continue
         order = json.loads(message.value())
         with database:
-            database.execute("INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"]))
+            database.execute(
+                "INSERT INTO orders VALUES (?, ?)", (order["order"], order["customer"])
+            )
         consumer.commit(message, asynchronous=False)
 
 

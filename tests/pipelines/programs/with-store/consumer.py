@@ -1,4 +1,6 @@
-"""Post each order to a store, then commit the position. ``careful``: until the store has answered."""
+"""Post each order to a store, then commit the position. ``careful``: until the store
+has answered.
+"""
 
 import json
 import os
