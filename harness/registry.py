@@ -83,8 +83,10 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
     """Return those of the ``wanted`` clients (``name`` or ``name==version``) that a system
     supports; by default its first one.
 
-    >>> clients_of("kafka"), clients_of("spark"), clients_of("kafka", ["confluent-kafka==2.3.0", "spark-sql-kafka"])
-    (('kafka-python',), ('spark-sql-kafka',), ('confluent-kafka==2.3.0',))
+    >>> clients_of("kafka"), clients_of("spark")
+    (('kafka-python',), ('spark-sql-kafka',))
+    >>> clients_of("kafka", ["confluent-kafka==2.3.0", "spark-sql-kafka"])
+    ('confluent-kafka==2.3.0',)
 
     Raises:
         UnknownNameError: no system supports one of the clients, or its version is malformed.

@@ -27,7 +27,7 @@ HEAD: Final = """# The same points on every system
 Made by `python -m tests.points`: the predictions are those of the scenarios, and what was measured is in `points.json`.
 `lostack points` shows it, and with the names of saved runs what those have measured.
 
-"""
+"""  # noqa: E501
 
 Measured = dict[str, dict[int, bool]]
 

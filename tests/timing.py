@@ -78,7 +78,8 @@ def table(spent: Mapping[str, tuple[float, float]]) -> str:
     """Return seconds and processor seconds by folder and file, and of the dearest tests, as
     Markdown.
 
-    >>> print(table({"tests/a/test_b.py::test_c": (2.0, 3.0), "tests/a/test_b.py::test_d": (1.0, 0.5)}).splitlines()[2])
+    >>> times = {"tests/a/test_b.py::test_c": (2.0, 3.0), "tests/a/test_b.py::test_d": (1.0, 0.5)}
+    >>> print(table(times).splitlines()[2])
     | tests/a | 2 | 3.0 | 3.5 |
     """
     lines: list[str] = []

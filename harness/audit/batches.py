@@ -299,8 +299,8 @@ def _marker(body: bytes) -> int:
     fields = _fields(view, np.array([_skip(body, 0)], dtype=np.int64))
     key_at, key_length = int(fields[1][0]), int(fields[2][0])
     return (
-        int.from_bytes(body[key_at + 2 : key_at + 4], "big", signed=True) if key_length >= 4 else -1
-    )  # noqa: PLR2004
+        int.from_bytes(body[key_at + 2 : key_at + 4], "big", signed=True) if key_length >= 4 else -1  # noqa: PLR2004
+    )
 
 
 def _skip(body: bytes, at: int) -> int:

@@ -39,7 +39,8 @@ def json_reader(path: str) -> Callable[[pa.Array], pa.Array] | None:
     It returns whole numbers if all values have one there. For a value that it cannot read it ends
     with NotOursToReadError.
 
-    >>> json_reader("$.order.seq")(pa.array(['{"order":{"seq":7}}', '{"order":{"seq":"07"}}', "{}"])).to_pylist()
+    >>> values = pa.array(['{"order":{"seq":7}}', '{"order":{"seq":"07"}}', "{}"])
+    >>> json_reader("$.order.seq")(values).to_pylist()
     ['7', '07', None]
     >>> json_reader("$.orders[0]") is None
     True

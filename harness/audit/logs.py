@@ -119,8 +119,11 @@ def places_in_log(
 
 
 def looked_at(
-    side: Rows, stretch: Stretch, wanted: Ints, unreadable: bool
-) -> Iterator[pa.RecordBatch]:  # noqa: FBT001 - sent
+    side: Rows,
+    stretch: Stretch,
+    wanted: Ints,
+    unreadable: bool,  # noqa: FBT001
+) -> Iterator[pa.RecordBatch]:
     """Fetch a stretch again: where these numbers stand (and the first rows of each fetch without
     one), as PLACES.
     """

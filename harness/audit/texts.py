@@ -298,8 +298,10 @@ def quoted(data: bytes | None) -> str:
     r"""Return some bytes for a report: quoted, escaped, shortened; as a bytes literal if they are
     not UTF-8.
 
-    >>> print(quoted(b"a\n"), quoted("\uff17".encode()), quoted(b"\xff"), quoted(None), quoted(b"x" * 41)[-20:])
-    'a\n' '\uff17' b'\xff' null xxxx'... of 41 bytes
+    >>> print(quoted(b"a\n"), quoted("\uff17".encode()), quoted(b"\xff"), quoted(None))
+    'a\n' '\uff17' b'\xff' null
+    >>> quoted(b"x" * 41)[-20:]
+    "xxxx'... of 41 bytes"
     """
     if data is None:
         return "null"

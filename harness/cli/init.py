@@ -313,8 +313,9 @@ def _tell(stages: Sequence[DraftStage], shown: dict[str, Shown]) -> None:
         seen = shown[stage.role]
         if seen.fixed and not seen.variables:
             warn(
-                f"{', '.join(seen.files)} names the broker {seen.fixed}: let it take the address from the environment variable "
-                "BOOTSTRAP_SERVERS, or from an argument, {bootstrap}: lostack's wire must stand between them"
+                f"{', '.join(seen.files)} names the broker {seen.fixed}: let it take "
+                "the address from the environment variable BOOTSTRAP_SERVERS, or from an argument, "
+                "{bootstrap}: lostack's wire must stand between them"
             )
 
 

@@ -342,8 +342,9 @@ def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, Seen]) -> str | Non
     if not pipeline.dialect.logs or not 0 < count <= pipeline.partitions:
         return None
     return (
-        f"the producer sent all {counted(pipeline.records, 'record')} in {counted(count, 'request')}: let its client make "
-        'smaller batches (batch.size, batch.num.messages), or let it read standard input (kind = "stdin"), which is paced'
+        f"the producer sent all {counted(pipeline.records, 'record')} in "
+        f"{counted(count, 'request')}: let its client make smaller batches (batch.size, "
+        'batch.num.messages), or let it read standard input (kind = "stdin"), which is paced'
     )
 
 

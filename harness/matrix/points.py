@@ -122,7 +122,8 @@ def symbol(theory: Predicted) -> str:
     """Return what theory predicts, in one or two letters.
 
     >>> from harness.model.prediction import Exactly
-    >>> symbol(Predicted()), symbol(Predicted(lost=AtLeast())), symbol(Predicted(duplicated=Exactly()))
+    >>> loses, doubles = Predicted(lost=AtLeast()), Predicted(duplicated=Exactly())
+    >>> symbol(Predicted()), symbol(loses), symbol(doubles)
     ('0', 'L+', 'D')
     """
     if theory.stands:

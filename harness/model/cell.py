@@ -47,7 +47,8 @@ class Cell:
     @property
     def id(self) -> str:
         """The stable, readable id by which commands select the cell."""
-        return f"{self.system}/{self.client}/{self.pipeline}/{self.scenario.id}/{self.semantic}/{self.runtime}/s{self.seed}"
+        under = f"{self.scenario.id}/{self.semantic}/{self.runtime}/s{self.seed}"
+        return f"{self.system}/{self.client}/{self.pipeline}/{under}"
 
     @property
     def pipeline(self) -> str:

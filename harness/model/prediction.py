@@ -70,8 +70,10 @@ class Zero:
         return False
 
     def contradiction(
-        self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
-    ) -> str | None:  # noqa: ARG002
+        self,
+        seen: AbstractSet[str],
+        resolve: dict[Select, frozenset[str]],  # noqa: ARG002
+    ) -> str | None:
         """Say how the records seen contradict the prediction, or ``None``."""
         return f"predicted 0, saw {len(seen)} ({examples(seen)})" if seen else None
 
@@ -195,8 +197,10 @@ class Permitted:
         return False
 
     def contradiction(
-        self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]
-    ) -> str | None:  # noqa: ARG002
+        self,
+        seen: AbstractSet[str],  # noqa: ARG002
+        resolve: dict[Select, frozenset[str]],  # noqa: ARG002
+    ) -> str | None:
         """Say how the records seen contradict the prediction, or ``None``."""
         return None
 

@@ -159,8 +159,8 @@ class DeclaredCell(Cell):
                 [self.line(record) for record in drawn.records if self._found(record) == found][:2]
             )
             raise RepeatedIdError(
-                f"void: the input has the id {found!r} {count} times, as in {lines}: put a text that differs from record to "
-                "record ({id} or {position}) into line, and let [id] find it"
+                f"void: the input has the id {found!r} {count} times, as in {lines}: put a "
+                "text that differs from record to record ({id} or {position}) into line, and let [id] find it"  # noqa: E501
             )
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 

@@ -48,7 +48,8 @@ class Invariant:
     def holds(self, found: str) -> bool:
         """Return whether the value that was found is the required one.
 
-        >>> Invariant(equals="0", query="SELECT 0.0").holds("0.0"), Invariant(equals="0", query="SELECT 1").holds("1")
+        >>> none = Invariant(equals="0", query="SELECT 0.0")
+        >>> none.holds("0.0"), none.holds("1")
         (True, False)
         """
         try:

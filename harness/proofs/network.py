@@ -60,7 +60,8 @@ def trouble(need: NetworkBad, events: Iterable[Event]) -> str | None:
     """Say what of ``need`` the ``network`` events do not show, or return ``None``.
 
     >>> need = NetworkBad(("producer",), Effect.CUT, 2)
-    >>> on, off = {"role": "producer", "phase": "on"}, {"role": "producer", "phase": "off", "sent": 9, "lost": 1}
+    >>> on = {"role": "producer", "phase": "on"}
+    >>> off = {"role": "producer", "phase": "off", "sent": 9, "lost": 1}
     >>> trouble(need, [on, off])
     "the network was made to cut for the producer, without effect: 1 connections were ended from the
     broker's side, not 2"

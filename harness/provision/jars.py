@@ -57,7 +57,8 @@ from a mirror.
 """
 JARS_ALONE: Final = (
     '<ivysettings><settings defaultResolver="central"/><resolvers>'
-    '<ibiblio name="central" m2compatible="true" usepoms="false" useMavenMetadata="false" checksums=""/>'
+    '<ibiblio name="central" m2compatible="true" usepoms="false" useMavenMetadata="false" '
+    'checksums=""/>'
     "</resolvers></ivysettings>"
 )
 """Ivy settings that fetch only jars from Maven Central. Checksum files are not needed: the sums are

@@ -122,8 +122,9 @@ def _about(event: Event, record: str, carrying: set[Any]) -> bool:
 def event_text(event: Event) -> str:
     """Return one event as readable text, without its time.
 
-    >>> event_text({"event": "frame", "role": "producer", "node": "broker-1", "dir": "response", "api": "Produce", "version": 9,
-    ...             "conn": 3, "corr": 7, "size": 53, "error": 6, "records": ["k1-2"]})
+    >>> event_text({"event": "frame", "role": "producer", "node": "broker-1", "dir": "response",
+    ...             "api": "Produce", "version": 9, "conn": 3, "corr": 7, "size": 53, "error": 6,
+    ...             "records": ["k1-2"]})
     'broker-1 → producer  Produce v9 response  NOT_LEADER_OR_FOLLOWER  connection 3, correlation 7,
     53 bytes: k1-2'
     """

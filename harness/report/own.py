@@ -17,8 +17,11 @@ def labels_of(run: SavedRun) -> list[str]:
     if not is_own(run):
         return [result.plan.id for result in run.results]
     several = len({result.plan.pipeline for result in run.results}) > 1
+    seeds = len(run.info.seeds) > 1
     return [
-        f"{f'{plan.pipeline}: ' if several else ''}{plan.scenario}{f', seed {plan.seed}' if len(run.info.seeds) > 1 else ''}"
+        (f"{plan.pipeline}: " if several else "")
+        + plan.scenario
+        + (f", seed {plan.seed}" if seeds else "")
         for plan in (result.plan for result in run.results)
     ]
 

@@ -26,13 +26,14 @@ class Renderer:
 
 HOW_WE_COUNT = tuple(
     """\
-Lost: a record that the source offered and that, with everything at rest, is not in the sink, the source or the topic, \
-and not stalled behind an open transaction. A late record is not lost.
-Duplicated: extra copies in the sink. Losses and duplicates are counted even if the semantic permits them.
-A cell is kept only if the history proves that its fault fired at its target, its victims died, there was load before \
-and after it, and the drain completed. Otherwise it is void: it proves nothing, and is not green.
+Lost: a record that the source offered and that, with everything at rest, is not in the sink, the source \
+or the topic, and not stalled behind an open transaction. A late record is not lost.
+Duplicated: extra copies in the sink. Losses and duplicates are counted even if the semantic \
+permits them.
+A cell is kept only if the history proves that its fault fired at its target, its victims died, \
+there was load before and after it, and the drain completed. Otherwise it is void: it proves nothing, and is not green.
 A control must be convicted of exactly what is predicted, or the suite proves nothing.
-""".splitlines()
+""".splitlines()  # noqa: E501
 )
 
 

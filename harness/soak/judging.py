@@ -202,10 +202,8 @@ def _missing_sign(seen: Window, sign: object) -> str | None:
     answer, or died and resumed past the records.
     """
     partition, history = seen.drawn.partition, seen.history
-    arrived_all_the_same = (
-        getattr(seen.drawn.scenario.fault.at, "direction", None) is Direction.REQUEST
-        and not seen.lost
-    )  # type: ignore[attr-defined]
+    at = seen.drawn.scenario.fault.at  # type: ignore[attr-defined]  # a Kill or a Drop
+    arrived_all_the_same = getattr(at, "direction", None) is Direction.REQUEST and not seen.lost
     resumed = [e for e in history.of(kinds.RESUMED) if e["partition"] == partition]
     source = next((e for e in resumed if e["where"] == "source"), None)
     taken_again = source is not None and source["position"] < source["taken"]

@@ -160,8 +160,9 @@ S = TypeVar("S", bound=Writes)
 
 
 def run_stage(
-    main: Callable[[S, HistoryWriter], str | None], told: Callable[[], S] = Stage.from_environment
-) -> None:  # type: ignore[assignment]  # a Stage, where nothing else is told
+    main: Callable[[S, HistoryWriter], str | None],
+    told: Callable[[], S] = Stage.from_environment,  # type: ignore[assignment]  # the default S
+) -> None:
     """Run a stage program: open its ledger, and write its end with the reason."""
     status = conduct(told(), main)
     if status:

@@ -27,7 +27,8 @@ def place_of_secret(said: str, folder: Path) -> str:
         SecretError: ``said`` is neither. It may be the password itself, so the message does not
             repeat it.
 
-    >>> place_of_secret("REGISTRY_PASSWORD", Path("/shop")), place_of_secret("./password", Path("/shop"))
+    >>> shop = Path("/shop")
+    >>> place_of_secret("REGISTRY_PASSWORD", shop), place_of_secret("./password", shop)
     ('REGISTRY_PASSWORD', '/shop/password')
     """
     if VARIABLE.fullmatch(said):

@@ -96,7 +96,7 @@ _UNFOLD = """
 const done = arguments[0], since = performance.now();
 addEventListener('hashchange', () => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - since))));
 document.querySelector('table.matrix td a').click();
-"""
+"""  # noqa: E501
 
 if __name__ == "__main__":
     for name, value in measure().items():

@@ -209,10 +209,10 @@ def main() -> None:
         if (close := getattr(sweep.system, "close", None)) is not None:
             close()
     write_whole(options.sweep / RESULT, json.dumps(told, indent=1) + "\n")
-    print(
+    print(  # noqa: T201
         "| what | client | sweep: hits per 100 runs | random kills: hits per 100 runs "
         "|\n|---|---|---|---|"
-    )  # noqa: T201
+    )
     print(line_of(told))  # noqa: T201
     sys.exit(os.EX_OK)
 

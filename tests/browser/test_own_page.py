@@ -21,7 +21,7 @@ BROKEN = "declared.orders.orders.commit-ack-lost.at-least-once.process.s1"
 ENDED = "declared.orders.orders.commit-lost.at-least-once.process.s1"
 OUTSIDE = """[...document.querySelectorAll(arguments[0])].filter((element) => element.checkVisibility()
   && (element.getBoundingClientRect().right > innerWidth || element.getBoundingClientRect().left < 0))
-  .map((element) => element.textContent)"""
+  .map((element) => element.textContent)"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")

@@ -252,7 +252,7 @@ def test_a_timeline_can_be_stepped_through_and_zoomed(browser: Chrome, pages: Pa
 def js_anchor(browser: Chrome, page: str) -> str:
     """Return the fragment of a page's first cell."""
     browser.get(page)
-    return f"cell={js(browser, 'JSON.parse(document.getElementById(`index`).textContent).cells[0][0]')}"
+    return f"cell={js(browser, 'JSON.parse(document.getElementById(`index`).textContent).cells[0][0]')}"  # noqa: E501
 
 
 def test_a_duplicate_is_shown_both_ways(browser: Chrome, pages: Pages) -> None:
@@ -371,7 +371,7 @@ CONTRAST = """(() => {
     found[key] = Math.min(found[key] ?? 99, ratio);
   }
   return found;
-})()"""
+})()"""  # noqa: E501
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -262,7 +262,7 @@ runtime = DockerRuntime(directory=Path(sys.argv[1]), images={"lostack": Image("l
 runtime.start(NodeSpec("a", "consumer", ("sleep", "600")))
 print(runtime.run, runtime.guardian_pid, flush=True)
 sys.stdin.read()
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("guardian_too", [False, True])

@@ -53,7 +53,7 @@ class Case:
     @property
     def name(self) -> str:
         """What pytest calls it."""
-        return f"{self.wrong.__name__}-{getattr(self.test, 'func', self.test).__name__.removeprefix('test_')}"
+        return f"{self.wrong.__name__}-{getattr(self.test, 'func', self.test).__name__.removeprefix('test_')}"  # noqa: E501
 
 
 def must_be_red(case: Case, **given: object) -> None:
@@ -123,7 +123,7 @@ SINKS = cases_of(
             of_sinks.test_nobody_sees_what_is_not_committed: "AssertionError",
             partial(of_sinks.test_what_is_not_committed_has_never_been, end="reconnect"): "b'one'",
             partial(of_sinks.test_what_is_not_committed_has_never_been, end="close"): "b'one'",
-            of_sinks.test_of_a_writer_that_was_killed_there_are_whole_transactions: "AssertionError",
+            of_sinks.test_of_a_writer_that_was_killed_there_are_whole_transactions: "AssertionError",  # noqa: E501
         },
         wrong_sinks.SavesPositionsApart: {
             of_sinks.test_nobody_sees_what_is_not_committed: "0: 8",
@@ -132,7 +132,7 @@ SINKS = cases_of(
         },
         wrong_sinks.CommitsWhenItIsClosed: {
             of_sinks.test_nobody_sees_what_is_not_committed: "AssertionError",
-            of_sinks.test_what_was_committed_outlives_its_writer_wherever_it_is_killed: "assert 0 >= [0-9]+",
+            of_sinks.test_what_was_committed_outlives_its_writer_wherever_it_is_killed: "assert 0 >= [0-9]+",  # noqa: E501
         },
         wrong_sinks.SeesNothingOpen: {
             of_sinks.test_an_open_transaction_is_seen_from_outside: "assert 0 == 1"
@@ -215,7 +215,7 @@ RUNTIMES = cases_of(
             of_runtimes.test_the_end_of_a_node_is_in_the_past_and_behind_its_start: "AssertionError"
         },
         wrong_runtimes.IgnoresThatItHasEnded: {
-            of_runtimes.test_of_an_ended_node_nothing_can_be_asked_but_how_it_ended: "DID NOT RAISE",
+            of_runtimes.test_of_an_ended_node_nothing_can_be_asked_but_how_it_ended: "DID NOT RAISE",  # noqa: E501
         },
         wrong_runtimes.TellsOfEachKill: {
             of_runtimes.test_two_who_kill_a_node_learn_of_one_end: "AssertionError"
@@ -258,7 +258,7 @@ RUNTIMES = cases_of(
             of_runtimes.test_a_node_has_no_input_unless_it_is_given_one: "lives on"
         },
         wrong_runtimes.LosesItsInput: {
-            of_runtimes.test_what_is_written_to_a_node_is_read_or_refused: "AssertionError|IndexError"
+            of_runtimes.test_what_is_written_to_a_node_is_read_or_refused: "AssertionError|IndexError"  # noqa: E501
         },
         wrong_runtimes.SaysAWrongAddress: {
             of_runtimes.test_nodes_reach_each_other_by_their_addresses: "refused"
@@ -373,7 +373,7 @@ SYSTEMS = [
             },
             wrong_systems.IsUnhealthy: {without_fault(Semantic.AT_MOST_ONCE): "not healthy before"},
             wrong_systems.PreparesOnce: {
-                of_systems.test_what_is_said_while_it_is_prepared_is_one_line_each: "it is there already"
+                of_systems.test_what_is_said_while_it_is_prepared_is_one_line_each: "it is there already"  # noqa: E501
             },
             wrong_systems.TalksInParagraphs: {
                 of_systems.test_what_is_said_while_it_is_prepared_is_one_line_each: "AssertionError"
@@ -531,7 +531,7 @@ PROTOCOL_CASES = cases_of(
             of_protocols.test_garbage_raises_nothing_and_ends: "NotAFrameError"
         },
         wrong_protocols.RemembersWhatHasGone: {
-            of_protocols.test_an_answer_may_come_before_its_question_has_gone: r"frozenset\(\) == {'k0-1'}",
+            of_protocols.test_an_answer_may_come_before_its_question_has_gone: r"frozenset\(\) == {'k0-1'}",  # noqa: E501
         },
         wrong_protocols.SaysAllHasReached: {
             of_protocols.test_lines_say_what_has_reached: "of the question it is said",
@@ -549,19 +549,19 @@ PROTOCOL_CASES = cases_of(
             of_protocols.test_a_refusal_is_a_legal_answer_at_every_version: "Produce [0-9]+: "
         },
         wrong_protocols.RefusesAnother: {
-            in_a_wire.test_a_request_is_refused_in_its_brokers_name: "by an answer to something else",
+            in_a_wire.test_a_request_is_refused_in_its_brokers_name: "by an answer to something else",  # noqa: E501
             in_a_wire.test_a_refusal_takes_the_place_of_its_answer: "AssertionError",
         },
         wrong_protocols.RefusesNothing: {
             in_a_wire.test_a_request_is_refused_in_its_brokers_name: "timed out",
-            in_a_wire.test_a_refusal_takes_the_place_of_its_answer: "the line of the answer|True, True",
+            in_a_wire.test_a_refusal_takes_the_place_of_its_answer: "the line of the answer|True, True",  # noqa: E501
         },
         wrong_protocols.MovesATransaction: {
             of_protocols.test_what_is_movable_is_known_beforehand: "True is False",
             in_a_wire.test_what_is_moved_arrives_whole_on_a_fresh_connection: "DID NOT RAISE",
         },
         wrong_protocols.MovesWithoutAWord: {
-            in_a_wire.test_what_is_moved_arrives_whole_on_a_fresh_connection: "nobody has said from whom",
+            in_a_wire.test_what_is_moved_arrives_whole_on_a_fresh_connection: "nobody has said from whom",  # noqa: E501
         },
         wrong_protocols.WantsTheWholeFrame: {
             of_protocols.test_a_large_frame_is_known_by_its_beginning: r"Need\(bytes=104857600\)",
@@ -569,7 +569,7 @@ PROTOCOL_CASES = cases_of(
         },
         wrong_protocols.TakesBeatsForFrames: {
             of_protocols.test_heart_beats_are_no_frames_and_have_a_time: "assert False",
-            in_a_wire.test_heart_beats_go_on_under_a_hold_and_are_no_steps: "assert [0-9]+ == [0-9]+",
+            in_a_wire.test_heart_beats_go_on_under_a_hold_and_are_no_steps: "assert [0-9]+ == [0-9]+",  # noqa: E501
         },
         wrong_protocols.WantsOneByteMore: {
             in_a_wire.test_who_has_said_all_still_gets_its_answer: "timed out",

@@ -90,10 +90,10 @@ def test_a_protocol_that_lies_proves_nothing(installed: Path, tmp_path: Path) ->
     shutil.copytree(installed, broken)
     protocol, right = (
         broken / "lostack_toy" / "protocol.py",
-        "yield (kinds.SENT if reached else kinds.UNSENT)",
+        "kinds.SENT if reached else kinds.UNSENT,",
     )
     assert right in protocol.read_text()
-    protocol.write_text(protocol.read_text().replace(right, "yield kinds.SENT"))
+    protocol.write_text(protocol.read_text().replace(right, "kinds.SENT,"))
     done = lostack(
         "run",
         "--system",

@@ -30,10 +30,10 @@ def main(runs: list[str]) -> None:
             shown = table(name)
             if shown is not None and shown.waits():
                 counted, cells = shown.counted()
-                print(
+                print(  # noqa: T201
                     f"{page.relative_to(ROOT)}: {name} stays by hand: {counted} of {cells} cells "
                     "have counts"
-                )  # noqa: T201
+                )
 
 
 if __name__ == "__main__":

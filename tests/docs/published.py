@@ -41,7 +41,7 @@ def annotated_cell() -> str:
 | `s{cell["seed"]}` | the seed, from which the target record, keys and sizes are drawn |
 | `{cell["reason"]}` | the counts: the producer sent record {cell["target"]} again, so it is stored twice |
 
-The whole run: {counted(summary)}."""
+The whole run: {counted(summary)}."""  # noqa: E501
 
 
 def counted(summary: dict[str, Any]) -> str:

@@ -143,7 +143,8 @@ def declaration_page() -> str:
         ]
         told, left_out = explained(table.make), defaults(table.make)
         for name, field in table.fields.items():
-            said = f"{plain(told.get(name) or told.get(f'{name}s') or field.told)}{' (*needed*)' if field.needed else ''}"
+            said = plain(told.get(name) or told.get(f"{name}s") or field.told)
+            said += " (*needed*)" if field.needed else ""
             takes = cell(_takes_value(field.schema))
             out.append(f"| `{name}` | {takes} | {left_out.get(name, '')} | {cell(said)} |")
         out.append("")
@@ -201,7 +202,7 @@ def _takes_value(schema: dict[str, Any]) -> str:
 
     >>> _takes_value({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
     'text, or list of text'
-    """
+    """  # noqa: E501
     if "anyOf" in schema:
         return ", or ".join(dict.fromkeys(_takes_value(each) for each in schema["anyOf"]))
     if "enum" in schema:

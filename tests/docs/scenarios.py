@@ -20,7 +20,7 @@ LEGEND = """\
 *L* the record is lost, *D* it is duplicated; `target` is the record at which the fault strikes. **0** nothing is lost and nothing
 is duplicated; behind it stands the sign that must be seen of the protection. ⚖ a control: it must be convicted of just that.
 A dash: the semantic is not part of the scenario; n/a: the point cannot exist there, for the reason given.
-"""
+"""  # noqa: E501
 
 
 def systems() -> list[str]:

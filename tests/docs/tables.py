@@ -275,7 +275,8 @@ class Table:
 def _means(pattern: str, name: str) -> bool:
     """Whether a note's pattern means a line or a cell; a star goes past no slash.
 
-    >>> _means("none*", "none+gaps"), _means("none*", "none+gaps/exactly-once"), _means("none*/ex*", "none+gaps/exactly-once")
+    >>> cell = "none+gaps/exactly-once"
+    >>> _means("none*", "none+gaps"), _means("none*", cell), _means("none*/ex*", cell)
     (True, False, True)
     """
     return name.count("/") == pattern.count("/") and fnmatchcase(name, pattern)

@@ -1,18 +1,22 @@
-"""The instrument, broken on purpose: one function for each thing that it could get wrong, at four named seams.
+"""The instrument, broken on purpose: one function for each thing that it could get wrong, at four
+named seams.
 
-A mutation is loaded by one variable, ``LOSTACK_MUTATION=<seam>.<name>``, into a session of pytest that has the plugin
-``tests.mutations.plugin``; nothing of it is in the product. Each says which tests must turn red and what they say then, and
-``test_mutations.py`` holds it to that: of the fast tests each has one, and most have a cell on a real Kafka besides. Three
-have none, and this is why:
+A mutation is loaded by one variable, ``LOSTACK_MUTATION=<seam>.<name>``, into a session of pytest
+that has the plugin ``tests.mutations.plugin``; nothing of it is in the product. Each says which
+tests must turn red and what they say then, and ``test_mutations.py`` holds it to that: of the fast
+tests each has one, and most have a cell on a real Kafka besides. Three have none, and this is why:
 
-- ``observer.stable_is_the_end``: to be noticed in a run, a transaction must be open at the end of its drain, and no stage of
-  ours leaves one; what the judge then says is tried on histories (``_open`` in ``tests/judge/test_crosschecks.py``).
-- ``wire.what_is_held_goes_on``: a rule that holds freezes the client, too, and the freeze holds the frame.
+- ``observer.stable_is_the_end``: to be noticed in a run, a transaction must be open at the end of
+  its drain, and no stage of ours leaves one; what the judge then says is tried on histories
+  (``_open`` in ``tests/judge/test_crosschecks.py``).
+- ``wire.what_is_held_goes_on``: a rule that holds freezes the client, too, and the freeze holds the
+  frame.
 - those of the accounting: saved histories say all that a run would.
 
 To see one by hand::
 
-    LOSTACK_MUTATION=sink.a_row_twice .venv/bin/python -m pytest -p tests.mutations.plugin --lostack-suite core \
+    LOSTACK_MUTATION=sink.a_row_twice .venv/bin/python -m pytest -p tests.mutations.plugin \
+        --lostack-suite core \
         'scenarios/test_scenarios.py::test_cell[plain/none/exactly-once/s1]'
 """
 
@@ -48,7 +52,7 @@ class Mutation:
     @property
     def breaks(self) -> str:
         """What it breaks, in one line."""
-        return (self.apply.__doc__ or "").strip()
+        return " ".join((self.apply.__doc__ or "").split())
 
 
 def mutation(red: dict[str, str]) -> Callable[[Callable[[], None]], Callable[[], None]]:

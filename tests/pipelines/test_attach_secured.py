@@ -81,7 +81,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Acce
             "ssl.keystore.location": str(papers.server),
             "sasl.enabled.mechanisms": MECHANISM,
             **{
-                f"listener.name.{name.lower()}.{MECHANISM.lower()}.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+                f"listener.name.{name.lower()}.{MECHANISM.lower()}.sasl.jaas.config": (
+                    "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+                )
                 for name in names
             },
             "offsets.topic.replication.factor": "1",

@@ -89,8 +89,8 @@ def test_a_producer_that_sends_a_partition_in_one_request_is_told(
     declared = dataclasses.replace(pipeline(kind), records=48)
     known = {**seen(10), "producer": Seen(("p",), 1, {"Produce": requests}, unit=10, seconds=1.0)}
     said = (
-        "the producer sent all 48 records in 3 requests: let its client make smaller batches (batch.size, "
-        'batch.num.messages), or let it read standard input (kind = "stdin"), which is paced'
+        "the producer sent all 48 records in 3 requests: let its client make smaller batches "
+        '(batch.size, batch.num.messages), or let it read standard input (kind = "stdin"), which is paced'  # noqa: E501
     )
     assert enough(declared, known) == (48, said if told else None)
     assert (said in "\n".join(explanation(declared, known, ()))) is told

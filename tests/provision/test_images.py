@@ -253,7 +253,7 @@ import harness.stages.clients.jms, harness.stages.clients.pulsar_java, harness.s
 tops = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
 found = importlib.metadata.packages_distributions()
 print(*sorted({each for top in tops for each in found.get(top, ())}))
-"""
+"""  # noqa: E501
 
 
 def test_programs_in_containers_find_all_that_they_import() -> None:

@@ -371,7 +371,7 @@ TELLING = """
     print(os.getpid(), os.getppid(), os.getpgrp(), os.getsid(0), sys.stdin.readline().strip(), flush=True)
     os.sync()
     {how}
-"""
+"""  # noqa: E501
 ENDS = {
     "a status": ("sys.exit(7)", 7, None),
     "a signal": ("os.kill(os.getpid(), signal.SIGABRT)", None, signal.SIGABRT),
@@ -487,7 +487,7 @@ APPENDS = """
         for file in files:
             os.write(file, b"%d\\n" % number)
     signal.pause()
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.strace

@@ -46,7 +46,7 @@ PROGRAM = """
         if how == "raise":
             raise ValueError("told in its log")
         sys.exit(int(how))
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ HARNESS = """
     nodes[1].pause()
     print(*[node.pid for node in nodes], runtime.guardian_pid, flush=True)
     signal.pause()
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("victim", ["harness", "both", "guardian"])

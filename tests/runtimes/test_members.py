@@ -44,7 +44,7 @@ if os.fork() == 0:
         os.execve(sys.executable, [sys.executable, *sys.argv[2:]], {} if sys.argv[1] == "bare" else os.environ)
     os._exit(0)
 os.wait()
-"""
+"""  # noqa: E501
 """Does what daemons do, and ends. ``bare``: in an environment with nothing in it."""
 DETACHED = {
     "setsid": ("sh", "-c", "setsid {worker} & wait", "descendant"),
@@ -254,7 +254,7 @@ STARTER = """
 import os, subprocess, sys
 while sys.stdin.buffer.read(1):
     subprocess.Popen([sys.executable, *sys.argv[1:]], start_new_session=True, stdin=subprocess.DEVNULL)
-"""
+"""  # noqa: E501
 
 
 @contextlib.contextmanager
@@ -468,7 +468,7 @@ open(os.path.join(sys.argv[1], f"{os.getpid()}.pid"), "w").close()
 os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, sys.argv[2], os.O_RDONLY, 0)])
 open(os.path.join(sys.argv[1], "1.pid"), "w").close()
 signal.pause()
-"""
+"""  # noqa: E501
 
 
 def test_a_node_in_the_middle_of_a_vfork_is_paused_and_killed(

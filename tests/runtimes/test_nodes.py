@@ -84,7 +84,7 @@ HARNESS = """
     nodes[1].pause()
     print(*[node.pid for node in nodes], runtime.guardian_pid, flush=True)
     signal.pause()
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("with_guardian", [False, True])

@@ -33,7 +33,7 @@ def test_it():
     left.stdout.readline()
     open("pid", "w").write(str(left.pid))
     test_it.kept = left
-""",
+""",  # noqa: E501
 }
 TIDY = (
     "import pathlib, tempfile\ndef test_it(): pathlib.Path(tempfile.gettempdir(), "

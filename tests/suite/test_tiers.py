@@ -188,4 +188,5 @@ FOLDERS = sorted(
 def test_each_folder_says_in_one_line_what_it_proves(folder: Path) -> None:
     """Its ``__init__.py`` is that line."""
     text = (folder / "__init__.py").read_text(encoding="utf-8")
-    assert re.fullmatch(r'"""(Proves\b.+|What must hold .+)\."""\n', text), folder
+    assert re.fullmatch(r'"""(Proves\b.+|What must hold .+)\.\n?"""\n', text, re.DOTALL), folder
+    assert "\n\n" not in text

@@ -185,10 +185,10 @@ def told(directory: Path) -> Iterator[str]:
 
 def main() -> None:
     """Print the table of the sweeps that are named."""
-    print(
+    print(  # noqa: T201
         "| sweep | named point | points | run with a proof | shown | as predicted "
         "|\n|---|---|---|---|---|---|"
-    )  # noqa: T201
+    )
     for directory in sys.argv[1:]:
         for row in told(Path(directory)):
             print(row)  # noqa: T201

@@ -253,6 +253,6 @@ def test_the_time_may_be_over(tmp_path: Path) -> None:
 
 def test_no_two_names_are_one() -> None:
     """However long what they have in common is."""
-    long = "producer.AddOffsetsToTxn.request.1-after-Produce.response.k1-3+kill+then+InitProducerId.response.1+"
+    long = "producer.AddOffsetsToTxn.request.1-after-Produce.response.k1-3+kill+then+InitProducerId.response.1+"  # noqa: E501
     assert slug(f"{long}lose") != slug(f"{long}kill")
     assert len(slug(f"{long}lose")) == LONGEST

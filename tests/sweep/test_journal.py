@@ -46,7 +46,7 @@ class KafkaConsumer:
         while self.at < 3:
             self.at += 1
             yield Message(0, self.at - 1, json.dumps({"order": f"o{self.at}", "customer": "c"}))
-'''
+'''  # noqa: E501
 ONCE = ("connect", "commit request", "commit response")
 
 

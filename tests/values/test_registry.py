@@ -49,7 +49,7 @@ import "shop/line.proto";
 import "google/protobuf/timestamp.proto";
 message Bill { string number = 1; }
 message Order { string id = 1; repeated Line lines = 2; google.protobuf.Timestamp at = 3; message Note { string id = 1; } }
-"""
+"""  # noqa: E501
 PATHS: dict[str, Any] = {
     "/schemas/ids/1": {"schema": json.dumps(PLAIN)},
     "/schemas/ids/2": {

@@ -98,7 +98,8 @@ def _target(port: Any) -> Any:
 def _kind(name: str, image: str) -> str:
     """Say what a service is, by its image and its name.
 
-    >>> _kind("db", "postgres:16"), _kind("kafka-ui", "provectuslabs/kafka-ui"), _kind("billing", "acme-billing")
+    >>> images = {"db": "postgres:16", "kafka-ui": "provectuslabs/kafka-ui", "billing": "acme"}
+    >>> tuple(_kind(*each) for each in images.items())
     ('server', 'beside', 'program')
     """
     what = f"{image.rpartition('/')[2].partition(':')[0]} {name}"

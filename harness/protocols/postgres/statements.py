@@ -65,10 +65,12 @@ class Does(Enum):
 def read(text: bytes) -> list[Does]:
     """Return what each statement of a text does.
 
-    >>> read(b"insert into t values ('done; end of story'); /* x */ COMMIT; rollback to s; -- commit") == [
+    >>> statements = b"insert into t values ('done; end'); /* x */ COMMIT; rollback to s; -- commit"
+    >>> read(statements) == [
     ...     Does.NOTHING, Does.COMMIT, Does.NOTHING]
     True
-    >>> read(b"commit work and chain; COMMIT PREPARED 'x'; prepare transaction 'x'; select $q$;commit;$q$") == [
+    >>> statements = b"commit work and chain; COMMIT PREPARED 'x'; prepare transaction 'x'; "
+    >>> read(statements + b"select $q$;commit;$q$") == [
     ...     Does.COMMIT_AND_BEGIN, Does.NOTHING, Does.PREPARE, Does.NOTHING]
     True
     """

@@ -372,10 +372,10 @@ class PulsarSession:
         except (payload.NotReadError, MalformedError) as error:
             return Insight(frame.subject, because=str(error), voids=True)
         if (
-            4 in frame.said
+            4 in frame.said  # noqa: PLR2004
             and frame.way is Direction.RESPONSE
             and payload.IN_BATCH in outlined.metadata
-        ):  # noqa: PLR2004 - ack_set
+        ):
             frame.done = frozenset(range(len(found))) - _left(frame.said, 4)
         frame.carried = tuple(
             (None, None) if at in frame.done else (ledger.record(each), _attempt(each))

@@ -145,11 +145,11 @@ class StompSession:
         if data[:1] == b"\r":
             return (
                 Need(2)
-                if len(data) < 2
+                if len(data) < 2  # noqa: PLR2004
                 else Between(2)
                 if data[1:2] == b"\n"
                 else Opaque("a carriage return alone")
-            )  # noqa: PLR2004
+            )
         try:
             fed = self._frame(way, data)
         except frames.NotAFrameError as error:

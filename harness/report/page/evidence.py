@@ -216,7 +216,8 @@ def _failpoints(events: Sequence[Event]) -> Iterator[str]:
 def told_write(event: Event) -> str:
     """Say at which durable write somebody was held.
 
-    >>> told_write({"role": "consumer", "side": "after", "call": "unlink", "occurrence": 2, "files": ["/w/a-journal"], "pid": 7})
+    >>> event = {"role": "consumer", "side": "after", "call": "unlink", "occurrence": 2, "pid": 7}
+    >>> told_write(event | {"files": ["/w/a-journal"]})
     'the consumer (pid 7) was held after unlink 2: /w/a-journal'
     """
     files = " to ".join(map(str, event.get("files") or ()))

@@ -121,7 +121,8 @@ class PostgresServer:
         connect through it.
         """
         # nothing is encrypted or negotiated: the wire reads along
-        return f"postgresql://{USER}@{host}:{port or self.port}/{database}?sslmode=disable&gssencmode=disable"
+        plain = "sslmode=disable&gssencmode=disable"
+        return f"postgresql://{USER}@{host}:{port or self.port}/{database}?{plain}"
 
     def _answers_or_died(self) -> bool:
         self._runtime.check()

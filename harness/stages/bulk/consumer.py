@@ -34,7 +34,7 @@ PASSING: Final = frozenset(
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.UNSTABLE_OFFSET_COMMIT,
         KafkaError.REQUEST_TIMED_OUT,
-        KafkaError._WAIT_COORD,
+        KafkaError._WAIT_COORD,  # noqa: SLF001
         KafkaError._TRANSPORT,  # noqa: SLF001 - constants, so called by librdkafka
     }
 )

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 WAIT_S = 30.0
 _TABLES = """
-CREATE TABLE IF NOT EXISTS recorded (row INTEGER PRIMARY KEY, first INTEGER NOT NULL, count INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS absorbed (row INTEGER PRIMARY KEY, first INTEGER NOT NULL, count INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS recorded (
+  row INTEGER PRIMARY KEY, first INTEGER NOT NULL, count INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS absorbed (
+  row INTEGER PRIMARY KEY, first INTEGER NOT NULL, count INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS strange (row INTEGER PRIMARY KEY, count INTEGER NOT NULL);
 """
 
@@ -80,8 +84,9 @@ class Results:
         position, count.
         """
         yield from self._database.execute(
-            f"SELECT row, first, count FROM {table} WHERE row > ? ORDER BY row", (row,)
-        )  # noqa: S608 - one of two names
+            f"SELECT row, first, count FROM {table} WHERE row > ? ORDER BY row",  # noqa: S608
+            (row,),
+        )
 
     def strange(self) -> int:
         """Return how many values were damaged, or were not records of this soak."""

@@ -261,7 +261,8 @@ class TwoPhaseProducer(JmsProducer):
         """Begin a transaction."""
         self._connected.there(self._opened)
         here = self._stage
-        self._name = f"{here.key}.{here.name}.{self._outbox.cursor()}.{here.incarnation}-{next(self._numbers)}"
+        number = f"{here.incarnation}-{next(self._numbers)}"
+        self._name = f"{here.key}.{here.name}.{self._outbox.cursor()}.{number}"
         self._ask("xa-start", self._session, self._name)
 
     def prepare(self) -> None:

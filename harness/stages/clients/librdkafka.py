@@ -47,8 +47,8 @@ _PUT_OUT = {
     Code.UNKNOWN_MEMBER_ID,
     Code.ILLEGAL_GENERATION,
     Code.REBALANCE_IN_PROGRESS,
-    Code._NO_OFFSET,
-}  # noqa: SLF001
+    Code._NO_OFFSET,  # noqa: SLF001
+}
 _REFUSED_SETTINGS = {Code._INVALID_ARG, Code._CONFLICT}  # noqa: SLF001 - the binding's own spelling of local errors
 
 _ANSWERS = {Answer.ACCEPT: 1, Answer.RELEASE: 2, Answer.REJECT: 3}

@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 BUSY_MS = 10_000
 """How many milliseconds a writer waits for another one."""
 _SCHEMA = """
-CREATE TABLE results (n INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, key TEXT, partition INT, epoch INT, offset INT, name TEXT);
-CREATE TABLE absorbed (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, partition INT, epoch INT, offset INT, name TEXT);
+CREATE TABLE results (
+  n INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, key TEXT,
+  partition INT, epoch INT, offset INT, name TEXT
+);
+CREATE TABLE absorbed (
+  n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT,
+  partition INT, epoch INT, offset INT, name TEXT
+);
 CREATE TABLE processed (id TEXT PRIMARY KEY);
 CREATE TABLE positions (partition INTEGER PRIMARY KEY, offset INT);
 CREATE TABLE batches (query TEXT, batch INT, PRIMARY KEY (query, batch));

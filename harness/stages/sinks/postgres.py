@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SCHEMA = """
-CREATE TABLE results (n BIGSERIAL PRIMARY KEY, value BYTEA, key TEXT, partition INT, epoch INT, "offset" BIGINT, name TEXT);
-CREATE TABLE absorbed (n BIGSERIAL PRIMARY KEY, id TEXT, partition INT, epoch INT, "offset" BIGINT, name TEXT);
+CREATE TABLE results (
+  n BIGSERIAL PRIMARY KEY, value BYTEA, key TEXT,
+  partition INT, epoch INT, "offset" BIGINT, name TEXT
+);
+CREATE TABLE absorbed (
+  n BIGSERIAL PRIMARY KEY, id TEXT, partition INT, epoch INT, "offset" BIGINT, name TEXT
+);
 CREATE TABLE processed (id TEXT PRIMARY KEY);
 CREATE TABLE positions (partition INT PRIMARY KEY, "offset" BIGINT);
 CREATE TABLE batches (query TEXT, batch BIGINT, PRIMARY KEY (query, batch));

@@ -12,8 +12,7 @@ from harness.systems.activemq.install import RECIPE
 from harness.systems.activemq.journal import messages
 
 CONNECTORS: Final = {
-    # without it each MESSAGE after a RECEIPT waits 40 ms for the client to acknowledge the segment
-    # (Nagle)
+    # without it each MESSAGE after a RECEIPT waits 40 ms, by Nagle's algorithm
     "stomp": "stomp://{host}:{port}?transport.tcpNoDelay=true",
     # both options change the encoding, and the wire reads only the plain one
     "openwire": "tcp://{host}:{port}?wireFormat.tightEncodingEnabled=false&wireFormat.cacheEnabled=false",

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from harness.systems.kafka.observer import LogCopy
 
 UNPRINTED = (
-    "a program buffers what it prints into a pipe or a file, and a crash loses the buffer: flush after each result, as "
-    "print(…, flush=True) does, or set in its environment what your production sets, for example "
+    "a program buffers what it prints into a pipe or a file, and a crash loses the buffer: flush after "  # noqa: E501
+    "each result, as print(…, flush=True) does, or set in its environment what your production sets, for example "  # noqa: E501
     'PYTHONUNBUFFERED = "1"'
 )
 """The advice if an output of kind stdout holds no record."""

@@ -134,9 +134,9 @@ class Files:
         """Return the files, in the order of their names."""
         return [
             Path(name)
-            for name in sorted(glob.glob(self._pattern, recursive=True))
+            for name in sorted(glob.glob(self._pattern, recursive=True))  # noqa: PTH207
             if Path(name).is_file()
-        ]  # noqa: PTH207
+        ]
 
     def size(self) -> Any:
         """Return the names, sizes and modification times of the files."""

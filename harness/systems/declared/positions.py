@@ -91,8 +91,8 @@ class Positions:
         )
         if last and all(offset < 0 for offset in saved.values()):
             never = (
-                f"no consumer group has saved a position in {topic}; if the program saves its position elsewhere, or nowhere, "
-                'declare position = "elsewhere" in its stage'
+                f"no consumer group has saved a position in {topic}; if the program saves its "
+                'position elsewhere, or nowhere, declare position = "elsewhere" in its stage'
             )
             if self._scene.faultless and self._saves_none(last):
                 raise StageError(never)

@@ -65,11 +65,15 @@ EXITED: Final = re.compile(r"Worker Process (?P<worker>\S+) exited with code: (?
 """The line in a supervisor's log about the end of a worker."""
 LOGGING: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <configuration shutdownHook="disable">
-  <appenders><Console name="out"><PatternLayout pattern="%d{{HH:mm:ss,SSS}} %-5p %c{{1}} %t - %m%n"/></Console>
-  <File name="file" fileName="{file}"><PatternLayout pattern="%d{{HH:mm:ss,SSS}} %-5p %c{{1}} %t - %m%n"/></File></appenders>
+  <appenders>
+    <Console name="out"><PatternLayout pattern="%d{{HH:mm:ss,SSS}} %-5p %c{{1}} %t - %m%n"/></Console>
+    <File name="file" fileName="{file}">
+      <PatternLayout pattern="%d{{HH:mm:ss,SSS}} %-5p %c{{1}} %t - %m%n"/>
+    </File>
+  </appenders>
   <loggers><root level="info"><appender-ref ref="{to}"/></root></loggers>
 </configuration>
-"""
+"""  # noqa: E501
 WORKER_LOG: Final = "${sys:workers.artifacts}/${sys:storm.id}/${sys:worker.port}/worker.log"
 
 
@@ -117,7 +121,9 @@ class Cluster:
             LOGGING.format(file=here / "logs" / "unused.log", to="out")
         )
         (here / "zoo.cfg").write_text(
-            f"clientPort={self.keeper_port}\nclientPortAddress={self.runtime.bind}\ndataDir={here / 'zookeeper'}\ntickTime=500\nmaxClientCnxns=0\nadmin.enableServer=false\n"
+            f"clientPort={self.keeper_port}\nclientPortAddress={self.runtime.bind}\n"
+            f"dataDir={here / 'zookeeper'}\ntickTime=500\n"
+            "maxClientCnxns=0\nadmin.enableServer=false\n"
         )
         self._start(
             ZOOKEEPER,

@@ -51,8 +51,11 @@ class Worker:
         writer = f"{self.name}-{self.incarnation + 1}"
         ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
         [said, *_] = wait_until(
-            lambda: ready(), within_s=READY_S, because=f"{writer} to run", poll_s=POLL_S
-        )  # noqa: PLW0108
+            lambda: ready(),  # noqa: PLW0108
+            within_s=READY_S,
+            because=f"{writer} to run",
+            poll_s=POLL_S,
+        )
         self.incarnation += 1
         self._pid, self._id, self._told = int(said["pid"]), str(said["worker"]), False
         self._say("started", known_as=self._id)

@@ -130,7 +130,7 @@ def jdbc(address: str, client: str) -> str:
 
     >>> jdbc("postgresql://me@127.0.0.1:5432/cell?sslmode=disable&gssencmode=disable", "cell.worker")
     'jdbc:postgresql://127.0.0.1:5432/cell?user=me&sslmode=disable&gssEncMode=disable&assumeMinServerVersion=9.0&ApplicationName=cell.worker'
-    """
+    """  # noqa: E501
     parts = urlsplit(address)
     words = {
         "user": parts.username,

@@ -133,7 +133,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     nowhere = tmp_path / "settings.xml"
     nowhere.write_text(
         '<ivysettings><settings defaultResolver="none"/><resolvers>'
-        f'<filesystem name="none" checkmodified="false"><artifact pattern="{tmp_path}/nowhere/[artifact]-[revision].[ext]"/>'
+        '<filesystem name="none" checkmodified="false">'
+        f'<artifact pattern="{tmp_path}/nowhere/[artifact]-[revision].[ext]"/>'
         "</filesystem></resolvers></ivysettings>"
     )
     monkeypatch.setenv("LOSTACK_IVY_SETTINGS", str(nowhere))

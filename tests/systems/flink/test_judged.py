@@ -121,7 +121,7 @@ def test_what_came_since_the_checkpoint_is_known_by_the_source_and_the_snapshot(
     assert checkpoint_selections(history, "a-3") == {SINCE_CHECKPOINT: {"a-3"}}
 
 
-def test_what_was_committed_behind_the_checkpoint_of_a_new_submission_is_known_by_both_checkpoints() -> (
+def test_what_was_committed_behind_the_checkpoint_of_a_new_submission_is_known_by_both_checkpoints() -> (  # noqa: E501
     None
 ):
     """From where the older one had read to, up to where the last complete one had: whatever came

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SUPERVISOR = """18:00:01,000 INFO  BasicContainer SLOT_11001 - Launching worker with assignment x for this supervisor y id w-1
 18:00:09,000 INFO  BasicContainer Thread-9 - Worker Process w-1 exited with code: 137
 18:00:19,000 INFO  BasicContainer Thread-9 - Worker Process w-2 exited with code: 20
-"""
+"""  # noqa: E501
 
 
 class SoFar:

@@ -170,7 +170,7 @@ class ToySession:
                         "transactional_id": None,
                     }
                     yield (
-                        (kinds.SENT if reached else kinds.UNSENT),
+                        kinds.SENT if reached else kinds.UNSENT,
                         {"record": record, "request": request, **more},
                     )
                 case Verb.GET:
