@@ -1,5 +1,5 @@
-"""What all tests share: how hard Hypothesis looks, and what is said where there is no browser or no
-container engine.
+"""What all tests share: how hard Hypothesis looks, which signals are heard, and what is said where
+something is missing.
 
 ``--hypothesis-profile=thorough`` looks harder, with new luck.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from harness.cli.signals import hear
 from harness.model.failures import EnvironmentFailure
 from harness.provision.postgres import why_no_postgres
 from harness.runtimes.process.durable import why_no_tracing
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 pytest_plugins = ("tests.tiers", "tests.leftovers", "tests.timing")
+
+# in every process of the session, so that tests may send signals to themselves and to children
+hear()
 
 settings.register_profile(
     "quick",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from harness.cli.signals import interruptible
 from harness.cli.telling import complain
 from harness.model.exits import ExitCode
 
@@ -148,12 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(
                 errors="backslashreplace"
             )  # a terminal that has no ✔ is no reason to fail
-    before = signal.signal(signal.SIGTERM, _terminated)
-    try:
-        words = sys.argv[1:] if arguments is None else list(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    with interruptible():
         return _guarded(lambda: application(_asked_for(words))(args=words, standalone_mode=False))
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _asked_for(words: Sequence[str]) -> str | None:
@@ -196,8 +193,3 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {error.filename}: {error.strerror}"
     return str(error)
-
-
-def _terminated(*_: object) -> None:
-    """Treat SIGTERM as Ctrl-C: cells end, and the report says that it is partial."""
-    raise KeyboardInterrupt

@@ -1,6 +1,8 @@
 """Make a certificate authority for one run, and the certificates that it signs.
 
-The authority's key is never written to disk, so the authority cannot sign anything else later.
+Their extensions are those of RFC 5280, because clients that verify strictly (Python 3.13 and later)
+refuse others. The authority's key is never written to disk, so the authority cannot sign anything
+else later.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cryptography.x509 import GeneralName
+    from cryptography.x509 import GeneralName, KeyUsage
 
 HOSTS: Final = ("localhost", "127.0.0.1")
 LASTS: Final = dt.timedelta(days=30)
@@ -44,13 +46,14 @@ def make_certificates(
     from cryptography import x509  # noqa: PLC0415 - loads slowly, and most runs need none
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
 
     now = dt.datetime.now(dt.UTC)
     whose = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lostack, one run")])
     signing, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 
     def signed(
-        key: ec.EllipticCurvePrivateKey, name: x509.Name, more: Sequence[x509.ExtensionType]
+        key: ec.EllipticCurvePrivateKey, name: x509.Name, more: dict[x509.ExtensionType, bool]
     ) -> bytes:
         made = x509.CertificateBuilder(
             issuer_name=whose,
@@ -59,29 +62,32 @@ def make_certificates(
             serial_number=x509.random_serial_number(),
         )
         made = made.not_valid_before(now - _BEFORE).not_valid_after(now + lasts)
-        for extension in more:
-            made = made.add_extension(
-                extension, critical=isinstance(extension, x509.BasicConstraints)
-            )
+        identifiers = {
+            x509.SubjectKeyIdentifier.from_public_key(key.public_key()): False,
+            signer: False,
+        }
+        for extension, critical in (identifiers | more).items():
+            made = made.add_extension(extension, critical=critical)
         return made.sign(signing, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
-    names = x509.SubjectAlternativeName([_name(host) for host in hosts])
-    key_of = x509.SubjectKeyIdentifier.from_public_key
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
     root = signed(
         signing,
         whose,
-        [x509.BasicConstraints(ca=True, path_length=0), key_of(signing.public_key())],
+        {
+            x509.BasicConstraints(ca=True, path_length=0): True,
+            _used_for("key_cert_sign", "crl_sign"): True,
+        },
     )
     leaf = signed(
         own,
         x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, hosts[0])]),
-        [
-            x509.BasicConstraints(ca=False, path_length=None),
-            names,
-            key_of(own.public_key()),
-            signer,
-        ],
+        {
+            x509.BasicConstraints(ca=False, path_length=None): True,
+            _used_for("digital_signature"): True,
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]): False,
+            x509.SubjectAlternativeName([_name(host) for host in hosts]): False,
+        },
     )
     key = own.private_bytes(
         serialization.Encoding.PEM,
@@ -99,6 +105,23 @@ def private(file: Path, content: bytes) -> Path:
     file.touch(mode=_PRIVATE)
     file.write_bytes(content)
     return file.absolute()
+
+
+def _used_for(*uses: str) -> KeyUsage:
+    from cryptography import x509  # noqa: PLC0415 - as above
+
+    every = (
+        "digital_signature",
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "key_cert_sign",
+        "crl_sign",
+        "encipher_only",
+        "decipher_only",
+    )
+    return x509.KeyUsage(**{each: each in uses for each in every})
 
 
 def _name(host: str) -> GeneralName:

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM: the command ends soon, with 130 and a report that says it is partial."""
+"""Ctrl-C and SIGTERM: the command ends soon, with 130 and a report that says it is partial. So it
+does in the background.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,46 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import QUICK
+
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 60.0
+DEAF = (
+    "import os, signal, sys\n"
+    "for number in {ignored!r}: signal.signal(number, signal.SIG_IGN)\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, {blocked!r})\n"
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
+
+
+def deaf(*ignored: signal.Signals, blocked: tuple[signal.Signals, ...] = ()) -> list[str]:
+    """Return how to start Python with signals ignored or blocked from its beginning, as shells do
+    in the background.
+    """
+    words = DEAF.format(
+        ignored=[int(each) for each in ignored], blocked=[int(each) for each in blocked]
+    )
+    return [sys.executable, "-c", words]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_an_interrupted_run_leaves_a_partial_report(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    "begun",
+    [
+        [sys.executable],
+        deaf(signal.SIGINT, signal.SIGTERM),
+        deaf(blocked=(signal.SIGINT, signal.SIGTERM)),
+    ],
+    ids=["", "ignored", "blocked"],
+)
+def test_an_interrupted_run_leaves_a_partial_report(
+    tmp_path: Path, begun: list[str], number: signal.Signals
+) -> None:
     """What has run is judged and kept, what has not is named, and nothing in it can be taken for a
     whole run.
     """
     command = [
-        sys.executable,
+        *begun,
         "-m",
         "harness.cli",
         "run",
@@ -68,3 +99,76 @@ def test_an_interrupted_run_leaves_a_partial_report(tmp_path: Path, number: sign
         0,
         1,
     )  # the one under way: all share one lane
+
+
+def test_a_run_that_ignores_hangups_goes_on(tmp_path: Path) -> None:
+    """``nohup`` means SIGHUP, and that it stays ignored."""
+    inside = (
+        "import os, signal\nfrom harness.cli.signals import interruptible\n"
+        "with interruptible(): os.kill(os.getpid(), signal.SIGHUP)\nprint('on')"
+    )
+    done = subprocess.run(
+        [*deaf(signal.SIGHUP), "-c", inside], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "on\n"), done.stderr
+
+
+def test_children_that_fail_are_seen_to_fail(tmp_path: Path) -> None:
+    """Where SIGCHLD is ignored, the kernel forgets how children end, and Python takes that for
+    success.
+    """
+    inside = (
+        "import subprocess\nfrom harness.cli.signals import interruptible\n"
+        "with interruptible(): print(subprocess.run(['false'], check=False).returncode)"
+    )
+    done = subprocess.run(
+        [*deaf(signal.SIGCHLD), "-c", inside], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+SENDER = """
+import os, signal, subprocess, sys
+import pytest
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_child_ends_by_it(number):
+    with subprocess.Popen([sys.executable, "-c", "print(1, flush=True); input()"], stdin=-1, stdout=-1) as child:
+        assert child.stdout.readline() == b"1\\n"
+        child.send_signal(number)
+        assert child.wait(60) == -number
+
+def test_so_does_what_runs():
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
+def test_tests_hear_signals_where_pytest_was_begun_with_them_ignored(
+    tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    """Such as ``make test &`` in a script: tests send signals to themselves and to children, and
+    none of them is ignored.
+    """
+    (tmp_path / "test_sender.py").write_text(SENDER, encoding="utf-8")
+    session = (
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "-p",
+        "tests.conftest",
+        "-p",
+        "no:cacheprovider",
+        *QUICK,
+        *workers,
+        str(tmp_path),
+    )
+    command = [*deaf(signal.SIGINT, signal.SIGTERM), *session]
+    done = subprocess.run(
+        command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=WITHIN_S
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout

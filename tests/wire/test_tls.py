@@ -26,9 +26,11 @@ from harness.wire.messages import Route, Tls, WireError
 from harness.wire.rules import Direction
 from harness.wire.streams import Stream
 from harness.wire.tls import make_ends
+from harness.wire.tls import trusting as wire_trusts
 from tests.wire import test_postgres as pg
 from tests.wire.broker import WITHIN_S, read_exactly, request, response
-from tests.wire.tls import NAME, TlsSocket, serving, trusting
+from tests.wire.company import company_papers
+from tests.wire.tls import NAME, TlsSocket, meet, serving, trusting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -211,6 +213,23 @@ def test_a_client_that_does_not_trust_the_run_is_told_so(
     with pytest.raises(ssl.SSLCertVerificationError):
         TlsSocket(at.knock(), trusting(papers.broker), NAME)
     assert at.why().startswith("the client does not trust the wire's certificate")
+
+
+@pytest.mark.parametrize("trusted", ["root", "intermediate"])
+def test_a_companys_authority_is_trusted_on_every_python(tmp_path: Path, trusted: str) -> None:
+    """One of an older kind, without KeyUsage; and an intermediate one, whose root
+    nobody has named.
+    """
+    company = company_papers(tmp_path)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(company / "server.pem")
+    meet(
+        make_ends(Tls(str(company / "server.pem"), str(company / f"{trusted}.pem"))).client,
+        server,
+        NAME,
+    )
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        meet(wire_trusts(str(company / f"{trusted}.pem")), server, "kafka.example")
 
 
 def test_who_speaks_no_tls_is_told_so(door: Callable[..., Door], papers: Papers) -> None:

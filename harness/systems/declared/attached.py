@@ -34,7 +34,7 @@ from harness.stages.access import Access
 from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, clean
 from harness.systems.kafka.observer import Observer
 from harness.wire.messages import Route, Tls
-from harness.wire.tls import why_not_let_in
+from harness.wire.tls import trusting, why_not_let_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -160,7 +160,7 @@ def probe(at: str, authority: str) -> None:
     """
     host, _, port = at.rpartition(":")
     try:
-        context = ssl.create_default_context(cafile=authority or None)
+        context = trusting(authority)
     except OSError as error:
         raise EnvironmentFailure(f"security: ca: {authority}: {error.strerror or error}") from error
     try:
