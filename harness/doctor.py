@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import platform
 import resource
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -58,6 +60,7 @@ def diagnose() -> list[Finding]:
     is traced).
     """
     checks: tuple[Callable[[], Finding], ...] = (
+        _python,
         _packages,
         _cache,
         _java,
@@ -82,6 +85,11 @@ def _safely(check: Callable[[], Finding]) -> Finding:
         return check()
     except EnvironmentFailure as error:
         return Finding(check.__name__.strip("_"), ok=False, detail=str(error))
+
+
+def _python() -> Finding:
+    name, version = platform.python_implementation(), platform.python_version()
+    return Finding("python", ok=True, detail=f"{name} {version} at {sys.executable}")
 
 
 def _packages() -> Finding:

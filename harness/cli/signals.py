@@ -24,7 +24,8 @@ _HEARD: Final[Mapping[signal.Signals, Callable[[int, FrameType | None], Any] | s
 
 
 def hear() -> None:
-    """Give each signal its default action if it was ignored or blocked when this process began.
+    """Give each signal its default action if this process began with it ignored or blocked.
+
     Children inherit that.
     """
     for number, default in _HEARD.items():
@@ -35,8 +36,9 @@ def hear() -> None:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGINT and SIGTERM: cells end, and the report says that it is
-    partial.
+    """Raise KeyboardInterrupt at SIGINT and SIGTERM.
+
+    Then cells end, and the report says that it is partial.
     """
     hear()
     before = signal.signal(signal.SIGTERM, _terminated)

@@ -1,6 +1,4 @@
-"""Ctrl-C and SIGTERM: the command ends soon, with 130 and a report that says it is partial. So it
-does in the background.
-"""
+"""Ctrl-C and SIGTERM: the command ends with 130 and a partial report, in the background, too."""
 
 from __future__ import annotations
 
@@ -18,6 +16,7 @@ from tests.tiers import QUICK
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 60.0
+SESSION_WITHIN_S = 300.0
 DEAF = (
     "import os, signal, sys\n"
     "for number in {ignored!r}: signal.signal(number, signal.SIG_IGN)\n"
@@ -27,9 +26,7 @@ DEAF = (
 
 
 def deaf(*ignored: signal.Signals, blocked: tuple[signal.Signals, ...] = ()) -> list[str]:
-    """Return how to start Python with signals ignored or blocked from its beginning, as shells do
-    in the background.
-    """
+    """Return how to start Python with signals ignored or blocked, as shells do in background."""
     words = DEAF.format(
         ignored=[int(each) for each in ignored], blocked=[int(each) for each in blocked]
     )
@@ -114,9 +111,7 @@ def test_a_run_that_ignores_hangups_goes_on(tmp_path: Path) -> None:
 
 
 def test_children_that_fail_are_seen_to_fail(tmp_path: Path) -> None:
-    """Where SIGCHLD is ignored, the kernel forgets how children end, and Python takes that for
-    success.
-    """
+    """Where SIGCHLD is ignored the kernel forgets how a child ended, and Python says 0."""
     inside = (
         "import subprocess\nfrom harness.cli.signals import interruptible\n"
         "with interruptible(): print(subprocess.run(['false'], check=False).returncode)"
@@ -133,7 +128,8 @@ import pytest
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_child_ends_by_it(number):
-    with subprocess.Popen([sys.executable, "-c", "print(1, flush=True); input()"], stdin=-1, stdout=-1) as child:
+    waits = [sys.executable, "-c", "print(1, flush=True); input()"]
+    with subprocess.Popen(waits, stdin=-1, stdout=-1) as child:
         assert child.stdout.readline() == b"1\\n"
         child.send_signal(number)
         assert child.wait(60) == -number
@@ -148,9 +144,7 @@ def test_so_does_what_runs():
 def test_tests_hear_signals_where_pytest_was_begun_with_them_ignored(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
-    """Such as ``make test &`` in a script: tests send signals to themselves and to children, and
-    none of them is ignored.
-    """
+    """As by ``make test &`` in a script: tests may send signals to themselves and to children."""
     (tmp_path / "test_sender.py").write_text(SENDER, encoding="utf-8")
     session = (
         "-m",
@@ -168,7 +162,7 @@ def test_tests_hear_signals_where_pytest_was_begun_with_them_ignored(
     )
     command = [*deaf(signal.SIGINT, signal.SIGTERM), *session]
     done = subprocess.run(
-        command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=WITHIN_S
+        command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=SESSION_WITHIN_S
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
