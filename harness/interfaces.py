@@ -136,6 +136,14 @@ class LimitsDeployments(Protocol):
 
 
 @runtime_checkable
+class TellsWhereItIs(Protocol):
+    """A run of a cell that can tell how far it is. Another thread asks it."""
+
+    def where(self) -> str:
+        """Say what the run does at the moment, and how far it is."""
+
+
+@runtime_checkable
 class TakesOneCell(Protocol):
     """A launcher whose deployments may take one cell at a time. Cells that run at once then have a
     deployment each.

@@ -22,7 +22,9 @@ from harness.interfaces import LimitsDeployments, PreparesForCells, TakesOneCell
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
 from harness.latest import point_latest
+from harness.matrix.long_cells import LongCells
 from harness.matrix.room import behind, cannot_write, full_disk, new_directory
+from harness.matrix.threads import WATCH_S, Thread, join
 from harness.model import events as kinds
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
@@ -50,8 +52,6 @@ _Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[_Group]]"
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which the state of a deployment that cells may kill is unknown."""
-WATCH_S = 0.2
-"""How often a deployment is checked. In seconds."""
 ASIDE_NICE = 10
 """The niceness at which a system is prepared while the previous system's cells run."""
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
@@ -146,7 +146,8 @@ class _Run:
         self._failure: BaseException | None = None
         self._phases: dict[str, float] = {}
         self._results: dict[str, CellResult] = {}
-        self._lanes: list[_Thread] = []
+        self._lanes: list[Thread] = []
+        self._long = LongCells()
         self._began = time.monotonic()
         self._info = RunInfo(
             id=self.directory.name,
@@ -208,13 +209,13 @@ class _Run:
         if following is None:
             self._run_lanes(system, self.plan.cells)
             return
-        ahead = _Thread(
+        ahead = Thread(
             target=self._prepare_ahead, args=(following,), name=f"prepare-{following.name}"
         )
         ahead.start()
         self._run_lanes(system, self.plan.cells)
         if not self._is_over():
-            _join([ahead])
+            join([ahead])
             self._note_versions(following)
 
     def _prepare_ahead(self, system: Launcher) -> None:
@@ -284,16 +285,16 @@ class _Run:
                     for need in wanted
                 ]
                 self._lanes.append(
-                    _Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1])
+                    Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1])
                 )
         try:
             for lane in self._lanes:
                 if lane.ident is None:
                     lane.start()
-            _join(self._lanes)
+            join(self._lanes)
         except BaseException:
             self._stop.set()
-            _join(self._started())
+            join(self._started())
             raise
 
     def _plan_of_lanes(self, system: Launcher) -> Sequence[tuple[tuple[Deployment, ...], int, int]]:
@@ -353,7 +354,7 @@ class _Run:
     def _belongs(self, cell: Cell, system: Launcher) -> bool:
         return len(self.plan.systems) == 1 or cell.system == system.name
 
-    def _started(self) -> Sequence[_Thread]:
+    def _started(self) -> Sequence[Thread]:
         return [lane for lane in self._lanes if lane.ident is not None]
 
     def _lane(self, system: Launcher, turns: Sequence[_Turn], workers: int) -> None:
@@ -399,8 +400,7 @@ class _Run:
         try:
             lasting = need.shared
             threads = [
-                _Thread(target=self._work, args=(deployed, waiting, lasting))
-                for _ in range(workers)
+                Thread(target=self._work, args=(deployed, waiting, lasting)) for _ in range(workers)
             ]
             for thread in threads:
                 thread.start()
@@ -408,16 +408,17 @@ class _Run:
         finally:
             deployed.close()
 
-    def _watch(self, deployed: Deployed, threads: Sequence[_Thread]) -> None:
+    def _watch(self, deployed: Deployed, threads: Sequence[Thread]) -> None:
         """Wait for the workers. If the deployment fails, end them at once."""
         try:
             deployed.check()
             for thread in threads:
                 while not thread.over.wait(WATCH_S):
                     deployed.check()
+                    self._long.tell(self._progress.say)
         except EnvironmentFailure:
             self._stop.set()
-            _join(threads)
+            join(threads)
             raise
 
     def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[_Group], lasting: bool) -> None:  # noqa: FBT001 - of a thread
@@ -431,11 +432,11 @@ class _Run:
                 return
             if not lasting:
                 deployed.together(group)
-            besides = [_Thread(target=self._one, args=(deployed, cell)) for cell in group[1:]]
+            besides = [Thread(target=self._one, args=(deployed, cell)) for cell in group[1:]]
             for thread in besides:
                 thread.start()
             self._one(deployed, group[0])
-            _join(besides)
+            join(besides)
             if not lasting and any(self._unproved(cell) for cell in group):
                 return
 
@@ -475,7 +476,8 @@ class _Run:
         try:
             with _failing_alone(history, directory), cancellable(self._stop):
                 cell_run = deployed.cell_run(cell, directory, history)
-                self._steps(cell_run, history)
+                with self._long.running(cell, cell_run):
+                    self._steps(cell_run, history)
         finally:
             if cell_run is not None:
                 with _failing_alone(history, directory):
@@ -550,36 +552,6 @@ class _OneAtATime:
     def ended(self, result: CellResult) -> None:
         with self._lock:
             self._progress.ended(result)
-
-
-class _Thread(threading.Thread):
-    """A thread with an event that says when it has ended.
-
-    ``Thread.join`` is not reliable: after Ctrl-C during the wait, Python 3.11 takes a running
-    thread for dead.
-    """
-
-    over: threading.Event
-
-    def start(self) -> None:
-        """Start the thread as a daemon."""
-        self.over = threading.Event()
-        self.daemon = True  # after a second Ctrl-C the interpreter waits for nobody either
-        super().start()
-
-    def run(self) -> None:
-        """Do the work, then set the event."""
-        try:
-            super().run()
-        finally:
-            self.over.set()
-
-
-def _join(threads: Sequence[_Thread]) -> None:
-    """Wait for threads, such that Ctrl-C interrupts the wait."""
-    for thread in threads:
-        while not thread.over.wait(WATCH_S):
-            continue
 
 
 def _machine() -> dict[str, str]:

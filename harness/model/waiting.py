@@ -49,16 +49,24 @@ def cancellable(event: Event) -> Iterator[None]:
 
 
 def wait_until(
-    condition: Callable[[], T | None], *, within_s: float, because: str, poll_s: float = POLL_S
+    condition: Callable[[], T | None],
+    *,
+    within_s: float,
+    because: str,
+    poll_s: float = POLL_S,
+    advance: Callable[[], object] = lambda: None,
 ) -> T:
     """Call ``condition`` until it returns something true, and return that. ``because`` names what
     is waited for.
+
+    The time limit begins anew whenever the value of ``advance`` changes. The caller sees to it that
+    it changes only so often.
 
     Raises:
         WaitTimeoutError: ``condition`` did not return something true within ``within_s`` seconds.
         WaitCancelledError: another thread cancelled the wait.
     """
-    deadline = time.monotonic() + within_s
+    deadline, last = time.monotonic() + within_s, advance()
     cancel = _cancel.get()
     while True:
         if cancel is not None and cancel.is_set():
@@ -66,6 +74,8 @@ def wait_until(
         value = condition()
         if value:
             return value
+        if (now := advance()) != last:
+            deadline, last = time.monotonic() + within_s, now
         if time.monotonic() >= deadline:
             raise WaitTimeoutError(because, within_s)
         time.sleep(poll_s)

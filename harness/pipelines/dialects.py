@@ -59,7 +59,8 @@ class Dialect:
     """How programs talk to a system. ``steps``: the protocol's step for each moment; a missing
     moment does not exist there.
 
-    ``reads``: the frame that shows that a stage reads. ``logs``: whether the system is a log, in
+    ``reads``: the frame that shows that a stage reads. ``ends``: the frame that tells a reader
+    where the log begins or ends; ``None``: there is none. ``logs``: whether the system is a log, in
     which records stay and readers save positions. In a queue an acknowledged message is gone.
     """
 
@@ -67,6 +68,7 @@ class Dialect:
     """The protocol's name in messages."""
     steps: Mapping[Moment, tuple[StepName, Direction]]
     reads: tuple[StepName, Direction]
+    ends: tuple[StepName, Direction] | None = None
     logs: bool = False
 
     @property
@@ -110,6 +112,7 @@ KAFKA: Final = Dialect(
         Moment.COMMIT_ANSWER: (Api.END_TXN, _IN),
     },
     reads=(Api.FETCH, _OUT),
+    ends=(Api.LIST_OFFSETS, _IN),
     logs=True,
 )
 STOMP: Final = Dialect(

@@ -23,6 +23,7 @@ class CellRun:
         self.parts = parts
         self._history = history
         self._fault: Any = cell.scenario.fault
+        self._does = "it begins"
         self._ends = ExitStack()
         for (
             part
@@ -31,6 +32,7 @@ class CellRun:
 
     def prepare(self) -> None:
         """Open the parts that the cell stands on, start the reading stages, arm the fault."""
+        self._does = "its programs start"
         for part in self.parts.ground:
             part.open()
         if self.parts.when is When.BEFORE_LOAD:
@@ -42,6 +44,7 @@ class CellRun:
         """Let the records flow. If reading must begin only when all records are there, wait for
         them, then start the readers.
         """
+        self._does = "its records begin to flow"
         self.parts.feed.start()
         if self.parts.when is not When.FILLED:
             return
@@ -53,6 +56,7 @@ class CellRun:
 
     def inject(self) -> None:
         """Inject the fault; then call all of ``freed``, in order, even if one of them fails."""
+        self._does = "it waits for the fault"
         with ExitStack() as frees:
             for free in reversed(self.parts.freed):
                 frees.callback(free)
@@ -63,6 +67,7 @@ class CellRun:
 
     def drain(self) -> None:
         """Wait until everything is at rest."""
+        self._does = "it waits until everything is at rest"
         self._history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
         self.parts.controls.disarm()
         end = self.parts.drain().wait()
@@ -73,8 +78,14 @@ class CellRun:
 
     def observe(self) -> None:
         """Let every authority write what it knows into the history."""
+        self._does = "its results are read"
         for authority in self.parts.authorities:
             authority()
+
+    def where(self) -> str:
+        """Say what the run does at the moment, and how far its records are."""
+        far = self.parts.where()
+        return f"{self._does}{far and '; '}{far}"
 
     def close(self) -> None:
         """Close all parts in reverse order. If one fails, close the rest and raise its error

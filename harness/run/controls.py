@@ -96,6 +96,12 @@ class Watching:
     """Whether the source has nothing left to give."""
     unanswered: tuple[type[Exception], ...] = ()
     idle_s: float = IDLE_S
+    fire_s: float = 0.0
+    """How long a trigger may take to fire after the load last came further; at least ``FIRE_S``."""
+    advance: Callable[[], object] = lambda: None
+    """A value that changes only when the load comes further than ever before. What is done again
+    does not change it.
+    """
     look: Callable[[], None] = lambda: None
     """Called each time that a trigger is checked."""
     supervise: Callable[[], object] = lambda: None
@@ -165,9 +171,9 @@ class WireControls:
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
         """Wait until the trigger fires.
 
-        The wait gives up after ``FIRE_S`` seconds, or when nothing has moved for a while. A trigger
-        that counts from another one, which has fired, may need longer. It gets the cell's
-        ``still_s``, or ``FIRE_S`` if the cell has none.
+        The wait gives up when the load has come no further for ``FIRE_S`` seconds, or when nothing
+        has moved for a while. A trigger that counts from another one, which has fired, may need
+        longer. It gets the cell's ``still_s``, or ``FIRE_S`` if the cell has none.
 
         Raises:
             NotFiredError: the trigger did not fire.
@@ -193,7 +199,10 @@ class WireControls:
 
         try:
             fired = wait_until(
-                lambda: self._fired(trigger) or over(), within_s=FIRE_S, because="the fault to fire"
+                lambda: self._fired(trigger) or over(),
+                within_s=self._fire_s,
+                because="the fault to fire",
+                advance=self.watching.advance,
             )
         except WaitTimeoutError:
             fired = None
@@ -225,20 +234,22 @@ class WireControls:
         """Wait until the reading stages have passed everything that is visible now."""
         wait_until(
             self._beside(self.watching.settled),
-            within_s=FIRE_S,
+            within_s=self._fire_s,
             because="everything acknowledged to be recorded",
             poll_s=0.05,
+            advance=self.watching.advance,
         )
 
     def await_exhausted(self) -> None:
         """Wait until the producer has ended. The limit is longer than the time after which its
         client gives up a record.
         """
-        patience_s = self.cell.settings.patience_s
+        within_s = self._fire_s + self.cell.settings.patience_s
         wait_until(
             self._beside(self.watching.exhausted),
-            within_s=FIRE_S + patience_s,
+            within_s=within_s,
             because="the source to be exhausted",
+            advance=self.watching.advance,
         )
 
     def disarm(self) -> None:
@@ -286,6 +297,10 @@ class WireControls:
         self._undone.append(done)
 
     # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _fire_s(self) -> float:
+        return max(FIRE_S, self.watching.fire_s)
 
     @property
     def _failpoints(self) -> Path:

@@ -94,6 +94,8 @@ class Parts:
     stages start.
     """
     freed: Sequence[Callable[[], None]] = ()
+    where: Callable[[], str] = str
+    """Says how far the records are; another thread calls it."""
 
 
 @dataclass(frozen=True)

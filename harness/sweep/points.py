@@ -13,7 +13,7 @@ from harness.faults.network import Until
 from harness.model.scenario import Role
 from harness.model.writes import WRITES, chosen
 from harness.plugins import load
-from harness.protocols.kafka.steps import Api
+from harness.protocols.kafka.steps import DENIED, Api
 from harness.protocols.listing import listed
 from harness.sweep.steps import FAILPOINT, WRITE, Step
 from harness.wire.protocol import PLAIN
@@ -375,7 +375,15 @@ def happenings(step: Step, passed: Passed, at: OnWire, can: Can) -> Iterator[tup
             f"{_begin(frame)} is on its way until the source is exhausted; then it arrives.",
         )
     answered = asks and passed.line.get("answered", True)
-    for error, may_be_done in known.errors.items() if answered else ():
+    errors = (
+        {error: done for error, done in known.errors.items() if error not in DENIED}
+        if answered
+        else {}
+    )
+    for (
+        error,
+        may_be_done,
+    ) in errors.items():  # rights are not lost for a moment: refusals of a declaration name them
         yield (
             Happening(f"{REFUSE}-{error}", at),
             f"{_begin(frame)} never arrives, and is refused by {error}.",

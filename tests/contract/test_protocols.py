@@ -247,11 +247,13 @@ def test_a_client_is_known_by_what_it_has_said(speaker: Speaker) -> None:
 
 
 def test_a_refusal_is_a_legal_answer_at_every_version(speaker: Speaker) -> None:
-    """With each error that its step has, and with no other."""
+    """With each error that its step has, and with no other. An error about a right is told only to
+    who needs the right.
+    """
     protocol = speaker.make()
     questions = speaker.refused("k")
     assert bool(questions) == any(step.errors for step in protocol.steps.values())
-    refused = set()
+    refused, told_by = set(), set()
     for data in questions:
         first = protocol.session(1, limit=LIMIT).feed(TO, data)
         assert isinstance(first, Frame)
@@ -263,7 +265,12 @@ def test_a_refusal_is_a_legal_answer_at_every_version(speaker: Speaker) -> None:
             ledger = protocol.ledger("k", None)
             session.read(frame, data, ledger)
             session.sending(frame)
-            refusal = session.refuse(frame, data, error)
+            try:
+                refusal = session.refuse(frame, data, error)
+            except UnableError as why:
+                assert f"is never refused by {error}" in str(why)
+                continue
+            told_by.add((frame.step, error))
             answer = fed_answer(speaker, session, refusal)
             assert frame.id in answer.answers
             told = session.read(answer, refusal, ledger)
@@ -271,6 +278,9 @@ def test_a_refusal_is_a_legal_answer_at_every_version(speaker: Speaker) -> None:
             assert told.error or not answer.head, (
                 f"{frame.step} {frame.facts['version']} is not refused by {error}"
             )
+    assert told_by == {
+        (step, error) for step in refused for error in protocol.steps[step, TO].errors
+    }
     heard, question, data = asked(speaker)
     with pytest.raises(UnableError) as never:
         heard.session.refuse(question, data, "no such error")

@@ -38,10 +38,20 @@ class Clock:
         """Return it."""
         return self.now
 
-    def wait_until(self, question: Callable[[], Any], *, within_s: float, because: str) -> Any:
+    def wait_until(
+        self,
+        question: Callable[[], Any],
+        *,
+        within_s: float,
+        because: str,
+        advance: Callable[[], object],
+    ) -> Any:
         """Wait as :func:`harness.model.waiting.wait_until` does."""
+        began, last = self.now, advance()
         while not (found := question()):
-            if self.now > within_s:
+            if (now := advance()) != last:
+                began, last = self.now, now
+            if self.now - began > within_s:
                 raise WaitTimeoutError(because, within_s)
             self.now += STEP_S
         return found
@@ -53,6 +63,7 @@ def wait(
     settled: Callable[[float], bool] = lambda _: True,
     exhausted: Callable[[float], bool] = lambda _: True,
     moves: Callable[[float], bool] = lambda _: False,
+    advances: Callable[[float], object] = lambda _: 0,
     fires: float = float("inf"),
 ) -> tuple[Fired | None, float]:
     """Return what fired, and how long was waited, in a cell that is so at each second."""
@@ -65,6 +76,7 @@ def wait(
         lambda: settled(clock.now),
         lambda: exhausted(clock.now),
         UNANSWERED,
+        advance=lambda: advances(clock.now),
     )
     nodes: Any = SimpleNamespace(standing=lambda _: fired if clock.now >= fires else None)
     nothing: Any = None
@@ -116,3 +128,18 @@ def test_there_is_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     found, waited = wait(monkeypatch, moves=lambda _: True)
     assert found is None
     assert FIRE_S < waited <= FIRE_S + STEP_S
+
+
+def test_a_slow_load_that_gets_on_has_no_end_before_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The target comes after four minutes, behind batches of ten seconds; and where it does not
+    come, the load is over once.
+    """
+    found, waited = wait(
+        monkeypatch, moves=lambda _: True, advances=lambda now: now // 10, fires=240
+    )
+    assert (found is not None, waited) == (True, 240)
+    found, waited = wait(monkeypatch, moves=lambda _: True, advances=lambda now: min(now // 10, 24))
+    assert found is None
+    assert 240 + FIRE_S < waited <= 240 + FIRE_S + 2 * STEP_S

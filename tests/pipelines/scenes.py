@@ -15,6 +15,7 @@ from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.protocols.kafka.steps import Api
+from harness.systems.declared.advance import Advance
 from harness.systems.declared.authorities import Authorities
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.found import Found
@@ -44,6 +45,7 @@ class StillBrokers:
     """Brokers of which a test says what is asked of them. ``named``: the groups that there are."""
 
     observer: Any = None
+    broker: Any = None
     wire: Any = None
     named: tuple[str, ...] = ()
     direct: str = "nowhere:1"
@@ -147,7 +149,14 @@ def standing_of(scene: Scene, workers: Workers | None = None, **stages: CommandN
     )
     between = Log(scene, positions, Authorities(scene, positions, found))
     return Standing(
-        scene, nodes, feed=feed, found=found, owners=owners, between=between, workers=workers
+        scene,
+        nodes,
+        feed=feed,
+        found=found,
+        owners=owners,
+        between=between,
+        workers=workers,
+        advance=Advance(scene, found),
     )
 
 

@@ -35,15 +35,24 @@ class Drains(Pipe):
         monkeypatch.setattr(silence, "_again", lambda _: False)
         monkeypatch.setattr(draining, "wait_until", self.wait_until)
         self.came = 0
+        self.got_on = 0
         self.unsent: str | None = None
         self.waited = 0.0
 
     def wait_until(
-        self, question: Callable[[], Any], *, within_s: float, because: str, poll_s: float
+        self,
+        question: Callable[[], Any],
+        *,
+        within_s: float,
+        because: str,
+        poll_s: float,
+        advance: Callable[[], object],
     ) -> Any:
         """Wait as :func:`harness.model.waiting.wait_until` does."""
-        began = self.clock.now
+        began, last = self.clock.now, advance()
         while not (found := question()):
+            if (now := advance()) != last:
+                began, last = self.clock.now, now
             if self.clock.now - began > within_s:
                 raise WaitTimeoutError(because, within_s)
             self.clock.now += poll_s
@@ -52,6 +61,10 @@ class Drains(Pipe):
     def offered_so_far(self) -> int:
         """How many records were offered."""
         return self.came
+
+    def advanced(self) -> int:
+        """How far the load has come."""
+        return self.got_on
 
     def check_anything_sent(self, when: str) -> None:
         """Raise where the producer has sent nothing."""
@@ -134,6 +147,54 @@ def test_to_offer_the_records_takes_as_long_as_it_takes(monkeypatch: pytest.Monk
     pipe.attribute = offer
     assert pipe.drained().because is None
     assert pipe.waited > 3 * DEADLINE_S
+
+
+def test_a_slow_program_that_gets_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record every minute: each begins the time limit anew. Without a change for ``drain_s`` it
+    would be over long before.
+    """
+    pipe = Drains(monkeypatch)
+    pipe.trouble = "partition 0 is behind"
+
+    def works() -> None:
+        pipe.got_on = int(pipe.clock.now - 1000) // 60
+        if pipe.got_on == 48:
+            pipe.trouble = None
+            pipe.rows = ["a", "b"]
+
+    pipe.attribute = works
+    assert pipe.drained().because is None
+    assert pipe.waited == pytest.approx(48 * 60 + QUIET_S, abs=0.5)
+
+
+def test_one_that_stands_still_is_stuck_a_time_limit_after_its_last_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However much it moves: it brings the same record again and again, and its output changes all
+    the time.
+    """
+    pipe = Drains(monkeypatch)
+    pipe.trouble = "partition 0 is behind"
+
+    def repeats() -> None:
+        pipe.got_on = min(int(pipe.clock.now - 1000) // 60, 3)
+        pipe.noise += 1
+        pipe.happens()
+
+    pipe.attribute = repeats
+    assert pipe.drained() == Drained("partition 0 is behind", "position")
+    assert pipe.waited == pytest.approx(3 * 60 + DEADLINE_S, abs=0.5)
+
+
+def test_who_was_silent_for_long_without_a_fault_may_be_so_with_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twice as long as it was: no batch of it is shorter because of a fault."""
+    pipe = Drains(monkeypatch)
+    pipe.silences.learn(CELLS["none"], 80.0, rested=1.0, patiently=False)
+    pipe.trouble = "partition 0 is behind"
+    assert pipe.drained().because == "partition 0 is behind"
+    assert pipe.waited == pytest.approx(2 * 80, abs=0.5)
 
 
 def test_an_output_that_is_never_quiet(monkeypatch: pytest.MonkeyPatch) -> None:

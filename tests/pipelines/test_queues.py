@@ -5,6 +5,7 @@ real broker.
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,10 +18,12 @@ from harness.matrix.progress import make_progress
 from harness.model.scenario import Deployment, NotApplicable, Role
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.declaration import Input, InputKind, Output, OutputKind, Stage
+from harness.run.queues import Count
 from harness.systems.declared.found import Found, Result
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.queue import Queue
 from harness.systems.declared.system import DeclaredSystem
+from tests.judge.growing import tell
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 
 if TYPE_CHECKING:
@@ -148,6 +151,48 @@ def test_what_the_journal_never_had_was_not_persistent(scenes: Scenes) -> None:
         ),
     ):
         queue.check_kept(found, {one: [{}]})
+
+
+@pytest.mark.parametrize(
+    ("recorded", "acknowledged", "told"),
+    [
+        (0, 0, False),
+        (1, 1, False),
+        (2, 1, True),
+    ],
+    ids=["works on the first", "works on the second", "keeps the second"],
+)
+def test_a_slow_consumer_is_not_one_that_never_acknowledges(
+    scenes: Scenes, recorded: int, acknowledged: int, told: bool
+) -> None:
+    """It was given all, and has said nothing for long. Only a record that it has recorded is one
+    that it keeps.
+    """
+    acks = [
+        {
+            "event": "acknowledged",
+            "record": None,
+            "request": f"2:{n}",
+            "how": "ack",
+            "outcome": None,
+            "reached": True,
+        }
+        for n in range(acknowledged)
+    ]
+    waits = SimpleNamespace(queue=str, count=lambda _: Count(in_flight=3), messages=lambda _: ())
+    scene = scenes("parcels", broker=waits)
+    ids = [record.id for record in scene.load.records]
+    tell(
+        scene.history_folder,
+        *({**ack, "record": record} for ack, record in zip(acks, ids, strict=False)),
+    )
+    found: Any = SimpleNamespace(ids=lambda: ids[:recorded])
+    queue = Queue(scene, found)
+    if told:
+        with pytest.raises(StageError, match="the consumer did not acknowledge 3 messages"):
+            queue.trouble()
+    else:
+        assert queue.trouble() == "0 messages are ready, 3 in flight, 0 scheduled"
 
 
 @pytest.fixture(scope="module")

@@ -398,7 +398,7 @@ def heartbeat(corr: int, client: str, *, version: int = 4) -> bytes:
     )
 
 
-def find_coordinator(corr: int, client: str, *, version: int = 4) -> bytes:
-    """Make a FindCoordinator request for a group."""
+def find_coordinator(corr: int, client: str, *, kind: int = 0, version: int = 4) -> bytes:
+    """Make a FindCoordinator request for a group; for a transactional id, if ``kind`` is 1."""
     keys = {"key": "g"} if version < 4 else {"coordinator_keys": ["g", "h"]}
-    return encoded(FindCoordinatorRequest(version=version, key_type=0, **keys), corr, client)
+    return encoded(FindCoordinatorRequest(version=version, key_type=kind, **keys), corr, client)

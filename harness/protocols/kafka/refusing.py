@@ -53,6 +53,13 @@ OF_SESSIONS: Final = frozenset({"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SES
 SEVERAL: Final = 4
 """From which version on a FindCoordinator may ask for several."""
 
+TRANSACTIONAL: Final = frozenset({Api.PRODUCE, Api.INIT_PRODUCER_ID})
+"""Requests that may have a transactional id, and then need the right to that id."""
+ONE_OR_OTHER: Final = ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED")
+"""The errors about rights of such a request: with a transactional id, and without."""
+OF_KEYS: Final = ("GROUP_AUTHORIZATION_FAILED", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
+"""The errors about rights of a FindCoordinator, by the type of its key."""
+
 
 def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
     api: str,
@@ -79,6 +86,7 @@ def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
         raise UnableError(f"version {version} of {api} is outside {first} to {last}")
     try:
         asked = asks.decode(request, version=version, header=True)
+        _check_right(api, asked, error)
         if api == Api.FETCH and error not in OF_SESSIONS:
             answer = _fetch(fetched, version, ERRORS[error])
         else:
@@ -91,6 +99,23 @@ def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
         raise UnableError(
             f"a {api} of version {version} cannot be refused: {type(wrong).__name__}: {wrong}"
         ) from wrong
+
+
+def _check_right(api: str, asked: Any, error: str) -> None:
+    """Raise UnableError if a broker gives this error about a right, but not to such a request,
+    which does not need the right.
+    """
+    if api in TRANSACTIONAL and error in ONE_OR_OTHER:
+        needs = ONE_OR_OTHER[0] if asked.transactional_id else ONE_OR_OTHER[1]
+        if error != needs:
+            having = "with a" if asked.transactional_id else "without a"
+            raise UnableError(f"a {api} {having} transactional id is never refused by {error}")
+    elif (
+        api == Api.FIND_COORDINATOR
+        and error in OF_KEYS
+        and getattr(asked, "key_type", 0) != OF_KEYS.index(error)
+    ):
+        raise UnableError(f"a {api} for a key of type {asked.key_type} is never refused by {error}")
 
 
 def _named(topic: Any, api: Api, version: int, *, name: str = "name") -> dict[str, Any]:

@@ -201,10 +201,10 @@ class PatientDrain:
                 waiting.stage == REST
             ):  # it is at rest, only not for as long as wished: drain_s allows no more
                 return self._drained(waiting)
-            self._standing.check_anything_sent(f"in {self._scene.pipeline.drain_s:g} s")
+            self._standing.check_anything_sent(f"in {self.within_s:g} s")
             because = waiting.because
             if waiting.stage == OUTPUT:
-                wanted, within = self._scene.pipeline.output.quiet_s, self._scene.pipeline.drain_s
+                wanted, within = self._scene.pipeline.output.quiet_s, self.within_s
                 because += (
                     f"; quiet_s asks for {wanted:g} s without a change, and there were none in "
                     f"{within:g} s (drain_s)"
@@ -216,19 +216,31 @@ class PatientDrain:
             return Drained(str(error), error.stage or waiting.stage, {"at_once": True})
         return self._drained(waiting)
 
-    def _await_rest(self, waiting: Drain) -> None:
-        """Wait until everything is at rest. The time limit starts again whenever records are
-        offered.
+    @property
+    def within_s(self) -> float:
+        """How long (seconds) the load may come no further: ``drain_s``, or longer if a silence
+        without a fault was longer.
         """
-        offered_so_far, pipeline = self._standing.offered_so_far, self._scene.pipeline
-        while not waiting.over:
-            offered = offered_so_far()
-            wait_until(
-                lambda: waiting.at_rest() or offered_so_far() > offered,  # noqa: B023
-                within_s=pipeline.drain_s + 1 / pipeline.pace,
-                because="the drain",
-                poll_s=0.1,
-            )
+        return self._scene.learnt.silences.still(self._scene.cell, self._scene.pipeline.drain_s)
+
+    def _await_rest(self, waiting: Drain) -> None:
+        """Wait until everything is at rest. The time limit starts again whenever the load comes
+        further than ever before.
+
+        So the drain is bounded by the load that is left: a program that only repeats itself, or
+        changes its output without a further record, brings it no further.
+
+        Raises:
+            WaitTimeoutError: not everything is at rest, and the load comes no further.
+        """
+        standing = self._standing
+        wait_until(
+            waiting.at_rest,
+            within_s=self.within_s + 1 / self._scene.pipeline.pace,
+            because="the drain",
+            poll_s=0.1,
+            advance=lambda: (standing.offered_so_far(), standing.advanced()),
+        )
 
     def _drained(self, waiting: Drain) -> Drained:
         scene, silences = self._scene, self._scene.learnt.silences

@@ -15,9 +15,8 @@ from harness.model import events as kinds
 from harness.model.scenario import Deployment, Role
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.declaration import InputKind, OutputKind
-from harness.pipelines.dialects import Moment
 from harness.protocols.kafka.steps import Api
-from harness.run.controls import Watching, WireControls
+from harness.run.controls import FIRE_S, Watching, WireControls
 from harness.run.parts import Opened, Parts
 from harness.systems.declared.abilities import (
     ForeignMembership,
@@ -25,10 +24,12 @@ from harness.systems.declared.abilities import (
     StandardInput,
     TracedWrites,
 )
+from harness.systems.declared.advance import Advance
 from harness.systems.declared.authorities import Authorities
 from harness.systems.declared.draining import PatientDrain
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.found import Found
+from harness.systems.declared.hints import Hints
 from harness.systems.declared.log import Log
 from harness.systems.declared.nodes import CommandNode
 from harness.systems.declared.owners import Owners
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.brokers import Brokers
     from harness.systems.declared.scene import Fetched, Learnt
     from harness.systems.declared.services import StandingBy
+    from harness.systems.declared.sighted import Sighted
 
 GATHERING = frozenset({Api.JOIN_GROUP.label, Api.SYNC_GROUP.label})
 """The requests to join a group, which the broker answers only when the other members have asked,
@@ -100,6 +102,7 @@ def parts_of(
     servers = {**(brokers.servers(history) if own else {}), **services.targets()}
     nodes = DeclaredNodes(scene, nodes_by_role, servers, owners, between.members)
     feed = DeclaredFeed(scene, nodes_by_role, owners, lambda: controls.has_fired)
+    advance = Advance(scene, found, between.unanswered)
     standing = Standing(
         scene,
         nodes_by_role,
@@ -108,6 +111,7 @@ def parts_of(
         owners=owners,
         between=between,
         workers=workers,
+        advance=advance,
         services=services,
     )
     watching = Watching(
@@ -115,7 +119,9 @@ def parts_of(
         settled=between.settled,
         exhausted=feed.exhausted,
         unanswered=between.unanswered,
-        idle_s=learnt.silences.still(cell, IDLE_S),
+        idle_s=learnt.silences.still(cell, max(IDLE_S, scene.pipeline.output.quiet_s)),
+        fire_s=learnt.silences.still(cell, FIRE_S),
+        advance=advance.count,
         look=owners.attribute,
         supervise=standing.supervise,
     )
@@ -159,6 +165,7 @@ def parts_of(
         drain=lambda: PatientDrain(standing, feed.loaded_at),
         authorities=(between.observe, reading.tell_writes),
         freed=(feed.release,),
+        where=advance.told,
     )
 
 
@@ -264,6 +271,18 @@ class Reading:
                     ends.callback(node.kill)
 
 
+def begins_to_read(sighted: Sighted, stage: Stage, since: int) -> bool:
+    """Say whether a stage has begun to read since a time (monotonic ns).
+
+    It has fetched. A reader that keeps its position elsewhere, such as a query of Spark, fetches
+    nothing from an empty topic: it has begun when it was told where the topic ends. A member of a
+    group has not: it may ask for that before it joins.
+    """
+    return sighted.fetched(stage.known) > since or (
+        stage.position == "elsewhere" and sighted.told_ends(stage.known) > since
+    )
+
+
 class StageMaker:
     """Makes the stages of a cell. ``stages``: all stages by role; ``expel``: called when a stage of
     a role has died.
@@ -280,6 +299,7 @@ class StageMaker:
         """Make a stage, without starting it."""
         scene, pipeline = self._scene, self._scene.pipeline
         feeds = stage.role is Role.PRODUCER and pipeline.input.kind is InputKind.STDIN
+        hints = Hints(scene, stage.known, lambda: self._stages[stage.known].ended() is not None)
         prints = pipeline.output.kind is OutputKind.STDOUT and stage is pipeline.stages[-1]
         return CommandNode(
             stage=stage,
@@ -293,65 +313,7 @@ class StageMaker:
             stdin=feeds,
             path=pipeline.path,
             prints=prints,
-            hint=lambda: self._hint(stage.known),
+            hint=hints.why_unready,
             buried=lambda: self._expel(stage.known),
-            fetches=lambda since: scene.sighted.fetched(stage.known) > since,
+            fetches=lambda since: begins_to_read(scene.sighted, stage, since),
         )
-
-    def _why_not_let_in(self, role: Role) -> str:
-        """Say why a broker does not let a stage in; an empty text if nothing is known."""
-        access, so_far = self._scene.brokers.access, self._scene.so_far
-        spoken = access.protocol if access else "PLAINTEXT"
-        otherwise = (
-            f"set its security.protocol={spoken}, or say in the declaration's [security] what it "
-            "uses"
-        )
-        unread = [event for event in so_far.of(kinds.UNDECODABLE) if event["role"] == role]
-        if any(event["api"] == "unknown" for event in unread):
-            return (
-                f"its connection does not speak {self._scene.pipeline.dialect.speaks} as the "
-                f"run's listeners do: {otherwise}"
-            )
-        if why := [
-            event["because"] for event in unread if event["api"] == Api.SASL_HANDSHAKE.label
-        ]:
-            return str(why[0])
-        if self._scene.sighted.asked(role, Api.SASL_HANDSHAKE.label) and "SASL" not in spoken:
-            return f"it logs in by SASL, but the run's listeners have no SASL: {otherwise}"
-        refused = [
-            str(e["because"])
-            for e in so_far.of(kinds.CONN)
-            if e["role"] == role and e["phase"] in ("refused", "close")
-        ]
-        return next(
-            (because for because in refused if "TLS" in because or "certificate" in because), ""
-        )
-
-    def _hint(self, role: Role) -> str:
-        """Say what the wire saw that may explain why a stage does not work; an empty text if
-        nothing does.
-        """
-        scene, so_far, sighted = self._scene, self._scene.so_far, self._scene.sighted
-        if why := self._why_not_let_in(role):
-            return why
-        if not any(e["role"] == role for e in so_far.of(kinds.CONN)):
-            at = scene.brokers.bootstrap(role)
-            if self._stages[role].ended() is not None:
-                return f"it sent no request to {at}"
-            return (
-                f"it sent no request to {at}: pass {{bootstrap}} to it as an argument or in its "
-                "environment"
-            )
-        if not sighted.asked(
-            role, scene.pipeline.dialect.label(Moment.SEND)
-        ) and not sighted.fetched(role):
-            way = (
-                ""
-                if scene.pipeline.reads(role)
-                else f"check that it reads its input ({scene.pipeline.input.kind}), and "
-            )
-            return (
-                f"it is connected; {way}check that its topic is "
-                f"{' or '.join(scene.pipeline.topics)}"
-            )
-        return ""

@@ -193,7 +193,8 @@ class Positions:
         behind = [p for p, last in visible.items() if reached.get(p, -1) < last]
         if not behind and at_work:
             return None
-        if time.monotonic_ns() - max(sighted.last, reader.since) > ELSEWHERE_S * 1e9:
+        patience_s = self._scene.learnt.silences.still(self._scene.cell, ELSEWHERE_S)
+        if time.monotonic_ns() - max(sighted.last, reader.since) > patience_s * 1e9:
             return None
         return (
             f"the {reader.name} has not read "

@@ -34,6 +34,7 @@ class Sighted:
         self._so_far = so_far
         self._sends, self._answers = dialect.sends, dialect.answers
         self._reads = dialect.reads[0].label, dialect.reads[1]
+        self._ends = None if dialect.ends is None else (dialect.ends[0].label, dialect.ends[1])
         self._lock = threading.Lock()
         self._read = 0
         self._moments: list[int] = []
@@ -52,9 +53,13 @@ class Sighted:
         self._readable: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
         self._fetched: dict[str, int] = {}
+        self._told_ends: dict[str, int] = {}
         self._reached: dict[str, dict[int, int]] = defaultdict(dict)
         self._arrived: dict[str, int] = {}
         self._refused: dict[int, set[str]] = defaultdict(set)
+        self._firsts: set[tuple[str, str, object]] = set()
+        self._furthest: dict[tuple[str, str, int], int] = {}
+        self._moves = 0
 
     def moments(self, since: int = 0) -> list[int]:
         """Return the times (monotonic ns) at which something about a record was seen, without the
@@ -71,6 +76,23 @@ class Sighted:
     def last(self) -> int:
         """When something about a record was last seen (monotonic ns); 0: never."""
         return max(self.moments()[-1:], default=0)
+
+    def firsts(self) -> int:
+        """Return how often a record was seen to do something for the first time, or a saved
+        position was ahead of all before.
+
+        It grows while the load gets on, and is bounded by the load: what is done again does not
+        count.
+        """
+        with self._lock:
+            self._look()
+            return len(self._firsts) + self._moves
+
+    def acknowledged(self) -> set[str]:
+        """Return the records of which a consumer's acknowledgement reached the broker."""
+        with self._lock:
+            self._look()
+            return {str(record) for event, _, record in self._firsts if event == kinds.ACKNOWLEDGED}
 
     def tried(self, since: int = 0) -> set[str]:
         """Return the records that were in a request since a time (monotonic ns), whatever happened
@@ -119,6 +141,14 @@ class Sighted:
         with self._lock:
             self._look()
             return self._fetched.get(role, 0)
+
+    def told_ends(self, role: str) -> int:
+        """Return when a stage was last told where the log begins or ends (monotonic
+        ns); 0: never.
+        """
+        with self._lock:
+            self._look()
+            return self._told_ends.get(role, 0)
 
     def reached(self, topic: str) -> dict[int, int]:
         """Return the highest offset that any reader of a topic was given, for each partition with
@@ -211,6 +241,8 @@ class Sighted:
         self._asked.add((event["role"], event["api"]))
         if (event["api"], event["dir"]) == self._reads:
             self._fetched[event["role"]] = event["t"]
+        elif (event["api"], event["dir"]) == self._ends:
+            self._told_ends[event["role"]] = event["t"]
         if event["dir"] == Direction.REQUEST:
             if event["api"] in self._sends:
                 self._waiting[conn][event["corr"]] = None
@@ -227,6 +259,8 @@ class Sighted:
     def _take_sent(self, event: Event) -> None:
         self._about(event)
         self._tried[event["record"]] = event["t"]
+        if event["event"] == kinds.SENT:
+            self._first(event, self._role(event))
         if event["event"] == kinds.SENT and not event.get("transactional"):
             self._readable.add(event["record"])
         self._topic_of[event["request"], event["record"]] = event["topic"]
@@ -240,6 +274,7 @@ class Sighted:
         topic = self._topic_of.pop((event["request"], event["record"]), None)
         if topic is not None and event["error"] == 0 and event["reached"]:
             self._open[self._role(event)].discard((topic, event["record"]))
+            self._first(event, self._role(event))
 
     def _take_ending(self, event: Event) -> None:
         self._about(event)
@@ -251,6 +286,7 @@ class Sighted:
                 self._readable.add(event["record"])
         elif event["reached"]:
             ends.discard(("", event["record"]))
+            self._first(event, self._role(event))
 
     def _take_fetched(self, event: Event) -> None:
         self._about(event)
@@ -259,6 +295,7 @@ class Sighted:
         self._given.add(topic)
         if event["reached"]:
             self._arrived[topic] = event["t"]
+            self._first(event, self._role_of.get(event["conn"], ""))
         if event["reached"] and of_log(event):
             partition = event["partition"]
             self._reached[topic][partition] = max(
@@ -267,6 +304,8 @@ class Sighted:
 
     def _take_acknowledged(self, event: Event) -> None:
         self._about(event)
+        if event["reached"]:
+            self._first(event, self._role(event))
         self._steps.add((self._role(event), event["event"]))
 
     def _take_position(self, event: Event) -> None:
@@ -276,9 +315,16 @@ class Sighted:
         self._see(event["topic"])
         if event["topic"] in self._topics:
             self._given.add(event["topic"])
+        log = event["group"], event["topic"], event["partition"]
+        if event["offset"] > self._furthest.get(log, 0):
+            self._furthest[log] = event["offset"]
+            self._moves += 1
         if position not in self._positions:
             self._positions.add(position)
             self._moments.append(event["t"])
+
+    def _first(self, event: Event, role: str) -> None:
+        self._firsts.add((event["event"], role, event["record"]))
 
     def _about(self, event: Event) -> None:
         self._moments.append(event["t"])

@@ -15,6 +15,7 @@ from harness.systems.declared.workers import REPLACED_S
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.systems.declared.advance import Advance
     from harness.systems.declared.between import Between
     from harness.systems.declared.feed import DeclaredFeed
     from harness.systems.declared.found import Found
@@ -38,9 +39,11 @@ class Standing:
         owners: Owners,
         between: Between,
         workers: Workers,
+        advance: Advance,
         services: Services | None = None,
     ) -> None:
         self.scene = scene
+        self._advance = advance
         self.between = between
         self._stages = stages
         self._feed = feed
@@ -57,6 +60,12 @@ class Standing:
     def offered_so_far(self) -> int:
         """Return how many records were offered."""
         return self._feed.offered_so_far()
+
+    def advanced(self) -> int:
+        """Return how far the load has come: a count that grows only by what records do for the
+        first time.
+        """
+        return self._advance.count()
 
     def attribute(self) -> None:
         """Find the processes behind new connections."""

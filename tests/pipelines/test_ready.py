@@ -1,0 +1,105 @@
+"""When a reading stage is ready, and what is said of one that is not; without a broker."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.model.scenario import Role
+from harness.systems.declared.hints import Hints
+from harness.systems.declared.parts import begins_to_read
+
+if TYPE_CHECKING:
+    from harness.model.history import Event
+    from harness.systems.declared.scene import Scene
+    from tests.pipelines.scenes import Scenes
+
+
+def asks(api: str, way: str = "request", role: str = "consumer") -> Event:
+    """Return the line of a request, or of an answer."""
+    return {"event": "frame", "conn": 1, "corr": 1, "role": role, "api": api, "dir": way}
+
+
+OPENS: Event = {"event": "conn", "phase": "open", "conn": 1, "role": "consumer"}
+JOINS = (OPENS, asks("FindCoordinator"), asks("JoinGroup"))
+ENDS = (OPENS, asks("ListOffsets"), asks("ListOffsets", "response"))
+
+
+def ready(scene: Scene, position: str, since: int = 0) -> bool:
+    """Say whether the consumer counts as ready."""
+    stage = scene.pipeline.stage(Role.CONSUMER)
+    assert stage is not None
+    return begins_to_read(scene.sighted, dataclasses.replace(stage, position=position), since)
+
+
+@pytest.mark.parametrize(
+    ("events", "elsewhere", "group"),
+    [
+        ((OPENS, asks("Metadata")), False, False),
+        ((OPENS, asks("ListOffsets")), False, False),
+        (ENDS, True, False),
+        ((*JOINS, *ENDS), True, False),
+        ((OPENS, asks("Fetch")), True, True),
+    ],
+    ids=[
+        "knows the topic",
+        "is not told",
+        "a query on an empty topic",
+        "a member that asks first",
+        "fetches",
+    ],
+)
+def test_who_keeps_its_position_itself_has_begun_when_it_knows_where_the_topic_ends(
+    scenes: Scenes, events: tuple[Event, ...], elsewhere: bool, group: bool
+) -> None:
+    """It may fetch nothing from an empty topic. A member of a group asks for that before it joins:
+    it would miss records.
+    """
+    scene = scenes("orders", *events)
+    assert (ready(scene, "elsewhere"), ready(scene, "group")) == (elsewhere, group)
+
+
+def test_what_the_life_before_was_told_does_not_count(scenes: Scenes) -> None:
+    """A stage that was started again asks again."""
+    scene = scenes("orders", *ENDS)
+    assert ready(scene, "elsewhere")
+    assert not ready(scene, "elsewhere", since=scene.sighted.told_ends("consumer"))
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        (
+            (),
+            (
+                r"sent no request to nowhere:2: pass \{bootstrap\} .*; if it only takes long to "
+                r"start, set ready_within_s$"
+            ),
+        ),
+        ((OPENS, asks("Metadata")), r"check that its topic is orders; .*set ready = "),
+        (
+            ENDS,
+            (
+                r'asked where the topic ends, and fetched nothing .*: set position = "elsewhere" .*, '
+                r"or set ready = "
+            ),
+        ),
+        ((OPENS, asks("Fetch")), r"^$"),
+    ],
+)
+def test_who_is_not_ready_is_told_which_setting_says_when_it_is(
+    scenes: Scenes, events: tuple[Event, ...], said: str
+) -> None:
+    """Not only that something is missing."""
+    with pytest.raises(AssertionError, match=said):
+        raise AssertionError(
+            Hints(scenes("orders", *events), Role.CONSUMER, lambda: False).why_unready()
+        )
+
+
+def test_who_has_ended_will_not_be_ready_later(scenes: Scenes) -> None:
+    """No setting helps it."""
+    said: Any = Hints(scenes("orders"), Role.CONSUMER, lambda: True).why_unready()
+    assert said == "it sent no request to nowhere:2"
