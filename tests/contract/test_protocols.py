@@ -268,7 +268,8 @@ def test_a_refusal_is_a_legal_answer_at_every_version(speaker: Speaker) -> None:
             try:
                 refusal = session.refuse(frame, data, error)
             except UnableError as why:
-                assert f"is never refused by {error}" in str(why)
+                if f"is never refused by {error}" not in str(why):
+                    raise
                 continue
             told_by.add((frame.step, error))
             answer = fed_answer(speaker, session, refusal)

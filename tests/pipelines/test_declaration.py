@@ -21,6 +21,7 @@ from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.braces import fill
 from harness.pipelines.cells import cells_of, left_over
 from harness.pipelines.invariants import Invariant
+from harness.pipelines.refusals import Refusal
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feeding import acknowledged
@@ -448,6 +449,31 @@ def test_failure_points_follow_roles_and_requests(tmp_path: Path) -> None:
     assert reasons["commit-lost"] == "the dry run saw no OffsetCommit request of the consumer"
     assert "ack-lost" not in reasons
     assert "delivery-lost" not in reasons
+
+
+@pytest.mark.parametrize(
+    ("refusal", "legal"),
+    [
+        ("Produce TOPIC_AUTHORIZATION_FAILED", True),
+        ("Produce CLUSTER_AUTHORIZATION_FAILED", True),
+        ("Fetch TOPIC_AUTHORIZATION_FAILED", True),
+        ("JoinGroup GROUP_AUTHORIZATION_FAILED", True),
+        ("TxnOffsetCommit GROUP_AUTHORIZATION_FAILED", True),
+        ("EndTxn TRANSACTIONAL_ID_AUTHORIZATION_FAILED", True),
+        ("Fetch GROUP_AUTHORIZATION_FAILED", False),
+        ("Heartbeat TOPIC_AUTHORIZATION_FAILED", False),
+        ("EndTxn CLUSTER_AUTHORIZATION_FAILED", False),
+    ],
+)
+def test_a_right_is_wanted_by_the_requests_that_need_it(refusal: str, legal: bool) -> None:
+    """A broker tells no other request so, and carries out none that it tells so."""
+    if legal:
+        assert Refusal.read(refusal).error == refusal.split()[1]
+        with pytest.raises(DeclarationError, match="take done away"):
+            Refusal.read(f"{refusal} done")
+        return
+    with pytest.raises(DeclarationError, match="can be refused by"):
+        Refusal.read(refusal)
 
 
 def test_each_refusal_of_a_stage_is_a_failure_point(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def test_what_the_life_before_was_told_does_not_count(scenes: Scenes) -> None:
         (
             ENDS,
             (
-                r'asked where the topic ends, and fetched nothing .*: set position = "elsewhere" .*, '
-                r"or set ready = "
+                r"asked where the topic ends, and fetched nothing .*: "
+                r'set position = "elsewhere" .*, or set ready = '
             ),
         ),
         ((OPENS, asks("Fetch")), r"^$"),

@@ -51,8 +51,9 @@ class Hints:
             return ""
         if sighted.told_ends(role):
             return (
-                "it asked where the topic ends, and fetched nothing from it, as a query of Spark does while the topic is empty: "
-                f'set position = "elsewhere" in its stage if it saves its position outside Kafka\'s groups, or {SAYS_READY}'
+                "it asked where the topic ends, and fetched nothing from it, as a query of Spark "
+                'does while the topic is empty: set position = "elsewhere" in its stage if it '
+                f"saves its position outside Kafka's groups, or {SAYS_READY}"
             )
         topics = " or ".join(scene.pipeline.topics)
         if scene.pipeline.reads(role):
