@@ -18,10 +18,11 @@ import psutil
 
 from harness.model.failures import EnvironmentFailure
 from harness.plugins import brought, packaged
+from harness.provision import jre
 from harness.provision.archive import find_archive
 from harness.provision.cache import cache_root
 from harness.provision.jars import check_jars, read_jar_set
-from harness.provision.java import INSTALL, WANTED, ask, candidates, find_java
+from harness.provision.java import WANTED, ask, candidates, find_java, how_to_install
 from harness.provision.kafka import VERSION
 from harness.provision.postgres import find_postgres, why_no_postgres
 from harness.provision.spark import pyspark_version
@@ -119,18 +120,18 @@ def _found_java() -> Java | None:
     found = (ask(path) for path in candidates(os.environ))
     if os.environ.get("LOSTACK_JAVA_HOME"):
         return find_java(cache_root(), lambda _: None)
-    return next((java for java in found if java is not None and java.release in WANTED), None)
+    fit = next((java for java in found if java is not None and java.release in WANTED), None)
+    return fit or ask(jre.fetched(cache_root()) / "bin" / "java")
 
 
 def _java() -> Finding:
     java = _found_java()
     if java is None:
-        return Finding(
-            "java",
-            ok=False,
-            detail="no Java 17 or 21 found; a run fetches one into the cache",
-            remedy=INSTALL,
+        detail = (
+            f"no Java 17 or 21 found; a run fetches {jre.RELEASE} into the cache, checked by its "
+            "sha256"
         )
+        return Finding("java", ok=False, detail=detail, remedy=how_to_install())
     return Finding("java", ok=True, detail=f"Java {java.version} at {java.path}")
 
 
@@ -219,7 +220,7 @@ def _postgres() -> Finding:
         return Finding(
             "postgres",
             ok=True,
-            detail=f"{why_no_postgres()} (optional: cells that need one do not apply)",
+            detail=f"{why_no_postgres()} (optional: cells that need one are void)",
         )
     user = f", run as {found.user}" if found.user else ""
     return Finding(

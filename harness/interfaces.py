@@ -115,11 +115,15 @@ class Launcher(Protocol):
 class PreparesForCells(Protocol):
     """A launcher that can fetch what only some cells need."""
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch what these cells need. Called after ``prepare``.
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
+        """Fetch what only some of these cells need. Called after ``prepare``.
+
+        Return, for the id of each cell that cannot run on this machine, what it lacks and what
+        helps, in one line. These cells are void; all others run
+        (:func:`harness.run.lacking.fetched_for`).
 
         Raises:
-            EnvironmentFailure: something cannot be fetched.
+            EnvironmentFailure: something that all cells need cannot be fetched.
         """
 
 
@@ -211,8 +215,8 @@ class System:
     use the fetched files.
     """
     lacks: Callable[[Cell], str | None] = _nothing
-    """Why this system, or this machine, cannot run a cell that theory allows; ``None``
-    if it can.
+    """Why this system cannot run a cell that theory allows; ``None`` if it can. What a machine
+    lacks is no such reason.
     """
     scenarios: str = ""
     """``module:tuple``: the system's own scenarios."""

@@ -99,6 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in (
         *(f"{name}: a cell, or a test, of the system {name}" for name in listed()),
         "control: a cell that must be broken, as predicted",
+        "postgres: a cell, or a test, that needs a PostgreSQL server on this machine",
         "semantic(name): the delivery semantic of a cell",
         f"{MARK}(file): the declared pipeline of a test that takes lostack_delivery",
     ):
@@ -145,10 +146,6 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
             clients=[client] if client else (),
             suite=config.getoption("--lostack-suite"),
         )
-        for cell in found:
-            registry.inapplicable(
-                cell
-            )  # a setting that names no server is said before anything is made a skip
         _baseline(config)
     except (SelectionError, registry.UnknownNameError, EnvironmentFailure, BaselineError) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
@@ -177,6 +174,8 @@ def _param(cell: Cell) -> Any:
         pytest.mark.semantic(str(cell.semantic)),
         pytest.mark.timeout(0),
     ]
+    if cell.scenario.pipeline.on_server and cell.runtime == "process":
+        marks.append(pytest.mark.postgres)
     if because := registry.inapplicable(cell):
         marks.append(pytest.mark.skip(reason=f"n/a: {because}"))
     if isinstance(expectation, Predicted) and expectation.control:

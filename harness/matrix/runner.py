@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import psutil
@@ -31,6 +32,7 @@ from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.scenario import SECURED, Deployment
 from harness.model.waiting import WaitCancelledError, cancellable
+from harness.report.summary import counted
 from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ one cell.
 """
 _Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[_Group]]"
 """One deployment in a lane: its kind, its name, and the cells that wait for it."""
+_Play: TypeAlias = "Callable[[Path, HistoryWriter], None]"
+"""Plays a cell: its folder, and the runner's history of it."""
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which the state of a deployment that cells may kill is unknown."""
@@ -148,6 +152,10 @@ class _Run:
         self._results: dict[str, CellResult] = {}
         self._lanes: list[Thread] = []
         self._long = LongCells()
+        self._lacking: dict[str, str] = {}
+        """Cells that cannot run because the machine lacks something that only they
+        need: id → what.
+        """
         self._began = time.monotonic()
         self._info = RunInfo(
             id=self.directory.name,
@@ -171,6 +179,8 @@ class _Run:
             for system in self.plan.systems[:1]:
                 self._prepare(system)
                 self._note_versions(system)
+            if all(cell.id in self._lacking for cell in self.plan.cells):
+                raise EnvironmentFailure(next(iter(self._lacking.values()), "no cell is planned"))
             point_latest(
                 self.directory, self._info
             )  # who writes the reports at the end tells where that cannot be done
@@ -206,6 +216,7 @@ class _Run:
         """
         if self._is_over():
             return
+        self._void_lacking(system)
         if following is None:
             self._run_lanes(system, self.plan.cells)
             return
@@ -222,6 +233,8 @@ class _Run:
         try:
             os.nice(ASIDE_NICE)  # on Linux this thread's own, and of the programs that it starts
             self._prepare(system)
+        except EnvironmentFailure as error:  # the other systems' cells do not need it
+            self._lacking |= {cell.id: str(error) for cell in self._cells_of(system)}
         except BaseException as error:  # noqa: BLE001 - see _lane
             self._fail(error)
 
@@ -231,10 +244,20 @@ class _Run:
         def prepare() -> None:
             system.prepare(self._progress.say)
             if isinstance(system, PreparesForCells):
-                cells = [cell for cell in self.plan.cells if self._belongs(cell, system)]
-                system.prepare_for(cells, self._progress.say)
+                self._lacking |= system.prepare_for(self._cells_of(system), self._progress.say)
 
         self._timed(f"set-up-{system.name}", prepare)
+
+    def _void_lacking(self, system: Launcher) -> None:
+        """Give the cells for which the machine lacks something their verdict: void, with that
+        reason.
+        """
+        mine = [cell for cell in self._cells_of(system) if cell.id in self._lacking]
+        for because, count in Counter(self._lacking[cell.id] for cell in mine).items():
+            self._progress.say(f"{counted(count, 'cell')} cannot run on this machine: {because}")
+        for cell in mine:
+            because = f"the machine lacks something that this cell needs: {self._lacking[cell.id]}"
+            self._one(cell, partial(_fail_at_once, because))
 
     def _note_versions(self, system: Launcher) -> None:
         self._info = replace(self._info, versions=self._info.versions | system.versions())
@@ -323,7 +346,11 @@ class _Run:
         """
         groups: dict[object, list[Cell]] = {}
         for cell in planned:
-            if cell.scenario.deployment is need and self._belongs(cell, system):
+            if (
+                cell.scenario.deployment is need
+                and self._belongs(cell, system)
+                and cell.id not in self._lacking
+            ):
                 # seeds are repetitions: one must not depend on another
                 alike = (
                     (cell.scenario.id, cell.pipeline, cell.client, cell.seed)
@@ -353,6 +380,9 @@ class _Run:
 
     def _belongs(self, cell: Cell, system: Launcher) -> bool:
         return len(self.plan.systems) == 1 or cell.system == system.name
+
+    def _cells_of(self, system: Launcher) -> list[Cell]:
+        return [cell for cell in self.plan.cells if self._belongs(cell, system)]
 
     def _started(self) -> Sequence[Thread]:
         return [lane for lane in self._lanes if lane.ident is not None]
@@ -432,10 +462,13 @@ class _Run:
                 return
             if not lasting:
                 deployed.together(group)
-            besides = [Thread(target=self._one, args=(deployed, cell)) for cell in group[1:]]
+            besides = [
+                Thread(target=self._one, args=(cell, partial(self._play, deployed, cell)))
+                for cell in group[1:]
+            ]
             for thread in besides:
                 thread.start()
-            self._one(deployed, group[0])
+            self._one(group[0], partial(self._play, deployed, group[0]))
             join(besides)
             if not lasting and any(self._unproved(cell) for cell in group):
                 return
@@ -444,17 +477,17 @@ class _Run:
         result = self._results.get(cell.id)
         return result is None or result.verdict.kind in UNPROVED
 
-    def _one(self, deployed: Deployed, cell: Cell) -> None:
+    def _one(self, cell: Cell, play: _Play) -> None:
         """Run one cell and judge it."""
         try:
             self._progress.began(cell)
-            result = self._run_cell(deployed, cell)
+            result = self._run_cell(cell, play)
             self._results[result.plan.id] = result
             self._progress.ended(result)
         except BaseException as error:  # noqa: BLE001 - see _lane
             self._fail(error)
 
-    def _run_cell(self, deployed: Deployed, cell: Cell) -> CellResult:
+    def _run_cell(self, cell: Cell, play: _Play) -> CellResult:
         directory = self.directory / CELLS / cell.slug
         with HistoryWriter(
             directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner"
@@ -465,7 +498,7 @@ class _Run:
             except OSError as error:
                 raise cannot_write(directory, error) from error
             history.write(kinds.CELL, phase="begun", seal=plan.seal)
-            self._play(deployed, cell, directory, history)
+            play(directory, history)
             history.write(kinds.CELL, phase="ended")
         return judge_cell(directory)
 
@@ -505,6 +538,10 @@ class _Run:
             return act()
         finally:
             self._phases[name] = round(time.monotonic() - since, 3)
+
+
+def _fail_at_once(because: str, _: Path, history: HistoryWriter) -> None:
+    history.write(kinds.FAILED, because=because)
 
 
 @contextmanager

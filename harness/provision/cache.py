@@ -50,6 +50,16 @@ def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
     return root
 
 
+def expanded(path: str) -> Path:
+    """Return a path with its ``~`` replaced by the home; unchanged if the user has none (a uid
+    without an account).
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
 def need_space(directory: Path, needed_mb: int, what: str) -> None:
     """Make sure that the disk of ``directory`` has ``needed_mb`` MB free. ``what``: what needs the
     space.

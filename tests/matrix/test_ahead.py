@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.matrix.runner import ASIDE_NICE, RunBrokenError, RunPlan, run
+from harness.matrix.runner import ASIDE_NICE, RunPlan, run
+from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure
+from harness.report.summary import summarise
 from harness.saved import load_run
 from tests.matrix.troubled import Trouble, TroubledSystem, Watched, named, only_run
 
@@ -65,28 +67,37 @@ def test_the_second_is_prepared_while_the_first_one_runs(tmp_path: Path) -> None
     assert {"set-up-first", "set-up-second"} <= saved.info.phases.keys()
 
 
-def test_one_that_cannot_be_prepared_ends_the_run_with_its_line(tmp_path: Path) -> None:
-    """The cells of the first one that are over are judged; those under way and those of the second
-    never count.
-    """
-    over = threading.Event()
+def test_one_that_cannot_be_prepared_stops_no_cell_of_the_other(tmp_path: Path) -> None:
+    """Its own cells are void, and say why; they are not missing, and nothing of it is started."""
 
     def fail(step: str, scenario: str) -> None:
-        if (step, scenario) == ("first cell_run", "cell-2"):
-            over.set()
         if step == "second set-up":
-            assert over.wait(WITHIN_S)
             raise EnvironmentFailure("there is no network")
         assert step != "second deploy"
 
-    with pytest.raises(RunBrokenError, match=r"^there is no network$") as caught:
-        run(plan_of_two(tmp_path, fail), Watched())
-    saved = load_run(caught.value.directory)
-    assert not saved.whole
-    assert [(result.plan.system, result.plan.scenario) for result in saved.results][:1] == [
-        ("first", "cell-1")
+    saved = run(plan_of_two(tmp_path, fail), Watched())
+    assert [(result.plan.system, result.verdict.kind) for result in saved.results] == [
+        ("first", Kind.KEPT),
+        ("first", Kind.KEPT),
+        ("second", Kind.VOID),
+        ("second", Kind.VOID),
     ]
-    assert {result.plan.system for result in saved.results} == {"first"}
+    assert saved.results[2].verdict.reason.endswith(
+        "lacks something that this cell needs: there is no network"
+    )
+    assert (saved.whole, summarise(saved).exit_code) == (True, ExitCode.VOID)
+
+
+def test_an_error_of_ours_in_preparing_ends_the_run(tmp_path: Path) -> None:
+    """It is no want of the machine, so it is raised."""
+
+    def fail(step: str, scenario: str) -> None:
+        if step == "second set-up":
+            raise LookupError("a bug")
+
+    with pytest.raises(LookupError, match="a bug"):
+        run(plan_of_two(tmp_path, fail), Watched())
+    assert not load_run(only_run(tmp_path)).whole
 
 
 def test_the_failure_of_the_first_one_waits_for_nobody(tmp_path: Path) -> None:

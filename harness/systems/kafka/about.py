@@ -62,22 +62,12 @@ def abilities(cell: Cell) -> Collection[type]:
 
 
 def lacks(cell: Cell) -> str | None:
-    """Say why a cell cannot run in its runtime or on this machine, or return ``None``."""
+    """Say why a cell cannot run in its runtime, or return ``None``."""
     if cell.scenario.deployment is Deployment.APART and cell.runtime != "process":
         return "a controller apart from the brokers runs only in runtime process so far"
     if cell.scenario.deployment.security and cell.runtime != "process":
         return "brokers with TLS or SASL run only in runtime process so far"
-    return without_server(cell)
-
-
-def without_server(cell: Cell) -> str | None:
-    """Say why a cell that needs a database server cannot have one on this machine. Containers bring
-    their own.
-    """
-    from harness.provision.postgres import why_no_postgres  # noqa: PLC0415 - it looks at the machine
-
-    needed = cell.scenario.pipeline.on_server and cell.runtime == "process"
-    return why_no_postgres() if needed else None
+    return None
 
 
 def versions() -> Collection[str]:

@@ -5,14 +5,16 @@ database server.
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.run.database import DatabaseServer
 from harness.services.toxiproxy.server import ToxiproxyServer
 from harness.systems.kafka.network import CellNetwork
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
@@ -38,6 +40,8 @@ class Services:
         self._transport = transport
         self._reader = reader
         self._programs = toxiproxy, postgres
+        self._failed: dict[str, str] = {}
+        """Services that did not start, and why: the next cell does not wait for them again."""
         self._toxiproxy: ToxiproxyServer | None = None
         self._database: DatabaseServer | None = None
         self._starting = threading.Lock()
@@ -45,6 +49,9 @@ class Services:
     def network(self, cell: Cell, history: HistoryWriter, roles: Iterable[str]) -> CellNetwork:
         """Lead a cell's connections of these roles through Toxiproxy; start Toxiproxy if it is not
         up.
+
+        Raises:
+            CellFailure: Toxiproxy does not start.
         """
         transport = self._transport
         client, host = self._toxiproxy_server().client, transport.runtime.address("toxiproxy")
@@ -56,6 +63,7 @@ class Services:
         """Return the database server; start it if it is not up.
 
         Raises:
+            CellFailure: the server does not start.
             RuntimeError: PostgreSQL was not prepared.
         """
         from harness.services.postgres.server import PostgresServer  # noqa: PLC0415 - brings the driver; other cells need none
@@ -72,7 +80,8 @@ class Services:
                     transport.directory / "database",
                 )
                 database = DatabaseServer(server, transport.wire, transport.runtime, self._reader)
-                database.start()
+                with self._alone("PostgreSQL"):
+                    database.start()
                 self._database = database
             return self._database
 
@@ -88,6 +97,17 @@ class Services:
         if self._database is not None:
             self._database.server.stop()
 
+    @contextmanager
+    def _alone(self, service: str) -> Iterator[None]:
+        """Start a service, such that its failure voids only the cells that need it."""
+        if because := self._failed.get(service):
+            raise CellFailure(because)
+        try:
+            yield
+        except EnvironmentFailure as error:
+            self._failed[service] = str(error)
+            raise CellFailure(str(error)) from error
+
     def _toxiproxy_server(self) -> ToxiproxyServer:
         with self._starting:
             if self._toxiproxy is None:
@@ -95,9 +115,10 @@ class Services:
                 if program is None:
                     raise RuntimeError("prepare_for() comes first")
                 log = transport.directory / "toxiproxy.log"
-                server = ToxiproxyServer(
-                    transport.runtime, program.path, transport.toxiproxy_port, log
-                )
-                server.await_ready()
+                with self._alone("Toxiproxy"):
+                    server = ToxiproxyServer(
+                        transport.runtime, program.path, transport.toxiproxy_port, log
+                    )
+                    server.await_ready()
                 self._toxiproxy = server
             return self._toxiproxy

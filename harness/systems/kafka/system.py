@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +19,7 @@ from harness.provision.clients import ClientSetup, prepare_client
 from harness.provision.kafka import VERSION
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
 from harness.run.cell import CellRun
+from harness.run.lacking import fetched_for
 from harness.stages.clients import ADAPTERS, JAVA, PRELOADS
 from harness.systems.kafka.launcher import make_ground
 from harness.systems.kafka.parts import parts_of
@@ -68,21 +70,31 @@ class Prepared:
         """
         self.ground = make_ground(self.runtime, say, self.version or VERSION)
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
         """Download or build the clients, Toxiproxy and PostgreSQL, if one of the cells needs them.
-
-        Raises:
-            EnvironmentFailure: something can be neither downloaded nor built.
+        Return who lacks what.
         """
-        cells = tuple(cells)
-        clients = sorted({cell.client for cell in cells if client_name(cell.client) in ADAPTERS})
-        self.clients = {
-            client: self.stood_on().client(prepare_client(client, say), say) for client in clients
-        }
-        if any(cell.scenario.fault.evidence().proof(NetworkBad) for cell in cells):
-            self.toxiproxy = self.stood_on().toxiproxy(say)
-        if any(cell.scenario.pipeline.on_server for cell in cells):
-            self.postgres = self.stood_on().postgres(say)
+        cells, lacking, self.clients = tuple(cells), dict[str, str](), {}
+        for client in sorted(
+            {cell.client for cell in cells if client_name(cell.client) in ADAPTERS}
+        ):
+            lacking |= fetched_for(
+                [cell for cell in cells if cell.client == client],
+                partial(self._bring_client, client, say),
+            )
+        disturbed = [each for each in cells if each.scenario.fault.evidence().proof(NetworkBad)]
+        lacking |= fetched_for(disturbed, partial(self._bring_toxiproxy, say))
+        on_server = [each for each in cells if each.scenario.pipeline.on_server]
+        return lacking | fetched_for(on_server, partial(self._bring_postgres, say))
+
+    def _bring_client(self, client: str, say: Callable[[str], None]) -> None:
+        self.clients[client] = self.stood_on().client(prepare_client(client, say), say)
+
+    def _bring_toxiproxy(self, say: Callable[[str], None]) -> None:
+        self.toxiproxy = self.stood_on().toxiproxy(say)
+
+    def _bring_postgres(self, say: Callable[[str], None]) -> None:
+        self.postgres = self.stood_on().postgres(say)
 
     def stood_on(self) -> Ground:
         """Return the ground on which brokers are started.
@@ -179,9 +191,11 @@ class KafkaSystem:
         """
         self._prepared.prepare(say)
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Download or build what only some cells need: clients, Toxiproxy, PostgreSQL."""
-        self._prepared.prepare_for(cells, say)
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
+        """Download or build what only some cells need: clients, Toxiproxy, PostgreSQL. Return who
+        lacks what.
+        """
+        return self._prepared.prepare_for(cells, say)
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a broker or a cluster with its wire, and wait until a write is acknowledged."""

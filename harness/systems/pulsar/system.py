@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from harness.model.cell import client_name
 from harness.provision.clients import ClientSetup, prepare_client
 from harness.run.cell import CellRun
+from harness.run.lacking import fetched_for
 from harness.run.queues import parts_of
 from harness.run.runtimes import PROCESSES, prepare_runtimes
 from harness.stages.clients import PULSAR_JAVA
@@ -50,16 +52,21 @@ class PulsarSystem:
         self._runtimes = prepare_runtimes(self._runtime, say)
         self._install = with_archive(ensure(say, self._version), say)
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Download the clients of these cells."""
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
+        """Download the clients of these cells. Return which cells cannot have theirs."""
+        cells, lacking = tuple(cells), dict[str, str]()
+        for client in sorted({cell.client for cell in cells}):
+            lacking |= fetched_for(
+                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
+            )
+        return lacking
+
+    def _bring(self, client: str, say: Callable[[str], None]) -> None:
         if self._install is None:
             raise RuntimeError("prepare() comes first")
-        for client in sorted({cell.client for cell in cells}):
-            whole = client if client != client_name(client) else f"{client}=={CLIENT_VERSION}"
-            setup = (
-                self._install.client(say) if client == PULSAR_JAVA else prepare_client(whole, say)
-            )
-            self._clients[client] = self._runtimes.fit(setup)
+        whole = client if client != client_name(client) else f"{client}=={CLIENT_VERSION}"
+        setup = self._install.client(say) if client == PULSAR_JAVA else prepare_client(whole, say)
+        self._clients[client] = self._runtimes.fit(setup)
 
     def deploy(self, need: Deployment, directory: Path) -> PulsarDeployed:
         """Start a broker with its wire, and wait until its health check passes."""

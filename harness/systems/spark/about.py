@@ -15,7 +15,6 @@ from harness.abilities import (
 )
 from harness.interfaces import System
 from harness.model.scenario import Role
-from harness.systems.kafka.about import without_server
 
 if TYPE_CHECKING:
     from harness.model.cell import Cell
@@ -32,14 +31,14 @@ def runs(scenario: Scenario) -> bool:
 
 
 def lacks(cell: Cell) -> str | None:
-    """Say what is missing here for a cell, or return ``None``."""
+    """Say why a fault cannot be placed in a cell, or return ``None``."""
     at = getattr(cell.scenario.fault, "at", None)
     if at is not None and at.role == Role.PRODUCER and not cell.scenario.source_goes_on:
         return (
             "the producer fills the topic before the query reads, so no fault is placed at the "
             "producer"
         )
-    return without_server(cell)
+    return None
 
 
 SYSTEM = System(

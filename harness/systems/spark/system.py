@@ -17,7 +17,7 @@ from harness.systems.spark.parts import parts_of
 from harness.systems.spark.session import SharedSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
@@ -54,9 +54,11 @@ class SparkSystem:
             refuse_release(other)
             self._spark = self._in_containers(say)
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Download or build what only some cells need: Toxiproxy, PostgreSQL."""
-        self._kafka.prepare_for(cells, say)
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> Mapping[str, str]:
+        """Download or build what only some cells need: Toxiproxy, PostgreSQL. Return who lacks
+        what.
+        """
+        return self._kafka.prepare_for(cells, say)
 
     def deploy(self, need: Deployment, directory: Path) -> SparkDeployed:
         """Start a broker with its wire, for the drivers of cells."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.interfaces import System
-from harness.systems.kafka.about import without_server
 from harness.systems.storm.settings import NAME
 
 if TYPE_CHECKING:
@@ -27,6 +26,5 @@ SYSTEM = System(
     clients=("storm-kafka-client",),
     runs=runs,
     abilities=lambda _: ABILITIES,
-    lacks=without_server,
     transport="kafka",
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
+from harness.run.lacking import fetched_for
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.storm.archive import with_archives
 from harness.systems.storm.cluster import Cluster
@@ -49,16 +51,22 @@ class StormSystem:
         kafka = ensure_kafka(say)
         self._storm = with_archives(ensure_storm(kafka, say), kafka, say)
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Download or build what only some cells need, such as the clients that they
-        are pinned to.
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
+        """Download or build what only some cells need, such as the clients that they are pinned to.
+        Return who lacks what.
         """
         cells = tuple(cells)
-        self._kafka.prepare_for(cells, say)
+        lacking = self._kafka.prepare_for(cells, say)
+        for client in sorted({cell.client for cell in cells if "==" in cell.client}):
+            lacking |= fetched_for(
+                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
+            )
+        return lacking
+
+    def _bring(self, client: str, say: Callable[[str], None]) -> None:
         if self._storm is None:
             raise RuntimeError("prepare() comes first")
-        pinned = sorted({cell.client for cell in cells if "==" in cell.client})
-        self._clients |= {client: ensure_client(self._storm, client, say) for client in pinned}
+        self._clients[client] = ensure_client(self._storm, client, say)
 
     def deploy(self, need: Deployment, directory: Path) -> StormDeployed:
         """Start a broker with its wire, and a Storm beside it."""

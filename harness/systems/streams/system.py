@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
+from harness.run.lacking import fetched_for
 from harness.runtimes.interface import JAVA_IMAGE
 from harness.stages.clients import PRELOADS
 from harness.systems.kafka.system import Prepared, started
@@ -47,12 +49,17 @@ class StreamsSystem:
         self._kafka.stood_on().bring((JAVA_IMAGE,), say)
         self._bring(CLIENT, say)
 
-    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Download the versions of Kafka Streams that cells are pinned to."""
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> dict[str, str]:
+        """Download the versions of Kafka Streams that cells are pinned to. Return who
+        lacks what.
+        """
         cells = tuple(cells)
-        self._kafka.prepare_for(cells, say)
+        lacking = self._kafka.prepare_for(cells, say)
         for client in sorted({cell.client for cell in cells}):
-            self._bring(client, say)
+            lacking |= fetched_for(
+                [cell for cell in cells if cell.client == client], partial(self._bring, client, say)
+            )
+        return lacking
 
     def _bring(self, client: str, say: Callable[[str], None]) -> None:
         if client not in self._installs:

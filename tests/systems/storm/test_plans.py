@@ -19,7 +19,6 @@ from harness.systems.storm.settings import (
     TOPOLOGY,
     TRIDENT,
     TRIDENT_EXACTLY_ONCE,
-    TRIDENT_TO_DATABASE,
     TRIDENTS,
     Batches,
     Guarantee,
@@ -209,32 +208,6 @@ def test_a_state_in_a_database_is_behind_the_wire(tmp_path: Path) -> None:
         "assumeMinServerVersion=9.0",
     } <= set(said.split("&"))
     assert "database" not in told(tmp_path, TRIDENT_EXACTLY_ONCE)
-
-
-def test_where_no_server_is_installed_its_cells_do_not_apply(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And say why; the others do."""
-    monkeypatch.setattr(
-        "harness.provision.postgres.why_no_postgres", lambda: "no PostgreSQL server is installed"
-    )
-    cells = list(
-        expand(
-            MINE,
-            semantics=[Semantic.EXACTLY_ONCE],
-            seeds=[1],
-            system="storm",
-            client="storm-kafka-client",
-        )
-    )
-    said = {
-        cell.scenario.pipeline.name: registry.declaration("storm").lacks(cell) for cell in cells
-    }
-    assert said == {
-        TOPOLOGY.name: None,
-        TRIDENT.name: None,
-        TRIDENT_TO_DATABASE.name: "no PostgreSQL server is installed",
-    }
 
 
 def test_a_lost_acknowledgement_needs_two_workers(tmp_path: Path) -> None:
