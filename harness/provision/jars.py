@@ -35,6 +35,8 @@ from xml.sax.saxutils import quoteattr
 
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import fill, locked, need_space
+from harness.provision.certificates import private
+from harness.provision.network import argument_file, proxy_options, why_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,6 +49,8 @@ WORDS: Final = 3
 """The least number of words in a module's line."""
 MODULES: Final = "modules.xml"
 SETTINGS: Final = "settings.xml"
+OPTIONS: Final = "java.options"
+MOST_CAUSES: Final = 3
 FETCH_WITHIN_S: Final = 900.0
 SAY_EVERY_S: Final = 3.0
 NEEDED_MB: Final = 200
@@ -305,6 +309,7 @@ def ivy_command(target: Path, ivy: Path, java: Java, settings: str | None) -> li
     """
     return [
         str(java.path),
+        f"@{ivy / OPTIONS}",
         f"-Duser.home={ivy}",  # Java takes the home from the password file, not from $HOME
         f"-Divy.home={ivy}",
         "-jar",
@@ -331,6 +336,9 @@ def ivy_retrieve(
     if not settings and jar_set.listed:
         settings = str(ivy / SETTINGS)
         (ivy / SETTINGS).write_text(JARS_ALONE)
+    (ivy / OPTIONS).unlink(missing_ok=True)
+    # not on the command line, which every user can read: a proxy may have a password
+    private(ivy / OPTIONS, argument_file(proxy_options(os.environ)).encode())
     command = ivy_command(target, ivy, java, settings)
     say(f"fetching {jar_set.name}: {len(jar_set.sums)} jars (a few seconds, once)")
     process = subprocess.Popen(
@@ -345,25 +353,29 @@ def ivy_retrieve(
     watchdog.daemon = True
     watchdog.start()
     try:
-        unresolved = _follow(process.stdout or (), jar_set, say)
+        unresolved, causes = _follow(process.stdout or (), jar_set, java, say)
         status = process.wait()
     finally:
         watchdog.cancel()
         process.kill()
         process.wait()
     if status != 0 or unresolved:
-        raise EnvironmentFailure(_no_jars(jar_set, unresolved, status))
+        raise EnvironmentFailure(_no_jars(jar_set, unresolved, causes, status))
     for other in {module.kind for module in jar_set.modules} - {"jar"}:
         for file in target.glob(f"*.{other}"):
             file.rename(file.with_suffix(".jar"))
 
 
-def _follow(lines: Iterable[str], jar_set: JarSet, say: Callable[[str], None]) -> list[str]:
-    """Show progress from Ivy's output, at most every three seconds; return the modules that Ivy
-    could not find.
+def _follow(
+    lines: Iterable[str], jar_set: JarSet, java: Java, say: Callable[[str], None]
+) -> tuple[list[str], list[str]]:
+    """Show progress from Ivy's output, at most every three seconds.
+
+    Return the modules that Ivy could not find, and why it could not ask a server.
     """
     found = jars = kilobytes = 0
     unresolved: list[str] = []
+    causes: list[str] = []
     said = time.monotonic()
     for line in lines:
         found += FOUND.search(line) is not None
@@ -371,16 +383,21 @@ def _follow(lines: Iterable[str], jar_set: JarSet, say: Callable[[str], None]) -
         kilobytes += sum(int(size) for size in SIZE.findall(line))
         if match := UNRESOLVED.search(line):
             unresolved.append(match.group(1))
+        if because := why_failed(line.rstrip(), java.path):
+            causes.append(because)
         if time.monotonic() >= said + SAY_EVERY_S:
             said = time.monotonic()
             state = (
                 f"{jars} jars, {kilobytes / 1000:.0f} MB fetched" if jars else f"{found} resolved"
             )
             say(f"fetching {jar_set.name}: {state}, of {len(jar_set.sums)}")
-    return unresolved
+    return unresolved, causes
 
 
-def _no_jars(jar_set: JarSet, unresolved: Sequence[str], status: int) -> str:
+def _no_jars(jar_set: JarSet, unresolved: Sequence[str], causes: Sequence[str], status: int) -> str:
+    if causes:  # what was not found then says nothing of the repository
+        why = "; ".join(dict.fromkeys(causes[:MOST_CAUSES]))
+        return f"cannot fetch the jars of {jar_set.name}: {why} (mirror: {SETTINGS_VARIABLE})"
     what = (
         f"; not found: {_shortened(unresolved)}"
         if unresolved

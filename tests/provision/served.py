@@ -1,15 +1,13 @@
-"""Small servers on loopback for tests of what is fetched: one that serves files, by TLS too, and a
-proxy.
-"""
+"""A small server on loopback for tests of what is fetched: files, by TLS too, or a proxy."""
 
 from __future__ import annotations
 
 import ssl
 import threading
+from base64 import b64encode
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from harness.provision.certificates import make_certificates
 
@@ -17,17 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+LOGIN_WANTED = 407
 
-@dataclass
-class Served:
-    """A running server: its port, and the paths, or as a proxy the addresses, that it was asked
-    for.
-    """
 
-    port: int
-    asked: list[str] = field(default_factory=list)
-    logins: list[str | None] = field(default_factory=list)
-    """What a proxy was told of who asks."""
+class Served(ThreadingHTTPServer):
+    """A server that remembers what it was asked for: paths, or as a proxy whole addresses."""
+
+    def __init__(self, files: Mapping[str, bytes], login: str | None) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.files, self.asked = files, list[str]()
+        self.login = f"Basic {b64encode(login.encode()).decode()}" if login else None
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+        return self.server_address[1]
 
     @property
     def address(self) -> str:
@@ -35,45 +37,62 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
 
+class _Handler(BaseHTTPRequestHandler):
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        if self._let_in():
+            content = self._served.files.get(self.path)
+            self._answer(404 if content is None else 200, content or b"")
+
+    def do_CONNECT(self) -> None:
+        if self._let_in():
+            self._answer(502)
+
+    @property
+    def _served(self) -> Served:
+        return cast("Served", self.server)
+
+    def _let_in(self) -> bool:
+        self._served.asked.append(self.path)
+        if self._served.login in {None, self.headers["Proxy-Authorization"]}:
+            return True
+        self._answer(LOGIN_WANTED)
+        return False
+
+    def _answer(self, status: int, content: bytes = b"") -> None:
+        self.send_response(status)
+        if status == LOGIN_WANTED:
+            self.send_header("Proxy-Authenticate", 'Basic realm="proxy"')
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
 @contextmanager
-def serving(files: Mapping[str, bytes], tls: Path | None = None) -> Iterator[Served]:
-    """Serve files by their paths, or, as a proxy, by their whole addresses. ``tls``: a folder for
-    certificates nobody trusts.
+def serving(
+    files: Mapping[str, bytes], tls: Path | None = None, login: str | None = None
+) -> Iterator[Served]:
+    """Serve files by their paths, or, as a proxy, by their whole addresses.
+
+    ``tls``: a folder for certificates that nobody trusts. ``login``: user and password that a proxy
+    asks for, such as ``me:secret``.
     """
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def do_GET(self) -> None:
-            served.asked.append(self.path)
-            served.logins.append(self.headers["Proxy-Authorization"])
-            content = files.get(self.path)
-            self.send_response(404 if content is None else 200)
-            self.send_header("Content-Length", str(len(content or b"")))
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(content or b"")
-
-        def do_CONNECT(self) -> None:
-            served.asked.append(self.path)
-            served.logins.append(self.headers["Proxy-Authorization"])
-            self.send_error(502, "no tunnel here")
-
-        def log_message(self, *_: object) -> None:
-            """Be quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served = Served(files, login)
     if tls is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(make_certificates(tls).server)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    served = Served(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        served.socket = context.wrap_socket(served.socket, server_side=True)
+    thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield served
     finally:
-        server.shutdown()
-        server.server_close()
+        served.shutdown()
+        served.server_close()
         thread.join()
