@@ -20,10 +20,11 @@ from harness.model.failures import EnvironmentFailure
 from harness.plugins import brought, packaged
 from harness.provision import jre
 from harness.provision.archive import find_archive
-from harness.provision.cache import cache_root
+from harness.provision.cache import BESIDE, VARIABLE, cache_root
 from harness.provision.jars import check_jars, read_jar_set
 from harness.provision.java import WANTED, ask, candidates, find_java, how_to_install
 from harness.provision.kafka import VERSION
+from harness.provision.platforms import glibc, why_not_here
 from harness.provision.postgres import find_postgres, why_no_postgres
 from harness.provision.spark import pyspark_version
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
@@ -61,6 +62,7 @@ def diagnose() -> list[Finding]:
     is traced).
     """
     checks: tuple[Callable[[], Finding], ...] = (
+        _platform,
         _python,
         _packages,
         _cache,
@@ -99,19 +101,21 @@ def _packages() -> Finding:
     return Finding("packages", ok=True, detail=versions)
 
 
+def _platform() -> Finding:
+    """Say what system this is. Another C library than glibc is the one thing that no run mends."""
+    if why := why_not_here():
+        return Finding("platform", ok=False, detail=why)
+    return Finding(
+        "platform", ok=True, detail=f"{platform.system()} {platform.machine()}, {glibc()}"
+    )
+
+
 def _cache() -> Finding:
     root = cache_root()
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=root):
-            pass
-    except OSError as error:
-        return Finding(
-            "cache",
-            ok=False,
-            detail=f"{root}: {error.strerror}",
-            remedy="set LOSTACK_CACHE to a writable folder",
-        )
+    if root.name.startswith(BESIDE):
+        named = os.environ.get(VARIABLE) or "it"
+        detail = f"{named} is read-only: locks, and what is made or fetched besides, go to {root}"
+        return Finding("cache", ok=True, detail=detail)
     return Finding("cache", ok=True, detail=str(root))
 
 

@@ -140,7 +140,8 @@ def ensure_archive(
             because = f"{type(error).__name__}: {error}".splitlines()[0]
             say(f"no class-data archive could be made ({because}); programs start more slowly")
             directory.mkdir(exist_ok=True)
-            (directory / "failed").write_text(because)
+            with suppress(OSError):  # a failure that a read-only cache remembers, too
+                (directory / "failed").write_text(because)
     return find_archive(java, jars, cache=cache, recipe=recipe) or Archive(None, "it vanished")
 
 

@@ -124,7 +124,7 @@ def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
     for source in sources:
         jar = ensure_compiled(
             source,
-            cache_root() / "clients" / "bridge",
+            cache_root() / "bridges",
             java=java,
             against=classpath,
             known=known,

@@ -17,7 +17,7 @@ import zipfile
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
-from harness.provision.cache import cache_root, fill, locked
+from harness.provision.cache import cache_root, fill, locked, original
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 
@@ -51,7 +51,7 @@ def compiled(
     folder = cache_root() / "compiled" / f"{name}-{_digest(sources, class_path)}"
     jar = folder / f"{name}.jar"
     if jar.exists():
-        return jar
+        return original(folder) / jar.name
     folder.parent.mkdir(exist_ok=True)
     java = find_java(cache_root(), say)
     compiler = ensure_jars(read_jar_set(ECJ), cache=cache_root(), java=java, say=say) / f"{ECJ}.jar"
@@ -76,7 +76,7 @@ def compiled(
     with locked(folder, say):
         if not jar.exists():
             fill(folder, make)
-    return jar
+    return original(folder) / jar.name
 
 
 def pack(classes: Path, jar: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.model.failures import EnvironmentFailure
+from harness.provision.cache import original
 from harness.provision.compiled import pack
 
 SOURCES: Final = Path(__file__).parents[1] / "stages" / "jvm"
@@ -57,7 +58,7 @@ def ensure_compiled(
                 raise EnvironmentFailure(f"{source.stem} does not compile for {known}: {why}")
             pack(classes, part)
             part.replace(jar)
-    return jar
+    return original(jar)
 
 
 def janino_path() -> str:

@@ -28,13 +28,14 @@ import shutil
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from harness.model.failures import EnvironmentFailure
-from harness.provision.cache import fill, locked, need_space
+from harness.provision.cache import fill, locked, need_space, original
 from harness.provision.certificates import private
 from harness.provision.network import argument_file, proxy_options, why_failed
 
@@ -185,7 +186,8 @@ def is_stamped(directory: Path, jar_set: JarSet) -> bool:
 
 def stamp(directory: Path, jar_set: JarSet) -> None:
     """Record that all checksums were correct, with the files' sizes and times."""
-    (directory / STAMP).write_text(json.dumps(_stamp(directory, jar_set)))
+    with suppress(OSError):  # in a read-only cache they are compared at each start: 0.1 s
+        (directory / STAMP).write_text(json.dumps(_stamp(directory, jar_set)))
 
 
 def _stamp(directory: Path, jar_set: JarSet) -> dict[str, object]:
@@ -214,7 +216,7 @@ def ensure_jars(
     """
     directory = cache / "jars" / jar_set.name
     if is_stamped(directory, jar_set):
-        return directory
+        return original(directory)
     directory.parent.mkdir(exist_ok=True)
     with locked(directory, say):
         found = check_jars(directory, jar_set)
@@ -234,7 +236,7 @@ def ensure_jars(
             )
             shutil.rmtree(ivy, ignore_errors=True)
         stamp(directory, jar_set)
-    return directory
+    return original(directory)
 
 
 def _fetch(
