@@ -150,7 +150,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )  # a terminal that has no ✔ is no reason to fail
     words = sys.argv[1:] if arguments is None else list(arguments)
     with interruptible():
-        return _guarded(lambda: application(_asked_for(words))(args=words, standalone_mode=False))
+        return _guarded(lambda: _run(words))
+
+
+def _run(words: list[str]) -> Any:
+    if not os.environ.get("HOME"):
+        from harness.provision.cache import give_home  # noqa: PLC0415 - loads slowly
+
+        give_home()
+    return application(_asked_for(words))(args=words, standalone_mode=False)
 
 
 def _asked_for(words: Sequence[str]) -> str | None:

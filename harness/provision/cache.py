@@ -21,7 +21,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.provision.platforms import why_not_here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, MutableMapping
 
 VARIABLE: Final = "LOSTACK_CACHE"
 FILLED: Final = "jars"
@@ -90,7 +90,7 @@ def _temporary_root() -> Path:
     Raises:
         EnvironmentFailure: somebody else has made that folder.
     """
-    root = Path(tempfile.gettempdir(), f"lostack-cache-{os.getuid()}")
+    root = Path(tempfile.gettempdir(), f"lostack-{os.getuid()}")
     with contextlib.suppress(FileExistsError):
         root.mkdir(mode=0o700)
     found = root.lstat()
@@ -148,6 +148,18 @@ def expanded(path: str) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def give_home(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Give a user without a home, as a uid without an account is, a folder for temporary files.
+
+    Libraries and programs that are started ask for it, and fail without one.
+
+    Raises:
+        EnvironmentFailure: somebody else has made that folder.
+    """
+    if not environ.get("HOME") and expanded("~") == Path("~"):
+        environ["HOME"] = str(_temporary_root())
 
 
 def need_space(directory: Path, needed_mb: int, what: str) -> None:
