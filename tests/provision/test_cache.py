@@ -132,26 +132,36 @@ def test_a_home_that_cannot_be_written_is_none(
     assert cache_root() == tmp_path / f"lostack-{os.getuid()}"
 
 
+HOMELESS = """
+import os, sys
+from pathlib import Path
+from harness.cli.application import main
+from harness.provision.cache import cache_root, expanded
+from harness.provision.java import candidates
+main(["--version"])  # everything is loaded that this user may not be able to read
+os.setgroups([]), os.setresgid(54321, 54321, 54321), os.setresuid(54321, 54321, 54321)
+os.environ.pop("HOME", None)
+print(expanded("~/x"), cache_root(), list(candidates({})) is not None)
+main(["--version"])
+print(Path.home())
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a uid without an account")
-def test_a_uid_without_an_account_has_a_cache(tmp_path: Path) -> None:
-    """Really: no entry in the password file, and no HOME; ``~`` in a setting is no traceback."""
-    tmp_path.chmod(0o777)
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o755)
-    code = (
-        "from harness.provision.cache import cache_root, expanded; from pathlib import Path\n"
-        "print(cache_root()); print(expanded('~/x'))\n"
-        "from harness.provision.java import candidates; list(candidates({}))\n"
-        "from harness.cli.application import main; main(['--version']); print(Path.home())"
-    )
-    keep = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
-    who = ("setpriv", "--reuid=54321", "--regid=54321", "--clear-groups")
-    ran = subprocess.run(
-        (*who, sys.executable, "-c", code), env={**keep, "TMPDIR": str(tmp_path)}, cwd="/",
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    own = str(tmp_path / "lostack-54321")
-    assert [own, "~/x", own] == [ran.stdout.splitlines()[at] for at in (0, 1, -1)], ran.stderr
+def test_a_uid_without_an_account_has_a_cache() -> None:
+    """Really: no entry in the password file, and no HOME; then a command gives it one."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        ran = subprocess.run(
+            (sys.executable, "-c", HOMELESS),
+            env={"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": folder, "HOME": "/root"},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        own = f"{folder}/lostack-54321"
+        assert ran.stdout.splitlines()[1::2] == [f"~/x {own} True", own], ran.stdout + ran.stderr
 
 
 def test_musl_is_refused_before_anything_is_fetched(
