@@ -32,7 +32,6 @@ from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.scenario import SECURED, Deployment
 from harness.model.waiting import WaitCancelledError, cancellable
-from harness.report.summary import counted
 from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
 
 if TYPE_CHECKING:
@@ -254,7 +253,7 @@ class _Run:
         """
         mine = [cell for cell in self._cells_of(system) if cell.id in self._lacking]
         for because, count in Counter(self._lacking[cell.id] for cell in mine).items():
-            self._progress.say(f"{counted(count, 'cell')} cannot run on this machine: {because}")
+            self._progress.say(f"cells that cannot run on this machine: {count} ({because})")
         for cell in mine:
             because = f"the machine lacks something that this cell needs: {self._lacking[cell.id]}"
             self._one(cell, partial(_fail_at_once, because))

@@ -36,7 +36,6 @@ from xml.sax.saxutils import quoteattr
 
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import fill, locked, need_space, original
-from harness.provision.certificates import private
 from harness.provision.network import argument_file, proxy_options, why_failed
 
 if TYPE_CHECKING:
@@ -339,8 +338,8 @@ def ivy_retrieve(
         settings = str(ivy / SETTINGS)
         (ivy / SETTINGS).write_text(JARS_ALONE)
     (ivy / OPTIONS).unlink(missing_ok=True)
-    # not on the command line, which every user can read: a proxy may have a password
-    private(ivy / OPTIONS, argument_file(proxy_options(os.environ)).encode())
+    (ivy / OPTIONS).touch(mode=0o600)  # a proxy may have a password, and all can read a command
+    (ivy / OPTIONS).write_text(argument_file(proxy_options(os.environ)))
     command = ivy_command(target, ivy, java, settings)
     say(f"fetching {jar_set.name}: {len(jar_set.sums)} jars (a few seconds, once)")
     process = subprocess.Popen(

@@ -69,7 +69,7 @@ def test_cells_that_lack_something_are_void_and_the_others_run(tmp_path: Path) -
     ]
     reason = f"the run failed: the machine lacks something that this cell needs: {WHY}"
     assert {result.verdict.reason for result in saved.results[::2]} == {reason}
-    assert f"2 cells cannot run on this machine: {WHY}" in heard.said
+    assert f"cells that cannot run on this machine: 2 ({WHY})" in heard.said
     assert (saved.whole, summarise(saved).exit_code) == (True, ExitCode.VOID)
     assert (
         sorted(heard.begun)
