@@ -36,7 +36,9 @@ class ScenarioItem(pytest.Item):
 
         from harness.matrix.progress import make_progress  # noqa: PLC0415 - only for those who have one
         from harness.matrix.runner import run  # noqa: PLC0415
-        from harness.model.failures import EnvironmentFailure, UsageError  # noqa: PLC0415
+        from harness.model.exits import ExitCode  # noqa: PLC0415
+        from harness.model.failures import EnvironmentFailure, UsageError, traced  # noqa: PLC0415
+        from harness.report.escaping import lines_visible, visible  # noqa: PLC0415
         from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415
 
         try:
@@ -46,17 +48,20 @@ class ScenarioItem(pytest.Item):
             with make_progress(sys.stderr) as progress:
                 saved = run(plan, progress)
         except UsageError as error:
-            raise NotKeptError(str(error)) from error
+            raise NotKeptError(visible(str(error))) from error
         except EnvironmentFailure as error:
-            pytest.exit(f"lostack: {error}", returncode=3)
+            pytest.exit(f"lostack: {visible(str(error))}", returncode=ExitCode.ENVIRONMENT)
+        except Exception as error:  # noqa: BLE001 - a defect of lostack is no finding
+            pytest.exit(lines_visible(traced(error)), returncode=ExitCode.DEFECT)
         if saved.info.interrupted or not saved.results:
             raise KeyboardInterrupt
         [result] = saved.results
         if not result.verdict.green:
-            raise NotKeptError(
+            told = (
                 f"{result.verdict.label}: {result.verdict.reason}\n{result.plan.because}\nsaved: "
                 f"{result.directory}"
             )
+            raise NotKeptError(lines_visible(told))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the text of a failure, without a traceback."""

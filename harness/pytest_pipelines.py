@@ -126,8 +126,10 @@ class Deliveries:
 
     def _played(self, act: Callable[[Any], Any]) -> Any:
         from harness.matrix.progress import make_progress  # noqa: PLC0415
-        from harness.model.failures import EnvironmentFailure  # noqa: PLC0415
+        from harness.model.exits import ExitCode  # noqa: PLC0415
+        from harness.model.failures import EnvironmentFailure, traced  # noqa: PLC0415
         from harness.model.history import HistoryError  # noqa: PLC0415
+        from harness.report.escaping import lines_visible, visible  # noqa: PLC0415
 
         capture = self._config.pluginmanager.getplugin("capturemanager")
         try:
@@ -138,7 +140,9 @@ class Deliveries:
             ):
                 return act(progress)
         except (EnvironmentFailure, HistoryError) as error:
-            pytest.exit(f"lostack: {error}", returncode=3)
+            pytest.exit(f"lostack: {visible(str(error))}", returncode=ExitCode.ENVIRONMENT)
+        except Exception as error:  # noqa: BLE001 - a defect of lostack is no test of the project's that failed
+            pytest.exit(lines_visible(traced(error)), returncode=ExitCode.DEFECT)
 
 
 @contextmanager

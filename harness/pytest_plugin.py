@@ -217,9 +217,11 @@ class Results:
         from harness.matrix.progress import make_progress  # noqa: PLC0415
         from harness.matrix.runner import RunPlan, run  # noqa: PLC0415
         from harness.matrix.selection import not_run, systems_of  # noqa: PLC0415
-        from harness.model.failures import EnvironmentFailure  # noqa: PLC0415
+        from harness.model.exits import ExitCode  # noqa: PLC0415
+        from harness.model.failures import EnvironmentFailure, traced  # noqa: PLC0415
         from harness.model.history import HistoryError  # noqa: PLC0415
         from harness.report.breaks import breaks_of  # noqa: PLC0415
+        from harness.report.escaping import lines_visible, visible  # noqa: PLC0415
         from harness.report.renderers import write_reports  # noqa: PLC0415
         from harness.report.trend import remember  # noqa: PLC0415
         from harness.report.writing import ReportError, append_step_summary, point_latest  # noqa: PLC0415
@@ -240,14 +242,17 @@ class Results:
                 saved = run(plan, progress)
             write_reports(saved)
         except (EnvironmentFailure, HistoryError, ReportError) as error:
-            pytest.exit(f"lostack: {error}", returncode=3)
+            pytest.exit(f"lostack: {visible(str(error))}", returncode=ExitCode.ENVIRONMENT)
+        except Exception as error:  # noqa: BLE001 - a defect of lostack is no scenario that failed
+            pytest.exit(lines_visible(traced(error)), returncode=ExitCode.DEFECT)
         line = remember(saved, breaks_of(saved, self.baseline))
         for warning in (line, point_latest(saved), append_step_summary(saved, os.environ)):
             if warning:
-                warnings.warn(f"lostack: {warning}", stacklevel=2)
+                warnings.warn(f"lostack: {visible(warning)}", stacklevel=2)
         if saved.info.interrupted:
             pytest.exit(
-                f"lostack: interrupted; the report is PARTIAL: {saved.directory}", returncode=130
+                f"lostack: interrupted; the report is PARTIAL: {saved.directory}",
+                returncode=ExitCode.INTERRUPTED,
             )
         self._found |= {result.plan.id: result for result in saved.results}
 
@@ -269,6 +274,8 @@ def lostack_check(
     """
 
     def check(cell: Cell) -> CellResult:
+        from harness.report.escaping import visible  # noqa: PLC0415
+
         result = lostack_results.of(cell)
         request.node.stash[RESULT] = result
         for name, value in result.row().items():
@@ -279,7 +286,7 @@ def lostack_check(
             record_property(_BASELINE, f"{known.cell} was {known.outcome}")
         if not result.verdict.green:
             if known is not None and known.explains(result):
-                pytest.xfail(f"known break: {known.because} ({result.verdict.reason})")
+                pytest.xfail(visible(f"known break: {known.because} ({result.verdict.reason})"))
             pytest.fail(_failure(result), pytrace=False)
         return result
 

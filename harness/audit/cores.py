@@ -9,7 +9,9 @@ import ctypes
 import fcntl
 import multiprocessing
 import os
+import pickle
 import signal
+import traceback
 from collections import deque
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final
@@ -131,4 +133,17 @@ def _serve(orders: Connection, said: Connection, parent: int) -> None:
                 said.send((ITEM, item))
             said.send((END, None))
         except Exception as error:  # noqa: BLE001 - the parent raises it
-            said.send((FAILED, error))
+            said.send((FAILED, _sendable(error)))
+
+
+def _sendable(error: Exception) -> Exception:
+    """Return an error as the parent can raise it, with the traceback of this process as a note."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - what this process has just made
+    except Exception:  # noqa: BLE001 - classes of libraries fail at this in many ways
+        error = RuntimeError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__)
+    error.add_note(
+        f"in process {os.getpid()} of the "
+        f"audit:\n{''.join(traceback.format_tb(error.__traceback__))}"
+    )
+    return error

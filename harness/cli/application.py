@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
+import threading
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from harness.cli.signals import interruptible
-from harness.cli.telling import complain
+from harness.cli.streams import ReaderGoneError, guarded
+from harness.cli.telling import complain, complain_text, tell, tell_text
 from harness.model.exits import ExitCode
+from harness.model.failures import traced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 BROKEN_PIPE = 141
 """The exit code of a program that died of SIGPIPE. It is no success: nobody has read
 the verdicts.
 """
+_SHORT_OF = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EROFS}
+)
+"""Errors that say what the machine is short of, and name no file."""
 _LACKING = "2 wrong use; 3 the machine lacks something"
-_PARTLY = f"{_LACKING}; 4 a cell void or stuck, or not everything planned was run; 130 Ctrl-C."
+_ELSE = "70 a defect of lostack; 130 Ctrl-C."
+_PARTLY = f"{_LACKING}; 4 a cell void or stuck, or not everything planned was run; {_ELSE}"
 EPILOG = (
     "Exit codes: 0 every promise kept and every control convicted (but for the known breaks of "
     f"--baseline); 1 a promise broken, or a control not convicted; {_PARTLY}"
@@ -32,12 +42,12 @@ EPILOG = (
 _FAULTS = f"Exit codes: 0 the promise kept at every fault; 1 it was broken; {_PARTLY}"
 _BUGS = (
     "Exit codes: 0 every bad version convicted, every good one acquitted; 1 one was not; "
-    f"{_LACKING}; 130 Ctrl-C."
+    f"{_LACKING}; {_ELSE}"
 )
 _SIDES = (
     f"Exit codes: 0 the promise of --semantic kept, or none named; 1 it is broken; {_LACKING}, "
     "or a side cannot be reached; 4 it proves nothing: rows cannot be read, or not all could be "
-    "looked at; 130 Ctrl-C."
+    f"looked at; {_ELSE}"
 )
 
 
@@ -119,10 +129,10 @@ def _options(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if show_version:
-        typer.echo(f"lostack {_version()}")
+        tell(f"lostack {_version()}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        tell_text(context.get_help())
         raise typer.Exit(ExitCode.USAGE)
 
 
@@ -143,14 +153,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. A user's mistake is told in one line, without
     a traceback.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(
-                errors="backslashreplace"
-            )  # a terminal that has no ✔ is no reason to fail
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with interruptible():
-        return _guarded(lambda: _run(words))
+    with interruptible(), guarded(), _threads_heard() as failed:
+        code = _code_of(lambda: _run(words))
+        return failed[0] if failed and code is not ExitCode.INTERRUPTED else code
 
 
 def _run(words: list[str]) -> Any:
@@ -168,36 +174,69 @@ def _asked_for(words: Sequence[str]) -> str | None:
     return words[0] if words and words[0] in COMMANDS else None
 
 
-def _guarded(act: Callable[[], Any]) -> int:
+def _code_of(act: Callable[[], Any]) -> int:
+    """Run a command and return its exit code. If it raises, say why in one line."""
     try:
         return int(act() or ExitCode.KEPT)
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has had enough
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the interpreter's last flush
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, its exit code must not be that of a broken promise
+        return _told(error)
+
+
+@contextmanager
+def _threads_heard() -> Iterator[list[int]]:
+    """Yield a list that gets the exit code of each error that ends a thread: Python would only
+    print it.
+    """
+    failed: list[int] = []
+
+    def heard(what: threading.ExceptHookArgs) -> None:
+        if what.exc_value is not None and not isinstance(what.exc_value, SystemExit):
+            failed.append(_told(what.exc_value))
+
+    before, threading.excepthook = threading.excepthook, heard
+    try:
+        yield failed
+    finally:
+        threading.excepthook = before
+
+
+def _told(error: BaseException) -> int:
+    """Say why a command ends, and return its exit code. A defect of lostack has a traceback, and a
+    line behind it.
+    """
+    if isinstance(error, ReaderGoneError):  # whoever read our output has had enough
         return BROKEN_PIPE
-    except Exception as error:
-        code = _exit_code(error)
-        if code is None:
-            raise
-        complain(_one_line(error))
-        return code
+    code = _exit_code(error)
+    if code is None:
+        complain_text(traced(error))
+        return ExitCode.DEFECT
+    complain(_one_line(error))
+    return code
 
 
-def _exit_code(error: Exception) -> ExitCode | None:
-    """Return the exit code of a user's mistake; ``None`` for ours."""
+def _exit_code(error: BaseException) -> ExitCode | None:
+    """Return the exit code of a user's mistake; ``None`` for a defect of lostack."""
     if isinstance(error, _BAD_OPTION):
         return ExitCode.USAGE
-    if isinstance(error, OSError) and error.filename is not None:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and _of_the_machine(error)):
         return ExitCode.ENVIRONMENT
     names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
     return next((code for name, code in _ENDS_WITH.items() if name in names), None)
 
 
-def _one_line(error: Exception) -> str:
+def _of_the_machine(error: OSError) -> bool:
+    """Whether a file, or the machine, is at fault. Errors of pipes and connections name no file."""
+    return error.filename is not None or error.errno in _SHORT_OF
+
+
+def _one_line(error: BaseException) -> str:
     if isinstance(error, _BAD_OPTION):
         return f"{error.format_message()} (lostack --help)"  # type: ignore[attr-defined]
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"cannot use {error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "the machine is out of memory: run fewer cells at once, with --jobs 1, or free some"
+    if isinstance(error, OSError):
+        return f"cannot use {error.filename or 'this machine'}: {error.strerror}"
     return str(error)

@@ -15,7 +15,7 @@ import typer
 
 from harness.cli.finishing import finish
 from harness.cli.options import AsJson, Baseline, Jobs, Reports, jobs_of
-from harness.cli.telling import complain, warn
+from harness.cli.telling import complain, tell, warn
 from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
 from harness.model.exits import ExitCode
@@ -23,7 +23,6 @@ from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import EXPECTABLE
 from harness.report.advising import last_words
 from harness.report.breaks import breaks_of, exit_code, read_baseline
-from harness.report.escaping import visible
 from harness.report.record import advice
 from harness.report.renderers import write_reports
 from harness.report.trend import remember
@@ -149,8 +148,8 @@ def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: b
     if not as_json:
         for result in saved.results:
             for line in advice(result):
-                typer.echo(f"  {visible(line)}")
-        typer.echo(
+                tell(f"  {line}")
+        tell(
             "to try every step of a run, not only the named failure points: lostack sweep "
             f"{shlex.quote(str(file))}"
         )

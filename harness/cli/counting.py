@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import Annotated
@@ -10,11 +9,10 @@ from typing import Annotated
 import typer
 
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain
+from harness.cli.telling import complain, tell, tell_json, tell_text
 from harness.model.exits import ExitCode
 from harness.model.history import HistoryError
 from harness.model.semantics import Semantic
-from harness.report.escaping import visible
 
 
 def account(
@@ -42,7 +40,7 @@ def account(
             for row in cells_on_spark(spark, directories).orderBy("cell").toLocalIterator()
         ]
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        tell_json(rows)
         return
     for row in rows:
         counts = ", ".join(
@@ -50,7 +48,7 @@ def account(
             for name, count in row.items()
             if name != "cell" and count
         )
-        typer.echo(visible(f"{os.path.relpath(row['cell'])}  {counts or 'nothing'}"))
+        tell(f"{os.path.relpath(row['cell'])}  {counts or 'nothing'}")
 
 
 def audit(
@@ -96,12 +94,9 @@ def audit(
             else {"semantic": judged, "kind": verdict.kind, "reason": verdict.reason}
         )
         sides = {"offered": shown(offered), "arrived": shown(arrived)}
-        typer.echo(
-            json.dumps({"sides": sides, **findings.as_json(found), "verdict": told}, indent=1)
-        )
+        tell_json({"sides": sides, **findings.as_json(found), "verdict": told})
     else:
-        for line in findings.as_text(found, judged).splitlines():
-            typer.echo(visible(line))
+        tell_text(findings.as_text(found, judged))
     if judged is not None:
         from harness.judge.verdict import Kind  # noqa: PLC0415 - the whole judge, for a word
 

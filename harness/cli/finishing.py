@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import typer
-
-from harness.report.escaping import visible
+from harness.cli.telling import tell, tell_json_text, tell_lines
 from harness.report.renderers import RENDERERS, write_reports
 from harness.report.summary import Outcome, rerun_line, summarise
 
@@ -29,26 +27,25 @@ def finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
     """Print the outcomes, write the reports, and return the exit code."""
     summary = summarise(saved)
     if as_json:
-        typer.echo(RENDERERS["json"].render(saved), nl=False)
+        tell_json_text(RENDERERS["json"].render(saved))
     else:
         for result in saved.results:
             if not result.verdict.green:
                 _tell_red(result)
-        typer.echo(f"\n{summary.sentence}")
-        for sentence in saved.info.untried:
-            typer.echo(sentence)
+        tell()
+        tell_lines((summary.sentence, *saved.info.untried))
     files = write_reports(saved)
     if not as_json:
-        typer.echo(f"reports: {', '.join(os.path.relpath(file) for file in files)}")
+        tell(f"reports: {', '.join(os.path.relpath(file) for file in files)}")
     return summary.exit_code
 
 
 def _tell_red(result: CellResult) -> None:
     label = result.verdict.label
     means = f" ({MEANING[label]})" if label in MEANING else ""
-    typer.echo(
-        f"\n{label.upper()}{means}  {visible(result.plan.id)}\n  {visible(result.verdict.reason)}"
-    )
-    typer.echo(f"  {visible(result.plan.because)}")
-    typer.echo(f"  again: {visible(rerun_line(result.plan))}")
-    typer.echo(f"  saved: {os.path.relpath(result.directory)}")
+    tell()
+    tell(f"{label.upper()}{means}  {result.plan.id}")
+    tell(f"  {result.verdict.reason}")
+    tell(f"  {result.plan.because}")
+    tell(f"  again: {rerun_line(result.plan)}")
+    tell(f"  saved: {os.path.relpath(result.directory)}")

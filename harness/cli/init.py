@@ -22,7 +22,7 @@ from harness.cli.drafts.writing import (
     DraftStage,
     workflow,
 )
-from harness.cli.telling import warn
+from harness.cli.telling import ask, tell, tell_json, warn
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
@@ -65,7 +65,7 @@ class Asker:
         if given is not None:
             return given
         if self.asks:
-            return str(typer.prompt(question, default=guess or None))
+            return ask(question, guess or None)
         if guess:
             return guess
         raise UsageError(f"{option} is missing: {question}")
@@ -74,7 +74,7 @@ class Asker:
         """Return the option's value if it is given, else the user's answer, which may be empty."""
         if given is not None or not self.asks:
             return given or ""
-        return str(typer.prompt(question, default="", show_default=False))
+        return ask(question, "")
 
 
 def init(
@@ -139,7 +139,7 @@ def init(
 ) -> None:
     """Write a first pipeline.toml for programs of your own; asks for what no option says."""
     if show_schema:
-        typer.echo(json.dumps(schema(), indent=1))
+        tell_json(schema())
         return
     at = folder / FILE
     if not folder.is_dir():
@@ -171,7 +171,7 @@ def init(
     services = _composed(folder, compose)
     offered = [each.name for each in services if each.kind == "program"]
     if asker.asks and offered:
-        typer.echo(
+        tell(
             f"services that could be stages: {', '.join(offered)} (answer with a name, or with a "
             "command)"
         )
@@ -278,13 +278,13 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
             _put(workflow_at, workflow(FILE), undo)
             written.append(workflow_at)
         undo.pop_all()
-    typer.echo(f"wrote {', '.join(map(str, written))}")
+    tell(f"wrote {', '.join(map(str, written))}")
     if workflow_at in written:
-        typer.echo(
+        tell(
             f"in {workflow_at.name}: replace OWNER by the account whose repository of lostack "
             "you use"
         )
-    typer.echo(f"next: lostack check --explain {shlex.quote(str(at))}")
+    tell(f"next: lostack check --explain {shlex.quote(str(at))}")
 
 
 def _put(file: Path, text: str, undo: ExitStack) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness import registry
 from harness.cli.options import AsJson, Clients, Only, Semantics  # noqa: TC001 - typer reads them
+from harness.cli.telling import tell, tell_json
 from harness.matrix.selection import SelectionError, choose
 from harness.model.scenario import Predicted, RefusedByClient
 
@@ -34,11 +34,11 @@ def list_cells(
         [system] if system else registry.real(), only or (), semantic or (), client or ()
     )
     if as_json:
-        typer.echo(json.dumps([_listed(cell) for cell in cells], indent=1))
+        tell_json([_listed(cell) for cell in cells])
         return
     width = max(len(cell.id) for cell in cells)
     for cell in cells:
-        typer.echo(f"{cell.id:<{width}}  {_predicted(cell)}")
+        tell(f"{cell.id:<{width}}  {_predicted(cell)}")
 
 
 def _cells(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from harness import registry
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain
+from harness.cli.telling import complain, tell, tell_json
 from harness.matrix.progress import make_progress
 from harness.model.exits import ExitCode
 
@@ -40,7 +39,7 @@ def images() -> None:
 
     client = connect()
     for name in NAMES:
-        typer.echo(f"{name:<10} {ensure_image(client, name, complain)}")
+        tell(f"{name:<10} {ensure_image(client, name, complain)}")
 
 
 def doctor(*, as_json: AsJson = False) -> None:
@@ -52,13 +51,11 @@ def doctor(*, as_json: AsJson = False) -> None:
         rows = [
             {"name": f.name, "ok": f.ok, "detail": f.detail, "remedy": f.remedy} for f in findings
         ]
-        typer.echo(json.dumps(rows, indent=1))
+        tell_json(rows)
     else:
         for finding in findings:
-            typer.echo(
-                f"{'ok     ' if finding.ok else 'MISSING'} {finding.name:<22} {finding.detail}"
-            )
+            tell(f"{'ok     ' if finding.ok else 'MISSING'} {finding.name:<22} {finding.detail}")
             if not finding.ok and finding.remedy:
-                typer.echo(f"        {'':<22} → {finding.remedy}")
+                tell(f"        {'':<22} → {finding.remedy}")
     if not all(finding.ok for finding in findings):
         raise typer.Exit(ExitCode.ENVIRONMENT)

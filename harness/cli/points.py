@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.telling import tell_text
+
 
 def points(
     runs: Annotated[
@@ -24,4 +26,4 @@ def points(
     from harness.saved import load_run  # noqa: PLC0415
 
     measured = measured_in(result for run in runs or () for result in load_run(run).results)
-    typer.echo(page(measured).rstrip() if why else f"{table(measured)}\n{LEGEND}")
+    tell_text(page(measured).rstrip() if why else f"{table(measured)}\n{LEGEND}")

@@ -11,14 +11,13 @@ import typer
 
 from harness import registry
 from harness.cli.options import Reports  # noqa: TC001 - typer reads them
-from harness.cli.telling import warn
+from harness.cli.telling import tell, tell_lines, warn
 from harness.matrix.progress import make_progress
 from harness.matrix.runner import RunPlan
 from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, systems_of
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.exits import ExitCode
-from harness.report.escaping import visible
 from harness.report.renderers import write_reports
 from harness.report.trend import remember
 
@@ -51,7 +50,7 @@ def regressions(
     ]
     bugs = [bug for bug in CORPUS if bug.id in names or (not names and not apart(bug))]
     if left := [bug.id for bug in CORPUS if bug not in bugs and not names]:
-        typer.echo(
+        tell(
             "not tried, because an engine is downloaded only for "
             f"{', '.join(f'--only {each!r}' for each in left)}"
         )
@@ -71,9 +70,8 @@ def regressions(
         saved = run_cells(plan, progress)
     write_reports(saved)
     told = list(rulings(bugs, saved.results))
-    typer.echo()
-    for ruling in told:
-        typer.echo(visible(ruling.text()))
+    tell()
+    tell_lines(ruling.text() for ruling in told)
     warn(remember(saved, disagreements(bugs, saved.results)))
     if saved.info.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)

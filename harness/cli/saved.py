@@ -13,7 +13,7 @@ import typer
 from harness import registry
 from harness.cli.finishing import finish
 from harness.cli.options import AsJson, Baseline, Directory, Only  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain
+from harness.cli.telling import complain, tell, tell_json_text, tell_lines, tell_text
 from harness.latest import run_directory
 from harness.matrix.selection import matches
 from harness.model.exits import ExitCode
@@ -22,7 +22,6 @@ from harness.report.breaks import HISTORY_FILE, breaks_of, exit_code, read_basel
 from harness.report.clients import client_table
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
-from harness.report.escaping import visible
 from harness.report.eventlog import event_lines
 from harness.report.publishing import publish
 from harness.report.record import record_text
@@ -95,8 +94,7 @@ def report(
         from harness.sweep.telling import report_of  # noqa: PLC0415 - brings systems; nobody else needs it
 
         told = report_of([directory, *others])
-        for line in told.lines:
-            typer.echo(visible(line))
+        tell_lines(told.lines)
         raise typer.Exit(told.exit_code)
     if others:
         raise UsageError(
@@ -105,14 +103,14 @@ def report(
     saved = load_run(run_directory(directory))
     if to is not None:
         for file in publish(saved, to):
-            typer.echo(f"{file}  {file.stat().st_size:,} bytes")
+            tell(f"{file}  {file.stat().st_size:,} bytes")
     elif record is not None:
-        typer.echo(record_text(_meant(saved, only), record))
+        tell_text(record_text(_meant(saved, only), record))
     elif form is None:
-        for file in write_reports(saved):
-            typer.echo(file)
+        tell_lines(write_reports(saved))
     else:
-        typer.echo(RENDERERS[registry.known(form, RENDERERS, "format")].render(saved))
+        renderer = RENDERERS[registry.known(form, RENDERERS, "format")]
+        (tell_json_text if renderer.name == "json" else tell_text)(renderer.render(saved))
 
 
 def events(
@@ -143,7 +141,7 @@ def events(
     """
     meant = _meant(load_run(run_directory(directory)), only)
     for line in event_lines(meant, record=record, frames=frames, as_json=as_json):
-        typer.echo(line)
+        (tell_json_text if as_json else tell)(line)
 
 
 def trend(
@@ -158,10 +156,10 @@ def trend(
     past, damaged = read_past(directory)
     for broke in breaks_over(past):
         if broke.mended is None:
-            typer.echo(visible(f"{broke.outcome}  {broke.cell}  {broke.sentence}"))
+            tell(f"{broke.outcome}  {broke.cell}  {broke.sentence}")
     if damaged:
         complain(left_out(damaged, str(directory / HISTORY_FILE)))
-    typer.echo(f"trend: {os.path.relpath(file)}")
+    tell(f"trend: {os.path.relpath(file)}")
 
 
 def clients(
@@ -170,9 +168,7 @@ def clients(
     """Show which client keeps which promise, at which version: its outcomes, and the cells at which
     clients differ.
     """
-    typer.echo(
-        client_table([load_run(run_directory(directory)) for directory in directories]), nl=False
-    )
+    tell_text(client_table([load_run(run_directory(directory)) for directory in directories]))
 
 
 def _meant(saved: SavedRun, only: Sequence[str] | None) -> list[CellResult]:
@@ -198,7 +194,7 @@ def _compare(before: Path, after: Path) -> None:
     If they are of two runtimes and a verdict differs, exit with 1.
     """
     comparison = compare_runs(*(load_run(run_directory(named)) for named in (before, after)))
-    typer.echo(as_text(comparison))
-    typer.echo(f"page: {os.path.relpath(write_comparison(comparison))}")
+    tell_text(as_text(comparison))
+    tell(f"page: {os.path.relpath(write_comparison(comparison))}")
     if comparison.red:
         raise typer.Exit(ExitCode.BROKEN)

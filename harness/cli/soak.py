@@ -5,7 +5,6 @@ Kafka as one stream.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import shlex
 import sys
 from dataclasses import asdict, replace
@@ -16,7 +15,7 @@ import typer
 
 from harness import registry
 from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain
+from harness.cli.telling import complain, tell_json, tell_lines
 from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.progress import make_progress
@@ -24,7 +23,6 @@ from harness.matrix.selection import choose, systems_of
 from harness.model.exits import ExitCode
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
-from harness.report.escaping import visible
 from harness.soak.waves import SOAK_FILE, Soak, SoakError, as_lines
 from harness.soak.waves import soak as run_soak
 
@@ -134,10 +132,9 @@ def soak(
             "records": found.records,
             "complete": found.records >= asked.records,
         }
-        typer.echo(json.dumps({**told, "waves": [asdict(wave) for wave in found.waves]}, indent=1))
+        tell_json({**told, "waves": [asdict(wave) for wave in found.waves]})
     else:
-        for line in as_lines(found, asked):
-            typer.echo(visible(line))
+        tell_lines(as_lines(found, asked))
     _leave(folder, found.kind, interrupted=found.interrupted)
 
 
@@ -197,15 +194,11 @@ def _stream(
             "records": found.recorded,
             "complete": found.outside is not None,
         }
-        typer.echo(
-            json.dumps(
-                {**told, "faults": [asdict(one) for one in found.faults], "outside": found.outside},
-                indent=1,
-            )
+        tell_json(
+            {**told, "faults": [asdict(one) for one in found.faults], "outside": found.outside}
         )
     else:
-        for line in told_of.as_lines(found, records, folder):
-            typer.echo(visible(line))
+        tell_lines(told_of.as_lines(found, records, folder))
     _leave(folder, found.kind, interrupted=found.interrupted)
 
 

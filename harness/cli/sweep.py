@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import AsJson, Reports, jobs_of
-from harness.cli.telling import complain
+from harness.cli.telling import complain, tell, tell_json_text, tell_lines
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
-from harness.report.escaping import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -183,11 +182,10 @@ def _run(
         *(keep_all(one, outcomes, keep) if keep else ()),
     )
     if as_json:
-        typer.echo(as_json_text(one, planned, outcomes, summary), nl=False)
+        tell_json_text(as_json_text(one, planned, outcomes, summary))
     else:
-        for line in summary.lines:
-            typer.echo(visible(line))
-        typer.echo(f"reports: {', '.join(os.path.relpath(each) for each in files)}")
+        tell_lines(summary.lines)
+        tell(f"reports: {', '.join(os.path.relpath(each) for each in files)}")
     if one.interrupted:
         _go_on(one)
         raise typer.Exit(ExitCode.INTERRUPTED)
@@ -351,5 +349,4 @@ def export(
     """
     from harness.sweep.exporting import export as write  # noqa: PLC0415 - as above
 
-    for file in write(finding, to or Path(finding.stem)):
-        typer.echo(file)
+    tell_lines(write(finding, to or Path(finding.stem)))

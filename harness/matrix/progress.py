@@ -101,7 +101,9 @@ class _Live(_Lines):
             f"{cell.scenario.id}/{cell.semantic}" for cell in list(self._running.values())[:4]
         )
         return Text(
-            f"{self._done}/{self._total} cells, {time.monotonic() - self._since:.0f} s  {names}",
+            visible(
+                f"{self._done}/{self._total} cells, {time.monotonic() - self._since:.0f} s  {names}"
+            ),
             style="dim",
         )
 

@@ -11,6 +11,7 @@ import platform
 import queue
 import threading
 import time
+import traceback
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -55,6 +56,10 @@ _Play: TypeAlias = "Callable[[Path, HistoryWriter], None]"
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which the state of a deployment that cells may kill is unknown."""
+TRACE_FILE = "traceback.txt"
+"""The file in a cell's folder with the traceback of an error that nobody expected, and that voided
+the cell.
+"""
 ASIDE_NICE = 10
 """The niceness at which a system is prepared while the previous system's cells run."""
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
@@ -561,9 +566,20 @@ def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
     except CellFailure as error:
         history.write(kinds.FAILED, because=behind(full_disk(directory), str(error)))
     except Exception as error:  # noqa: BLE001 - whatever a system raises
-        history.write(
-            kinds.FAILED, because=behind(full_disk(directory), f"{type(error).__name__}: {error}")
-        )
+        history.write(kinds.FAILED, because=behind(full_disk(directory), _traced(error, directory)))
+
+
+def _traced(error: Exception, directory: Path) -> str:
+    """Name an error that nobody has put into words, and keep its traceback in the cell's folder."""
+    told = f"{type(error).__name__}: {error}"
+    try:
+        with (directory / TRACE_FILE).open(
+            "a", encoding="utf-8", errors="backslashreplace"
+        ) as file:
+            file.writelines(traceback.format_exception(error))
+    except OSError:
+        return told
+    return f"{told} (its traceback: {TRACE_FILE})"
 
 
 class _OneAtATime:

@@ -15,4 +15,6 @@ class ExitCode(IntEnum):
     USAGE = 2
     ENVIRONMENT = 3
     VOID = 4
+    DEFECT = 70
+    """An error of lostack itself, with its traceback: EX_SOFTWARE of sysexits.h."""
     INTERRUPTED = 130

@@ -4,6 +4,9 @@ options, cell, machine.
 
 from __future__ import annotations
 
+import traceback
+from pathlib import PurePath
+
 
 class UsageError(Exception):
     """The user asked for something impossible. The message, one line, says why, and what is
@@ -21,6 +24,22 @@ class EnvironmentFailure(Exception):  # noqa: N818 - the word of the exit-code t
     """The machine lacks something, or something outside the cells broke. The message says what, and
     what to do.
     """
+
+
+def defect(error: BaseException) -> str:
+    """Say in one line that an error is lostack's own, where it was raised, and what to report."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {PurePath(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    report = (
+        "report the traceback above, the command, and what lostack --version and lostack doctor "
+        "print"
+    )
+    return f"this is a defect of lostack ({type(error).__name__}{where}), and no verdict: {report}"
+
+
+def traced(error: BaseException) -> str:
+    """Return an error's traceback, and behind it the line of :func:`defect`."""
+    return f"{''.join(traceback.format_exception(error))}lostack: {defect(error)}"
 
 
 def why_damaged(error: Exception) -> str:

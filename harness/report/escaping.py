@@ -28,6 +28,33 @@ def visible(text: str) -> str:
     )
 
 
+def lines_visible(text: str) -> str:
+    r"""Return a text in which every character but the line breaks is visible.
+
+    >>> print(lines_visible("a\r\n\x1b[2Jb"))
+    a\x0d
+    \x1b[2Jb
+    """
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def visible_json(text: str) -> str:
+    r"""Return JSON as JSON of the same value, in which every character but the line breaks is
+    visible.
+
+    >>> print(visible_json('"a\u009b\U000e0001"'))
+    "a\u009b\udb40\udc01"
+    """
+    return "\n".join("".join(map(_json_number, line)) for line in text.split("\n"))
+
+
+def _json_number(char: str) -> str:
+    if char.isprintable() or unicodedata.category(char) not in _UNSEEN:
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
 def _number(char: str) -> str:
     code = ord(char)
     if code <= 0xFF:  # noqa: PLR2004 - the two-digit escapes

@@ -198,6 +198,20 @@ def test_a_mistake_is_one_line(folder: Path, words: tuple[str, ...], code: int, 
     assert not (folder / "reports").exists()
 
 
+def test_a_defect_of_lostack_is_no_failed_test(folder: Path) -> None:
+    """The session ends with the exit code of a defect, and with the line that says
+    what to report.
+    """
+    planted = (
+        "import harness.matrix.runner\ndef planted(*_):\n    raise "
+        "KeyError('x')\nharness.matrix.runner.run = planted\n"
+    )
+    (folder / "conftest.py").write_text(CONFTEST + planted, encoding="utf-8")
+    done = session(folder, "-k", "none and exactly")
+    assert done.returncode == 70, done.stdout
+    assert "lostack: this is a defect of lostack (KeyError in conftest.py, line " in done.stdout
+
+
 def test_a_semantic_and_a_seed_can_be_selected(folder: Path) -> None:
     """Markers select semantics and controls; every seed is a case of its own."""
     done = session(

@@ -181,7 +181,10 @@ def test_a_cell_that_fails_is_void_and_the_others_go_on(tmp_path: Path, step: st
         "cell-3": Kind.KEPT,
         "cell-4": Kind.KEPT,
     }
-    assert saved.results[1].verdict.reason == f"the run failed: LookupError: no luck at {step}"
+    assert (
+        saved.results[1].verdict.reason
+        == f"the run failed: LookupError: no luck at {step} (its traceback: traceback.txt)"
+    )
     assert (saved.whole, saved.missing) == (True, ())
 
 
@@ -193,7 +196,10 @@ def test_the_first_failure_of_a_cell_is_the_one_that_is_told(tmp_path: Path) -> 
             raise LookupError(f"no luck at {at}")
 
     (result,) = run_troubled(named(1), tmp_path, fail).results
-    assert result.verdict.reason == "the run failed: LookupError: no luck at drain"
+    assert (
+        result.verdict.reason
+        == "the run failed: LookupError: no luck at drain (its traceback: traceback.txt)"
+    )
 
 
 # --- what every cell stands on --------------------------------------------------------------------
