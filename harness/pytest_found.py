@@ -38,7 +38,7 @@ class ScenarioItem(pytest.Item):
         from harness.matrix.runner import run  # noqa: PLC0415
         from harness.model.exits import ExitCode  # noqa: PLC0415
         from harness.model.failures import EnvironmentFailure, UsageError, traced  # noqa: PLC0415
-        from harness.report.escaping import lines_visible, visible  # noqa: PLC0415
+        from harness.report.escaping import lines_shown, shown  # noqa: PLC0415
         from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415
 
         try:
@@ -48,11 +48,11 @@ class ScenarioItem(pytest.Item):
             with make_progress(sys.stderr) as progress:
                 saved = run(plan, progress)
         except UsageError as error:
-            raise NotKeptError(visible(str(error))) from error
+            raise NotKeptError(shown(str(error))) from error
         except EnvironmentFailure as error:
-            pytest.exit(f"lostack: {visible(str(error))}", returncode=ExitCode.ENVIRONMENT)
+            pytest.exit(f"lostack: {shown(str(error))}", returncode=ExitCode.ENVIRONMENT)
         except Exception as error:  # noqa: BLE001 - a defect of lostack is no finding
-            pytest.exit(lines_visible(traced(error)), returncode=ExitCode.DEFECT)
+            pytest.exit(lines_shown(traced(error)), returncode=ExitCode.DEFECT)
         if saved.info.interrupted or not saved.results:
             raise KeyboardInterrupt
         [result] = saved.results
@@ -61,7 +61,7 @@ class ScenarioItem(pytest.Item):
                 f"{result.verdict.label}: {result.verdict.reason}\n{result.plan.because}\nsaved: "
                 f"{result.directory}"
             )
-            raise NotKeptError(lines_visible(told))
+            raise NotKeptError(lines_shown(told))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the text of a failure, without a traceback."""

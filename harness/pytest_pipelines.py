@@ -129,7 +129,7 @@ class Deliveries:
         from harness.model.exits import ExitCode  # noqa: PLC0415
         from harness.model.failures import EnvironmentFailure, traced  # noqa: PLC0415
         from harness.model.history import HistoryError  # noqa: PLC0415
-        from harness.report.escaping import lines_visible, visible  # noqa: PLC0415
+        from harness.report.escaping import lines_shown, shown  # noqa: PLC0415
 
         capture = self._config.pluginmanager.getplugin("capturemanager")
         try:
@@ -140,9 +140,9 @@ class Deliveries:
             ):
                 return act(progress)
         except (EnvironmentFailure, HistoryError) as error:
-            pytest.exit(f"lostack: {visible(str(error))}", returncode=ExitCode.ENVIRONMENT)
+            pytest.exit(f"lostack: {shown(str(error))}", returncode=ExitCode.ENVIRONMENT)
         except Exception as error:  # noqa: BLE001 - a defect of lostack is no test of the project's that failed
-            pytest.exit(lines_visible(traced(error)), returncode=ExitCode.DEFECT)
+            pytest.exit(lines_shown(traced(error)), returncode=ExitCode.DEFECT)
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def lostack_delivery(
     pipeline, point = request.param
 
     def check() -> CellResult:
-        from harness.report.escaping import visible  # noqa: PLC0415
+        from harness.report.escaping import shown  # noqa: PLC0415
         from harness.report.record import advice  # noqa: PLC0415
 
         result = lostack_deliveries.run(pipeline, point)
@@ -217,7 +217,7 @@ def lostack_delivery(
                 *advice(result),
                 f"saved: {result.directory}",
             )
-            pytest.fail("\n".join(visible(line) for line in lines), pytrace=False)
+            pytest.fail("\n".join(shown(line) for line in lines), pytrace=False)
         return result
 
     return check

@@ -221,7 +221,7 @@ class Results:
         from harness.model.failures import EnvironmentFailure, traced  # noqa: PLC0415
         from harness.model.history import HistoryError  # noqa: PLC0415
         from harness.report.breaks import breaks_of  # noqa: PLC0415
-        from harness.report.escaping import lines_visible, visible  # noqa: PLC0415
+        from harness.report.escaping import lines_shown, shown  # noqa: PLC0415
         from harness.report.renderers import write_reports  # noqa: PLC0415
         from harness.report.trend import remember  # noqa: PLC0415
         from harness.report.writing import ReportError, append_step_summary, point_latest  # noqa: PLC0415
@@ -242,13 +242,13 @@ class Results:
                 saved = run(plan, progress)
             write_reports(saved)
         except (EnvironmentFailure, HistoryError, ReportError) as error:
-            pytest.exit(f"lostack: {visible(str(error))}", returncode=ExitCode.ENVIRONMENT)
+            pytest.exit(f"lostack: {shown(str(error))}", returncode=ExitCode.ENVIRONMENT)
         except Exception as error:  # noqa: BLE001 - a defect of lostack is no scenario that failed
-            pytest.exit(lines_visible(traced(error)), returncode=ExitCode.DEFECT)
+            pytest.exit(lines_shown(traced(error)), returncode=ExitCode.DEFECT)
         line = remember(saved, breaks_of(saved, self.baseline))
         for warning in (line, point_latest(saved), append_step_summary(saved, os.environ)):
             if warning:
-                warnings.warn(f"lostack: {visible(warning)}", stacklevel=2)
+                warnings.warn(f"lostack: {shown(warning)}", stacklevel=2)
         if saved.info.interrupted:
             pytest.exit(
                 f"lostack: interrupted; the report is PARTIAL: {saved.directory}",
@@ -274,7 +274,7 @@ def lostack_check(
     """
 
     def check(cell: Cell) -> CellResult:
-        from harness.report.escaping import visible  # noqa: PLC0415
+        from harness.report.escaping import shown  # noqa: PLC0415
 
         result = lostack_results.of(cell)
         request.node.stash[RESULT] = result
@@ -286,7 +286,7 @@ def lostack_check(
             record_property(_BASELINE, f"{known.cell} was {known.outcome}")
         if not result.verdict.green:
             if known is not None and known.explains(result):
-                pytest.xfail(visible(f"known break: {known.because} ({result.verdict.reason})"))
+                pytest.xfail(shown(f"known break: {known.because} ({result.verdict.reason})"))
             pytest.fail(_failure(result), pytrace=False)
         return result
 
@@ -343,7 +343,7 @@ def _applies(cell: Cell) -> bool:
 
 def _failure(result: CellResult) -> str:
     """Return the message of a failed case: the reason, and the command that runs its cell again."""
-    from harness.report.escaping import visible  # noqa: PLC0415
+    from harness.report.escaping import shown  # noqa: PLC0415
     from harness.report.summary import rerun_line  # noqa: PLC0415
 
     lines = (
@@ -352,4 +352,4 @@ def _failure(result: CellResult) -> str:
         f"again: {rerun_line(result.plan)}",
         f"saved: {result.directory}",
     )
-    return "\n".join(visible(line) for line in lines)
+    return "\n".join(shown(line) for line in lines)

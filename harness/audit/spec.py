@@ -12,7 +12,7 @@ r"""SPECs: the texts by which a command line names the sides of an audit.
     kafka:…/orders#id=value&pattern=^(\w+)-(\d+)$     a regular expression: one group is the number,
         two are key and number
     parquet:/data/out#id=seq&key=user                a file, a folder or a glob
-    jdbc:postgresql://host/db#table=results&id=seq&user=me&password=…
+    jdbc:postgresql://host/db#table=results&id=seq&user=me&password_from=DB_PASSWORD
 
 An id is read from a column of whole numbers, or from a text of the digits 0 to 9. Zeros in front of
 the number say nothing, however many there are (007 is 7), nor does one line's end behind it; the
@@ -37,8 +37,10 @@ Behind ``#`` stand options: ``id``, ``key``, ``pattern``, ``unreadable``, and
 - ``kafka.*``: settings of Spark's Kafka reader, such as ``kafka.security.protocol``; with one of
   them the topic is read by that reader on Spark, and so are our payloads, paths in JSON beyond
   names, and patterns beyond plain ones (look-around, flags): slower;
-- ``table``, ``user``, ``password``, ``driver``, ``readers`` (parallel connections, by ranges of a
-  numeric ``id``): JDBC's.
+- ``table``, ``user``, ``password_from``, ``driver``, ``readers`` (parallel connections, by ranges
+  of a numeric ``id``): JDBC's. ``password_from`` is the name of an environment variable, or a file
+  with a / in it (``./password``), whose first line is the password. ``password=`` itself works too,
+  but every user of the machine can read a command line.
 """
 
 from __future__ import annotations
@@ -46,12 +48,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from harness.audit.findings import Span
 from harness.audit.pages import NUMBERS
 from harness.model.failures import UsageError
+from harness.values.secret import SecretError, place_of_secret, read_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +64,7 @@ COMMON: Final = ("id", "key", "pattern", "unreadable", "order", "partition", "of
 OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "kafka": ("id", "key", "pattern", "unreadable"),
     "parquet": COMMON,
-    "jdbc": (*COMMON, "table", "user", "password", "driver", "readers"),
+    "jdbc": (*COMMON, "table", "user", "password", "password_from", "driver", "readers"),
 }
 OURS: Final = "lostack"
 RANGE: Final = re.compile(r"(?:([^=,]+)=)?([0-9]+)-([0-9]+)")
@@ -181,6 +185,8 @@ def _table(text: str, at: str, options: Mapping[str, str], given: Mapping[str, A
         )
     readers = _number(text, options, "readers", 1, 1000)  # more connections serve nobody
     more = {name: options[name] for name in ("user", "password", "driver") if name in options}
+    if place := options.get("password_from"):
+        more["password"] = _secret(text, place, options)
     return Rows(
         text,
         "jdbc",
@@ -191,6 +197,16 @@ def _table(text: str, at: str, options: Mapping[str, str], given: Mapping[str, A
         more=more,
         **given,
     )
+
+
+def _secret(text: str, place: str, options: Mapping[str, str]) -> str:
+    """Return the password from its place. Raises :class:`SpecError` if it cannot be read."""
+    if "password" in options:
+        raise SpecError(f"{shown(text)!r}: give password_from= or password=, not both")
+    try:
+        return read_secret(place_of_secret(place, Path()))
+    except SecretError as error:
+        raise SpecError(f"password_from: {error}") from error
 
 
 def _number(text: str, options: Mapping[str, str], name: str, least: int, most: int) -> int:

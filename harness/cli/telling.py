@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from harness.report.escaping import lines_visible, visible, visible_json
+from harness.model.secrets import masked_settings
+from harness.report.escaping import lines_shown, shown, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def tell(text: object = "") -> None:
     """Print one line."""
-    typer.echo(visible(str(text)))
+    typer.echo(shown(str(text)))
 
 
 def tell_lines(lines: Iterable[object]) -> None:
@@ -32,26 +33,28 @@ def tell_lines(lines: Iterable[object]) -> None:
 
 def tell_text(text: str) -> None:
     """Print a text of several lines, as it is laid out. It ends with one line break."""
-    typer.echo(lines_visible(text.removesuffix("\n")))
+    typer.echo(lines_shown(text.removesuffix("\n")))
 
 
 def tell_json(value: Any) -> None:
     """Print a value as JSON."""
-    tell_json_text(json.dumps(value, indent=1))
+    typer.echo(visible_json(json.dumps(masked_settings(value), indent=1)))
 
 
 def tell_json_text(text: str) -> None:
-    """Print a text that is JSON, and stays the same JSON."""
-    typer.echo(visible_json(text.removesuffix("\n")))
+    """Print a text that is JSON, and stays JSON: of several lines, or of one."""
+    text = text.removesuffix("\n")
+    told = json.dumps(masked_settings(json.loads(text)), indent=1 if "\n" in text else None)
+    typer.echo(visible_json(told))
 
 
 def ask(question: str, guess: str | None = None) -> str:
     """Ask a question on the terminal and return the answer. ``guess``: the answer if the user
     presses Enter.
     """
-    shown = None if guess is None else visible(guess)
-    answer = str(typer.prompt(visible(question), default=shown, show_default=bool(guess)))
-    return str(guess) if answer == shown else answer
+    proposed = None if guess is None else shown(guess)
+    answer = str(typer.prompt(shown(question), default=proposed, show_default=bool(guess)))
+    return str(guess) if answer == proposed else answer
 
 
 def warn(*texts: str | None) -> None:
@@ -63,9 +66,9 @@ def warn(*texts: str | None) -> None:
 
 def complain(text: str) -> None:
     """Print one line on standard error."""
-    typer.echo(f"lostack: {visible(text)}", err=True)
+    typer.echo(f"lostack: {shown(text)}", err=True)
 
 
 def complain_text(text: str) -> None:
     """Print a text of several lines on standard error, as it is laid out."""
-    typer.echo(lines_visible(text.removesuffix("\n")), err=True)
+    typer.echo(lines_shown(text.removesuffix("\n")), err=True)

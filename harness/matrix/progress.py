@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from harness.report.escaping import visible
+from harness.report.escaping import shown
 from harness.report.summary import SIGNS, outcome
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class _Lines:
 
     def say(self, text: str) -> None:
         """Print a line."""
-        self._console.print(Text(visible(text)))
+        self._console.print(Text(shown(text)))
 
     def planned(self, cells: Sequence[Cell]) -> None:
         """Print how many cells are planned."""
@@ -72,7 +72,7 @@ class _Lines:
         line.append(f"{SIGNS[outcome(result.verdict)]} {result.verdict.label:<9}", style=colour)
         plan = result.plan
         line.append(f" {plan.pipeline}/{plan.scenario}/{plan.semantic}/s{plan.seed}", style="bold")
-        line.append(f"  {result.seconds:.1f} s  {visible(result.verdict.reason)}")
+        line.append(f"  {result.seconds:.1f} s  {shown(result.verdict.reason)}")
         return line
 
 
@@ -101,7 +101,7 @@ class _Live(_Lines):
             f"{cell.scenario.id}/{cell.semantic}" for cell in list(self._running.values())[:4]
         )
         return Text(
-            visible(
+            shown(
                 f"{self._done}/{self._total} cells, {time.monotonic() - self._since:.0f} s  {names}"
             ),
             style="dim",

@@ -32,6 +32,7 @@ from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.scenario import SECURED, Deployment
+from harness.model.secrets import masked
 from harness.model.waiting import WaitCancelledError, cancellable
 from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
 
@@ -173,7 +174,7 @@ class _Run:
             records=plan.records,
             versions={},
             machine=_machine(),
-            command=plan.command,
+            command=masked(plan.command),
         )
 
     def go(self) -> SavedRun:
@@ -561,12 +562,14 @@ def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
         history.write(kinds.FAILED, because=INTERRUPTED)
     except (HistoryError, EnvironmentFailure) as error:
         with suppress(HistoryError):  # a full disk may yet have room for a line
-            history.write(kinds.FAILED, because=behind(full_disk(directory), str(error)))
+            history.write(kinds.FAILED, because=masked(behind(full_disk(directory), str(error))))
         raise
     except CellFailure as error:
-        history.write(kinds.FAILED, because=behind(full_disk(directory), str(error)))
+        history.write(kinds.FAILED, because=masked(behind(full_disk(directory), str(error))))
     except Exception as error:  # noqa: BLE001 - whatever a system raises
-        history.write(kinds.FAILED, because=behind(full_disk(directory), _traced(error, directory)))
+        history.write(
+            kinds.FAILED, because=masked(behind(full_disk(directory), _traced(error, directory)))
+        )
 
 
 def _traced(error: Exception, directory: Path) -> str:
@@ -576,7 +579,7 @@ def _traced(error: Exception, directory: Path) -> str:
         with (directory / TRACE_FILE).open(
             "a", encoding="utf-8", errors="backslashreplace"
         ) as file:
-            file.writelines(traceback.format_exception(error))
+            file.write(masked("".join(traceback.format_exception(error))))
     except OSError:
         return told
     return f"{told} (its traceback: {TRACE_FILE})"

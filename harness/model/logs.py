@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
+from harness.model.secrets import masked
+
 NOTICE: Final = "Picked up JAVA_TOOL_OPTIONS: "
 """The beginning of a line that every JVM prints about its options. It is not part of the user's
 program's output.
@@ -14,8 +16,8 @@ TAIL: Final = 5
 
 
 def last_lines(text: str) -> list[str]:
-    r"""Return the last lines of a log, without empty ones. A line that is repeated is shown once,
-    with the number of times.
+    r"""Return the last lines of a log, without empty ones and without secrets. A line that is
+    repeated is shown once, with the number of times.
 
     >>> last_lines("starting\n\nboom\nboom\nboom")
     ['starting', 'boom (3 times)']
@@ -25,7 +27,7 @@ def last_lines(text: str) -> list[str]:
         return bool(line.strip()) and not line.startswith(NOTICE)
 
     runs = [
-        (line, len([*same]))
+        (masked(line), len([*same]))
         for line, same in itertools.groupby(line for line in text.splitlines() if told(line))
     ]
     return [line if count == 1 else f"{line} ({count} times)" for line, count in runs[-TAIL:]]

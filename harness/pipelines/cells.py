@@ -16,6 +16,7 @@ from harness.model.cell import Cell, Load, make_load
 from harness.model.identity import Identity
 from harness.model.prediction import Permitted, Prediction, Zero
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.model.secrets import masked_settings
 from harness.model.semantics import Anomaly, forbids
 from harness.model.states import Hop
 from harness.pipelines.aggregates import Of, amounts, spread
@@ -81,8 +82,8 @@ class DeclaredCell(Cell):
         return self.declared.id or Identity(rf"{self.key}\.(k\d+-\d+)\.{LAST_WORD}")
 
     def saved_settings(self) -> dict[str, Any]:
-        """Return the declaration. The settings themselves are inside the user's programs."""
-        plain: dict[str, Any] = dataclasses.asdict(self.declared)
+        """Return the declaration, without its secrets."""
+        plain: dict[str, Any] = masked_settings(dataclasses.asdict(self.declared))
         return plain | {
             "directory": str(self.declared.directory),
             "id": dataclasses.asdict(self.identity),

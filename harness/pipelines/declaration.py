@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness.model.cell import LEAST_RECORDS, MOST_PARTITIONS, MOST_RECORDS
 from harness.model.identity import REGISTRY, Identity
 from harness.model.scenario import ROLES_OF_OURS, Role
+from harness.model.secrets import bring
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.aggregates import Aggregate  # noqa: TC001 - likewise
 from harness.pipelines.braces import (
@@ -366,6 +367,7 @@ class Pipeline:
     """The TOML file it was read from, if any."""
 
     def __post_init__(self) -> None:
+        bring(program.environment for program in self.programs)
         self._check_names()
         if not 1 <= self.partitions <= MOST_PARTITIONS:
             raise DeclarationError(

@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from harness.model.secrets import masked
+
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that move the cursor, turn the direction of writing, or are illegal in XML."""
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>|~$&@]|:(?=//)|(?<=www)\.")
@@ -28,14 +30,23 @@ def visible(text: str) -> str:
     )
 
 
-def lines_visible(text: str) -> str:
-    r"""Return a text in which every character but the line breaks is visible.
+def shown(text: str) -> str:
+    r"""Return one line without secrets, in which every character is visible.
 
-    >>> print(lines_visible("a\r\n\x1b[2Jb"))
+    >>> print(shown("password=hunter2\n"))
+    password=***\x0a
+    """
+    return visible(masked(text))
+
+
+def lines_shown(text: str) -> str:
+    r"""Return a text without secrets, in which every character but the line breaks is visible.
+
+    >>> print(lines_shown("a\r\n\x1b[2Jb"))
     a\x0d
     \x1b[2Jb
     """
-    return "\n".join(map(visible, text.split("\n")))
+    return "\n".join(map(visible, masked(text).split("\n")))
 
 
 def visible_json(text: str) -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from harness.model import events as kinds
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
+from harness.model.secrets import MASK, masked, masked_value
+from harness.pipelines import read_pipeline
 from harness.report.escaping import code, markdown
 from harness.saved import RunInfo
 from harness.sweep.asked import Asked
@@ -57,11 +59,23 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
     written = [to / "README.md"]
     if found.declaration:
         written.append(Path(shutil.copy(found.declaration, to)))
+        _conceal(written[-1])
         found = replace(found, declaration=str(written[-1]))
     written.append(found.save(to / file.name))
     versions = RunInfo.load(finding.first.directory.parent.parent).versions
     written[0].write_text("\n".join(_lines(finding, found, versions)) + "\n", encoding="utf-8")
     return tuple(written)
+
+
+def _conceal(declaration: Path) -> None:
+    """Mask the secrets in a copy of a declaration, which somebody else will read."""
+    text = masked(declaration.read_text(encoding="utf-8"))
+    for program in read_pipeline(declaration).programs:
+        for name, value in program.environment.items():
+            if masked_value(name, value) == MASK:
+                for quote in "\"'":
+                    text = text.replace(f"{quote}{value}{quote}", f"{quote}{MASK}{quote}")
+    declaration.write_text(text, encoding="utf-8")
 
 
 def _lines(finding: Finding, found: Found, versions: Mapping[str, str]) -> Iterator[str]:

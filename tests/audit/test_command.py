@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.audit.spec import Rows, SpecError, parse
 from harness.cli import main
 
 GOLDEN = Path(__file__).parents[1] / "judge" / "golden"
@@ -21,6 +22,30 @@ def arrived(tmp_path: Path) -> str:
     """Write ids 1 to 9 but for 5, and 3 twice."""
     pq.write_table(pa.table({"id": [1, 2, 3, 3, 4, 6, 7, 8, 9]}), tmp_path / "a.parquet")
     return f"parquet:{tmp_path}/a.parquet"
+
+
+def test_the_password_of_a_table_need_not_stand_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes from an environment variable, or from a file; what cannot be had is told."""
+    spec = "jdbc:postgresql://h/db#table=t&user=me&password_from="
+    monkeypatch.setenv("SHOP_PASSWORD", "hunter2")
+    monkeypatch.chdir(tmp_path)
+    Path("secret").write_text("hunter3\n", encoding="utf-8")
+    for place, password in (("SHOP_PASSWORD", "hunter2"), ("./secret", "hunter3")):
+        side = parse(spec + place)
+        assert isinstance(side, Rows)
+        assert side.more == {"user": "me", "password": password}
+        assert password not in side.text
+    for wrong, says in (
+        ("UNSET_VARIABLE", "is not set"),
+        ("./none", "cannot read"),
+        ("hunter-2", "never the password itself"),
+        ("SHOP_PASSWORD&password=x", "not both"),
+    ):
+        with pytest.raises(SpecError, match=says) as caught:
+            parse(spec + wrong)
+        assert "hunter" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -310,9 +310,8 @@ class DockerRuntime:
                 # of a container that was up before, only what came since; the engine takes the time
                 # of a start after the fact, when a quick program has written already
                 since = {} if node.began_after is None else {"since": node.began_after}
-                with node.log_path.open("ab", buffering=0) as log:
-                    for chunk in node.container.logs(stream=True, follow=True, **since):
-                        log.write(chunk)
+                with open(node.log_path, "ab", buffering=0, opener=_private) as log:
+                    log.writelines(node.container.logs(stream=True, follow=True, **since))
                 code = int(node.container.wait()["StatusCode"])
                 at_ns = time.monotonic_ns()
                 oom = node.out_of_memory(code)
@@ -330,3 +329,8 @@ class DockerRuntime:
 def _moment(text: str) -> float:
     """Convert a time in the engine's format to seconds since 1970."""
     return dt.datetime.fromisoformat(text).timestamp()
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a log so that nobody else reads it: a program may print what it was given."""
+    return os.open(path, flags, 0o600)

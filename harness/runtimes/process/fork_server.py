@@ -98,7 +98,7 @@ def become(message: dict[str, Any], stdin: int, report: int) -> None:
     try:
         os.setsid()
         stage = "log"
-        log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for source, target in ((stdin, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
         for fd in (stdin, log):

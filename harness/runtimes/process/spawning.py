@@ -87,7 +87,7 @@ def become(
         for number in (*DEFAULTED, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         stage = "log"
-        log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for source, target in ((stdin, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
         if message["cwd"] is not None:

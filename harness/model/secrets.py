@@ -1,0 +1,165 @@
+"""Masks secrets in texts that are printed or kept: by the name of a variable, by their shape, and
+those that a declaration has brought.
+
+The programs get the real values. What is printed, and what stays on disk, has :data:`MASK`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+MASK: Final = "***"
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NAMED: Final = re.compile(r"passw(or)?d|passphrase|secret|token|credential|apikey|accesskey|jaas")
+"""What the name of a secret holds, without its separators and in small letters."""
+_LAST: Final = frozenset({"pass", "pwd", "pw", "key", "keys", "auth", "authorization", "creds"})
+"""What the name of a secret may end with."""
+_ABOUT: Final = re.compile(
+    r"file|path|dir|folder|name|field|column|ur[li]|host|port|id|ttl|type|(de)?serializer|class"
+    r"|location|timeout|ms|seconds|size|count|enabled|provider"
+)
+"""What a name ends with that only tells of a secret."""
+_PLACE: Final = re.compile(r"\{[\w.]+\}(?:/.*)?")
+"""A value that lostack fills in: ``{password}``, ``{work}/key.pem``."""
+_KEY: Final = r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|credential)s?"
+_OPEN: Final = r"(?![\"']?\{[\w.]+\})"
+"""Not a value that lostack fills in."""
+_KEYS: Final = ("passw", "passphrase", "pwd", "secret", "token", "api", "credential")
+_VALUE: Final = "\"[^\"]*\"|'[^']*'"
+_SHAPES: Final = (
+    (
+        ("private key-----",),
+        re.compile(
+            r"()-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:.*?-----END [A-Z ]{0,20}KEY-----|.*)",
+            re.DOTALL,
+        ),
+    ),
+    (("://",), re.compile(r"(://[^\s/:@\"']{0,200}:)[^\s/\"']{1,500}(?=@)")),
+    (
+        ("authorization",),
+        re.compile(r"(?i)(authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer)\s+)[\w.~+/=-]+"),
+    ),
+    (("bearer",), re.compile(r"(?i)(\bbearer\s+)[\w.~+/-]{16,}=*")),
+    (
+        _KEYS,
+        re.compile(rf"(?i)({_KEY}\s?=\s?){_OPEN}(?:{_VALUE}|[^\s&;,#\"'\[\]{{}}()]+)"),
+    ),
+    (_KEYS, re.compile(rf"(?i)({_KEY}[\"']\s?:\s?){_OPEN}(?:{_VALUE}|[\w.+/-]+)")),
+    (_KEYS, re.compile(rf"(?i)((?<!\S)--?[\w-]{{0,40}}{_KEY} ){_OPEN}[^\s,;-]\S*")),
+    (("eyj",), re.compile(r"()\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")),
+    (
+        ("gh", "github_pat_", "glpat-", "xox", "akia", "sk-", "aiza"),
+        re.compile(
+            r"()\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}"
+            r"|AKIA[0-9A-Z]{16}|sk-[\w-]{20,}|AIza[\w-]{30,})"
+        ),
+    ),
+)
+"""Texts that are secrets wherever they stand: what every such text has, in small letters; the
+pattern, whose first group stays.
+"""
+_FLAG: Final = re.compile(rf"(?i)--?[\w-]{{0,40}}{_KEY}")
+_LEAST: Final = 8
+"""How many characters a secret has at least that is looked for everywhere."""
+_SHORT: Final = 1 << 16
+"""A longer text is masked line by line."""
+_brought: set[str] = set()
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a variable of this name holds a secret.
+
+    >>> all(map(is_secret, ["DB_PASSWORD", "PGPASSWORD", "apiKey", "AWS_SECRET_ACCESS_KEY"]))
+    True
+    >>> any(map(is_secret, ["KEY_SERIALIZER", "PASSWORD_FILE", "MONKEYS", "BOOTSTRAP"]))
+    False
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if not words or _ABOUT.fullmatch(words[-1]):
+        return False
+    return words[-1] in _LAST or _NAMED.search("".join(words)) is not None
+
+
+def masked(text: str) -> str:
+    """Return a text without the secrets in it, by their shape or because they were brought.
+
+    >>> print(masked('postgres://me:hunter2@db/shop --password hunter2 token = "abc"'))
+    postgres://me:***@db/shop --password *** token = "***"
+    """
+    for value in _brought:
+        text = text.replace(value, MASK)
+    small = text.lower()
+    for needs, shape in _SHAPES:
+        if any(need in small for need in needs):
+            text = shape.sub(_mask, text)
+    return text
+
+
+def _mask(found: re.Match[str]) -> str:
+    """Keep the quotation marks around a secret, so that JSON and TOML stay what they are."""
+    secret = found[0][len(found[1]) :]
+    quote = secret[0] if secret[0] in "\"'" and secret[0] == secret[-1] else ""
+    return f"{found[1]}{quote}{MASK}{quote}"
+
+
+def masked_value(name: str, value: str) -> str:
+    """Return the value of a variable, masked if its name or its shape is that of a secret.
+
+    >>> masked_value("DB_PASSWORD", "x"), masked_value("DB_PASSWORD", "{password}")
+    ('***', '{password}')
+    """
+    if value and is_secret(name) and not _PLACE.fullmatch(value):
+        return MASK
+    return masked(value)
+
+
+def masked_settings(value: Any, name: str = "") -> Any:
+    """Return settings, as plain data, with their secrets masked. ``name``: the field that holds
+    them.
+    """
+    if isinstance(value, dict):
+        variables = name == "environment"
+        return {
+            key: masked_value(key, part)
+            if variables and isinstance(part, str)
+            else masked_settings(part, key)
+            for key, part in value.items()
+        }
+    if isinstance(value, list | tuple):
+        behind = [False, *(isinstance(word, str) and bool(_FLAG.fullmatch(word)) for word in value)]
+        return [
+            MASK if flagged and isinstance(part, str) else masked_settings(part, name)
+            for flagged, part in zip(behind, value, strict=False)
+        ]
+    return masked(value) if isinstance(value, str) else value
+
+
+def mask_file(file: Path) -> None:
+    """Mask the secrets in a text file, in its place, and let nobody else read it.
+
+    Raises:
+        OSError: the file cannot be read or written.
+    """
+    text = file.read_bytes().decode("utf-8", "surrogateescape")
+    lines = masked(text).split("\n") if len(text) < _SHORT else map(masked, text.split("\n"))
+    without = "\n".join(lines)
+    file.chmod(0o600)
+    if without != text:
+        file.write_bytes(without.encode("utf-8", "surrogateescape"))
+
+
+def bring(environments: Iterable[Mapping[str, str]]) -> None:
+    """Let :func:`masked` know the secrets of a declaration, wherever they will stand.
+
+    A plain word (``postgres``) is left out: it would be masked where it is no secret, too.
+    """
+    for environment in environments:
+        for name, value in environment.items():
+            plain = value.isalpha() or len(value) < _LEAST
+            if not plain and is_secret(name) and not _PLACE.fullmatch(value):
+                _brought.add(value)

@@ -1,0 +1,222 @@
+"""Secrets of a declaration reach its programs, and nothing that is printed or kept."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import stat
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness import cli
+from harness.model.plan import Plan, plan_of
+from harness.model.secrets import MASK, is_secret, mask_file, masked, masked_settings
+from harness.pipelines import read_pipeline
+from harness.pipelines.cells import cells_of, failure_points
+from harness.sweep.exporting import _conceal
+
+if TYPE_CHECKING:
+    from harness.pipelines import Pipeline
+
+ROOT = Path(__file__).parents[2]
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+PEM = "-----BEGIN EC PRIVATE KEY-----\\nMHcCAQEEIBbAmhAYd0hKFvP\\n-----END EC PRIVATE KEY-----"
+SECRETS = {
+    "DB_PASSWORD": "correct-h0rse-battery",
+    "PGPASSWORD": "swordfish",
+    "STRIPE_API_KEY": "rk9-live-4242",
+    "SESSION_TOKEN": "t0k3n-of-a-session",
+    "CREDENTIALS": "me/and/my-pass-word",
+    "DATABASE_URL": "postgresql://shop:p4ssw0rd-of-shop@127.0.0.1/shop",
+    "AUTH": JWT,
+    "SIGNED_BY": PEM,
+    "JAAS_LINE": "org.x.Login required username=a password='in-a-jaas-line';",
+}
+"""Variables whose values are secrets, by their names or by their shapes."""
+TRACES = (
+    "correct-h0rse-battery",
+    "swordfish",
+    "rk9-live-4242",
+    "t0k3n-of-a-session",
+    "my-pass-word",
+    "p4ssw0rd-of-shop",
+    "c2lnbmF0dXJl",
+    "MHcCAQEEIBbAmhAYd0hKFvP",
+    "in-a-jaas-line",
+)
+"""What would give them away."""
+OPEN = {"SASL_PASSWORD": "{work}/password", "KEY_SERIALIZER": "text", "GROUP": "billing"}
+CONSUMER = """
+import os
+for name, value in os.environ.items():
+    print(name, "=", value, flush=True)
+print("connecting to", os.environ["DATABASE_URL"], flush=True)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A declaration with secrets: the example, whose consumer prints its environment."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    example = ROOT / "examples" / "orders"
+    for name in ("producer.py", "consumer.py"):
+        text = (example / name).read_text(encoding="utf-8")
+        (folder / name).write_text(CONSUMER + text if name[0] == "c" else text, encoding="utf-8")
+    pairs = ", ".join(f'{name} = "{value}"' for name, value in (SECRETS | OPEN).items())
+    command = 'command = "{python} consumer.py {work}/orders.db"'
+    text = (example / "pipeline.toml").read_text(encoding="utf-8")
+    assert command in text
+    declared = text.replace(command, f"{command}\nenvironment = {{ {pairs} }}")
+    (folder / "pipeline.toml").write_text(declared, encoding="utf-8")
+    return folder / "pipeline.toml"
+
+
+def traces(text: str) -> list[str]:
+    """Return what gives a secret away."""
+    return [trace for trace in TRACES if trace in text]
+
+
+def saved_plan(pipeline: Pipeline) -> str:
+    """Return the text of a plan of the pipeline."""
+    [cell, *_] = cells_of(pipeline, failure_points(pipeline))
+    return plan_of(cell).to_json()
+
+
+def test_a_plan_has_no_secret_and_is_whole(file: Path) -> None:
+    """Its seal fits what is written; what is no secret stays."""
+    pipeline = read_pipeline(file)
+    text = saved_plan(pipeline)
+    assert traces(text) == []
+    consumer = Plan.from_json(text).settings["stages"][1]
+    assert consumer["environment"]["DB_PASSWORD"] == MASK
+    assert consumer["environment"]["DATABASE_URL"] == "postgresql://shop:***@127.0.0.1/shop"
+    assert OPEN.items() <= consumer["environment"].items()
+    assert pipeline.stages[1].environment["DB_PASSWORD"] == SECRETS["DB_PASSWORD"]
+
+
+def test_programs_get_the_real_values(file: Path) -> None:
+    """What is started has them; only the look at them is masked."""
+    from harness.systems.declared.nodes import CommandNode  # noqa: PLC0415
+
+    stage = read_pipeline(file).stages[1]
+    given: list[Any] = []
+    runtime: Any = SimpleNamespace(start=lambda spec: given.append(spec) or SimpleNamespace(pid=1))
+    node: Any = SimpleNamespace(
+        incarnation=0,
+        values={"bootstrap": "b", "work": Path("w")},
+        stage=stage,
+        cell_key="k",
+        name="consumer",
+        log=Path("l"),
+        stdin=False,
+        directory=Path(),
+        _container=lambda: None,
+        prints=False,
+        failpoints=Path("f"),
+        path=None,
+        runtime=runtime,
+        say=lambda *_, **__: None,
+    )
+    CommandNode.start(node)
+    assert given[0].env["DB_PASSWORD"] == SECRETS["DB_PASSWORD"]
+    assert given[0].env["DATABASE_URL"] == SECRETS["DATABASE_URL"]
+
+
+def test_a_log_is_masked_in_its_place(file: Path, tmp_path: Path) -> None:
+    """By what the declaration has, and by shape; in a long log, too. Nobody else reads it."""
+    read_pipeline(file)
+    log = tmp_path / "consumer.log"
+    lines = "\n".join(f"{name} = {value}" for name, value in SECRETS.items())
+    for filler in ("", "a line\n" * 20_000):
+        log.write_bytes(f"{filler}{lines}\nthe end\n".encode() + b"\xff\n")
+        log.chmod(0o644)
+        mask_file(log)
+        kept = log.read_bytes()
+        assert traces(kept.decode(errors="replace")) == []
+        assert kept.endswith(b"the end\n\xff\n")
+        assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_a_plain_word_is_masked_where_it_is_declared_and_nowhere_else() -> None:
+    """``postgres`` is many things besides a password."""
+    assert masked_settings({"environment": {"PASSWORD": "postgres"}}) == {
+        "environment": {"PASSWORD": MASK}
+    }
+    assert masked("postgres is ready") == "postgres is ready"
+
+
+def test_a_copy_for_a_bug_report_has_none(file: Path) -> None:
+    """And is a declaration still."""
+    before = read_pipeline(file)
+    _conceal(file)
+    assert traces(file.read_text(encoding="utf-8")) == []
+    after = read_pipeline(file)
+    assert after.stages[1].environment.keys() == before.stages[1].environment.keys()
+    assert after.stages[1].environment["GROUP"] == "billing"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["psql", "--password", "hunter2-and-more"],
+        ["psql", "--password=hunter2-and-more"],
+        ["psql", "postgresql://me:hunter2-and-more@db/shop"],
+        ["curl", "-H", "Authorization: Bearer hunter2-and-more"],
+        ["run", "-Dpassword=hunter2-and-more"],
+    ],
+)
+def test_secrets_in_a_command(words: list[str]) -> None:
+    """Word by word, and as one text."""
+    assert "hunter2" not in json.dumps(masked_settings({"command": words}))
+    assert "hunter2" not in masked(shlex.join(words).replace("'", ""))
+    assert words[0] in masked(shlex.join(words))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "security: password_from: the environment variable X is not set",
+        'line = \'{"token": "{id}"}\'',
+        "connected to http://127.0.0.1:8081/subjects?x=a@b",
+        "the registry refused the log-in of user shop: 401",
+        "at-least-once forbids loss: 1 lost (k3-30 delivered, not recorded)",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    """A mask over it would hide what a user must see."""
+    assert masked(text) == text
+
+
+def test_names() -> None:
+    """Of secrets, and of what only tells of one."""
+    assert all(is_secret(name) for name in SECRETS if name not in {"DATABASE_URL", "SIGNED_BY"})
+    assert not any(is_secret(name) for name in OPEN if name != "SASL_PASSWORD")
+    assert not is_secret("AWS_ACCESS_KEY_ID")
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+def test_nothing_of_a_whole_check_gives_a_secret_away(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a file of it, nor what is printed; its consumer prints all that it is given."""
+    monkeypatch.chdir(file.parent)
+    code = cli.main(["check", "pipeline.toml", "--only", "commit-lost"])
+    assert code in {0, 4}
+    run = Path("reports/latest").resolve()
+    assert cli.main(["judge", str(run)]) == 0
+    assert cli.main(["report", str(run), "--format", "markdown"]) == 0
+    assert traces("".join(capfd.readouterr())) == []
+    logs = [log for log in run.rglob("consumer.log") if "connecting to" in log.read_text()]
+    assert logs, "the consumer has printed its environment"
+    assert [stat.S_IMODE(log.stat().st_mode) for log in logs] == [0o600] * len(logs)
+    found = [
+        (str(each), traces(each.read_bytes().decode(errors="replace")))
+        for each in Path("reports").rglob("*")
+        if each.is_file() and not each.is_symlink()
+    ]
+    assert [each for each in found if each[1]] == []
