@@ -93,11 +93,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers that cells carry; give a user without a home one."""
-    if not os.environ.get("HOME"):
-        from harness.provision.cache import give_home  # noqa: PLC0415 - loads slowly
+    """Register the markers that cells carry; give a user without an account one."""
+    from harness.provision.account import give_account  # noqa: PLC0415 - as below
 
-        give_home()
+    give_account()
     from harness.systems.listing import listed  # noqa: PLC0415 - the names alone: nothing of a system is imported
 
     for line in (

@@ -18,6 +18,7 @@ from harness.cli.streams import ReaderGoneError, guarded
 from harness.cli.telling import complain, complain_text, tell, tell_text
 from harness.model.exits import ExitCode
 from harness.model.failures import traced
+from harness.provision.account import give_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -160,10 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> Any:
-    if not os.environ.get("HOME"):
-        from harness.provision.cache import give_home  # noqa: PLC0415 - loads slowly
-
-        give_home()
+    give_account()
     return application(_asked_for(words))(args=words, standalone_mode=False)
 
 

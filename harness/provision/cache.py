@@ -21,7 +21,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.provision.platforms import why_not_here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, MutableMapping
+    from collections.abc import Callable, Iterator, Mapping
 
 VARIABLE: Final = "LOSTACK_CACHE"
 FILLED: Final = "jars"
@@ -79,12 +79,12 @@ def _own_root() -> Path:
     try:
         root = Path(platformdirs.user_cache_path("lostack"))
     except RuntimeError:  # a uid without an account, and no HOME
-        return _temporary_root()
+        return temporary_root()
     there = next(each for each in (root, *root.parents) if each.exists())
-    return root if there == root or os.access(there, os.W_OK) else _temporary_root()
+    return root if there == root or os.access(there, os.W_OK) else temporary_root()
 
 
-def _temporary_root() -> Path:
+def temporary_root() -> Path:
     """Return the user's own folder among those for temporary files.
 
     Raises:
@@ -106,9 +106,9 @@ def _beside(base: Path) -> Path:
     name = f"{BESIDE}{hashlib.sha256(str(base).encode()).hexdigest()[:16]}"
     own = _own_root()
     try:
-        mine = _written((_temporary_root() if own == base else own) / name)
+        mine = _written((temporary_root() if own == base else own) / name)
     except EnvironmentFailure:  # the user's own folder is read-only, too
-        mine = _written(_temporary_root() / name)
+        mine = _written(temporary_root() / name)
     for entry in _entries(base):
         if not entry.is_dir():
             _link(mine / entry.name, entry)
@@ -148,18 +148,6 @@ def expanded(path: str) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
-
-
-def give_home(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Give a user without a home, as a uid without an account is, a folder for temporary files.
-
-    Libraries and programs that are started ask for it, and fail without one.
-
-    Raises:
-        EnvironmentFailure: somebody else has made that folder.
-    """
-    if not environ.get("HOME") and expanded("~") == Path("~"):
-        environ["HOME"] = str(_temporary_root())
 
 
 def need_space(directory: Path, needed_mb: int, what: str) -> None:

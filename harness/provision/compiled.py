@@ -79,11 +79,17 @@ def compiled(
     return original(folder) / jar.name
 
 
-def pack(classes: Path, jar: Path) -> None:
-    """Write the class files below ``classes`` into a jar."""
+def pack(classes: Path, jar: Path, *, agent: bool = False) -> None:
+    """Write the class files below ``classes`` into a jar. ``agent``: its only class is the agent of
+    a JVM.
+    """
     with zipfile.ZipFile(jar, "w") as archive:
         for file in sorted(classes.rglob("*.class")):
-            archive.write(file, file.relative_to(classes).as_posix())
+            name = file.relative_to(classes)
+            if agent:
+                main = ".".join(name.with_suffix("").parts)
+                archive.writestr("META-INF/MANIFEST.MF", f"Premain-Class: {main}\n")
+            archive.write(file, name.as_posix())
 
 
 def _digest(sources: Sequence[Path], class_path: Sequence[Path]) -> str:

@@ -25,13 +25,20 @@ WITHIN_S: Final = 120.0
 
 
 def ensure_compiled(
-    source: Path, into: Path, *, java: Path, against: str, known: str, janino: str = ""
+    source: Path,
+    into: Path,
+    *,
+    java: Path,
+    against: str,
+    known: str,
+    janino: str = "",
+    agent: bool = False,
 ) -> Path:
     """Return the jar of one source in the folder ``into``; compile it if it is missing.
 
     ``against`` is the class path for the compilation, and ``known`` a text that identifies it (the
     jar is keyed by source and ``known``). ``janino`` is the class path of the compiler, by default
-    ``against``.
+    ``against``. ``agent``: the source is the agent of a JVM.
 
     Raises:
         EnvironmentFailure: the source does not compile.
@@ -56,7 +63,7 @@ def ensure_compiled(
             )
             if why := _compile(command):
                 raise EnvironmentFailure(f"{source.stem} does not compile for {known}: {why}")
-            pack(classes, part)
+            pack(classes, part, agent=agent)
             part.replace(jar)
     return original(jar)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
+from harness.provision.account import hadoop_login
 from harness.provision.archive import Archive, dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root
 from harness.provision.gateway import start_gateway
@@ -93,15 +94,17 @@ def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> S
         home = site / "pyspark"
     connector = tuple(directory / name for name in sorted(jar_set.sums))
     jars = (*sorted((home / "jars").glob("*.jar")), *connector)
+    classpath = ":".join(str(jar) for jar in jars)
     bare = SparkInstall(
         java.path,
         home,
-        ":".join(str(jar) for jar in jars),
+        classpath,
         connector,
         _launcher_options(java, home, cache, release),
         release,
         java.version,
         site,
+        login := hadoop_login(java.path, classpath, f"Spark {release}"),
     )
     archive = ensure_archive(
         java,
@@ -109,7 +112,7 @@ def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> S
         cache=cache,
         say=progress,
         make=lambda *paths: _make_archive(bare, paths[2]),
-        recipe=EXERCISE.read_text(),
+        recipe=EXERCISE.read_text() + ("an agent" if login else ""),
     )
     return _with(bare, archive)
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 SCALA: Final = "2.13"
@@ -37,6 +38,8 @@ class SparkInstall:
     """The folder of another PySpark than that of the environment that runs lostack; ``None`` for
     the latter.
     """
+    login: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables by which its processes know a user who has no account."""
 
     @property
     def env(self) -> dict[str, str]:
@@ -49,6 +52,7 @@ class SparkInstall:
         )
         return {
             **path,
+            **self.login,
             "SPARK_HOME": str(self.home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_HOSTNAME": "localhost",

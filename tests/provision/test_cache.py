@@ -133,17 +133,17 @@ def test_a_home_that_cannot_be_written_is_none(
 
 
 HOMELESS = """
-import os, sys
+import getpass, os, sys
 from pathlib import Path
 from harness.cli.application import main
 from harness.provision.cache import cache_root, expanded
 from harness.provision.java import candidates
 main(["--version"])  # everything is loaded that this user may not be able to read
 os.setgroups([]), os.setresgid(54321, 54321, 54321), os.setresuid(54321, 54321, 54321)
-os.environ.pop("HOME", None)
+os.environ.pop("HOME")
 print(expanded("~/x"), cache_root(), list(candidates({})) is not None)
 main(["--version"])
-print(Path.home())
+print(Path.home(), getpass.getuser(), os.environ["JAVA_TOOL_OPTIONS"])
 """
 
 
@@ -154,14 +154,23 @@ def test_a_uid_without_an_account_has_a_cache() -> None:
         Path(folder).chmod(0o777)
         ran = subprocess.run(
             (sys.executable, "-c", HOMELESS),
-            env={"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": folder, "HOME": "/root"},
+            env={
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "TMPDIR": folder,
+                "HOME": "/root",
+                "JAVA_TOOL_OPTIONS": "-Dmine=1",
+            },
             cwd="/",
             capture_output=True,
             text=True,
             check=False,
         )
         own = f"{folder}/lostack-54321"
-        assert ran.stdout.splitlines()[1::2] == [f"~/x {own} True", own], ran.stdout + ran.stderr
+        options = f"-Dmine=1 -Duser.name=uid-54321 -Duser.home={own}"
+        assert ran.stdout.splitlines()[1::2] == [
+            f"~/x {own} True",
+            f"{own} uid-54321 {options}",
+        ], ran.stdout + ran.stderr
 
 
 def test_musl_is_refused_before_anything_is_fetched(
