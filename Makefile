@@ -14,6 +14,15 @@ UV := UV_CACHE_DIR=$(VENV)/.uv VIRTUAL_ENV=$(VENV) $(BIN)/uv --system-certs
 # the lock is complete, so nothing is resolved (uv would fetch PySpark twice for it), and nothing unlocked builds anything
 LOCKED := --require-hashes --no-deps --no-build-isolation -r $(LOCK)
 
+# said here, because such a system may have no bash either; set-up asks Python itself
+SYSTEM :=
+NO_MUSL := lostack needs a Linux with glibc, and this one has musl (as Alpine has): use Debian, Ubuntu, Fedora or an image of theirs
+ifneq ($(wildcard $(SYSTEM)/lib/ld-musl-*),)
+ifeq ($(wildcard $(foreach folder,lib lib64,$(SYSTEM)/$(folder)/ld-linux* $(SYSTEM)/$(folder)/ld64*)),)
+$(error $(NO_MUSL))
+endif
+endif
+
 .PHONY: help run test test-fast test-real test-all test-rest slice engines regressions images lint bench lock clean set-up
 
 help:  ## show this
@@ -70,6 +79,7 @@ set-up:
 	fail() { echo "$$*" >&2; exit 3; }; \
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  fail "lostack needs Python 3.11 or newer: set PYTHON=python3.11, or install it (Debian: apt-get install python3.11 python3.11-venv)"; \
+	$(PYTHON) -c 'import os, sys; sys.platform != "linux" or os.confstr("CS_GNU_LIBC_VERSION")' 2>/dev/null || fail "$(NO_MUSL)"; \
 	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || fail "$(PYTHON) has no venv module (Debian: apt-get install python3-venv)"; \
 	free=$$(df -Pk . | awk 'NR==2 {print int($$4 / 1024)}'); \
 	[ -e $(READY) ] || [ $$free -ge $(NEEDED_MB) ] || fail "the disk is full: set-up needs $(NEEDED_MB) MB here and $$free MB are free"; \
