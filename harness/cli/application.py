@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import importlib
-import os
 import sys
 import threading
 from contextlib import contextmanager
