@@ -1,5 +1,4 @@
-"""The plain pipeline at every failure point: outbox → producer → topic → consumer → database
-(design, section 4).
+"""The plain pipeline at every failure point: outbox → producer → topic → consumer → database.
 
 One record per send, poll and commit, one request in flight. Every restart is after SIGKILL.
 """

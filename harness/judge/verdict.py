@@ -236,7 +236,7 @@ def _verdict(
 
 
 def _astray(reason: str, objection: str | None) -> str:
-    """Say why a broken promise proves nothing about the fault; ``None`` where it does."""
+    """Return the reason of a broken promise; with an objection, that it was not by this fault."""
     return reason if objection is None else f"though not by this fault ({objection}): {reason}"
 
 

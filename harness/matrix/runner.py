@@ -120,9 +120,9 @@ class RunPlan:
     records: int
     untried: tuple[str, ...] = ()
     """A sentence for each stage that none of these cells kills."""
-    again: Callable[[], Collection[str]] = tuple
+    again: Callable[[], Collection[str]] = lambda: ()
     """Called when all cells have run; returns the ids of the cells that must run once more."""
-    enough: Callable[[], bool] = bool
+    enough: Callable[[], bool] = lambda: False
     """Called before a cell begins; true ends the run before that cell, and the run is
     incomplete.
     """
@@ -186,9 +186,8 @@ class _Run:
                 self._note_versions(system)
             if all(cell.id in self._lacking for cell in self.plan.cells):
                 raise EnvironmentFailure(next(iter(self._lacking.values()), "no cell is planned"))
-            point_latest(
-                self.directory, self._info
-            )  # who writes the reports at the end tells where that cannot be done
+            # a failure here is reported when the reports are written
+            point_latest(self.directory, self._info)
             self._progress.planned(self.plan.cells)
             for system, following in itertools.zip_longest(
                 self.plan.systems, self.plan.systems[1:]
@@ -534,7 +533,8 @@ class _Run:
                 raise WaitCancelledError(phase)
             step()
             history.write(kinds.CELL, phase=phase)
-        if full_disk(self.directory):  # what its programs have lost they may have had no room for
+        # a full disk may have cut the last lines of histories and of the programs' logs
+        if full_disk(self.directory):
             raise CellFailure("the last lines of histories and logs may be missing")
 
     def _timed(self, name: str, act: Callable[[], T]) -> T:

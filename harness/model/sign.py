@@ -1,4 +1,4 @@
-"""The name of a sign that a protection worked (design, section 3)."""
+"""The name of a sign that a protection worked."""
 
 from __future__ import annotations
 

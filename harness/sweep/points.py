@@ -55,7 +55,7 @@ ACTS = (
 )
 """All that may happen; of a refusal its error follows."""
 FENCED_MEMBER = "FENCED_INSTANCE_ID"
-"""What only a member that names itself is told: somebody else has come by its name."""
+"""The error for static members only: another member joined with the same group.instance.id."""
 READERS = (Role.CONSUMER, Role.PROCESSOR)
 """Whose answers nobody else waits for: they can be held until all else is done."""
 

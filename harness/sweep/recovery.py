@@ -94,11 +94,11 @@ def seconds(
 
 
 def in_turn(recoveries: Sequence[Sequence[Second]]) -> Iterator[Second]:
-    """Yield the points of several recoveries in the order that they are run: who is cut short has
-    seen the beginning of each.
+    """Interleave the points of several recoveries, so that a truncated sweep has tried the first
+    points of each.
 
-    First the kills, for they leave a recovery half done, then what its program goes on from. Of
-    either kind the first step of every recovery, then the second of every one, and so on.
+    Kills come first, because they leave a recovery half done; the other acts follow. Within each
+    kind the first step of every recovery comes before the second step of any.
     """
     for kills in (True, False):
         of_kind = [[one for one in each if _is_kill(one[0]) is kills] for each in recoveries]

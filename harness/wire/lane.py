@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 
 LEAST_LIMIT = 1 << 20
-"""At least so many bytes are kept where a protocol needs them to recognise a frame; or as many as
-are read of a frame.
-"""
+"""The least size of the buffer, in bytes, while a protocol looks for the end of a frame."""
 
 
 class CutError(Exception):
@@ -52,7 +50,7 @@ class Lane:
         self._direction = direction
         self._turn = conn.turn if direction is Direction.RESPONSE else contextlib.nullcontext()
         self.back: Lane | None = None
-        """Of the lane of requests: that of their answers."""
+        """The response lane of the same connection; set only on the request lane."""
 
     async def run(self) -> None:
         """Pass frames on until the stream ends.

@@ -1,6 +1,6 @@
 """A second, brute-force account of one cell, to hold the real one against.
 
-Written from the definitions alone (design, section 3) and without looking at
+Written from the definitions alone (docs/concepts.md) and without looking at
 :mod:`harness.judge.accounting`: plain loops over plain dictionaries, every question answered by
 walking through all events again. It is slow on purpose; nothing in it is clever enough to be wrong
 in a clever way.

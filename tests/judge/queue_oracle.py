@@ -1,6 +1,6 @@
 """A second, brute-force account of one cell whose broker is a queue, to hold the real one against.
 
-Written from the definitions alone (design, section 3; target, section 1;
+Written from the definitions alone (docs/concepts.md;
 :mod:`harness.model.events`, :mod:`harness.model.places`) and without looking at
 :mod:`harness.judge.accounting`: plain loops over plain dictionaries. What means the same of a log
 and of a queue is taken from the older oracle, :mod:`tests.judge.oracle`. There are no offsets here.

@@ -173,6 +173,19 @@ def test_a_phantom_is_shown() -> None:
     check(Kind.BROKEN, r"1 phantom, as 'TOTAL 48\\n', which", judged(story, **ANYTHING).verdict)
 
 
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [("patience", True), ("learnt", True), ("saved", False), (None, False)],
+)
+def test_a_rest_is_told_where_something_could_still_have_come(why: str | None, told: bool) -> None:
+    """Where nothing proves that all was done, and only silence ended the drain."""
+    story = run()
+    end = next(e for e in reversed(story.events) if e["event"] == "drain")
+    end.update({"why": why, "rested": 12.0, "gap": 30.0})
+    said = "rested 12 s, after a silence of 30.0 s" in judged(story, **ANYTHING).verdict.reason
+    assert said is told
+
+
 def test_who_has_absorbed_a_duplicate_is_told() -> None:
     """The broker, which took a batch twice and holds it once; or somebody behind the log, of two
     copies. Only of a foreigner.
@@ -202,6 +215,11 @@ def test_who_has_absorbed_a_duplicate_is_told() -> None:
     broker = f"{TARGET} sent twice and stored once: absorbed by the broker"
     assert broker in judged(story, **free).verdict.reason
     assert broker not in judged(story).verdict.reason
+    story.events[-1]["error"] = 46
+    assert broker in judged(story, **free).verdict.reason, "it was known by its sequence number"
+    story.events[-2]["topic"] = "elsewhere"
+    assert "absorbed" not in judged(story, **free).verdict.reason, "one was of another topic"
+    story.events[-2]["topic"] = sent["topic"]
     story.events[-1]["error"] = 45
     assert "absorbed" not in judged(story, **free).verdict.reason, "it was refused"
     story = run()
