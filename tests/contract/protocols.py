@@ -111,7 +111,7 @@ def _kafka_refused(key: str) -> Iterator[bytes]:
     yield from (kf.produce(5, client, batch, version=each, writer=tx) for each in range(3, 14))
     yield from (kf.fetch(5, client, 0, version=each) for each in range(4, 19))
     yield from (kf.commit(5, client, 2, version=each) for each in range(2, 11))
-    yield from (kf.txn_commit(5, client, 2, tx, version=each) for each in range(6))
+    yield from (kf.txn_commit(5, client, 2, tx, version=each) for each in range(7))
     yield from (kf.add_partitions(5, client, tx, 0, 1, version=each) for each in range(4))
     yield from (kf.add_offsets(5, client, tx, version=each) for each in range(5))
     yield from (kf.end_txn(5, client, tx, version=each) for each in range(6))

@@ -25,14 +25,13 @@ from kafka.protocol.producer.transaction import (
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
 )
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from harness.model.record import ATTEMPT_HEADER, Record
+from harness.protocols.kafka.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 TOPIC = "k.in"
 TOPIC_ID = uuid.UUID(int=7)
@@ -234,7 +233,7 @@ def txn_commit(corr: int, client: str, offset: int, writer: Writer, *, version: 
         group_id="g",
         producer_id=writer.producer_id,
         producer_epoch=writer.epoch,
-        topics=[topics(version=version, name=TOPIC, partitions=[part])],
+        topics=[topics(version=version, partitions=[part], **_topic(version, 6))],
     )
     return encoded(request, corr, client)
 
@@ -245,7 +244,7 @@ def txn_commit_answer(corr: int, *, version: int = 3, error: int = 0) -> bytes:
     part = topics.TxnOffsetCommitResponsePartition(
         version=version, partition_index=0, error_code=error
     )
-    data = [topics(version=version, name=TOPIC, partitions=[part])]
+    data = [topics(version=version, partitions=[part], **_topic(version, 6))]
     return encoded(TxnOffsetCommitResponse(version=version, topics=data), corr)
 
 

@@ -25,17 +25,19 @@ from kafka.protocol.producer.transaction import (
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
 )
 
 from harness.protocols.kafka.batches import Batch, read_batches
 from harness.protocols.kafka.inflating import Room
+from harness.protocols.kafka.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 
 _ID_PREFIX: Final = "id:"
+BY_ID: Final = {Api.PRODUCE: 13, Api.FETCH: 13, Api.OFFSET_COMMIT: 10, Api.TXN_OFFSET_COMMIT: 6}
+"""The version from which a request and its answer name topics by their ids (KIP-516, KIP-848,
+KIP-1319)."""
 
 
 class UndecodableError(ValueError):
@@ -237,7 +239,7 @@ def _topic(entry: Any, *, by_id: bool, attribute: str = "name") -> str:
 
 
 def _read_produce(message: Any, version: int) -> Produce:
-    by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    by_id = version >= BY_ID[Api.PRODUCE]
     room = Room()
     return Produce(
         message.transactional_id,
@@ -251,7 +253,7 @@ def _read_produce(message: Any, version: int) -> Produce:
 
 
 def _read_produce_answer(message: Any, version: int) -> ProduceAnswer:
-    by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    by_id = version >= BY_ID[Api.PRODUCE]
     return ProduceAnswer(
         tuple(
             (_topic(topic, by_id=by_id), part.index, part.error_code, part.base_offset)
@@ -262,7 +264,7 @@ def _read_produce_answer(message: Any, version: int) -> ProduceAnswer:
 
 
 def _read_fetch(message: Any, version: int) -> Fetch:
-    by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    by_id = version >= BY_ID[Api.FETCH]
     forgotten = message.forgotten_topics_data if version >= 7 else ()  # noqa: PLR2004 - KIP-227
     state = message.replica_state if version >= 15 else None  # noqa: PLR2004 - KIP-903
     return Fetch(
@@ -283,7 +285,7 @@ def _read_fetch(message: Any, version: int) -> Fetch:
 
 
 def _read_fetch_answer(message: Any, version: int) -> FetchAnswer:
-    by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    by_id = version >= BY_ID[Api.FETCH]
     room = Room()
     return FetchAnswer(
         message.error_code if version >= 7 else 0,  # noqa: PLR2004 - KIP-227
@@ -305,12 +307,12 @@ def _read_fetch_answer(message: Any, version: int) -> FetchAnswer:
 
 
 def _read_commit(message: Any, version: int) -> Commit:
-    by_id = version >= 10  # noqa: PLR2004 - KIP-848
+    by_id = version >= BY_ID[Api.OFFSET_COMMIT]
     return Commit(message.group_id, None, -1, -1, _offsets(message, by_id=by_id))
 
 
-def _read_txn_commit(message: Any, _version: int) -> Commit:
-    offsets = _offsets(message, by_id=False)
+def _read_txn_commit(message: Any, version: int) -> Commit:
+    offsets = _offsets(message, by_id=version >= BY_ID[Api.TXN_OFFSET_COMMIT])
     return Commit(
         message.group_id,
         message.transactional_id,
@@ -329,7 +331,8 @@ def _offsets(message: Any, *, by_id: bool) -> tuple[tuple[str, int, int], ...]:
 
 
 def _read_commit_answer(message: Any, version: int) -> CommitAnswer:
-    by_id = Api.OFFSET_COMMIT.number == message.API_KEY and version >= 10  # noqa: PLR2004 - KIP-848
+    is_plain = Api.OFFSET_COMMIT.number == message.API_KEY
+    by_id = version >= BY_ID[Api.OFFSET_COMMIT if is_plain else Api.TXN_OFFSET_COMMIT]
     return CommitAnswer(
         tuple(
             (_topic(topic, by_id=by_id), part.partition_index, part.error_code)

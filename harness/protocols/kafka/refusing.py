@@ -29,19 +29,16 @@ from kafka.protocol.producer.transaction import (
     EndTxnResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
 )
 
-from harness.protocols.kafka.codec import topic_id
+from harness.protocols.kafka.codec import BY_ID, topic_id
+from harness.protocols.kafka.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from harness.protocols.kafka.steps import ERRORS, Api
 from harness.wire.protocol import UnableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-BY_ID: Final = {Api.PRODUCE: 13, Api.FETCH: 13, Api.OFFSET_COMMIT: 10}
-"""From which version on a topic is named by its id."""
 BATCHES: Final = 4
 """From which version on AddPartitionsToTxn is about several transactions, from broker to broker."""
 SESSIONS: Final = 7

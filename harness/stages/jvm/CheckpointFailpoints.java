@@ -14,7 +14,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager;
+// Spark 4.1 and later have the manager in the second package, older ones in the first
+import org.apache.spark.sql.execution.streaming.*;
+import org.apache.spark.sql.execution.streaming.checkpointing.*;
 
 /**
  * Spark's own checkpoint file manager, with a failpoint before and after each entry of a log becomes visible.

@@ -1,8 +1,10 @@
-"""Messages that kafka-python 3.0.12 has no schemas for, in the form in which it reads its own.
+"""Messages that kafka-python 3.0.12 has no schemas for, or only older ones, in the form in which
+it reads its own.
 
-Names, types and versions of the fields are those of Apache Kafka 4.3.0's published message
+Names, types and versions of the fields are those of Apache Kafka 4.4.0's published message
 definitions (``common/message/*.json`` of kafka-clients and of kafka-share-coordinator: KIP-848,
-KIP-932, KIP-1071, KIP-1206, KIP-1222, KIP-1226). A message of a later version is not read.
+KIP-932, KIP-1071, KIP-1206, KIP-1222, KIP-1226, KIP-1319). A message of a later version is not
+read.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ WriteShareGroupStateRequest: Final = _message("WriteShareGroupStateRequest")
 WriteShareGroupStateResponse: Final = _message("WriteShareGroupStateResponse")
 DescribeShareGroupOffsetsRequest: Final = _message("DescribeShareGroupOffsetsRequest")
 DescribeShareGroupOffsetsResponse: Final = _message("DescribeShareGroupOffsetsResponse")
+TxnOffsetCommitRequest: Final = _message("TxnOffsetCommitRequest")
+TxnOffsetCommitResponse: Final = _message("TxnOffsetCommitResponse")
 ShareUpdateKey: Final = _message("ShareUpdateKey", ApiData)
 ShareUpdateValue: Final = _message("ShareUpdateValue", ApiData)
 ShareSnapshotValue: Final = _message("ShareSnapshotValue", ApiData)
