@@ -22,6 +22,7 @@ from harness.judge.proof import Knowledge
 from harness.judge.verdict import Judgement, Kind, Verdict, judge, unjudged
 from harness.knowledge import knowledge
 from harness.model import events as kinds
+from harness.model import safe_files
 from harness.model.failures import why_damaged
 from harness.model.history import HISTORY, History, HistoryError, read_history
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
@@ -98,7 +99,7 @@ class RunInfo:
 
     def save(self, directory: Path) -> None:
         """Write ``run.json``, whole or not at all."""
-        write_whole(directory / RUN_FILE, json.dumps(dataclasses.asdict(self), indent=1))
+        safe_files.write_whole(directory, RUN_FILE, json.dumps(dataclasses.asdict(self), indent=1))
 
     @staticmethod
     def load(directory: Path) -> RunInfo:
@@ -109,7 +110,7 @@ class RunInfo:
         """
         file = directory / RUN_FILE
         try:
-            data = json.loads(file.read_text(encoding="utf-8"))
+            data = safe_files.read_json(directory, RUN_FILE)
             if data.get("schema", 0) > SCHEMA:
                 raise SavedRunError(
                     f"{file} was written by a newer lostack (schema {data['schema']}, this one "
@@ -268,8 +269,7 @@ def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) ->
     info = RunInfo.load(directory)
     known = {result.directory: result for result in (judged or {}).values()}
     try:
-        folders = [file.parent for file in sorted((directory / CELLS).glob(f"*/{PLAN_FILE}"))]
-        results = tuple(known.get(folder) or judge_cell(folder) for folder in folders)
+        results = tuple(known.get(folder) or judge_cell(folder) for folder in _cells(directory))
     except PlanError as error:
         raise SavedRunError(str(error)) from error
     order = {cell: number for number, cell in enumerate(info.planned)}
@@ -280,11 +280,25 @@ def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) ->
     )
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically: a reader sees the old file or the whole new one."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+def _cells(directory: Path) -> list[Path]:
+    """Return the folders of a run's cells, sorted.
+
+    Raises:
+        SavedRunError: one of them is a link: what it shows is no part of the run.
+    """
+    try:
+        if links := safe_files.links(directory, CELLS):
+            raise SavedRunError(
+                f"{directory / CELLS / links[0]} is a symbolic link, which lostack does not follow"
+            )
+        names = safe_files.folders(directory, CELLS)
+    except OSError as error:
+        raise SavedRunError(f"cannot read {directory / CELLS}: {error.strerror}") from error
+    return [
+        directory / CELLS / name
+        for name in names
+        if safe_files.exists(directory, f"{CELLS}/{name}/{PLAN_FILE}")
+    ]
 
 
 def _ended(history: History) -> bool:
@@ -311,5 +325,4 @@ __all__ = [
     "SavedRunError",
     "judge_cell",
     "load_run",
-    "write_whole",
 ]

@@ -7,7 +7,6 @@ by cell; Spark accounts for the cells of many runs in parallel, with the same fu
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,8 @@ import pandas as pd
 from pyspark.sql import functions as f
 
 from harness.judge.accounting import Account, account
-from harness.model.history import parse_history
+from harness.model import safe_files
+from harness.model.history import SUFFIX, parse_history
 from harness.model.plan import PLAN_FILE
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CELL_FOLDER: Final = rf"^(?:file:)?/*(/.*)/(?:history/.*|{re.escape(PLAN_FILE)})$"
 """A cell is the folder that has ``history``; its plan lies beside that."""
+_GLOB: Final = re.compile(r"[\[\]{}*?\\]")
+"""What Spark does not take as it is in a path."""
 TYPES: Final = {"b": "boolean", "i": "long", "u": "long", "f": "double", "O": "string"}
 
 
@@ -65,14 +67,21 @@ def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
     """Read each file of the histories whole, because only then a line cut by a crash differs from a
     damaged one.
     """
-    wanted = f"{{*.jsonl,{PLAN_FILE}}}"
-    reader = (
+    paths = [
+        str(folder.absolute() / name)
+        for folder in folders
+        for name in safe_files.files(folder, "", _is_of_a_cell)
+    ]
+    files = (
         spark.read.format("binaryFile")
-        .option("pathGlobFilter", wanted)
-        .option("recursiveFileLookup", "true")
+        .load([_GLOB.sub(r"\\\g<0>", path) for path in paths])
+        .select("path", "content")
     )
-    files = reader.load([str(folder.absolute()) for folder in folders]).select("path", "content")
     return files.withColumn("folder", f.regexp_extract("path", CELL_FOLDER, 1))
+
+
+def _is_of_a_cell(name: str) -> bool:
+    return name.endswith(SUFFIX) or name == PLAN_FILE
 
 
 def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:
@@ -81,9 +90,12 @@ def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:
     """
     named = files.assign(name=files["path"].str.rsplit("/", n=1).str[-1]).sort_values("path")
     plans = named.loc[named["name"] == PLAN_FILE, "content"]
-    cell = json.loads(plans.iloc[0])["id"] if len(plans) else None
+    cell = safe_files.parse_json(plans.iloc[0])["id"] if len(plans) else None
     lines = named[named["name"] != PLAN_FILE]
-    history = parse_history(zip(lines["name"], lines["content"], strict=True), cell)
+    history = parse_history(
+        ((name, (content,)) for name, content in zip(lines["name"], lines["content"], strict=True)),
+        cell,
+    )
     return (
         str(files["folder"].iloc[0]),
         account(history.events),

@@ -10,8 +10,9 @@ import typer
 
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, tell, tell_json, tell_text
+from harness.model import safe_files
 from harness.model.exits import ExitCode
-from harness.model.history import HistoryError
+from harness.model.history import SUFFIX, HistoryError
 from harness.model.semantics import Semantic
 
 
@@ -32,7 +33,7 @@ def account(
     from harness.audit.session import spark_session  # noqa: PLC0415
 
     for directory in directories:
-        if not any(directory.rglob("history/*.jsonl")):
+        if not safe_files.files(directory, "", lambda name: name.endswith(SUFFIX)):
             raise HistoryError(f"no history in {directory}")
     with spark_session(master=master, say=complain) as spark:
         rows = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from harness.cli.telling import tell, tell_json_text, tell_lines
-from harness.report.renderers import RENDERERS, write_reports
+from harness.cli.telling import tell, tell_json_text, tell_lines, warn
+from harness.report.renderers import RENDERERS, why_no_index, write_reports
 from harness.report.summary import Outcome, rerun_line, summarise
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
         tell()
         tell_lines((summary.sentence, *saved.info.untried))
     files = write_reports(saved)
+    warn(why_no_index(saved))
     if not as_json:
         tell(f"reports: {', '.join(os.path.relpath(file) for file in files)}")
     return summary.exit_code

@@ -13,9 +13,10 @@ import typer
 from harness import registry
 from harness.cli.finishing import finish
 from harness.cli.options import AsJson, Baseline, Directory, Only  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain, tell, tell_json_text, tell_lines, tell_text
+from harness.cli.telling import complain, tell, tell_json_text, tell_lines, tell_text, warn
 from harness.latest import run_directory
 from harness.matrix.selection import matches
+from harness.model import safe_files
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.report.breaks import HISTORY_FILE, breaks_of, exit_code, read_baseline
@@ -25,7 +26,7 @@ from harness.report.comparing import compare as compare_runs
 from harness.report.eventlog import event_lines
 from harness.report.publishing import publish
 from harness.report.record import record_text
-from harness.report.renderers import RENDERERS, write_reports
+from harness.report.renderers import RENDERERS, why_no_index, write_reports
 from harness.report.trend import breaks_over, left_out, read_past, write_trend
 from harness.saved import SWEEP_FILE, load_run
 
@@ -90,7 +91,7 @@ def report(
     if compare is not None:
         _compare(*compare)
         return
-    if (directory / SWEEP_FILE).exists():
+    if safe_files.exists(directory, SWEEP_FILE):
         from harness.sweep.telling import report_of  # noqa: PLC0415 - brings systems; nobody else needs it
 
         told = report_of([directory, *others])
@@ -108,6 +109,7 @@ def report(
         tell_text(record_text(_meant(saved, only), record))
     elif form is None:
         tell_lines(write_reports(saved))
+        warn(why_no_index(saved))
     else:
         renderer = RENDERERS[registry.known(form, RENDERERS, "format")]
         (tell_json_text if renderer.name == "json" else tell_text)(renderer.render(saved))

@@ -20,6 +20,7 @@ from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.progress import make_progress
 from harness.matrix.selection import choose, systems_of
+from harness.model import safe_files
 from harness.model.exits import ExitCode
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
@@ -211,7 +212,7 @@ def _check_options(records: float, faults_per_minute: float, resume: Path | None
         )
     if resume is not None and not resume.is_dir():
         raise SoakError(f"--resume {resume}: there is no such folder")
-    if resume is not None and not (resume / SOAK_FILE).is_file():
+    if resume is not None and not safe_files.exists(resume, SOAK_FILE):
         raise SoakError(
             f"--resume {resume}: this is not the folder of a soak: it has no {SOAK_FILE}"
         )

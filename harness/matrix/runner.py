@@ -23,7 +23,7 @@ import psutil
 from harness.interfaces import LimitsDeployments, PreparesForCells, TakesOneCell
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
-from harness.latest import point_latest
+from harness.latest import mark, point_latest
 from harness.matrix.long_cells import LongCells
 from harness.matrix.room import behind, cannot_write, full_disk, new_directory
 from harness.matrix.threads import WATCH_S, Thread, join
@@ -31,10 +31,11 @@ from harness.model import events as kinds
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
 from harness.model.plan import PLAN_FILE, plan_of
+from harness.model.safe_files import write_whole
 from harness.model.scenario import SECURED, Deployment
 from harness.model.secrets import masked
 from harness.model.waiting import WaitCancelledError, cancellable
-from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
+from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -180,6 +181,10 @@ class _Run:
     def go(self) -> SavedRun:
         """Run all lanes, then read the run back."""
         self._save()
+        try:
+            mark(self.plan.reports)
+        except OSError as error:
+            raise cannot_write(self.plan.reports, error) from error
         try:
             for system in self.plan.systems[:1]:
                 self._prepare(system)
@@ -498,7 +503,7 @@ class _Run:
         ) as history:
             plan = plan_of(cell)
             try:
-                write_whole(directory / PLAN_FILE, plan.to_json())
+                write_whole(directory, PLAN_FILE, plan.to_json())
             except OSError as error:
                 raise cannot_write(directory, error) from error
             history.write(kinds.CELL, phase="begun", seal=plan.seal)

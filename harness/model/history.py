@@ -16,13 +16,16 @@ reader reports this as damage, which voids the cell.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from harness.model import safe_files
 from harness.model.places import placed
 
 if TYPE_CHECKING:
@@ -35,6 +38,12 @@ HISTORY = "history"
 """The folder of a history, in the folder of its cell."""
 LOGS = "logs"
 """The folder, beside the history, of what the processes of the cell printed."""
+MOST_BYTES = 1 << 30
+"""The largest history that is read, in bytes. 100,000 records, the most that a cell has, need about
+half of that.
+"""
+MOST_LINE = 16 << 20
+"""The longest line that is read, in bytes."""
 LASTING = frozenset({"runner", "wire"})
 """Writers that live until a cell has ended. If a file of theirs ends inside a line, it was cut
 later, or the disk was full.
@@ -168,26 +177,79 @@ def read_history(directory: Path, cell: str | None = None) -> History:
     of another cell than ``cell`` does not count. Both are damage.
 
     Raises:
-        HistoryError: there is no history in the folder.
+        HistoryError: there is no history in the folder, or a file of it is no plain file, or it is
+            too large.
     """
-    files = sorted(directory.rglob(f"*{SUFFIX}"))
+    files = history_files(directory)
     if not files:
         msg = f"no history in {directory}"
         raise HistoryError(msg)
-    return parse_history(((file.name, file.read_bytes()) for file in files), cell)
+    return parse_history(_read(directory.parent, files), cell)
 
 
-def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -> History:
-    """Return the history in ``files``, each (name, content), ordered by path. ``cell``: the cell's
-    id; ``None``: any cell.
+def history_files(directory: Path) -> list[str]:
+    """Return the files of the history in a folder, as paths from the folder that holds it, sorted.
+
+    Raises:
+        HistoryError: there is a link or another special file among them.
+    """
+    try:
+        return safe_files.files(
+            directory.parent, directory.name, lambda name: name.endswith(SUFFIX)
+        )
+    except OSError as error:
+        raise _unreadable(error, directory) from error
+
+
+def _read(below: Path, files: Iterable[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Yield each file's name and its content, piece by piece. All together have a limit."""
+    left = MOST_BYTES
+
+    def pieces(file: str) -> Iterator[bytes]:
+        nonlocal left
+        try:
+            for piece in safe_files.read_chunks(below, file, left):
+                left -= len(piece)
+                yield piece
+        except OSError as error:
+            raise _unreadable(error, below / file) from error
+
+    for file in files:
+        yield PurePath(file).name, pieces(file)
+
+
+def _unreadable(error: OSError, path: Path) -> HistoryError:
+    if error.errno == errno.EFBIG:
+        return HistoryError(
+            f"the history {path.parent} is larger than {MOST_BYTES:,} bytes, the most that "
+            "lostack reads"
+        )
+    return HistoryError(f"cannot read the history {error.filename or path}: {error.strerror}")
+
+
+def parse_history(files: Iterable[tuple[str, Iterable[bytes]]], cell: str | None = None) -> History:
+    """Return the history in ``files``, ordered by path. ``cell``: the cell's id; ``None``: any
+    cell.
+
+    Each file is its name, and its content in pieces.
+
+    Raises:
+        HistoryError: a line is longer than any that lostack writes.
     """
     lines = Lines(cell)
     events: list[Event] = []
     cut: list[str] = []
     for name, content in files:
-        at = Mark(name)
-        *whole, last = content.split(b"\n")
-        events += lines.events(whole, at)
+        at, last = Mark(name), b""
+        for piece in content:
+            *whole, last = (last + piece).split(b"\n")
+            events += lines.events(whole, at)
+            if len(last) > MOST_LINE:
+                raise HistoryError(
+                    f"line {at.lines + 1} of {name} is longer than lostack reads ({MOST_LINE:,} "
+                    "bytes)"
+                )
+        ended = at.lines
         if (
             last and _decoded(last) is None
         ):  # no newline behind it: the writer was killed inside this line
@@ -195,7 +257,7 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
         elif last:
             events += lines.events([last], at)
         if last and name.removesuffix(SUFFIX) in LASTING:
-            lines.damage.append(f"{name}:{len(whole) + 1} (it ends inside a line)")
+            lines.damage.append(f"{name}:{ended + 1} (it ends inside a line)")
     events.sort(key=lambda event: event["t"])
     return History(tuple(placed(events)), tuple(cut), tuple(lines.damage))
 
@@ -262,14 +324,18 @@ _scan = _DECODER.scan_once
 
 
 def _decoded(line: bytes) -> Event | None:
+    event: Any
     try:
         text = line.decode()
         event, end = _scan(text, 0)
         if end != len(text):
             event = _loaded(line)
-    except (ValueError, StopIteration):
+    except (ValueError, StopIteration, RecursionError):
         event = _loaded(line)
-    return event if _is_event(event) else None
+    if not _is_event(event):
+        return None
+    deep = line.count(b"[") + line.count(b"{") > safe_files.DEEPEST
+    return None if deep and safe_files.excessive(event) else event
 
 
 def _loaded(line: bytes) -> object:
@@ -277,7 +343,7 @@ def _loaded(line: bytes) -> object:
     damage (then nothing).
     """
     try:
-        return json.loads(line)
+        return safe_files.parse_json(line)
     except ValueError:
         return None
 
@@ -285,8 +351,7 @@ def _loaded(line: bytes) -> object:
 def _is_event(value: object) -> bool:
     if not isinstance(value, dict):
         return False
-    return (
-        type(value.get("t")) is int
-        and isinstance(value.get("event"), str)
-        and type(value.get("line", 1)) is int
-    )
+    t = value.get("t")
+    if type(t) is not int or not 0 <= t < safe_files.LARGEST:
+        return False
+    return isinstance(value.get("event"), str) and type(value.get("line", 1)) is int

@@ -14,6 +14,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.model import safe_files
 from harness.model.failures import why_damaged
 from harness.model.older import plan_of_before
 from harness.model.prediction import (
@@ -184,7 +185,7 @@ class Plan:
             EditedPlanError: the plan was changed after it was sealed.
             PlanError: the plan is of a later version.
         """
-        data = json.loads(text)
+        data = safe_files.parse_json(text)
         schema = data.setdefault("schema", 1)
         if schema > SCHEMA:
             raise PlanError(
@@ -233,7 +234,7 @@ class Plan:
         """
         file = directory / PLAN_FILE
         try:
-            return Plan.from_json(file.read_text(encoding="utf-8"))
+            return Plan.from_json(safe_files.read_text(directory, PLAN_FILE))
         except EditedPlanError:
             raise
         except PlanError as error:
@@ -264,7 +265,7 @@ def sealed_anew(text: str) -> str:
     For a copy of a plan in which folders have other names: the copy must be as valid as the plan
     was.
     """
-    data = json.loads(text)
+    data = safe_files.parse_json(text)
     if data.get("schema", 1) < SEALED:
         return text
     return json.dumps(
@@ -351,5 +352,5 @@ def proofs_to_json(proofs: Iterable[Any]) -> dict[str, dict[str, Any]]:
         if proof.name in found:
             raise ValueError(f"a fault declares the proof {proof.name} twice")
         fields = {each.name: getattr(proof, each.name) for each in dataclasses.fields(proof)}
-        found[proof.name] = json.loads(json.dumps(fields))
+        found[proof.name] = safe_files.parse_json(json.dumps(fields))
     return found

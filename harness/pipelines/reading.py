@@ -5,9 +5,9 @@ the JSON schema.
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.model import safe_files
 from harness.model.identity import IdentityError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
@@ -249,10 +249,10 @@ def read_pipeline(file: Path) -> Pipeline:
             the field.
     """
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = safe_files.parse_toml(safe_files.read_named(file).decode())
     except OSError as error:
         raise DeclarationError(f"cannot read {file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise DeclarationError(f"{file} is not TOML: {error}") from error
     try:
         return _pipeline(data, file)

@@ -4,11 +4,13 @@ words of programs that failed.
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
+from harness.model import safe_files
 from harness.model.history import LOGS
 from harness.model.logs import last_lines
 from harness.pipelines.fixes import fix_of
@@ -17,6 +19,7 @@ from harness.report.summary import DECLARED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from harness.saved import CellResult
 
@@ -43,18 +46,21 @@ def said_last(result: CellResult) -> list[tuple[str, list[str]]]:
     failed = dict.fromkeys(
         str(e.get("node")) for e in lives if e.get("phase") == "exited" and e.get("status")
     )
-    found = []
-    for name in failed:
-        log = result.directory / LOGS / f"{name}.log"
-        if (
-            log.parent == result.directory / LOGS and log.is_file()
-        ):  # a damaged history may name anything
-            found.append(
-                (name, last_lines(log.read_bytes()[-MOST_LOG_BYTES:].decode("utf-8", "replace")))
-            )
-        else:
-            found.append((name, []))
-    return found
+    return [(name, _said_in(result.directory, name)) for name in failed]
+
+
+def _said_in(directory: Path, name: str) -> list[str]:
+    """Return the last lines of a program's log; none if there is no such log. A damaged history may
+    name anything.
+    """
+    try:
+        [_] = PurePath(name).parts
+        log = safe_files.read_end(directory, f"{LOGS}/{name}.log", MOST_LOG_BYTES)
+    except safe_files.UnsafeFileError as error:
+        return [f"(its log was not read: {error.strerror})"]
+    except (OSError, ValueError):
+        return []
+    return last_lines(log.decode("utf-8", "replace"))
 
 
 def mending(result: CellResult) -> str | None:

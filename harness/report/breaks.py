@@ -20,12 +20,12 @@ import fnmatch
 import json
 import os
 import re
-import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.model import safe_files
 from harness.model.exits import ExitCode
 from harness.model.failures import why_damaged
 from harness.report.commit import commit_of
@@ -106,7 +106,7 @@ def read_baseline(file: Path) -> tuple[Known, ...]:
         BaselineError: the file cannot be read, or is no baseline.
     """
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = safe_files.parse_toml(safe_files.read_named(file).decode())
         if odd := sorted(set(data) - {"known"}):
             raise BaselineError(f"{file}: unknown name {odd[0]}: a baseline has only [[known]]")
         known = data.get("known", [])
@@ -241,17 +241,10 @@ def append_history(run: SavedRun, breaks: Breaks) -> str | None:
         "cells": {name: dict(sorted(counts.items())) for name, counts in sorted(cells.items())},
         "figures": _figures(run),
     }
-    file = run.directory.parent / HISTORY_FILE
     try:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:  # one write: two runs that end at once don't mix their lines
-            size = os.fstat(descriptor).st_size
-            cut = (
-                b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
-            )  # what was cut spoils no line but its own
-            os.write(descriptor, cut + json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        finally:
-            os.close(descriptor)
+        safe_files.append_line(
+            run.directory.parent, HISTORY_FILE, json.dumps(line, separators=(",", ":")).encode()
+        )
     except OSError as error:
         return f"cannot append this run to {HISTORY_FILE}: {error.strerror}"
     return None

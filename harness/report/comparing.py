@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.model.safe_files import write_whole
 from harness.report.as_html import render_template
 from harness.report.escaping import visible
 from harness.report.renderer import facts
 from harness.report.summary import SIGNS, WORST, Outcome, counted, outcome, summarise
 from harness.report.writing import ReportError
-from harness.saved import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -212,7 +212,7 @@ def write_comparison(comparison: Comparison) -> Path:
     """
     file = comparison.after.directory / f"compare-{comparison.before.directory.name}.html"
     try:
-        write_whole(file, as_page(comparison))
+        write_whole(file.parent, file.name, as_page(comparison))
     except OSError as error:
         raise ReportError(
             f"cannot write {file}: {error.strerror}; is the folder writable?"

@@ -4,19 +4,23 @@ to its page.
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from harness.model import safe_files
 from harness.report.as_html import render_template
-from harness.saved import RUN_FILE, RunInfo, SavedRunError, write_whole
+from harness.saved import RunInfo, SavedRunError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 INDEX = "index.html"
 TREND = "trend.html"
+OURS: Final = b"<title>lostack"
+"""Near its beginning every page of lostack has this."""
+_HEAD_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +39,42 @@ def write_index(reports: Path) -> Path:
     Raises:
         OSError: the list cannot be written.
     """
-    file = reports / INDEX
-    write_whole(
-        file,
-        render_template("index.html.j2", runs=listed(reports), trend=(reports / TREND).is_file()),
+    trend = safe_files.is_file(reports, TREND)
+    safe_files.write_whole(
+        reports, INDEX, render_template("index.html.j2", runs=listed(reports), trend=trend)
     )
-    return file
+    return reports / INDEX
+
+
+def is_ours(reports: Path, page: str) -> bool:
+    """Whether a page beside the runs is one that lostack wrote, or is not there yet."""
+    if not safe_files.exists(reports, page):
+        return True
+    try:
+        return OURS in safe_files.read_start(reports, page, _HEAD_BYTES)
+    except OSError:
+        return False
 
 
 def listed(reports: Path) -> list[Listed]:
     """Return the runs in a folder, the newest first. Runs that cannot be read are left out."""
     found = []
-    for file in reports.glob(f"*/{RUN_FILE}"):
-        if file.parent.is_symlink():
-            continue
-        try:
-            info = RunInfo.load(file.parent)
-        except SavedRunError:
-            continue
-        found.append(_listed(info, file.parent))
+    for name in safe_files.folders(reports):
+        with suppress(SavedRunError):
+            found.append(_listed(RunInfo.load(reports / name), reports / name))
     return sorted(
         found, key=lambda run: (run.info.started, len(run.info.id), run.info.id), reverse=True
     )
 
 
 def _listed(info: RunInfo, directory: Path) -> Listed:
-    link = f"{quote(directory.name)}/report.html" if (directory / "report.html").is_file() else None
+    link = (
+        f"{quote(directory.name)}/report.html"
+        if safe_files.is_file(directory, "report.html")
+        else None
+    )
     try:
-        data = json.loads((directory / "report.json").read_text(encoding="utf-8"))
+        data = safe_files.read_json(directory, "report.json")
         return Listed(info, link, bool(data["summary"]["green"]), _sentence(data["summary"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Listed(info, link, None, None)

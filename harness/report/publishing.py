@@ -10,13 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.model.history import HISTORY
+from harness.model import safe_files
+from harness.model.history import HISTORY, history_files
+from harness.model.history import MOST_BYTES as MOST_HISTORY
 from harness.model.plan import PLAN_FILE, Plan, PlanError, sealed_anew
 from harness.report import as_html, as_markdown
 from harness.report.as_json import report_of
 from harness.report.summary import SIMULATED
 from harness.report.writing import ReportError
-from harness.saved import CELLS, RUN_FILE, load_run, write_whole
+from harness.saved import CELLS, RUN_FILE, load_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,7 +60,7 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
     try:
         to.mkdir(parents=True, exist_ok=True)
         for name, text in zip(FILES, texts, strict=True):
-            write_whole(to / name, text)
+            safe_files.write_whole(to, name, text)
     except OSError as error:
         raise ReportError(f"cannot write {to}: {error.strerror}") from error
     return tuple(to / name for name in FILES)
@@ -71,21 +73,21 @@ def without_folders(run: SavedRun, copy: Path) -> Path:
     folders = sorted(_folders(run), key=lambda pair: -len(pair[0]))
     names = [(json.dumps(folder)[1:-1], name) for folder, name in folders]
 
-    def take(source: Path, words: Iterable[tuple[str, str]]) -> Path:
-        text = source.read_bytes()
+    def take(source: str, words: Iterable[tuple[str, str]]) -> Path:
+        text = safe_files.read_bytes(run.directory, source, MOST_HISTORY)
         for word, name in words:
             text = text.replace(word.encode(), name.encode())
-        target = copy / source.relative_to(run.directory)
+        target = copy / source
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(text)
+        safe_files.write_whole(target.parent, target.name, text)
         return target
 
-    take(run.directory / RUN_FILE, names)
+    take(RUN_FILE, names)
     for result in run.results:
-        cell = run.directory / CELLS / result.directory.name
-        seals = _sealed_anew(cell, take(cell / PLAN_FILE, names))
-        for source in sorted((cell / HISTORY).glob("*")):
-            take(source, (*names, *seals))
+        cell = f"{CELLS}/{result.directory.name}"
+        seals = _sealed_anew(run.directory / cell, take(f"{cell}/{PLAN_FILE}", names))
+        for source in history_files(run.directory / cell / HISTORY):
+            take(f"{cell}/{source}", (*names, *seals))
     return copy
 
 
@@ -101,7 +103,9 @@ def _sealed_anew(cell: Path, copy: Path) -> tuple[tuple[str, str], ...]:
         return ()
     if seal is None:
         return ()
-    copy.write_text(sealed_anew(copy.read_text()))
+    safe_files.write_whole(
+        copy.parent, copy.name, sealed_anew(safe_files.read_text(copy.parent, copy.name))
+    )
     return ((seal, str(Plan.load(copy.parent).seal)),)
 
 

@@ -7,16 +7,16 @@ folders are gone. Lines of older versions lack commits, seconds and counts; they
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from harness.model import safe_files
 from harness.report.as_html import render_template
 from harness.report.breaks import HISTORY_FILE, append_history
-from harness.report.index import TREND
+from harness.report.index import TREND, is_ours
 from harness.report.summary import GREEN, SIGNS, WORST, Outcome, counted
-from harness.saved import SWEEP_FILE, write_whole
+from harness.saved import SWEEP_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -126,15 +126,16 @@ def write_trend(reports: Path) -> Path:
     """Write the page beside the runs.
 
     Raises:
-        TrendError: there is no history.
+        TrendError: there is no history, or a page of somebody else's has the name.
         OSError: the page cannot be written.
     """
     past, damaged = read_past(reports)
     if not past:
         raise TrendError(_why_none(reports, damaged))
-    file = reports / TREND
-    write_whole(file, render(past, damaged))
-    return file
+    if not is_ours(reports, TREND):
+        raise TrendError(f"{reports / TREND} is not lostack's: move it away")
+    safe_files.write_whole(reports, TREND, render(past, damaged))
+    return reports / TREND
 
 
 def _why_none(reports: Path, damaged: Sequence[int]) -> str:
@@ -145,7 +146,7 @@ def _why_none(reports: Path, damaged: Sequence[int]) -> str:
             f"{file} is damaged: {_lines(damaged)} cannot be read, and it has no other lines; "
             "repair the file, or move it away"
         )
-    if (reports / SWEEP_FILE).is_file():
+    if safe_files.is_file(reports, SWEEP_FILE):
         return (
             f"{reports} is a sweep, and a sweep has no history; lostack report shows its findings"
         )
@@ -181,7 +182,7 @@ def read_past(reports: Path) -> tuple[list[Past], list[int]]:
         TrendError: the history is there and cannot be opened.
     """
     try:
-        lines = (reports / HISTORY_FILE).read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = safe_files.read_bytes(reports, HISTORY_FILE).decode("utf-8", "replace").split("\n")
     except (FileNotFoundError, NotADirectoryError):
         return [], []
     except OSError as error:
@@ -210,13 +211,13 @@ def left_out(damaged: Sequence[int], file: str = HISTORY_FILE) -> str:
 
 def _past(line: str, reports: Path) -> Past | None:
     try:
-        data = json.loads(line)
+        data = safe_files.parse_json(line)
         cells = {str(name): _worst(counts) for name, counts in data["cells"].items()}
         figures = {str(name): dict(each) for name, each in data.get("figures", {}).items()}
         run = str(data["run"])
         link = (
             f"{quote(run)}/report.html"
-            if "/" not in run and (reports / run / "report.html").is_file()
+            if "/" not in run and safe_files.is_file(reports, f"{run}/report.html")
             else None
         )
         commit = data.get("commit")

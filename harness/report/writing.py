@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness import latest
+from harness.model.safe_files import write_whole
 from harness.report.as_markdown import render as render_markdown
-from harness.saved import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ def write_all(run: SavedRun, renderers: Mapping[str, Renderer]) -> tuple[Path, .
         file = run.directory / renderer.file
         text = renderer.render(run)
         try:
-            write_whole(file, text)
+            write_whole(run.directory, renderer.file, text)
         except OSError as error:
             raise ReportError(
                 f"cannot write {file}: {error.strerror}; is the folder writable?"

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.judge.verdict import Kind, merge
+from harness.model import safe_files
 from harness.model.semantics import PROMISES, Anomaly, Semantic
 from harness.report.summary import counted
-from harness.soak.waves import SoakError
+from harness.soak.waves import SoakError, parsed_line, whole_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,15 +166,7 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
     Raises:
         SoakError: a line before the last one is damaged.
     """
-    if not file.exists():
-        return []
-    *lines, cut = file.read_bytes().split(b"\n")
-    if cut:
-        os.truncate(file, file.stat().st_size - len(cut))
-    try:
-        found = [json.loads(line) for line in lines]
-    except ValueError as error:
-        raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
+    found = [parsed_line(file, line) for line in whole_lines(file)]
     if not all(isinstance(line, dict) for line in found):
         raise SoakError(
             f"{file} is damaged: a line is no JSON object; start a new soak, without --resume"
@@ -183,6 +176,4 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
 
 def append_line(file: Path, line: dict[str, Any]) -> None:
     """Append a line and write it through to the disk, so that a crash does not lose it."""
-    with file.open("ab", buffering=0) as opened:
-        opened.write(json.dumps(line).encode() + b"\n")
-        os.fsync(opened.fileno())
+    safe_files.append_line(file.parent, file.name, json.dumps(line).encode(), durable=True)

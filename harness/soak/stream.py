@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.judge.verdict import Kind
+from harness.model import safe_files
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.soak.copies import Copies, beyond
 from harness.soak.drawing import MOST_HITS, drawn
@@ -37,7 +38,7 @@ from harness.soak.found import (
     read_lines,
 )
 from harness.soak.judging import Window, judge
-from harness.soak.waves import WAVES_FILE, SoakError, begun
+from harness.soak.waves import FAULTS, LEGS, WAVES_FILE, SoakError, begun
 from harness.stages.bulk.marks import Mark, Marks
 from harness.stages.bulk.results import Results
 
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from harness.model.semantics import Semantic
     from harness.soak.drawing import Drawn
 
-FAULTS: Final = "faults"
-LEGS: Final = "legs"
 MARKS: Final = "marks"
 UNIT: Final = 20_000
 PARTITIONS: Final = 2
@@ -303,6 +302,9 @@ class Streaming:
         not judged.
         """
         folders = [self._asked.folder / LEGS / str(leg["leg"]) for leg in self._legs]
+        for leg in self._legs:
+            for name in (MARKS, *map(results_name, range(self._asked.partitions))):
+                safe_files.check_plain(self._asked.folder, f"{LEGS}/{leg['leg']}/{name}")
         with Marks(folders[-1] / MARKS) as marks:
             begins = [
                 min(marks.get(partition, "done"), end)

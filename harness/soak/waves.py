@@ -22,10 +22,11 @@ from harness.judge.verdict import WORST, Kind
 from harness.latest import LATEST
 from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
+from harness.model import safe_files
 from harness.model.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS
 from harness.model.failures import UsageError
 from harness.report.summary import counted
-from harness.saved import INTERRUPTED, write_whole
+from harness.saved import CELLS, INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
 SOAK_FILE: Final = "soak.json"
 WAVES_FILE: Final = "soak.jsonl"
 RUNS: Final = "runs"
+FAULTS: Final = "faults"
+LEGS: Final = "legs"
+FOLDERS: Final = (RUNS, FAULTS, LEGS)
+"""The folders of a soak: those of its runs if it is one of waves; of its faults and legs if it is a
+stream.
+"""
 ROUND: Final = 10
 """How many waves are run before the number of records per wave is computed anew."""
 GROWTH: Final = 8
@@ -260,26 +267,51 @@ def read_waves(file: Path) -> list[Wave]:
     Raises:
         SoakError: a line before the last one is damaged.
     """
-    if not file.exists():
-        return []
-    *lines, cut = file.read_bytes().split(b"\n")
-    if cut:
-        with file.open("r+b") as opened:
-            opened.truncate(file.stat().st_size - len(cut))
     try:
-        return [_read_wave(line) for line in lines]
+        return [_read_wave(parsed_line(file, line)) for line in whole_lines(file)]
     except (ValueError, TypeError) as error:
         raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
 
 
-def _read_wave(line: bytes) -> Wave:
-    """Return the wave of a line.
+def whole_lines(file: Path) -> list[bytes]:
+    """Return the lines of a file; none if there is no file. A last line that a crash cut off is
+    removed from the file.
 
     Raises:
-        ValueError: the line is no JSON, or has an unknown verdict or too few counts.
-        TypeError: the line has not the fields of a wave.
+        SoakError: it is not a plain file.
     """
-    wave = Wave(**json.loads(line))
+    try:
+        data = safe_files.read_bytes(file.parent, file.name)
+        *lines, cut = data.split(b"\n")
+        if cut:
+            safe_files.truncate(file.parent, file.name, len(data) - len(cut))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SoakError(f"cannot read {file}: {error.strerror}") from error
+    return lines
+
+
+def parsed_line(file: Path, line: bytes) -> Any:
+    """Return the value of a line.
+
+    Raises:
+        SoakError: the line is no JSON.
+    """
+    try:
+        return safe_files.parse_json(line)
+    except ValueError as error:
+        raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
+
+
+def _read_wave(plain: Any) -> Wave:
+    """Return the wave of a line's value.
+
+    Raises:
+        ValueError: it has an unknown verdict or too few counts.
+        TypeError: it has not the fields of a wave.
+    """
+    wave = Wave(**plain)
     if not set(COUNTED) <= set(wave.counts) or wave.verdict not in set(Kind):
         raise ValueError(f"the line of fault {wave.number} has an unknown verdict or lacks counts")
     return wave
@@ -292,12 +324,14 @@ def begun(folder: Path, asked: Mapping[str, Any]) -> bool:
         SoakError: the folder has another soak, or a damaged one.
     """
     file = folder / SOAK_FILE
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps(asked, indent=1))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FOLDERS:
+        safe_files.check_plain(folder, name)
+    if not safe_files.exists(folder, SOAK_FILE):
+        safe_files.write_whole(folder, SOAK_FILE, json.dumps(asked, indent=1))
         return False
     try:
-        before = json.loads(file.read_text(encoding="utf-8"))
+        before = safe_files.read_json(folder, SOAK_FILE)
     except ValueError as error:
         raise SoakError(f"{file} is damaged: {error}; start a new soak, without --resume") from None
     differs = [
@@ -335,9 +369,7 @@ def _wave(number: int, result: CellResult, folder: Path) -> Wave:
 
 
 def _append(file: Path, wave: Wave) -> None:
-    with file.open("ab", buffering=0) as opened:
-        opened.write(json.dumps(asdict(wave)).encode() + b"\n")
-        os.fsync(opened.fileno())
+    safe_files.append_line(file.parent, file.name, json.dumps(asdict(wave)).encode(), durable=True)
 
 
 def _forget(directory: Path, green: Sequence[CellResult]) -> None:
@@ -346,7 +378,7 @@ def _forget(directory: Path, green: Sequence[CellResult]) -> None:
     """
     for result in green:
         shutil.rmtree(result.directory)
-    if any(path.is_dir() and any(path.iterdir()) for path in directory.glob("cells")):
+    if safe_files.folders(directory, CELLS):
         return
     shutil.rmtree(directory)
     latest = directory.parent / LATEST

@@ -7,13 +7,18 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.types import misfit
-from harness.saved import SWEEP_FILE, write_whole
+from harness.saved import ASIDE, SWEEP_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+DRY, POINTS, BESIDE, FOUND = "dry", "points", "beside", "found"
+"""The folders of a sweep: runs without a fault, the points, cells that shrink or confirm findings,
+findings as scenarios.
+"""
 SCHEMA = 2
 OTHER_ORDER = 2
 """Since this schema points have another order, from which it follows which part of a sweep has
@@ -56,7 +61,9 @@ class Asked:
     def save(self, directory: Path) -> None:
         """Write ``sweep.json``, whole or not at all."""
         directory.mkdir(parents=True, exist_ok=True)
-        write_whole(directory / SWEEP_FILE, json.dumps(dataclasses.asdict(self), indent=1))
+        safe_files.write_whole(
+            directory, SWEEP_FILE, json.dumps(dataclasses.asdict(self), indent=1)
+        )
 
     @staticmethod
     def load(directory: Path) -> Asked:
@@ -67,8 +74,10 @@ class Asked:
                 older lostack.
         """
         file = directory / SWEEP_FILE
+        for name in (DRY, POINTS, BESIDE, FOUND, ASIDE):
+            safe_files.check_plain(directory, name)
         try:
-            plain: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            plain: dict[str, Any] = safe_files.read_json(directory, SWEEP_FILE)
             if plain["schema"] > SCHEMA:
                 raise UsageError(
                     f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade "
@@ -85,7 +94,7 @@ class Asked:
                 f"{directory} is not the folder of a sweep: cannot read {file.name}: "
                 f"{error.strerror}"
             ) from error
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError) as error:
             raise UsageError(f"{file} is damaged: {error}") from error
         except KeyError as error:
             raise UsageError(f"{file} is damaged: the field {error.args[0]} is missing") from error

@@ -5,24 +5,24 @@ names, without local paths.
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
+from harness.model.plan import Plan
 from harness.model.secrets import MASK, masked, masked_value
 from harness.pipelines import read_pipeline
 from harness.report.escaping import code, markdown
 from harness.saved import RunInfo
-from harness.sweep.asked import Asked
+from harness.sweep.asked import FOUND, Asked
 from harness.sweep.found import Found
 from harness.sweep.outcomes import hit_of
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.shrinking import file_of
-from harness.sweep.sweeping import FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,42 +40,51 @@ def export(file: Path, to: Path) -> tuple[Path, ...]:
 
     Raises:
         UsageError: the file is not in the folder ``found`` of a sweep, the sweep no longer has the
-            finding, or ``to`` exists.
+            finding, it names another declaration than the sweep's own, or ``to`` exists.
     """
-    directory = file.resolve().parent.parent
-    if file.resolve().parent.name != FOUND:
+    directory = file.absolute().parent.parent.resolve()
+    if file.absolute().parent.name != FOUND:
         raise UsageError(f"{file} is not in the folder {FOUND} of a sweep")
     if to.exists():
         raise UsageError(f"the folder {to} exists already: name a new one")
-    sweep = sweep_of(Asked.load(directory), directory)
+    asked = Asked.load(directory)
+    found = Found.load(directory / FOUND / file.name, directory)
+    if found.declaration and not (
+        asked.declared and Path(found.declaration).resolve() == Path(asked.what).resolve()
+    ):
+        raise UsageError(
+            f"{file} names another declaration than that of its sweep ({asked.what}): it is not "
+            "exported"
+        )
+    sweep = sweep_of(asked, directory)
     findings = sweep.outcomes(sweep.planned()).findings()
     finding = next((each for each in findings if file_of(sweep, each).name == file.name), None)
     if finding is None:
         raise UsageError(
             f"the sweep no longer has the finding of {file}: name another file of the same folder"
         )
-    found = Found.load(file)
     to.mkdir(parents=True)
     written = [to / "README.md"]
-    if found.declaration:
-        written.append(Path(shutil.copy(found.declaration, to)))
-        _conceal(written[-1])
+    if found.declaration:  # it has been read as the sweep's declaration, so it is one
+        declaration = Path(found.declaration)
+        written.append(to / declaration.name)
+        safe_files.write_whole(to, declaration.name, _concealed(declaration))
         found = replace(found, declaration=str(written[-1]))
-    written.append(found.save(to / file.name))
+    written.append(found.save(to, file.name))
     versions = RunInfo.load(finding.first.directory.parent.parent).versions
-    written[0].write_text("\n".join(_lines(finding, found, versions)) + "\n", encoding="utf-8")
+    safe_files.write_whole(to, written[0].name, "\n".join(_lines(finding, found, versions)) + "\n")
     return tuple(written)
 
 
-def _conceal(declaration: Path) -> None:
-    """Mask the secrets in a copy of a declaration, which somebody else will read."""
-    text = masked(declaration.read_text(encoding="utf-8"))
+def _concealed(declaration: Path) -> str:
+    """Return the text of a declaration with its secrets masked: somebody else will read it."""
+    text = masked(safe_files.read_named(declaration).decode())
     for program in read_pipeline(declaration).programs:
         for name, value in program.environment.items():
             if masked_value(name, value) == MASK:
                 for quote in "\"'":
                     text = text.replace(f"{quote}{value}{quote}", f"{quote}{MASK}{quote}")
-    declaration.write_text(text, encoding="utf-8")
+    return text
 
 
 def _lines(finding: Finding, found: Found, versions: Mapping[str, str]) -> Iterator[str]:
@@ -101,7 +110,7 @@ def _lines(finding: Finding, found: Found, versions: Mapping[str, str]) -> Itera
     )
     yield from (f"- {markdown(name)}: {markdown(version)}" for name, version in versions.items())
     yield from ("", "## Settings", "")
-    settings = json.loads((result.directory / "cell.json").read_text(encoding="utf-8"))["settings"]
+    settings = Plan.load(result.directory).settings
     if found.declaration:
         yield f"As {code(Path(found.declaration).name)} says."
     else:

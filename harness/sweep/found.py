@@ -37,12 +37,12 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from harness.controls import AtWrite, InProgram, OnWire
 from harness.faults import Twice
+from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.types import misfit
 from harness.model.writes import CALLS, WRITES, Side
 from harness.model.writes import Point as Write
-from harness.saved import write_whole
 from harness.sweep.cells import with_fault
 from harness.sweep.points import Happening, protocol_of, shared, step_named
 from harness.wire.rules import Direction, RuleError
@@ -99,10 +99,11 @@ class Found:
         fault = happens if self.then is None else Twice(happens, self.then.fault())
         return with_fault(base, name or self.name, fault, self.because, self.position)
 
-    def save(self, file: Path) -> Path:
-        """Write it, whole or not at all; what says nothing is left out."""
+    def save(self, below: Path, name: str) -> Path:
+        """Write it below a folder, whole or not at all; what says nothing is left out."""
+        file = below / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, self.text(file.parent))
+        safe_files.write_whole(below, name, self.text(file.parent))
         return file
 
     def text(self, folder: Path) -> str:
@@ -141,15 +142,20 @@ class Found:
         )
 
     @staticmethod
-    def load(file: Path) -> Found:
-        """Read a file.
+    def load(file: Path, below: Path | None = None) -> Found:
+        """Read a file that the user has named, or one ``below`` a folder of somebody else's,
+        without following links.
 
         Raises:
             UsageError: it is no such file; one line that names it.
         """
         try:
-            plain = tomllib.loads(file.read_text(encoding="utf-8"))
-            return Found._from_plain(plain, file)
+            data = (
+                safe_files.read_named(file)
+                if below is None
+                else safe_files.read_bytes(below, file.relative_to(below))
+            )
+            return Found._from_plain(safe_files.parse_toml(data.decode()), file)
         except OSError as error:
             raise UsageError(f"cannot read {file}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
+from harness.model import safe_files
 from harness.model.cell import LEAST_RECORDS
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.sweep import SUFFIX
+from harness.sweep.asked import FOUND
 from harness.sweep.found import Found, slug
 from harness.sweep.pipelines import consumers_of, loaded, partitions_of
 from harness.sweep.points import LATE_NEXT, LATE_NEXT_KILL, LOSE, REFUSE
 from harness.sweep.signature import signature_of
-from harness.sweep.sweeping import FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,16 +64,33 @@ def shrink_all(
     After ``until`` (monotonic s), save the rest as they were found, without shrinking.
     """
     for finding in outcomes.findings():
-        file = file_of(sweep, finding)
+        saved = saved_of(sweep, finding)
         late = until is not None and time.monotonic() >= until
-        if file.exists() and (late or Found.load(file).tried):
+        if saved and (late or saved.tried):
             continue
-        (found_of(sweep, finding) if late else shrink(sweep, finding, usual, progress)).save(file)
+        (found_of(sweep, finding) if late else shrink(sweep, finding, usual, progress)).save(
+            sweep.directory, _name(finding)
+        )
 
 
 def file_of(sweep: Sweep, finding: Finding) -> Path:
     """Return the path of a finding's scenario file."""
-    return sweep.directory / FOUND / f"{slug(finding.first.point.id)}.toml"
+    return sweep.directory / _name(finding)
+
+
+def _name(finding: Finding) -> str:
+    """Return that path from the sweep's folder."""
+    return f"{FOUND}/{slug(finding.first.point.id)}.toml"
+
+
+def saved_of(sweep: Sweep, finding: Finding) -> Found | None:
+    """Return the scenario file of a finding, or ``None`` if there is none.
+
+    Raises:
+        UsageError: it is not a scenario.
+    """
+    there = safe_files.exists(sweep.directory, _name(finding))
+    return Found.load(file_of(sweep, finding), sweep.directory) if there else None
 
 
 def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]:
@@ -81,10 +99,8 @@ def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]
     """
     # others have points of the same names
     of = f"{sweep.base.pipeline} {sweep.base.semantic} {sweep.base.client}"
-    files = [file for finding in outcomes.findings() if (file := file_of(sweep, finding)).exists()]
-    return tuple(
-        Found.load(file).save(folder / f"{slug(f'{of} {file.stem}')}{SUFFIX}") for file in files
-    )
+    found = [one for finding in outcomes.findings() if (one := saved_of(sweep, finding))]
+    return tuple(one.save(folder, f"{slug(f'{of} {one.file.stem}')}{SUFFIX}") for one in found)
 
 
 def smaller(found: Found, partitions: int, consumers: int) -> Iterator[tuple[str, Found]]:

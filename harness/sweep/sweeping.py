@@ -21,25 +21,26 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import statistics
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.faults import NoFault
 from harness.judge.verdict import Kind
-from harness.latest import LATEST
 from harness.matrix.progress import Listening
 from harness.matrix.runner import RunPlan, run
 from harness.model import events as kinds
+from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
 from harness.pipelines.cells import DeclaredCell
 from harness.saved import ASIDE, RUN_FILE, load_run
 from harness.stages.settings import ours
+from harness.sweep.asked import BESIDE, DRY, FOUND, POINTS
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Why, chosen, class_of, grouped
 from harness.sweep.outcomes import Outcomes, outcome_of
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from harness.sweep.steps import Steps
 
 RESULT_FILE = "result.json"
-DRY, POINTS, BESIDE, FOUND = "dry", "points", "beside", "found"
 DRY_RUNS = 3
 FIRST = "dry-1"
 """The dry run of a declared pipeline that also waits for late results, to learn how
@@ -250,12 +250,13 @@ class Sweep:
         run a point.
         """
         found: set[str] = set()
-        for file in self.directory.parent.glob(f"*/{RESULT_FILE}"):
+        beside = self.directory.parent
+        for name in safe_files.folders(beside):
             with suppress(
                 OSError, ValueError, KeyError, TypeError
             ):  # what cannot be read has shown nothing
-                told = json.loads(file.read_text(encoding="utf-8"))
-                if file.parent.name < self.directory.name and told["what"] == self.asked.what:
+                told = safe_files.read_json(beside, f"{name}/{RESULT_FILE}")
+                if name < self.directory.name and told["what"] == self.asked.what:
                     found |= {str(one["class"]) for one in told["outcomes"]}
         return found
 
@@ -430,7 +431,8 @@ class Sweep:
         last = {
             one.point.id: one for one in self._outcomes.values()
         }  # what was run again counts as it came out then
-        saved = frozenset(file.stem for file in (self.directory / FOUND).glob("*.toml"))
+        found = safe_files.files(self.directory, FOUND, lambda name: name.endswith(".toml"))
+        saved = frozenset(PurePath(name).stem for name in found)
         return Outcomes(planned.classes, tuple(last.values()), saved)
 
     def confirm(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
@@ -522,9 +524,10 @@ class Sweep:
         """Return the judged cells of all runs in a folder of the sweep, in their order; none is
         judged twice.
         """
-        files = sorted((self.directory / folder).glob(f"*/{RUN_FILE}"))
+        names = [f"{folder}/{name}" for name in safe_files.folders(self.directory, folder)]
         known = {str(where): result for where, result in self._judged.items()}
-        runs = [load_run(file.parent, judged=known) for file in files if file.parent.name != LATEST]
+        there = [name for name in names if safe_files.exists(self.directory, f"{name}/{RUN_FILE}")]
+        runs = [load_run(self.directory / name, judged=known) for name in there]
         results = [result for saved in runs for result in saved.results]
         self._judged |= {result.directory: result for result in results if result.ended}
         return results

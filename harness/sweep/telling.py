@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.verdict import Kind
 from harness.matrix.checking import at_once
+from harness.model import safe_files
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import counted
-from harness.saved import write_whole
 from harness.sweep.asked import Asked
 from harness.sweep.classes import Why
-from harness.sweep.found import Found
 from harness.sweep.outcomes import line_of, merged
 from harness.sweep.page import PAGE_FILE, page_of
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.points import words
-from harness.sweep.shrinking import file_of
+from harness.sweep.shrinking import file_of, saved_of
 from harness.sweep.steps import FAILPOINT, WRITE
 from harness.sweep.sweeping import RESULT_FILE
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from harness.sweep.found import Found
     from harness.sweep.outcomes import Finding, Outcome, Outcomes
     from harness.sweep.points import Point
     from harness.sweep.sweeping import Planned, Sweep
@@ -124,7 +124,7 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, *, cut: bool)
     if left:
         lines.append(f"  PARTIAL: {len(left)} of {len(planned.chosen)} chosen points were not run")
     for number, finding in enumerate(findings, 1):
-        lines += [*finding_lines(number, finding), *_scenario_lines(file_of(sweep, finding))]
+        lines += [*finding_lines(number, finding), *_scenario_lines(saved_of(sweep, finding))]
     for each, points in outcomes.deviations().items():
         lines.append(f"  deviation: {each}: {', '.join(point.id for point in points[:SHOWN])}")
     for one in outcomes.unproved[:SHOWN]:
@@ -161,14 +161,13 @@ def finding_lines(number: int, finding: Finding) -> Iterator[str]:
     yield f"    {', '.join(named)}{', …' if len(finding.points) > SHOWN else ''}"
 
 
-def _scenario_lines(file: Path) -> Iterator[str]:
+def _scenario_lines(found: Found | None) -> Iterator[str]:
     """Yield how a finding is run again, and what was left out of it."""
-    if not file.exists():
+    if found is None:
         return
-    found = Found.load(file)
     less = f", with {', '.join(found.without)}" if found.without else ""
     yield f"    {found.again}{less}"
-    yield f"    again: lostack run --scenario {shlex.quote(os.path.relpath(file))}"
+    yield f"    again: lostack run --scenario {shlex.quote(os.path.relpath(found.file))}"
 
 
 def as_json_text(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> str:
@@ -217,7 +216,8 @@ def _finding(sweep: Sweep, finding: Finding) -> dict[str, Any]:
 
 def _scenario(sweep: Sweep, finding: Finding) -> str | None:
     file = file_of(sweep, finding)
-    return str(file.relative_to(sweep.directory)) if file.exists() else None
+    name = str(file.relative_to(sweep.directory))
+    return name if safe_files.exists(sweep.directory, name) else None
 
 
 def _outcome(directory: Path, one: Outcome) -> dict[str, Any]:
@@ -279,7 +279,7 @@ def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) 
         PAGE_FILE: _page(sweep, planned, outcomes),
     }
     for name, text in files.items():
-        write_whole(sweep.directory / name, text)
+        safe_files.write_whole(sweep.directory, name, text)
     return tuple(sweep.directory / name for name in files)
 
 

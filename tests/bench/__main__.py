@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from harness.saved import write_whole
+from harness.model.safe_files import write_whole
 
 PARTS = {
     "wire": "tests.bench.speed",
@@ -54,7 +54,7 @@ def main() -> None:
             **figures,
         }
         RESULTS.parent.mkdir(exist_ok=True)
-        write_whole(RESULTS, json.dumps(known, indent=1) + "\n")
+        write_whole(RESULTS.parent, RESULTS.name, json.dumps(known, indent=1) + "\n")
     print(json.dumps(known, indent=1))  # noqa: T201 - what a benchmark is for
 
 

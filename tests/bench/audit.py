@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 
 from harness.audit.auditing import audit
 from harness.audit.spec import Rows, parse
-from harness.saved import write_whole
+from harness.model.safe_files import write_whole
 from tests.audit.cluster import standalone
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def main() -> None:
     if given.topic:
         figures["topic"] = topic(int(given.topic))
     Path("reports").mkdir(exist_ok=True)
-    write_whole(Path("reports/bench-audit.json"), json.dumps(figures, indent=1))
+    write_whole(Path("reports"), "bench-audit.json", json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ from harness.judge.verdict import Kind
 from harness.matrix.progress import make_progress
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
+from harness.model.safe_files import write_whole
 from harness.model.scenario import Evidence, Role
-from harness.saved import write_whole
 from harness.sweep.asked import Asked
 from harness.sweep.cells import with_fault
 from harness.sweep.pipelines import sweep_of
@@ -208,7 +208,7 @@ def main() -> None:
     finally:
         if (close := getattr(sweep.system, "close", None)) is not None:
             close()
-    write_whole(options.sweep / RESULT, json.dumps(told, indent=1) + "\n")
+    write_whole(options.sweep, RESULT, json.dumps(told, indent=1) + "\n")
     print(  # noqa: T201
         "| what | client | sweep: hits per 100 runs | random kills: hits per 100 runs "
         "|\n|---|---|---|---|"

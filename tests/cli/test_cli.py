@@ -399,8 +399,8 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     run("none/exactly-once")
     capsys.readouterr()
 
-    def refuse(path: Path, text: str) -> None:
-        raise OSError(30, "Read-only file system", str(path))
+    def refuse(below: Path, name: str, text: str) -> None:
+        raise OSError(30, "Read-only file system", str(below / name))
 
     monkeypatch.setattr(harness.report.writing, "write_whole", refuse)
     assert cli.main(["judge", "reports/latest"]) == 3

@@ -22,12 +22,13 @@ from harness.model import events as kinds
 from harness.model.cell import expand
 from harness.model.history import SUFFIX, HistoryError, HistoryWriter
 from harness.model.plan import PLAN_FILE, plan_of
+from harness.model.safe_files import write_whole
 from harness.model.scenario import Deployment, Predicted
 from harness.model.semantics import Semantic
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
-from harness.saved import CELLS, HISTORY, judge_cell, write_whole
+from harness.saved import CELLS, HISTORY, judge_cell
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class Play:
             self.directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner"
         )
         plan = plan_of(cell)
-        write_whole(self.directory / PLAN_FILE, plan.to_json())
+        write_whole(self.directory, PLAN_FILE, plan.to_json())
         self.history.write(kinds.CELL, phase="begun", seal=plan.seal)
         self.history.fails_at = fails_at
         self.run: CellRun = deployed.cell_run(cell, self.directory, self.history)

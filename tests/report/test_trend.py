@@ -168,7 +168,7 @@ def test_a_history_without_a_line_that_can_be_read_is_damaged(
     file.unlink()
     file.mkdir()
     assert main(["trend", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"lostack: cannot read {file}: Is a directory\n"
+    assert capsys.readouterr().err == f"lostack: cannot read {file}: it is a folder\n"
 
 
 def test_a_line_that_was_cut_spoils_no_other(tmp_path: Path) -> None:

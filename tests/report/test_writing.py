@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import harness.report.writing
-from harness.latest import LATEST, is_newest, run_directory
+from harness.latest import LATEST, MARK, is_newest, mark, run_directory
 from harness.report.index import INDEX
 from harness.report.renderers import RENDERERS, write_reports
 from harness.report.writing import ReportError, append_step_summary, point_latest
@@ -24,10 +24,13 @@ FILES = ["report.json", "report.md", "junit.xml", "report.html", "anomalies.json
 
 
 def saved(reports: Path, name: str, started: str = "2026-11-21T12:00:00+00:00") -> SavedRun:
-    """Save a run's ``run.json`` below ``reports``; cells are not needed to write reports."""
+    """Save a run's ``run.json`` below ``reports``, a folder of runs; cells are not needed to write
+    reports.
+    """
     run = green_run()
     run = replace(run, directory=reports / name, info=replace(run.info, id=name, started=started))
     run.directory.mkdir(parents=True)
+    mark(reports)
     run.info.save(run.directory)
     return run
 
@@ -69,7 +72,9 @@ def test_latest_moves_forward_only(tmp_path: Path) -> None:
         assert point_latest(old) is None
         assert not is_newest(old.directory, old.info)
         assert (tmp_path / LATEST).resolve() == runs[-1].directory
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*moments, LATEST, INDEX])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*moments, LATEST, INDEX, MARK]
+    )
 
 
 def test_latest_can_be_moved_with_its_folder(tmp_path: Path) -> None:
@@ -79,15 +84,26 @@ def test_latest_can_be_moved_with_its_folder(tmp_path: Path) -> None:
     assert run_directory(tmp_path / "there" / LATEST) == tmp_path / "there" / "one"
 
 
-@pytest.mark.parametrize("content", [b"gone", b"", b"\xff\xfe", b"a\0b"])
-def test_a_latest_that_is_no_run_is_replaced(tmp_path: Path, content: bytes) -> None:
-    """A pointer to a run that is gone, or a file with anything in it, keeps no run from becoming
+@pytest.mark.parametrize("content", [b"gone", b""])
+def test_a_latest_that_names_a_run_that_is_gone_is_replaced(tmp_path: Path, content: bytes) -> None:
+    """Neither that, nor a file that a crash has left empty, keeps a run from becoming
     the latest.
     """
     run = saved(tmp_path, "one")
     (tmp_path / LATEST).write_bytes(content)
     write_reports(run)
     assert (tmp_path / LATEST).resolve() == run.directory
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b", b"notes of mine", b"/etc", b".."])
+def test_a_latest_that_names_no_run_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    """It is somebody's own file, and a warning of one line says that ``latest`` was not updated."""
+    run = saved(tmp_path, "one")
+    (tmp_path / "notes of mine").mkdir()
+    (tmp_path / LATEST).write_bytes(content)
+    write_reports(run)
+    assert (tmp_path / LATEST).read_bytes() == content
+    assert "latest was not updated" in str(point_latest(run))
 
 
 def test_without_symbolic_links_latest_is_a_file(
@@ -120,7 +136,7 @@ def test_a_folder_in_the_way_of_latest_is_left_alone(tmp_path: Path) -> None:
     assert warning is not None
     assert "latest was not updated" in warning
     assert "\n" not in warning
-    assert sorted(path.name for path in tmp_path.iterdir()) == [INDEX, LATEST, "one"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([INDEX, LATEST, MARK, "one"])
 
 
 def test_a_read_only_folder_is_one_clear_line(
@@ -133,8 +149,8 @@ def test_a_read_only_folder_is_one_clear_line(
     write_reports(run)
     newer = saved(tmp_path, "two", "2026-11-21T13:00:00+00:00")
 
-    def refuse(path: Path, text: str) -> None:
-        raise OSError(30, "Read-only file system", str(path))
+    def refuse(below: Path, name: str, text: str) -> None:
+        raise OSError(30, "Read-only file system", str(below / name))
 
     monkeypatch.setattr(harness.report.writing, "write_whole", refuse)
     with pytest.raises(

@@ -54,7 +54,7 @@ LATE = Found(
 
 def test_a_file_says_what_was_found(tmp_path: Path) -> None:
     """Written and read back it is the same; so is its fault."""
-    file = LATE.save(tmp_path / "found" / "late-commit.toml")
+    file = LATE.save(tmp_path, "found/late-commit.toml")
     read = Found.load(file)
     assert read == replace(LATE, file=file)
     assert isinstance(
@@ -67,7 +67,7 @@ def test_a_place_in_a_program_is_said_by_its_name(tmp_path: Path) -> None:
     inside = replace(
         LATE, fault=Happening(KILL, InProgram(Role.CONSUMER, "before-commit")), then=None
     )
-    assert Found.load(inside.save(tmp_path / "one.toml")).fault == inside.fault
+    assert Found.load(inside.save(tmp_path, "one.toml")).fault == inside.fault
 
 
 WRITE = AtWrite(
@@ -82,7 +82,7 @@ def test_a_durable_write_is_said_by_its_call(tmp_path: Path) -> None:
     elsewhere.
     """
     at_write = replace(LATE, fault=Happening(KILL, WRITE), then=None)
-    file = at_write.save(tmp_path / "one.toml")
+    file = at_write.save(tmp_path, "one.toml")
     assert Found.load(file).fault == at_write.fault
     text = file.read_text()
     for wrong, because in (
@@ -121,7 +121,7 @@ def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path)
         )
     }
     for happens in sorted(known, key=repr)[::40]:
-        file = replace(LATE, fault=happens, then=None).save(tmp_path / "one.toml")
+        file = replace(LATE, fault=happens, then=None).save(tmp_path, "one.toml")
         assert Found.load(file).fault == happens
 
 
@@ -145,7 +145,7 @@ def test_what_is_wrong_with_a_file_is_told_in_one_line(
     was: str, becomes: str, because: str, tmp_path: Path
 ) -> None:
     """With the file's name."""
-    file = LATE.save(tmp_path / "late.toml")
+    file = LATE.save(tmp_path, "late.toml")
     text = file.read_text()
     assert was in text
     file.write_text(text.replace(was, becomes, 1))

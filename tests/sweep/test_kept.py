@@ -44,8 +44,8 @@ KEPT = Found(
 
 def test_a_kept_finding_is_a_case(tmp_path: Path) -> None:
     """Green where the claim is kept, red with one line where the file is none."""
-    KEPT.save(tmp_path / "lost-answer.lostack.toml")
-    wrong = KEPT.save(tmp_path / "wrong.lostack.toml")
+    KEPT.save(tmp_path, "lost-answer.lostack.toml")
+    wrong = KEPT.save(tmp_path, "wrong.lostack.toml")
     wrong.write_text(wrong.read_text().replace(LOSE, "explode"))
     (tmp_path / "other.toml").write_text("")
     command = [sys.executable, "-m", "pytest", *QUICK, "-p", "no:xdist", "-q"]

@@ -53,7 +53,9 @@ def saved(semantic: str) -> list[tuple[History, str]]:
         for member in tar.getmembers():
             file = tar.extractfile(member)
             if member.name.startswith(f"{semantic}/") and file is not None:
-                found.append((parse_history([("wire.jsonl", file.read())]), Path(member.name).stem))
+                found.append(
+                    (parse_history([("wire.jsonl", [file.read()])]), Path(member.name).stem)
+                )
     return found
 
 
@@ -346,7 +348,7 @@ def test_a_step_is_that_of_the_protocol_that_is_spoken(
         pipeline="queue/at-least-once",
         system="activemq",
     )
-    read = Found.load(found.save(tmp_path / "one.toml"))
+    read = Found.load(found.save(tmp_path, "one.toml"))
     assert read.fault == cell.happens
     assert read.fault.at.api is command
     (tmp_path / "two.toml").write_text(
