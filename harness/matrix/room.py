@@ -8,6 +8,7 @@ import datetime as dt
 import os
 from typing import TYPE_CHECKING
 
+from harness.latest import mark
 from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -71,6 +72,20 @@ def new_directory(reports: Path) -> Path:
     raise EnvironmentFailure(
         f"{reports} already has a thousand runs that began in this second: try again"
     )
+
+
+def new_run(reports: Path) -> Path:
+    """Make a folder for a run like :func:`new_directory`, and mark the one around it as lostack's.
+
+    Raises:
+        EnvironmentFailure: that cannot be done.
+    """
+    directory = new_directory(reports)
+    try:
+        mark(reports)
+    except OSError as error:
+        raise cannot_write(reports, error) from error
+    return directory
 
 
 def cannot_write(where: Path, error: OSError) -> EnvironmentFailure:

@@ -23,9 +23,9 @@ import psutil
 from harness.interfaces import LimitsDeployments, PreparesForCells, TakesOneCell
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
-from harness.latest import mark, point_latest
+from harness.latest import point_latest
 from harness.matrix.long_cells import LongCells
-from harness.matrix.room import behind, cannot_write, full_disk, new_directory
+from harness.matrix.room import behind, cannot_write, full_disk, new_run
 from harness.matrix.threads import WATCH_S, Thread, join
 from harness.model import events as kinds
 from harness.model.failures import CellFailure, EnvironmentFailure
@@ -150,7 +150,7 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
 class _Run:
     def __init__(self, plan: RunPlan, progress: Progress) -> None:
         self.plan = plan
-        self.directory = new_directory(plan.reports)
+        self.directory = new_run(plan.reports)
         self._progress = _OneAtATime(progress)
         self._stop = threading.Event()
         self._failure: BaseException | None = None
@@ -181,10 +181,6 @@ class _Run:
     def go(self) -> SavedRun:
         """Run all lanes, then read the run back."""
         self._save()
-        try:
-            mark(self.plan.reports)
-        except OSError as error:
-            raise cannot_write(self.plan.reports, error) from error
         try:
             for system in self.plan.systems[:1]:
                 self._prepare(system)
