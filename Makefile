@@ -78,7 +78,7 @@ set-up:
 	@if [ $(READY) -nt $(LOCK) ] && [ $(READY) -nt pyproject.toml ]; then exit 0; fi; set -e; start=$$SECONDS; \
 	fail() { echo "$$*" >&2; exit 3; }; \
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
-	  fail "lostack needs Python 3.11 or newer: set PYTHON=python3.11, or install it (Debian: apt-get install python3.11 python3.11-venv)"; \
+	  fail "lostack needs Python 3.11 or newer: set PYTHON=python3.13, or install it (Debian 12 or newer: apt-get install python3 python3-venv)"; \
 	$(PYTHON) -c 'import os, sys; sys.platform != "linux" or os.confstr("CS_GNU_LIBC_VERSION")' 2>/dev/null || fail "$(NO_MUSL)"; \
 	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || fail "$(PYTHON) has no venv module (Debian: apt-get install python3-venv)"; \
 	free=$$(df -Pk . | awk 'NR==2 {print int($$4 / 1024)}'); \
