@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,19 +23,21 @@ from harness.cli.drafts.writing import (
     DraftStage,
     workflow,
 )
-from harness.cli.telling import ask, tell, tell_json, warn
+from harness.cli.telling import ask, complain, tell, tell_json, warn
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.pipelines.declaration import DEFAULT_LINE, InputKind, OutputKind
 from harness.pipelines.dialects import DIALECTS
 from harness.pipelines.reading import read_pipeline, schema
-from harness.pipelines.refusing import choice
+from harness.pipelines.refusing import DeclarationError, choice, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 FILE = "pipeline.toml"
+URL_OF = "Where does the producer take records by POST? ({port} is a free port)"
+PATTERN = "Which regular expression finds the id of such a record?"
 LINE = "What is one record? ({id}, {key} and {position} are filled in)"
 PYTHONS = (".venv/bin/python", "venv/bin/python")
 NEEDS = {
@@ -55,26 +58,45 @@ class Asker:
     """
 
     asks: bool
+    said: list[tuple[str, str]] = field(default_factory=list)
+    """The answers, as options and values, so that a dialogue that ends early can be gone on with.
+    """
 
-    def answer(self, given: str | None, option: str, question: str, guess: str = "") -> str:
+    def answer(
+        self,
+        given: str | None,
+        option: str,
+        question: str,
+        guess: str = "",
+        among: Iterable[str] = (),
+    ) -> str:
         """Return the option's value if it is given, else the user's answer, else the guess.
+        ``among``: the possible values, if there are only some.
 
         Raises:
             UsageError: the option is missing, no user is at the terminal, and there is no guess.
+            DeclarationError: the option's value is not possible. A user is asked again.
         """
-        if given is not None:
-            return given
-        if self.asks:
-            return ask(question, guess or None)
-        if guess:
-            return guess
-        raise UsageError(f"{option} is missing: {question}")
-
-    def perhaps(self, given: str | None, question: str) -> str:
-        """Return the option's value if it is given, else the user's answer, which may be empty."""
+        names = list(map(str, among))
         if given is not None or not self.asks:
-            return given or ""
-        return ask(question, "")
+            told = guess if given is None else given
+            if not told:
+                raise UsageError(f"{option} is missing: {question}")
+            return choice(option, told, names) if names else told
+        told = ask(question, guess or None)
+        while names and told not in names:
+            told = ask(f"{told!r} is not known; {nearest(told, names)}", guess or None)
+        self.said.append((option, told))
+        return told
+
+    def perhaps(self, option: str, question: str) -> str:
+        """Return the user's answer, which may be empty, as it is where no user is at the
+        terminal.
+        """
+        told = ask(question, "") if self.asks else ""
+        if told:
+            self.said.append((option, told))
+        return told
 
 
 def init(
@@ -114,6 +136,14 @@ def init(
         typer.Option(help="The text of one record, with {id}, {key} and {position} in it."),
     ] = None,
     header: Annotated[str | None, typer.Option(help="The first line of a CSV file.")] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(help="Where the producer takes records by POST (http), with {port} in it."),
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(help="A regular expression that finds the id of a record of your own (own)."),
+    ] = None,
     output: Annotated[
         str | None, typer.Option(help=f"Where results land: {', '.join(OutputKind)}.")
     ] = None,
@@ -149,6 +179,8 @@ def init(
     texts = {
         "--line": line,
         "--header": header,
+        "--url": url,
+        "--pattern": pattern,
         "--file": file,
         "--query": query,
         "--command": command,
@@ -166,8 +198,49 @@ def init(
             "--consumer is given more than once: give the one whose results are judged, and "
             f"write the others into {FILE}, each a [[stage]] with a name"
         )
+    options = _Options(folder, texts | {"--claims": claims, "--input": source, "--output": output})
+    options.lists.update(several)
+    options.words.extend(["--system", system] if system != "kafka" else [])
+    options.words.extend(["--compose", str(compose)] if compose else [])
+    options.words.extend([*([] if ci else ["--no-ci"]), *(["--force"] if force else [])])
     asker = Asker(sys.stdin.isatty())
     choice("--system", system, DIALECTS)
+    try:
+        draft, shown = _draft(asker, options, system, compose)
+        _write(folder, draft, ci=ci)
+    except (KeyboardInterrupt, typer.Abort, UsageError, DeclarationError):
+        if asker.said:
+            complain(f"nothing was written; to go on with your answers: {options.again(asker)}")
+        raise
+    _tell(draft.stages, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The options of the command line, by name. ``words``: those that no question is about."""
+
+    folder: Path
+    texts: Mapping[str, str | None]
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+
+    def again(self, asker: Asker) -> str:
+        """Return the command line that has these options, and the answers as options."""
+        pairs = [(name, text) for name, text in self.texts.items() if text is not None]
+        pairs += [(name, text) for name, texts in self.lists.items() for text in texts]
+        said = [(name, text) for name, text in asker.said if name != "--topic"]
+        topics = [text for name, text in asker.said if name == "--topic"]
+        names = dict.fromkeys(topic for text in topics for topic in _several(text))
+        said += [("--topic", topic) for topic in names]
+        words = [word for pair in (*pairs, *said) for word in pair]
+        return shlex.join(["lostack", "init", str(self.folder), *words, *self.words])
+
+
+def _draft(
+    asker: Asker, options: _Options, system: str, compose: Path | None
+) -> tuple[Draft, dict[str, Shown]]:
+    """Return the draft, and what the programs of its stages show. Ask for what is missing."""
+    folder, texts = options.folder, options.texts
     services = _composed(folder, compose)
     offered = [each.name for each in services if each.kind == "program"]
     if asker.asks and offered:
@@ -175,15 +248,16 @@ def init(
             f"services that could be stages: {', '.join(offered)} (answer with a name, or with a "
             "command)"
         )
+    consumer = options.lists["--consumer"]
     given = {
-        Role.PRODUCER: producer,
-        Role.PROCESSOR: processor,
+        Role.PRODUCER: texts["--producer"],
+        Role.PROCESSOR: texts["--processor"],
         Role.CONSUMER: consumer[0] if consumer else None,
     }
     if not any(given.values()):
         given = {
             role: asker.perhaps(
-                None, f"What starts your {role}? (a command; nothing: there is none)"
+                f"--{role}", f"What starts your {role}? (a command; nothing: there is none)"
             )
             for role in given
         }
@@ -194,21 +268,25 @@ def init(
             "this folder"
         )
     shown = {stage.role: look_at(shlex.split(stage.command), folder) for stage in stages}
-    claims = choice(
+    claims = asker.answer(
+        texts["--claims"],
         "--claims",
-        asker.answer(
-            claims,
-            "--claims",
-            f"What does it promise? ({', '.join(Semantic)})",
-            str(Semantic.AT_LEAST_ONCE),
-        ),
+        f"What does it promise? ({', '.join(Semantic)})",
+        str(Semantic.AT_LEAST_ONCE),
         Semantic,
     )
-    topics = topic or _topics(asker, shown)
-    kinds = _kind(asker, source, shown, stages)
-    given_line = (
-        line if line is not None else asker.answer(None, "--line", LINE, _like(header, shown))
-    )
+    topics = options.lists["--topic"] or _topics(asker, shown)
+    kind = _kind(asker, texts["--input"], shown, stages)
+    url, pattern = texts["--url"] or "", texts["--pattern"] or ""
+    if kind == InputKind.HTTP:
+        url = asker.answer(texts["--url"], "--url", URL_OF, "http://127.0.0.1:{port}/")
+        stages = _with_port(stages, url)
+    header = texts["--header"]
+    like = "order-{position}" if kind == InputKind.OWN else _like(header, shown)
+    line = asker.answer(texts["--line"], "--line", LINE, like)
+    if kind == InputKind.OWN:
+        found = re.escape(line).replace(re.escape("{position}"), r"\d+")
+        pattern = asker.answer(texts["--pattern"], "--pattern", PATTERN, found)
     draft = Draft(
         claims=claims,
         topics=topics,
@@ -216,16 +294,30 @@ def init(
         system=system,
         servers=_servers(services),
         python=next((each for each in PYTHONS if (folder / each).is_file()), ""),
-        output=_output(
-            asker, output, {"file": file, "query": query, "command": command}, shown, topics
-        ),
-        input_kind=kinds,
-        line=given_line,
+        output=_output(asker, texts, shown, topics),
+        input_kind=kind,
+        line=line,
         header=header or "",
-        input_topic=topics[0] if kinds == InputKind.TOPIC else "",
+        input_topic=topics[0] if kind == InputKind.TOPIC else "",
+        url=url,
+        pattern=pattern,
     )
-    _write(folder, draft, ci=ci)
-    _tell(stages, shown)
+    return draft, shown
+
+
+def _with_port(stages: Sequence[DraftStage], url: str) -> list[DraftStage]:
+    """Return the stages, with the port of the url given to a producer that names none."""
+
+    def listening(stage: DraftStage) -> DraftStage:
+        named = "{port}" in stage.command or "{port}" in "".join(stage.environment.values())
+        if stage.role != Role.PRODUCER or named or "{port}" not in url:
+            return stage
+        note = "lostack gives it PORT; check that it listens on that port, and on 127.0.0.1"
+        environment = {**stage.environment, "PORT": "{port}"}
+        told = f"{stage.note}; {note}" if stage.note else note
+        return replace(stage, environment=environment, note=told)
+
+    return [listening(stage) for stage in stages]
 
 
 def _check_text(option: str, text: str | None) -> None:
@@ -362,7 +454,12 @@ def _topics(asker: Asker, shown: dict[str, Shown]) -> list[str]:
         "Which topics does it use? (first the one that the producer writes)",
         " ".join(found),
     )
-    return told.replace(",", " ").split()
+    return _several(told)
+
+
+def _several(text: str) -> list[str]:
+    """Return the names in an answer that may have several."""
+    return text.replace(",", " ").split()
 
 
 def _kind(
@@ -380,10 +477,8 @@ def _kind(
         if seen.stdin
         else ""
     )
-    told = asker.answer(
-        kind, "--input", f"How does it get records? ({', '.join(InputKind)})", str(guess)
-    )
-    return choice("--input", told, InputKind)
+    question = f"How does it get records? ({', '.join(InputKind)})"
+    return asker.answer(kind, "--input", question, str(guess), InputKind)
 
 
 def _like(header: str | None, shown: dict[str, Shown]) -> str:
@@ -408,11 +503,7 @@ def _like(header: str | None, shown: dict[str, Shown]) -> str:
 
 
 def _output(
-    asker: Asker,
-    kind: str | None,
-    given: dict[str, str | None],
-    shown: dict[str, Shown],
-    topics: Sequence[str],
+    asker: Asker, given: Mapping[str, str | None], shown: dict[str, Shown], topics: Sequence[str]
 ) -> dict[str, str]:
     """Return the fields of ``[output]``."""
     last = [*shown.values()][-1]
@@ -423,13 +514,8 @@ def _output(
         if [*shown][-1] == Role.PROCESSOR
         else ""
     )
-    kind = choice(
-        "--output",
-        asker.answer(
-            kind, "--output", f"Where do results land? ({', '.join(OutputKind)})", str(likely)
-        ),
-        OutputKind,
-    )
+    question = f"Where do results land? ({', '.join(OutputKind)})"
+    kind = asker.answer(given["--output"], "--output", question, str(likely), OutputKind)
     column = last.column or "*"
     guesses: dict[str, Any] = {
         "query": f"SELECT {column} FROM {last.table} ORDER BY rowid" if last.table else "",  # noqa: S608 - a guess, shown to who asks
@@ -443,6 +529,8 @@ def _output(
     }
     needed = NEEDS[OutputKind(kind)]
     return {"kind": kind} | {
-        name: asker.answer(given.get(name), f"--{name}", questions[name], guesses.get(name, ""))
+        name: asker.answer(
+            given.get(f"--{name}"), f"--{name}", questions[name], guesses.get(name, "")
+        )
         for name in needed
     }

@@ -275,7 +275,9 @@ def schema() -> dict[str, Any]:
 
 
 def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
-    data = {"name": _name(file.resolve().parent.name), **data}
+    data = {"name": _name(file.resolve().parent.name) or "pipeline", **data}
+    if isinstance(data["name"], str):
+        data["name"] = _name(data["name"]) or data["name"]
     if "topic" in data and "topics" not in data:
         data["topics"] = [data.pop("topic")]
     values = PIPELINE.values("", data)
@@ -285,11 +287,10 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
     return Pipeline(**values, directory=file.resolve().parent, file=str(file))
 
 
-def _name(folder: str) -> str:
-    """Return the default name of a pipeline: its folder's, without characters that a cell's id
-    cannot have.
+def _name(text: str) -> str:
+    """Return the name of a pipeline with a hyphen for characters that a cell's id cannot have.
 
     >>> _name("my orders (new)")
     'my-orders-new'
     """
-    return re.sub(r"[^\w-]+", "-", folder).strip("-") or "pipeline"
+    return re.sub(r"[^\w-]+", "-", text).strip("-")

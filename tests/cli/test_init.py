@@ -5,13 +5,16 @@ asks for.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
+import typer
 import yaml
 
 from harness.cli import main
@@ -21,6 +24,7 @@ from harness.cli.init import Asker
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.pipelines import read_pipeline
+from harness.pipelines.declaration import InputKind, OutputKind
 from harness.pipelines.reading import ALIASES, PIPELINE, schema
 from harness.pipelines.refusing import DeclarationError
 
@@ -226,10 +230,174 @@ def test_questions_have_what_was_seen_for_an_answer(monkeypatch: pytest.MonkeyPa
     assert asker.answer(None, "--topic", "Which?", "orders") == "orders"
     assert asker.answer("given", "--topic", "Which?", "orders") == "given"
     assert asker.answer(None, "--topic", "Which?") == "typed"
-    assert asker.perhaps(None, "Any?") == "typed"
+    assert asker.perhaps("--any", "Any?") == "typed"
     assert asked == [("Which?", "orders"), ("Which?", None), ("Any?", "")]
     with pytest.raises(UsageError, match="--topic is missing"):
         Asker(asks=False).answer(None, "--topic", "Which?")
+
+
+INPUTS = {
+    InputKind.STDIN: [],
+    InputKind.FILE: ["--producer", "./producer {input}"],
+    InputKind.HTTP: ["--url", "http://127.0.0.1:{port}/orders"],
+    InputKind.TOPIC: None,
+    InputKind.OWN: ["--line", "order-{position}", "--pattern", r"order-\d+"],
+}
+OUTPUTS = {
+    OutputKind.SQLITE: ["--file", "{work}/x.db", "--query", "SELECT id FROM x"],
+    OutputKind.LINES: ["--file", "{work}/x.txt"],
+    OutputKind.PARQUET: ["--file", "{work}/*.parquet"],
+    OutputKind.STDOUT: [],
+    OutputKind.COMMAND: ["--command", "cat {work}/x"],
+    OutputKind.TOPIC: [],
+}
+
+
+def programs(folder: Path) -> Path:
+    """Make a folder with programs that show nothing."""
+    for name in ("producer", "consumer"):
+        file = folder / name
+        file.write_text("#!/bin/sh\n", encoding="utf-8")
+        file.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("kind", InputKind)
+def test_every_kind_of_input_can_be_written(tmp_path: Path, kind: InputKind) -> None:
+    """By options alone; a producer that names no port for its url is given one."""
+    more = INPUTS[kind]
+    producer = [] if more is None else ["--producer", "./producer"]
+    words = ["--consumer", "./consumer", "--topic", "orders", "--output", "stdout", *(more or [])]
+    assert main(["init", str(programs(tmp_path)), "--input", kind, *producer, *words]) == 0
+    pipeline = read_pipeline(tmp_path / "pipeline.toml")
+    assert pipeline.input.kind is kind
+    if kind is InputKind.HTTP:
+        assert pipeline.stages[0].environment["PORT"] == "{port}"
+
+
+@pytest.mark.parametrize("kind", OutputKind)
+def test_every_kind_of_output_can_be_written(tmp_path: Path, kind: OutputKind) -> None:
+    """By options alone."""
+    words = ["--producer", "./producer", "--consumer", "./consumer", "--topic", "orders"]
+    more = ["--input", "stdin", "--output", kind, *OUTPUTS[kind]]
+    assert main(["init", str(programs(tmp_path)), *words, *more]) == 0
+    assert read_pipeline(tmp_path / "pipeline.toml").output.kind is kind
+
+
+@pytest.mark.parametrize("ends", [typer.Abort(), KeyboardInterrupt()])
+def test_an_abandoned_dialogue_can_be_gone_on_with(
+    tmp_path: Path,
+    ends: BaseException,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The answers so far stand in a command line, which then asks for the rest only."""
+    folder = programs(tmp_path)
+    answers = iter(['./producer --of "it\'s"', "", "./consumer", "at-most-once", "orders, bills"])
+
+    def prompt(*_: object, **__: object) -> str:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise ends from None
+
+    monkeypatch.setattr("typer.prompt", prompt)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    assert main(["init", str(folder), "--header", "order,customer", "--no-ci"]) == 130
+    told = capsys.readouterr().err
+    assert not (folder / "pipeline.toml").exists()
+    [line] = [line for line in told.splitlines() if "to go on with your answers: " in line]
+    words = shlex.split(line.partition("answers: ")[2])
+    assert words[:3] == ["lostack", "init", str(folder)]
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False))
+    assert main([*words[1:], "--input", "stdin", "--output", "stdout"]) == 0
+    pipeline = read_pipeline(folder / "pipeline.toml")
+    assert pipeline.claims == "at-most-once"
+    assert pipeline.topics == ("orders", "bills")
+    assert pipeline.stages[0].command == ("./producer", "--of", "it's")
+    assert pipeline.input.header == "order,customer"
+
+
+def test_a_wrong_answer_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an option's value would be refused, a user can answer once more."""
+    answers = iter(["exactly", "exactly-once"])
+    asked = []
+
+    def prompt(text: str, **_: object) -> str:
+        asked.append(text)
+        return next(answers)
+
+    monkeypatch.setattr("typer.prompt", prompt)
+    given = Asker(asks=True).answer(None, "--claims", "What?", "", ["exactly-once", "at-most-once"])
+    assert given == "exactly-once"
+    assert asked == ["What?", "'exactly' is not known; did you mean exactly-once?"]
+
+
+@pytest.mark.parametrize(
+    ("image", "kind"),
+    [
+        ("apache/kafka:4.3.0", "broker"),
+        ("apache/kafka-native", "broker"),
+        ("confluentinc/cp-kafka:7.6.0", "broker"),
+        ("bitnami/kafka@sha256:0123", "broker"),
+        ("registry.local:5000/team/kafka", "broker"),
+        ("redpandadata/redpanda", "broker"),
+        ("apache/activemq-artemis", "broker"),
+        ("apache/activemq-classic:6", "broker"),
+        ("apachepulsar/pulsar-all", "broker"),
+        ("provectuslabs/kafka-ui", "beside"),
+        ("danielqsj/kafka-exporter", "beside"),
+        ("seglo/kafka-lag-exporter", "beside"),
+        ("redpandadata/console", "beside"),
+        ("cmak/kafka-manager", "beside"),
+        ("obsidiandynamics/kafdrop", "beside"),
+        ("prometheuscommunity/postgres-exporter", "beside"),
+        ("rediscommander/redis-commander", "beside"),
+        ("confluentinc/cp-kafka-connect", "program"),
+        ("debezium/connect", "program"),
+        ("confluentinc/cp-kafka-rest", "program"),
+        ("acme/kafka-mirror-maker", "program"),
+        ("acme/kafka-consumer", "program"),
+        ("acme/redis-worker", "program"),
+        ("postgres:16-alpine", "server"),
+        ("confluentinc/cp-schema-registry", "server"),
+    ],
+)
+def test_what_an_image_is(tmp_path: Path, image: str, kind: str) -> None:
+    """By the words in its name, not by a part of them."""
+    file = tmp_path / "compose.yml"
+    file.write_text(f"services: {{one: {{image: '{image}'}}}}", encoding="utf-8")
+    [found] = read_compose(file)
+    assert found.kind == kind
+
+
+def test_what_a_service_shows_of_itself(tmp_path: Path) -> None:
+    """A broker of somebody's own has a broker's variables; a broker's image may do an errand; a
+    project's name says nothing of what is built in it.
+    """
+    folder = tmp_path / "kafka-redis-shop"
+    folder.mkdir()
+    file = folder / "compose.yml"
+    file.write_text(
+        "services:\n"
+        "  bus: {image: acme/bus, environment: {KAFKA_ADVERTISED_LISTENERS: 'PLAINTEXT://bus:9092'}}\n"
+        "  init: {image: apache/kafka, command: bash -c 'kafka-topics --create --topic orders'}\n"
+        "  billing: {build: ., environment: {KAFKA_CLUSTERS: bus}}\n",
+        encoding="utf-8",
+    )
+    kinds = {each.name: each.kind for each in read_compose(file)}
+    assert kinds == {"bus": "broker", "init": "beside", "billing": "program"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "name"), [("my orders", "my-orders"), ("a/b (new)", "a-b-new"), ("ok_1", "ok_1")]
+)
+def test_a_name_gets_hyphens(tmp_path: Path, declared: str, name: str) -> None:
+    """As the docs say, for a folder's name and for one that is declared."""
+    text = (EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8")
+    file = tmp_path / "pipeline.toml"
+    file.write_text(f"name = {json.dumps(declared)}\n{text}", encoding="utf-8")
+    assert read_pipeline(file).name == name
 
 
 def test_a_program_that_names_its_broker_is_told_of(

@@ -123,7 +123,7 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
             "topics: __consumer_offsets is one of the broker's internal topics",
         ),
         (('role = "producer"', 'role = "processor"'), "needs a stage with role producer"),
-        (('"mine"', '"mi ne"'), "letters, digits, - and _ only"),
+        (('"mine"', '"!?"'), "letters, digits, - and _ only"),
         (("[output]", '[input]\nkind = "topic"\n[output]'), "kind topic replaces the producer"),
         (("[output]", '[input]\nkind = "http"\n[output]'), "kind http needs url"),
         (

@@ -14,23 +14,42 @@ import yaml
 from harness.pipelines.refusing import DeclarationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 FILES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
-BROKERS = ("kafka", "redpanda", "activemq", "artemis", "pulsar")
-BESIDE = ("zookeeper", "kafka-ui", "kafdrop", "akhq", "prometheus", "grafana")
+BROKERS = frozenset({"kafka", "redpanda", "activemq", "artemis", "pulsar"})
+OF_BROKERS = frozenset({"cp", "server", "native", "enterprise", "classic", "all", "local"})
+"""What else may stand in the name of a broker's image: ``cp-kafka``, ``activemq-classic``."""
+EVIDENCE = re.compile(
+    r"KAFKA_(CFG_)?(ADVERTISED_LISTENERS|LISTENERS|PROCESS_ROLES|ZOOKEEPER_CONNECT|(NODE|BROKER)_ID)"
+)
+"""Variables that only a broker of Kafka has."""
+ERRAND = re.compile(r"\bkafka-(topics|configs|acls|console-\w+)\b|\bcub\b")
+"""A command in a broker's image that does something once, as to create topics."""
+BESIDE = re.compile(
+    r"ui|exporter|manager|admin|console|commander|express|insight|monitor|lag|burrow|kafdrop|akhq"
+    r"|kowl|prometheus|grafana|pgadmin|adminer|zookeeper|toolbox"
+)
+"""A word in the name of an image that only looks at others, or that lostack replaces."""
+PROGRAM = re.compile(r"worker|consumer|producer|processor|service|app|api|job|connect|sink|source")
+"""A word in the name of an image that works with a server, and is none."""
 SERVERS = {
     "postgres": "postgres -p {port}",
+    "postgresql": "postgres -p {port}",
+    "postgis": "postgres -p {port}",
+    "timescaledb": "postgres -p {port}",
     "mysql": "mysqld --port={port}",
     "mariadb": "mariadbd --port={port}",
     "mongo": "mongod --port {port}",
+    "mongodb": "mongod --port {port}",
     "redis": "redis-server --port {port}",
-    "schema-registry": "",
+    "valkey": "valkey-server --port {port}",
+    "registry": "",
     "elasticsearch": "",
     "minio": "",
 }
-"""Servers, by a part of their images' names, and the command that starts each on a given port
+"""Servers, by a word of their images' names, and the command that starts each on a given port
 (empty: none is known).
 """
 _PORT = re.compile(r"(\d+)(?:/tcp)?$")
@@ -77,16 +96,18 @@ def read_compose(file: Path) -> tuple[Composed, ...]:
 
 
 def _service(name: str, told: Mapping[str, Any], project: str) -> Composed:
-    image = str(told.get("image") or f"{re.sub(r'[^a-z0-9_-]', '', project.lower())}-{name}")
+    image = str(told.get("image") or "")
     ports = [
         match[1] for port in told.get("ports", ()) if (match := _PORT.search(str(_target(port))))
     ]
+    environment = _environment(told.get("environment"))
+    started = " ".join((*_words(told.get("entrypoint")), *_words(told.get("command"))))
     return Composed(
         name=name,
-        kind=_kind(name, image),
-        image=image,
+        kind=_kind(image or name, environment, started),
+        image=image or f"{re.sub(r'[^a-z0-9_-]', '', project.lower())}-{name}",
         command=_words(told.get("command")),
-        environment=_environment(told.get("environment")),
+        environment=environment,
         port=int(ports[0]) if ports else 0,
     )
 
@@ -95,19 +116,31 @@ def _target(port: Any) -> Any:
     return port.get("target") if isinstance(port, dict) else port
 
 
-def _kind(name: str, image: str) -> str:
-    """Say what a service is, by its image and its name.
+def _kind(image: str, environment: Iterable[str] = (), started: str = "") -> str:
+    """Say what a service is: by the words in its image's name, the names of its variables, and the
+    command that starts it.
 
-    >>> images = {"db": "postgres:16", "kafka-ui": "provectuslabs/kafka-ui", "billing": "acme"}
-    >>> tuple(_kind(*each) for each in images.items())
+    >>> _kind("postgres:16"), _kind("provectuslabs/kafka-ui"), _kind("debezium/connect")
     ('server', 'beside', 'program')
+    >>> _kind("confluentinc/cp-kafka:7.6"), _kind("acme/streams", ["KAFKA_PROCESS_ROLES"])
+    ('broker', 'broker')
     """
-    what = f"{image.rpartition('/')[2].partition(':')[0]} {name}"
-    for kind, names in (("beside", BESIDE), ("server", SERVERS)):
-        if any(each in what for each in names):
-            return kind
-    image_name, _, _ = what.partition(" ")
-    return "broker" if any(each in image_name for each in BROKERS) else "program"
+    words = _parts(image)
+    if any(EVIDENCE.fullmatch(name) for name in environment):
+        return "broker"
+    if any(map(BESIDE.fullmatch, words)):
+        return "beside"
+    if any(map(PROGRAM.fullmatch, words)):
+        return "program"
+    if words & BROKERS and words <= BROKERS | OF_BROKERS:
+        return "beside" if ERRAND.search(started) else "broker"
+    return "server" if words & SERVERS.keys() else "program"
+
+
+def _parts(image: str) -> set[str]:
+    """Return the words in the name of an image, without its registry, owner and version."""
+    name = image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+    return set(re.findall(r"[a-z]+", name.lower()))
 
 
 def _words(command: Any) -> tuple[str, ...]:
@@ -153,10 +186,8 @@ def command_at_port(service: Composed) -> str:
     """Return the command that starts a server on a port that lostack chooses; the service's own
     command if none is known.
     """
-    known = next(
-        (command for name, command in SERVERS.items() if name in f"{service.image} {service.name}"),
-        "",
-    )
+    words = _parts(service.image)
+    known = next((command for name, command in SERVERS.items() if name in words), "")
     return known.replace("{port}", f"{{{safe(service.name)}.port}}") or shlex.join(service.command)
 
 

@@ -56,6 +56,7 @@ class Draft:
     line: str = DEFAULT_LINE
     header: str = ""
     input_topic: str = ""
+    url: str = ""
     pattern: str = ""
     """The pattern of ``[id]``, if the input has no token of lostack's; else empty."""
 
@@ -144,6 +145,8 @@ class Draft:
         yield (
             f"line = {_literal(self.line)}  # {{id}} is a token that is found again in the results"
         )
+        if self.url:
+            yield f"url = {_text(self.url)}  # every record is a POST there"
         if self.input_topic:
             yield f"topic = {_text(self.input_topic)}"
 
