@@ -20,7 +20,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.plugins import brought, packaged
 from harness.provision import jre
 from harness.provision.archive import find_archive
-from harness.provision.cache import BESIDE, VARIABLE, cache_root
+from harness.provision.cache import BESIDE, VARIABLE, cache_root, original
 from harness.provision.jars import check_jars, read_jar_set
 from harness.provision.java import WANTED, ask, candidates, find_java, how_to_install
 from harness.provision.kafka import VERSION
@@ -187,7 +187,7 @@ def _connector() -> Finding:
 
 
 def _jar_directory() -> Path:
-    return cache_root() / "jars" / f"kafka-{VERSION}"
+    return original(cache_root() / "jars" / f"kafka-{VERSION}")
 
 
 def _archive() -> Finding:

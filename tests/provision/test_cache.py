@@ -16,6 +16,7 @@ from harness.provision import cache, platforms
 from harness.provision.cache import VARIABLE, cache_root, fill, locked, original
 from harness.provision.jars import JarSet, Module, ensure_jars, sha256
 from harness.provision.java import Java
+from harness.provision.kafka import VERSION
 
 JAVA = Java(Path("java"), 17, "17")
 
@@ -90,6 +91,13 @@ def test_the_doctor_says_so(read_only: Path) -> None:
     assert finding.ok
     assert finding.detail.startswith(f"{read_only} is read-only: ")
     assert finding.detail.endswith(f"go to {cache_root()}")
+
+
+def test_the_doctor_looks_for_the_archive_of_the_jars_where_they_lie(read_only: Path) -> None:
+    """As a run does: an archive fits only the paths that it was made with."""
+    jars = read_only / "jars" / f"kafka-{VERSION}"
+    jars.mkdir()
+    assert doctor._jar_directory() == jars
 
 
 def test_an_empty_folder_that_cannot_be_written_is_refused(tmp_path: Path, read_only: Path) -> None:
