@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
+from harness.provision.account import stand_in_name
 from harness.provision.cache import expanded
 
 if TYPE_CHECKING:
@@ -209,6 +210,11 @@ def _version(programs: Path) -> str | None:
 
 def _user() -> str | None:
     """Return the user to run the server as; ``None`` for the current user."""
+    if (unknown := stand_in_name()) is not None:
+        raise EnvironmentFailure(
+            f"PostgreSQL refuses to run as a user without an account ({unknown}): add the user to "
+            "/etc/passwd, or run lostack as another user"
+        )
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}

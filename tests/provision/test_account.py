@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.provision import account
+from harness.model.failures import EnvironmentFailure
+from harness.provision import account, postgres
 from harness.provision.account import JVMS, give_account, hadoop_login
 from harness.provision.cache import VARIABLE, cache_root
 from harness.provision.java import find_java
@@ -46,6 +47,13 @@ def test_what_is_named_already_stays() -> None:
         "HOME": "/", "USER": "app", "LOGNAME": "uid-54321",
         JVMS: "-Xint -Duser.name=uid-54321 -Duser.home=/",
     }  # fmt: skip
+
+
+@pytest.mark.usefixtures("unknown")
+def test_postgres_runs_for_nobody_without_an_account() -> None:
+    """Its initdb looks the user up: that is said before a cell waits for it."""
+    with pytest.raises(EnvironmentFailure, match=r"without an account \(uid-54321\): add the user"):
+        postgres._user()
 
 
 UGI = "org.apache.hadoop.security.UserGroupInformation"
