@@ -48,6 +48,8 @@ LASTING = frozenset({"runner", "wire"})
 """Writers that live until a cell has ended. If a file of theirs ends inside a line, it was cut
 later, or the disk was full.
 """
+APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+"""How a history is opened. A link in its place is not followed: it may lead anywhere."""
 CLOSED = -1
 """The descriptor of a closed writer: a number that no open file can have."""
 
@@ -88,7 +90,7 @@ class HistoryWriter:
         self._turn = threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(path, APPENDING, 0o644)
         except OSError as error:
             msg = f"cannot write the history {path}: {error.strerror}"
             raise HistoryError(msg) from error

@@ -47,13 +47,11 @@ class ServedBroker(ABC):
     """How many seconds the broker may take until it answers."""
 
     def __init__(self, directory: Path, ports: int, runtimes: Runtimes = PROCESSES) -> None:
-        """``ports``: how many ports the broker needs, without the wire's control port.
-        :attr:`ports` then has their numbers.
-        """
+        """``ports``: how many ports the broker needs. :attr:`ports` then has their numbers."""
         self.runtime = runtimes.make(directory)
         self._directory = directory
-        self._lease = PortLease(1 + ports)
-        self._wire_control, *self.ports = self._lease.ports
+        self._lease = PortLease(ports)
+        self.ports = self._lease.ports
         self._up = _Running()
 
     @abstractmethod
@@ -127,7 +125,7 @@ class ServedBroker(ABC):
             EnvironmentFailure: the broker does not come up.
         """
         self._up.wire = start_wire(
-            self.runtime, self._directory, self._wire_control, (*self.routes(), *self.own_routes())
+            self.runtime, self._directory, (*self.routes(), *self.own_routes())
         )
         self._up.node = self.runtime.start(self.spec())
         self._await_answer()

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import wait_until
 from harness.runtimes.interface import ContainerSpec, NodeSpec
-from harness.wire.control import WireControl
+from harness.runtimes.ports import PortLease
+from harness.wire.control import WireControl, argv
+from harness.wire.door import SECRET, new_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,9 +25,10 @@ START_S = 20.0
 class RunningWire:
     """The wire's process, and its control."""
 
-    def __init__(self, node: Node, control: WireControl) -> None:
+    def __init__(self, node: Node, control: WireControl, lease: PortLease | None) -> None:
         self.node = node
         self.control = control
+        self._lease = lease
 
     def check(self) -> None:
         """Raise EnvironmentFailure if the wire has ended by itself."""
@@ -35,17 +38,20 @@ class RunningWire:
     def close(self) -> None:
         """Close the control connection. The runtime ends the wire's process."""
         self.control.close()
+        if self._lease is not None:
+            self._lease.close()
 
 
-def start_wire(
-    runtime: Runtime, directory: Path, control_port: int, routes: Iterable[Route]
-) -> RunningWire:
-    """Start the wire of a deployment, with its routes. Its log goes into ``directory``.
+def start_wire(runtime: Runtime, directory: Path, routes: Iterable[Route]) -> RunningWire:
+    """Start the wire of a deployment, with its routes. Its log goes into ``directory``, which is
+    ``<run>/deployments/<name>``: the wire reads and writes only below ``<run>``.
 
     Raises:
         EnvironmentFailure: the wire does not come up.
     """
-    log = directory / "wire.log"
+    log, secret, run = directory / "wire.log", new_secret(), directory.absolute().parents[1]
+    lease = None if runtime.here else PortLease(1)
+    ports = () if lease is None else lease.ports
     spec = NodeSpec(
         name="wire",
         role="wire",
@@ -53,32 +59,29 @@ def start_wire(
         stdin_pipe=True,
         cwd=Path.cwd(),
         argv=(
-            runtime.python,
-            "-m",
-            "harness.wire",
-            "--history",
-            str(directory),
-            "--control-host",
-            runtime.bind,
-            "--control-port",
-            str(control_port),
+            *argv(directory, run, python=runtime.python),
+            *(
+                word
+                for port in ports
+                for word in ("--control-host", runtime.bind, "--control-port", str(port))
+            ),
         ),
-        # the whole run's folder, <run>/deployments/<this>: the cells' histories lie beside
-        container=ContainerSpec(ports=(control_port,), folders=(directory.absolute().parents[1],)),
+        env={SECRET: secret},
+        container=ContainerSpec(ports=ports, folders=(run,)),
     )
     node = runtime.start(spec)
 
-    def port() -> int | None:
+    def address() -> str | int | None:
         if node.exit is not None:
             raise EnvironmentFailure(f"the wire ended at once: {node.log_tail(3)}")
         for line in log.read_text().splitlines() if log.exists() else ():
             if line.startswith('{"control"'):
-                return int(json.loads(line)["control"])
+                found: str | int = json.loads(line)["control"]
+                return found
         return None
 
-    wire = RunningWire(
-        node, WireControl.connect(wait_until(port, within_s=START_S, because="the wire to start"))
-    )
+    found: str | int = wait_until(address, within_s=START_S, because="the wire to start")
+    wire = RunningWire(node, WireControl.connect(found, secret), lease)
     for route in routes:
         wire.control.add_route(route)
     return wire

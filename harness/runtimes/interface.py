@@ -289,6 +289,10 @@ class Runtime(Protocol):
         """The Python that runs programs of this package."""
 
     @property
+    def here(self) -> bool:
+        """Whether nodes are processes of this machine, whose Unix sockets the harness can reach."""
+
+    @property
     def bind(self) -> str:
         """The address that a node listens on for other nodes."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -13,11 +14,18 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.model.history import HistoryError
+from harness.wire.door import PrivateFolder, told_secret
 from harness.wire.messages import LOOPBACK, WireError
 from harness.wire.server import ControlServer
+from harness.wire.sockets import bind
 from harness.wire.wire import DEFAULT_DECODE_LIMIT
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator
 
 MAX_FILES = 1 << 16
 COLLECTED_AFTER = 100_000
@@ -33,9 +41,15 @@ def main() -> int:
         "--history", type=Path, required=True, help="folder of the wire's own history"
     )
     parser.add_argument(
-        "--control-host", default=LOOPBACK, help="address of the control connection"
+        "--run", type=Path, required=True, help="folder below which all its files lie"
     )
-    parser.add_argument("--control-port", type=int, default=0, help="its port (0: a free one)")
+    parser.add_argument(
+        "--control-port",
+        type=int,
+        help="port of the control connection (without it: a Unix socket that only this user may "
+        "connect to)",
+    )
+    parser.add_argument("--control-host", default=LOOPBACK, help="address of that port")
     parser.add_argument(
         "--decode-limit",
         type=int,
@@ -46,11 +60,8 @@ def main() -> int:
     _allow_many_connections()
     _collect_seldom()
     try:
-        asyncio.run(
-            _serve(
-                options.history, options.control_host, options.control_port, options.decode_limit
-            )
-        )
+        secret = told_secret()
+        asyncio.run(_serve(options, secret))
     except (HistoryError, WireError, OSError) as error:
         sys.stderr.write(f"wire: {error}\n")
         return 1
@@ -73,21 +84,38 @@ def _collect_seldom() -> None:
     gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
 
 
-async def _serve(history: Path, host: str, port: int, decode_limit: int) -> None:
+async def _serve(options: argparse.Namespace, secret: str) -> None:
     loop = asyncio.get_running_loop()
-    server = ControlServer(history, decode_limit=decode_limit)
+    server = ControlServer(options.history, options.run, secret, decode_limit=options.decode_limit)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     _watch_stdin(loop, stop)
-    bound = await server.start(host, port)
-    sys.stdout.write(json.dumps({"control": bound}) + "\n")
-    sys.stdout.flush()
     server.wire.failure.add_done_callback(lambda _: stop.set())
-    await stop.wait()
-    await server.close()
+    async with _listening(options) as (sock, address):
+        await server.start(sock)
+        sys.stdout.write(json.dumps({"control": address}) + "\n")
+        sys.stdout.flush()
+        await stop.wait()
+        await server.close()
     if server.wire.failure.done():
         raise WireError(server.wire.failure.result())
+
+
+@contextlib.asynccontextmanager
+async def _listening(
+    options: argparse.Namespace,
+) -> AsyncIterator[tuple[socket.socket, str | int]]:
+    """Listen for control connections; yield the socket, and the address to connect to."""
+    if options.control_port is not None:
+        sock = await bind(options.control_host, options.control_port)
+        yield sock, sock.getsockname()[1]
+        return
+    folder = PrivateFolder()
+    try:
+        yield folder.listen(), str(folder.path)
+    finally:
+        folder.remove()
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

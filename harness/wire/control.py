@@ -14,6 +14,7 @@ import threading
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
+from harness.wire.door import connect, greeting
 from harness.wire.messages import (
     LOOPBACK,
     CellSummary,
@@ -39,13 +40,16 @@ RESOLVE_WITHIN_S = 10.0
 
 
 def argv(
-    history: Path, *, decode_limit: int | None = None, python: str = sys.executable
+    history: Path, run: Path, *, decode_limit: int | None = None, python: str = sys.executable
 ) -> tuple[str, ...]:
-    """Return the command that starts a wire. It prints ``{"control": port}`` and ends when its
+    """Return the command that starts a wire. It prints ``{"control": address}`` and ends when its
     stdin does.
+
+    ``run``: the folder below which all lies that the wire reads and writes. The wire finds the
+    secret of its control connection in the variable :data:`harness.wire.door.SECRET`.
     """
     limit = () if decode_limit is None else ("--decode-limit", str(decode_limit))
-    return (python, "-m", "harness.wire", "--history", str(history), *limit)
+    return (python, "-m", "harness.wire", "--history", str(history), "--run", str(run), *limit)
 
 
 class WireControl:
@@ -65,18 +69,18 @@ class WireControl:
         self._reader.start()
 
     @classmethod
-    def connect(cls, port: int, *, host: str = LOOPBACK, within_s: float = REPLY_WITHIN_S) -> Self:
-        """Connect to the port a wire has printed.
+    def connect(cls, address: str | int, secret: str, *, within_s: float = REPLY_WITHIN_S) -> Self:
+        """Connect to the address a wire has printed: the path of its socket, or a port.
 
         Raises:
             WireError: no wire answers there in time.
         """
         try:
-            sock = socket.create_connection((host, port), timeout=within_s)
+            sock = connect(address, within_s)
+            sock.settimeout(None)
+            sock.sendall(greeting(secret))
         except OSError as error:
-            raise WireError(f"no wire answers on {host}:{port}: {error}") from error
-        sock.settimeout(None)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raise WireError(f"no wire answers on {address}: {error}") from error
         return cls(sock)
 
     def close(self) -> None:

@@ -43,8 +43,7 @@ class Route:
     """One listener in front of one broker, or of a database, for one role. ``listen_port`` 0 lets
     the wire pick a free port.
 
-    ``protocol`` is what is spoken on it: a name of the list in ``harness/protocols``, or a
-    ``module:class``. ``users`` is a JSON file of passwords by user. With it the wire logs in when
+    ``protocol`` is what is spoken on it: a name of the registry of protocols. ``users`` is a JSON file of passwords by user. With it the wire logs in when
     it delivers a frame over a connection of its own.
     """
 
@@ -58,6 +57,11 @@ class Route:
     protocol: str = field(kw_only=True)
     tls: Tls | None = None
     users: str = ""
+
+    def files(self) -> tuple[str, ...]:
+        """Return the files that the wire reads for it."""
+        tls = () if self.tls is None else (self.tls.certificate, self.tls.authorities)
+        return tuple(filter(None, (*tls, self.users)))
 
     @staticmethod
     def from_json(fields: Mapping[str, Any]) -> Route:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import sys
 import traceback
 from dataclasses import asdict, is_dataclass
@@ -17,6 +18,7 @@ import harness.values  # noqa: F401 - what an identity reads Avro and Protobuf b
 from harness.model.history import HistoryError
 from harness.model.identity import Identity
 from harness.wire.connections import Selection
+from harness.wire.door import REFUSED, greeting, is_right
 from harness.wire.messages import LOOPBACK, Route, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleError
 from harness.wire.wire import Wire
@@ -26,22 +28,29 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 16 << 20
 CLOSE_WITHIN_S = 2.0
+GREETED_WITHIN_S = 10.0
+"""How many seconds a connection has to say the secret."""
 
 
 class ControlServer:
-    """Listens on loopback and turns lines into verbs of a :class:`~harness.wire.wire.Wire`."""
+    """Turns lines into verbs of a :class:`~harness.wire.wire.Wire`, for whoever says the secret
+    first.
+    """
 
-    def __init__(self, history: Path, *, decode_limit: int) -> None:
-        self.wire = Wire(history, push=self._push, decode_limit=decode_limit)
+    def __init__(self, history: Path, run: Path, secret: str, *, decode_limit: int) -> None:
+        self.wire = Wire(history, run, push=self._push, decode_limit=decode_limit)
+        self._secret = secret
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._known: set[asyncio.StreamWriter] = set()
+        """Of the connections that have said the secret."""
         self._serving: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str = LOOPBACK, port: int = 0) -> int:
-        """Listen; return the port."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_LINE_BYTES)
-        bound: int = self._server.sockets[0].getsockname()[1]
-        return bound
+    async def start(self, sock: socket.socket) -> None:
+        """Serve who connects to a listening socket."""
+        unix = sock.family == socket.AF_UNIX
+        serve = asyncio.start_unix_server if unix else asyncio.start_server
+        self._server = await serve(self._serve, sock=sock, limit=MAX_LINE_BYTES)
 
     async def close(self) -> None:
         """Stop listening, then end the wire."""
@@ -54,20 +63,34 @@ class ControlServer:
             await asyncio.wait(self._serving, timeout=CLOSE_WITHIN_S)
 
     def _push(self, message: dict[str, Any]) -> None:
-        for writer in self._writers:
+        for writer in self._known:
             _send(writer, message)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
         self._keep(asyncio.current_task())
         try:
+            if not await self._let_in(reader):
+                _send(writer, {"push": "failed", "because": REFUSED})
+                return
+            self._known.add(writer)
             while line := await reader.readline():
                 self._keep(asyncio.create_task(self._answer(line, writer)))
         except (OSError, ValueError):
             pass  # the harness is gone, or sent a line without end: that connection is over
         finally:
             self._writers.discard(writer)
+            self._known.discard(writer)
             writer.close()
+
+    async def _let_in(self, reader: asyncio.StreamReader) -> bool:
+        """Say whether a connection begins with the secret, and at once."""
+        try:
+            async with asyncio.timeout(GREETED_WITHIN_S):
+                told = await reader.readexactly(len(greeting(self._secret)))
+        except (TimeoutError, asyncio.IncompleteReadError):
+            return False
+        return is_right(told, self._secret)
 
     def _keep(self, task: asyncio.Task[None] | None) -> None:
         """Hold on to a task until it is done, as the event loop does not."""
@@ -139,7 +162,7 @@ async def _routes(wire: Wire, _args: dict[str, Any]) -> object:
 
 
 async def _open_cell(wire: Wire, args: dict[str, Any]) -> None:
-    path = Path(args["history_path"])
+    path = wire.inside.path(args["history_path"])
     found = args.get("identity")
     identity = None if found is None else Identity.from_json(found)
     wire.open_cell(

@@ -21,6 +21,7 @@ from harness.wire.cells import BY, Cells
 from harness.wire.connection import Connection
 from harness.wire.connections import Connections
 from harness.wire.holds import Holds
+from harness.wire.inside import Inside
 from harness.wire.lane import carry
 from harness.wire.messages import LOOPBACK, CellSummary, WireError
 from harness.wire.protocol import PLAIN, LogsIn
@@ -53,14 +54,15 @@ DEFAULT_DECODE_LIMIT = 16 << 20
 
 
 def load(name: str) -> Protocol:
-    """Make the protocol of a name in the registry, or of a ``module:class``.
+    """Make the protocol of a name in the registry.
 
     Raises:
         WireError: there is none of that name, or it cannot be imported.
     """
-    module, _, made = importlib.import_module(REGISTRY).listed().get(name, name).partition(":")
-    if not made:
+    place = importlib.import_module(REGISTRY).listed().get(name)
+    if place is None:
         raise WireError(f"the wire does not read {name}")
+    module, _, made = place.partition(":")
     try:
         protocol: Protocol = getattr(importlib.import_module(module), made)()
     except (ImportError, AttributeError) as error:
@@ -90,11 +92,14 @@ class Wire:
     def __init__(
         self,
         directory: Path,
+        run: Path,
         *,
         push: Callable[[dict[str, Any]], None],
         decode_limit: int = DEFAULT_DECODE_LIMIT,
     ) -> None:
         self.decode_limit = decode_limit
+        self.inside = Inside(run)
+        """What the wire reads and writes must lie below the run's folder."""
         self.failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._push = push
         self._own = HistoryWriter(directory / "wire.jsonl", cell="", by=BY)
@@ -160,6 +165,8 @@ class Wire:
     async def add_route(self, route: Route) -> RouteState:
         """Listen for one (node, role). The port is the one asked for, or a free one."""
         self._routes.must_be_new(route.name)
+        for file in route.files():
+            self.inside.path(file)
         protocol = self._protocol(route)
         if route.tls is not None:
             self._ends[route.name] = make_ends(route.tls)

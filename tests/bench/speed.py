@@ -25,11 +25,11 @@ from harness.model.scenario import Deployment, Role
 from harness.model.waiting import wait_until
 from harness.provision.cache import cache_root
 from harness.provision.toxiproxy import ensure_toxiproxy
+from harness.run.wire import start_wire
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.services.toxiproxy.server import ToxiproxyServer
 from harness.systems.kafka.system import KafkaSystem
-from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
@@ -146,17 +146,11 @@ def _memory(directory: Path) -> dict[str, float]:
         ProcessRuntime(directory=directory) as runtime,
         socket.create_server((LOOPBACK, 0), backlog=512) as nobody,
     ):
-        log = directory / "memory" / "wire.log"
-        log.parent.mkdir()
-        node = runtime.start(
-            NodeSpec("memory-wire", "wire", argv(log.parent), log=log, stdin_pipe=True)
-        )
-        port = wait_until(
-            lambda: log.exists() and log.read_text().partition("\n")[0],
-            within_s=20,
-            because="the wire to start",
-        )
-        with WireControl.connect(json.loads(port)["control"]) as wire:
+        folder = directory / "deployments" / "memory"
+        folder.mkdir(parents=True)
+        running = start_wire(runtime, folder, ())
+        node = running.node
+        with running.control as wire:
             route = wire.add_route(
                 Route("r", "b", "producer", 0, nobody.getsockname()[1], protocol="kafka")
             )

@@ -82,6 +82,11 @@ def small_wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireProcess
     """A wire that reads no large frames. It is up before anybody looks what is running, and so is
     nothing that is left behind.
     """
-    running = WireProcess.start(tmp_path_factory.mktemp("wire"), decode_limit=LIMIT)
+    running = WireProcess.start(
+        tmp_path_factory.mktemp("wire"),
+        "--decode-limit",
+        str(LIMIT),
+        run=tmp_path_factory.getbasetemp(),
+    )
     yield running
     assert running.stop() == 0

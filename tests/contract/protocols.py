@@ -47,7 +47,7 @@ class Speaker:
     """
 
     name: str
-    """The protocol's in the registry, or ``module:class``."""
+    """The protocol's in the registry."""
     opening: Callable[[str], list[Said]]
     """Everything up to where a client may begin to work; each part is one frame, or what stands
     between two.

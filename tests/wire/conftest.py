@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ import pytest
 from harness.model.history import read_history
 from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
+from harness.protocols import GROUP
 from harness.wire.control import WireControl, argv
+from harness.wire.door import SECRET, new_secret
 from harness.wire.messages import Route
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker
 
@@ -26,6 +29,12 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.wire.rules import Rule
 
+PROTOCOLS = {
+    "small": "tests.wire.small:Small",
+    "without-its-class": "tests.wire.small:Large",
+    "without-its-module": "no.such.module:It",
+}
+"""The protocols of these tests by name, and two whose packages are broken."""
 _NUMBERS = itertools.count(1)
 
 
@@ -36,20 +45,37 @@ class WireProcess:
     process: subprocess.Popen[str]
     control: WireControl
     directory: Path
+    address: str | int
+    secret: str
 
     @staticmethod
-    def start(directory: Path, **options: int) -> WireProcess:
-        """Start one and connect to it."""
+    def start(
+        directory: Path,
+        *words: str,
+        run: Path | None = None,
+        stderr: int | None = None,
+        **more: str,
+    ) -> WireProcess:
+        """Start one and connect to it.
+
+        ``run``: the folder below which it may write; ``directory`` if it is left out. ``more``:
+        variables of its environment.
+        """
+        secret = new_secret()
+        directory.mkdir(parents=True, exist_ok=True)
         process = subprocess.Popen(
-            argv(directory, **options),
+            (*argv(directory, run or directory), *words),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             encoding="utf-8",
+            env={**os.environ, "TMPDIR": str(directory), SECRET: secret, **more},
         )
         assert process.stdout is not None
-        port = json.loads(process.stdout.readline())["control"]
-        return WireProcess(process, WireControl.connect(port), directory)
+        address = json.loads(process.stdout.readline())["control"]
+        control = WireControl.connect(address, secret)
+        return WireProcess(process, control, directory, address, secret)
 
     def stop(self) -> int:
         """End it by closing its stdin."""
@@ -147,10 +173,29 @@ class Bench:
         self.control.close_cell(self.cell)
 
 
+def registered(site: Path) -> Path:
+    """Register the protocols of these tests in a folder of packages; return it."""
+    told = site / "lostack_tests-1.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: lostack-tests\nVersion: 1\n")
+    lines = "".join(f"{name} = {place}\n" for name, place in PROTOCOLS.items())
+    (told / "entry_points.txt").write_text(f"[{GROUP}]\n{lines}")
+    return site
+
+
 @pytest.fixture(scope="session")
 def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireProcess]:
     """One wire for all tests: cells keep them apart, as they do in real runs."""
-    running = WireProcess.start(tmp_path_factory.mktemp("wire"))
+    running = WireProcess.start(
+        tmp_path_factory.mktemp("wire"),
+        run=tmp_path_factory.getbasetemp(),
+        PYTHONPATH=os.pathsep.join(
+            (
+                str(registered(tmp_path_factory.mktemp("site"))),
+                *filter(None, (os.environ.get("PYTHONPATH"),)),
+            )
+        ),
+    )
     yield running
     assert running.stop() == 0
 

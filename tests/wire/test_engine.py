@@ -70,7 +70,7 @@ def both(wire: WireProcess, tmp_path: Path) -> Iterator[Both]:
             "consumer",
             0,
             listener.getsockname()[1],
-            protocol="tests.wire.small:Small",
+            protocol="small",
         )
         port = wire.control.add_route(route).listen_port
         wire.control.open_cell(KEY, KEY, tmp_path / "cell" / "wire.jsonl")
@@ -171,8 +171,9 @@ def test_a_frame_that_stays_is_not_moved(both: Both) -> None:
     ("protocol", "says"),
     [
         ("mysql", "the wire does not read mysql"),
-        ("tests.wire.small:Large", "cannot read tests.wire.small:Large"),
-        ("no.such.module:It", "cannot read no.such.module:It"),
+        ("tests.wire.small:Small", "the wire does not read tests.wire.small:Small"),
+        ("without-its-class", "cannot read without-its-class"),
+        ("without-its-module", "cannot read without-its-module"),
     ],
 )
 def test_a_protocol_that_is_not_there_is_one_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import socket
@@ -15,6 +16,7 @@ from harness.model.history import read_history
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.control import WireControl, argv
+from harness.wire.door import SECRET, connect, greeting, new_secret
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Rule
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, request, response
@@ -80,21 +82,12 @@ def test_a_full_disk_ends_the_wire(tmp_path: Path) -> None:
     """A history that cannot be written is worth nothing: the wire says so in one line and ends with
     1.
     """
-    process = subprocess.Popen(
-        argv(tmp_path),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (6000, 6000))
-    assert process.stdout is not None
-    port = int(process.stdout.readline().split(":")[1].strip(" }\n"))
-    wire = WireProcess(process, WireControl.connect(port), tmp_path)
+    wire = WireProcess.start(tmp_path, stderr=subprocess.PIPE)
+    resource.prlimit(wire.process.pid, resource.RLIMIT_FSIZE, (6000, 6000))
     with ScriptedBroker() as broker, joined(wire, broker) as client:
         client.send(*(request(Api.HEARTBEAT, corr) for corr in range(2, 200)))
-        assert process.wait(WITHIN_S) == 1
-        _, said = process.communicate(timeout=WITHIN_S)
+        assert wire.process.wait(WITHIN_S) == 1
+        _, said = wire.process.communicate(timeout=WITHIN_S)
     assert said.startswith("wire: cannot write the history")
     assert said.count("\n") == 1
     with pytest.raises(WireError, match="cannot write the history"):
@@ -106,7 +99,8 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     """A wire without a history does not start."""
     (tmp_path / "file").touch()
     done = subprocess.run(
-        argv(tmp_path / "file"),
+        argv(tmp_path / "file", tmp_path),
+        env={**os.environ, SECRET: new_secret()},
         check=False,
         capture_output=True,
         text=True,
@@ -122,9 +116,9 @@ def test_nonsense_on_the_control_connection_is_answered(tmp_path: Path) -> None:
     others.
     """
     wire = WireProcess.start(tmp_path)
-    port = wire.control._sock.getpeername()[1]
-    with socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) as sock:
+    with connect(wire.address, WITHIN_S) as sock:
         lines = sock.makefile("rwb")
+        lines.write(greeting(wire.secret))
         for nonsense in (
             b"{}",
             b"nonsense",
@@ -146,7 +140,7 @@ def test_nobody_there_is_one_line() -> None:
     port = free.getsockname()[1]
     free.close()
     with pytest.raises(WireError, match="no wire answers"):
-        WireControl.connect(port)
+        WireControl.connect(port, new_secret())
 
 
 def test_rules_need_neither_asyncio_nor_the_protocol_library() -> None:
@@ -161,7 +155,12 @@ def test_rules_need_neither_asyncio_nor_the_protocol_library() -> None:
 
 def test_a_wire_started_with_a_closed_stdin_ends(tmp_path: Path) -> None:
     """Nobody holds the other end of its stdin: it has no reason to live."""
-    process = subprocess.Popen(argv(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        argv(tmp_path, tmp_path),
+        env={**os.environ, SECRET: new_secret()},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
     assert process.stdin is not None
     process.stdin.close()
     wait_until(lambda: process.poll() is not None, within_s=WITHIN_S, because="the wire to end")

@@ -52,6 +52,7 @@ class DockerRuntime:
 
     name = "docker"
     python = "python3"
+    here = False
     bind = "0.0.0.0"  # noqa: S104 - of the container; only loopback is published
 
     def __init__(self, *, directory: Path, images: Mapping[str, Image]) -> None:

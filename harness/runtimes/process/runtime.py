@@ -50,6 +50,7 @@ class ProcessRuntime:
 
     name = "process"
     python = sys.executable
+    here = True
     bind = "127.0.0.1"
 
     def __init__(self, *, directory: Path | None = None, cgroups: bool = True) -> None:

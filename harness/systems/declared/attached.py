@@ -28,7 +28,6 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.refusing import DeclarationError
 from harness.provision.certificates import make_certificates, private
 from harness.run.wire import start_wire
-from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.stages.access import Access
 from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, clean
@@ -354,7 +353,7 @@ class AttachedBrokers:
         self.observer = Observer(attachment.bootstrap, self.runtime.check, self.own_access)
         self._attachment = attachment
         self._secrets = (directory / "secrets").absolute()
-        self._lease = PortLease(1)
+        self._authority = self._secrets / "authorities.pem"
         self._wire: RunningWire | None = None
         self._listeners: tuple[Listener, ...] = ()
         self._groups_before: frozenset[str] = frozenset()
@@ -381,7 +380,7 @@ class AttachedBrokers:
         self._groups_before = frozenset(self.observer.groups())
         self.access = self._own_papers()
         routes = self._routes(*dict.fromkeys(each.role for each in self._listeners))
-        self._wire = start_wire(self.runtime, self.directory, self._lease.port, routes)
+        self._wire = start_wire(self.runtime, self.directory, routes)
 
     def bootstrap(self, role: Role) -> str:
         """Return the bootstrap addresses for a stage, which are the wire's."""
@@ -420,10 +419,22 @@ class AttachedBrokers:
     def _own_papers(self) -> Access | None:
         """Make a certificate authority for the wire, and return the programs' access: the broker's,
         but with this authority.
+
+        The wire reads files of the run alone, so it gets a copy of the broker's authority.
+
+        Raises:
+            EnvironmentFailure: the broker's authority cannot be read.
         """
         if self.own_access is None:
             return None
         self._run = make_certificates(self._secrets)
+        if self.own_access.authority:
+            try:
+                shutil.copyfile(self.own_access.authority, self._authority)
+            except OSError as error:
+                raise EnvironmentFailure(
+                    f"cannot read the certificates {self.own_access.authority}: {error.strerror}"
+                ) from error
         private(self._secrets / "users.json", json.dumps(self.own_access.users).encode())
         return replace(self.own_access, authority=str(self._run.authority))
 
@@ -432,7 +443,11 @@ class AttachedBrokers:
         if self.own_access is None:
             return {}
         ends = (
-            Tls(str(self._run.server), self.own_access.authority, host)
+            Tls(
+                str(self._run.server),
+                str(self._authority) if self.own_access.authority else "",
+                host,
+            )
             if self.own_access.protocol.endswith("SSL")
             else None
         )
@@ -494,5 +509,4 @@ class AttachedBrokers:
             if self._wire is not None:
                 self._wire.close()
             self.runtime.close()
-            self._lease.close()
             shutil.rmtree(self._secrets, ignore_errors=True)

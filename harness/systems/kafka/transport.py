@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from harness.systems.kafka.launcher import Ground
     from harness.wire.control import WireControl
 
-BESIDE = 3
-"""How many ports the services beside the brokers need: Toxiproxy, a database, the
-wire's control.
-"""
+BESIDE = 2
+"""How many ports the services beside the brokers need: Toxiproxy, a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class KafkaTransport:
         each, size = 2 + 2 * len(self.shape.wire_roles), self.shape.brokers
         self.secured = Secured(self.shape.security, directory) if self.shape.security else None
         self._lease = PortLease(BESIDE + size * each + self.shape.controllers)
-        self.toxiproxy_port, self.database_port, self._control_port, *others = self._lease.ports
+        self.toxiproxy_port, self.database_port, *others = self._lease.ports
         quorum = [
             _ports(others[at : at + each], self.shape.wire_roles)
             for at in range(0, size * each, each)
@@ -130,9 +128,7 @@ class KafkaTransport:
         """
         if self.secured is not None:
             self.secured.make()
-        self._wire = start_wire(
-            self.runtime, self.directory, self._control_port, self.routes(*self.shape.wire_roles)
-        )
+        self._wire = start_wire(self.runtime, self.directory, self.routes(*self.shape.wire_roles))
         format_all(self.servers)
         for server in self.servers:
             server.launch()

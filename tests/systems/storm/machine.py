@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class Machine:
     """A runtime that remembers its commands."""
 
+    here = True
     bind = "127.0.0.1"
 
     def __init__(self) -> None:

@@ -73,8 +73,8 @@ class ToyDeployed:
         self.runtime = ProcessRuntime(directory=directory)
         self.directory = directory
         self.journal = directory / "journal"
-        self._lease = PortLease(2 + len(ROLES))
-        self.port, self._control, *self._ports = self._lease.ports
+        self._lease = PortLease(1 + len(ROLES))
+        self.port, *self._ports = self._lease.ports
 
     def start(self) -> None:
         """Start both."""
@@ -82,7 +82,7 @@ class ToyDeployed:
             Route(role, "broker-1", role, port, self.port, protocol="toy")
             for role, port in zip(ROLES, self._ports, strict=True)
         ]
-        self._running = start_wire(self.runtime, self.directory, self._control, routes)
+        self._running = start_wire(self.runtime, self.directory, routes)
         self.wire = self._running.control
         self.start_server()
 
