@@ -2,8 +2,7 @@
 temporary folder.
 
 What a session starts has a word in its environment that nobody else has. What is left when the last
-test has ended (some seconds are granted) is shown, and the session is red. Shared on purpose, and
-therefore allowed: the lock files of leased ports.
+test has ended (some seconds are granted) is shown, and the session is red.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from harness.runtimes.process.scratch import PREFIX, is_owned
 VARIABLE: Final = "LOSTACK_TESTS"
 GONE_WITHIN_S: Final = float(os.environ.get("LOSTACK_LEFTOVERS_S", "10"))
 OURS: Final = re.compile(
-    r"(spark-|blockmgr-|liblz4|libzstd|snappy-|librocksdb|netty|kafka-|jna|artifacts|lostack-(?!ports-)|pymp-|\.?org\.chromium).*"
+    r"(spark-|blockmgr-|liblz4|libzstd|snappy-|librocksdb|netty|kafka-|jna|artifacts|lostack-|pymp-|\.?org\.chromium).*"
 )
 """What the harness and the programs that it starts are known to put into a temporary folder."""
 _BEFORE = pytest.StashKey[frozenset[Path]]()

@@ -71,17 +71,16 @@ def start_wire(runtime: Runtime, directory: Path, routes: Iterable[Route]) -> Ru
     )
     node = runtime.start(spec)
 
-    def address() -> str | int | None:
+    def said() -> str | None:
         if node.exit is not None:
             raise EnvironmentFailure(f"the wire ended at once: {node.log_tail(3)}")
         for line in log.read_text().splitlines() if log.exists() else ():
             if line.startswith('{"control"'):
-                found: str | int = json.loads(line)["control"]
-                return found
+                return line
         return None
 
-    found: str | int = wait_until(address, within_s=START_S, because="the wire to start")
-    wire = RunningWire(node, WireControl.connect(found, secret), lease)
+    address = json.loads(wait_until(said, within_s=START_S, because="the wire to start"))["control"]
+    wire = RunningWire(node, WireControl.connect(address, secret), lease)
     for route in routes:
         wire.control.add_route(route)
     return wire

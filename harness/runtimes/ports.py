@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
+import errno
 import secrets
 import socket
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -42,24 +40,6 @@ def candidates(ephemeral: range) -> list[int]:
     return outside or list(range(FIRST, LAST + 1))
 
 
-def lease_directory() -> Path:
-    """Return the directory of leases, which all runs of this user share, below the system's
-    temporary folder.
-
-    Raises:
-        EnvironmentFailure: the folder cannot be made, or belongs to another user.
-    """
-    directory = Path(tempfile.gettempdir()) / f"lostack-ports-{os.getuid()}"
-    try:
-        directory.mkdir(mode=0o700, exist_ok=True)
-        owner = directory.lstat().st_uid
-    except OSError as error:
-        raise EnvironmentFailure(f"cannot lease ports: {directory}: {error.strerror}") from error
-    if owner != os.getuid():
-        raise EnvironmentFailure(f"cannot lease ports: {directory} belongs to another user")
-    return directory
-
-
 def is_free(port: int) -> bool:
     """Return whether a server could bind the loopback port now."""
     with socket.socket() as probe:
@@ -76,17 +56,18 @@ def is_free(port: int) -> bool:
 class PortLease:
     """``count`` ports that no other run gets until ``close`` or the death of this process.
 
-    A lease is a ``flock`` on a file named after the port. The empty files stay. Ports that another
-    program has bound are skipped. Raises EnvironmentFailure if there are not enough.
+    A lease is a Unix socket that is bound to a name of the kernel's (no file). Such a name is seen
+    by every user of the machine, within the network namespace to which the port belongs, too, and
+    is free again when its process dies. Ports that another program has bound are skipped. Raises
+    EnvironmentFailure if there are not enough.
     """
 
-    def __init__(self, count: int = 1, *, directory: Path | None = None) -> None:
-        self._held: dict[int, int] = {}
-        where = directory or lease_directory()
-        ports = _from_somewhere(candidates(ephemeral_range()))
+    def __init__(self, count: int = 1) -> None:
+        self._held: dict[int, socket.socket] = {}
+        found = _from_somewhere(candidates(ephemeral_range()))
         try:
             while len(self._held) < count:
-                self._try(next(ports), where)
+                self._try(next(found))
         except StopIteration:
             self.close()
             raise EnvironmentFailure(
@@ -95,7 +76,7 @@ class PortLease:
             ) from None
         except OSError as error:
             self.close()
-            raise EnvironmentFailure(f"cannot lease ports in {where}: {error.strerror}") from error
+            raise EnvironmentFailure(f"cannot lease ports: {error.strerror}") from error
         self.ports: tuple[int, ...] = tuple(self._held)
 
     @property
@@ -103,25 +84,25 @@ class PortLease:
         """The first of the ports."""
         return self.ports[0]
 
-    def _try(self, port: int, directory: Path) -> None:
+    def _try(self, port: int) -> None:
         """Lease one port if it is free."""
-        fd = os.open(
-            directory / str(port), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-        )
+        lease = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
+            lease.bind(f"\0lostack-port-{port}")
+        except OSError as error:
+            lease.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
             return
         if is_free(port):
-            self._held[port] = fd
+            self._held[port] = lease
         else:
-            os.close(fd)
+            lease.close()
 
     def close(self) -> None:
         """Give the ports back. Safe to call twice."""
         while self._held:
-            os.close(self._held.popitem()[1])
+            self._held.popitem()[1].close()
 
     def __enter__(self) -> Self:
         return self

@@ -43,8 +43,9 @@ class Route:
     """One listener in front of one broker, or of a database, for one role. ``listen_port`` 0 lets
     the wire pick a free port.
 
-    ``protocol`` is what is spoken on it: a name of the registry of protocols. ``users`` is a JSON file of passwords by user. With it the wire logs in when
-    it delivers a frame over a connection of its own.
+    ``protocol`` is what is spoken on it: a name of the registry of protocols. ``users`` is a JSON
+    file of passwords by user. With it the wire logs in when it delivers a frame over a connection
+    of its own.
     """
 
     name: str

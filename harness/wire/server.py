@@ -11,7 +11,6 @@ import socket
 import sys
 import traceback
 from dataclasses import asdict, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import harness.values  # noqa: F401 - what an identity reads Avro and Protobuf by
@@ -25,6 +24,7 @@ from harness.wire.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 MAX_LINE_BYTES = 16 << 20
 CLOSE_WITHIN_S = 2.0

@@ -7,7 +7,6 @@ In turn, in one run, several rounds: what else the machine does meanwhile hits a
 
 from __future__ import annotations
 
-import json
 import socket
 import statistics
 import struct
@@ -26,7 +25,6 @@ from harness.model.waiting import wait_until
 from harness.provision.cache import cache_root
 from harness.provision.toxiproxy import ensure_toxiproxy
 from harness.run.wire import start_wire
-from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.services.toxiproxy.server import ToxiproxyServer
 from harness.systems.kafka.system import KafkaSystem

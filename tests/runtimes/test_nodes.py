@@ -15,7 +15,6 @@ import pytest
 
 from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec, NodeStateError
-from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime
 
 if TYPE_CHECKING:
@@ -108,10 +107,3 @@ def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, with_guardian: bo
         within_s=GONE_S,
         because="everything to be gone",
     )
-
-
-def test_leased_ports_are_leased_once() -> None:
-    """Two leases never share a port, and all lie outside the kernel's ephemeral range."""
-    with PortLease(20) as one, PortLease(20) as other:
-        assert not set(one.ports) & set(other.ports)
-        assert len({*one.ports, *other.ports}) == 40

@@ -128,7 +128,7 @@ def test_a_closed_cell_leaves_its_clients_alone(
         (lambda b: b.control.open_cell("c", "x", b.path, routes=["nowhere"]), "no route nowhere"),
         (
             lambda b: b.control.open_cell("c", "x", b.path / "below-a-file.jsonl"),
-            "cannot write the history",
+            "the wire does not use",
         ),
         (lambda b: b.control.open_route("nowhere"), "no route nowhere"),
         (
