@@ -8,17 +8,26 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A server's port for questions: a line of words each, answered with lines of JSON and an empty line. */
+/**
+ * A server's port for questions: a line of words each, answered with lines of JSON and an empty line.
+ *
+ * <p>Every user of the machine can connect. So a connection begins with a line with the secret, which the server finds in its
+ * environment; whoever says something else is not answered.
+ */
 final class ControlPort {
     /** Who answers. */
     interface Answering {
         void reply(List<String> words, PrintWriter out) throws Exception;
     }
+
+    private static final String VARIABLE = "LOSTACK_CONTROL_SECRET";
+    private static final int GREETED_WITHIN_MS = 10000;
 
     private ControlPort() {
     }
@@ -27,19 +36,41 @@ final class ControlPort {
     static void answer(String at, Answering answering) throws IOException {
         int colon = at.lastIndexOf(':');
         InetAddress host = InetAddress.getByName(at.substring(0, colon));
+        String secret = System.getenv(VARIABLE);
+        if (secret == null || secret.isEmpty()) {
+            throw new IOException("the variable " + VARIABLE + " must hold the secret of the control port");
+        }
+        byte[] greeting = (secret + "\n").getBytes(StandardCharsets.UTF_8);
         try (ServerSocket server = new ServerSocket(Integer.parseInt(at.substring(colon + 1)), 50, host)) {
             while (true) {
                 Socket client = server.accept();
-                Thread thread = new Thread(() -> converse(client, answering), "control");
+                Thread thread = new Thread(() -> converse(client, greeting, answering), "control");
                 thread.setDaemon(true);
                 thread.start();
             }
         }
     }
 
-    private static void converse(Socket client, Answering answering) {
-        try (client;
-                BufferedReader in = new BufferedReader(new InputStreamReader(client.getInputStream(), StandardCharsets.UTF_8));
+    /** Say whether a connection begins with the secret, and at once. */
+    private static boolean letIn(Socket client, byte[] greeting) throws IOException {
+        client.setSoTimeout(GREETED_WITHIN_MS);
+        byte[] said = client.getInputStream().readNBytes(greeting.length);
+        client.setSoTimeout(0);
+        return MessageDigest.isEqual(said, greeting);
+    }
+
+    private static void converse(Socket client, byte[] greeting, Answering answering) {
+        try (client) {
+            if (letIn(client, greeting)) {
+                talk(client, answering);
+            }
+        } catch (IOException gone) {
+            // who asked has left, or said nothing for too long
+        }
+    }
+
+    private static void talk(Socket client, Answering answering) throws IOException {
+        try (BufferedReader in = new BufferedReader(new InputStreamReader(client.getInputStream(), StandardCharsets.UTF_8));
                 PrintWriter out = new PrintWriter(client.getOutputStream(), false, StandardCharsets.UTF_8)) {
             for (String line = in.readLine(); line != null; line = in.readLine()) {
                 try {
@@ -50,8 +81,6 @@ final class ControlPort {
                 out.println();
                 out.flush();
             }
-        } catch (IOException gone) {
-            // who asked has left
         }
     }
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from harness.model.failures import EnvironmentFailure
 from harness.provision.account import stand_in_name
 from harness.provision.cache import expanded
+from harness.provision.certificates import private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -98,6 +99,14 @@ class PostgresInstall:
                 "user"
             )
         return home
+
+    def private(self, file: Path, text: str) -> Path:
+        """Write a file that only the server's user may read; return it."""
+        private(file, text.encode())
+        if self.user is not None:
+            account = pwd.getpwnam(self.user)
+            os.chown(file, account.pw_uid, account.pw_gid)
+        return file
 
     def forget(self, folder: Path) -> None:
         """Remove the server's files outside of ``folder``."""

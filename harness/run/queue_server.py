@@ -1,20 +1,18 @@
 """A broker of queues in a node of its own, behind its wire. lostack's main class starts it, and
 also listens on a control port.
 
-The control port takes one line of words (``hello``, ``count QUEUE``, ``journal QUEUE
-DEAD-LETTERS``; all commands are in ``Queues.java``). It answers with lines of JSON, and an empty
-line at the end.
+The control port takes lines of words (``hello``, ``count QUEUE``, ``journal QUEUE DEAD-LETTERS``;
+all commands are in ``Queues.java``): see :mod:`harness.run.control_port`.
 """
 
 from __future__ import annotations
 
 import copy
-import json
-import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.scenario import Role
+from harness.run.control_port import ControlPort
 from harness.run.queues import BROKER, Count, Message
 from harness.run.runtimes import PROCESSES
 from harness.run.served import ServedBroker
@@ -35,7 +33,6 @@ STOMP: Final = "stomp"
 PREFIX: Final = "/queue/"
 """The prefix of a queue's name in STOMP."""
 DEAD_LETTERS: Final = "DLQ."
-HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,8 @@ class QueueServer(ServedBroker):
         ]
         ways = [(role, protocol) for protocol in spoken for role in ROLES]
         super().__init__(directory, 1 + len(spoken) + len(ways), runtimes)
-        self._control, *others = self.ports
+        control, *others = self.ports
+        self._control = ControlPort(control, ANSWER_S)
         self._direct = dict(zip(spoken, others, strict=False))
         self._ports = dict(zip(ways, others[len(spoken) :], strict=True))
 
@@ -121,8 +119,15 @@ class QueueServer(ServedBroker):
             self._product.connectors[name].format(host=host, port=port)
             for name, port in self._direct.items()
         )
+        control = self._control
         return self.on_jars(
-            self._program, self._control, "broker", data, f"{host}:{self._control}", *connectors
+            self._program,
+            control.number,
+            "broker",
+            data,
+            f"{host}:{control.number}",
+            *connectors,
+            env=control.environment,
         )
 
     def answers(self) -> bool:
@@ -190,19 +195,7 @@ class QueueServer(ServedBroker):
         Raises:
             OSError: the broker does not answer, or cannot do that.
         """
-        with (
-            socket.create_connection((HOST, self._control), timeout=ANSWER_S) as client,
-            client.makefile("rw") as talk,
-        ):
-            talk.write(" ".join(words) + "\n")
-            talk.flush()
-            said = []
-            while line := talk.readline():
-                if not line.strip():
-                    break
-                said.append(json.loads(line))
-            else:  # in a container also where nobody listens yet: the engine takes the connection
-                raise OSError(f"{BROKER} closed the connection without an answer to {words[0]}")
-        if said and "error" in said[0]:
-            raise OSError(f"{BROKER} answered {words[0]} with an error: {said[0]['error']}")
-        return said
+        try:
+            return self._control.ask(*words)
+        except OSError as error:
+            raise OSError(f"{BROKER}: {error}") from error

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.model.failures import EnvironmentFailure
@@ -18,7 +19,7 @@ from harness.runtimes.interface import JAVA_IMAGE, ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from harness.provision.java_program import JavaProgram
@@ -77,19 +78,25 @@ class ServedBroker(ABC):
         """
 
     def on_jars(
-        self, program: JavaProgram, asked_at: int, *words: str, flags: tuple[str, ...] = ()
+        self,
+        program: JavaProgram,
+        asked_at: int,
+        *words: str,
+        flags: tuple[str, ...] = (),
+        env: Mapping[str, str] = MappingProxyType({}),
     ) -> NodeSpec:
         """Return the node of a broker that is a Java program. The node can read and write its
         deployment's folder.
 
         ``asked_at``: the broker's control port; ``words``: the program's arguments; ``flags``:
-        further options of its JVM.
+        further options of its JVM; ``env``: its variables.
         """
         folders = (self._directory.absolute(), *program.folders)
         return NodeSpec(
             name=BROKER,
             role=Role.BROKER,
             argv=program.command(*words, flags=flags),
+            env=env,
             log=self._directory / f"{BROKER}.log",
             container=ContainerSpec(
                 JAVA_IMAGE, ports=(asked_at,), folders=folders, host_pids=False, keep=True

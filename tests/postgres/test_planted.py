@@ -18,9 +18,9 @@ from harness.model.cell import Cell
 from harness.model.scenario import Deployment, Role
 from harness.model.semantics import Semantic
 from harness.protocols.postgres.steps import Database
+from harness.run import sinks
 from harness.run.who import CellNodes
 from harness.stages.sinks.opening import create_sink
-from harness.systems.kafka import sinks
 from harness.systems.kafka.system import KafkaSystem
 from harness.wire.rules import Direction
 from scenarios.database import COMMIT_ANSWER_LOST, CRASH_AFTER_COMMIT, NONE

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.run.queue_server import HOST, QueueServer
+from harness.run.control_port import HOST, ControlPort
+from harness.run.queue_server import QueueServer
 from harness.run.queue_system import Refusing
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Port:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.secrets: list[str] = []
         self.says = ""
         self._server = socket.create_server((HOST, 0))
         self.number: int = self._server.getsockname()[1]
@@ -32,6 +34,7 @@ class Port:
             except OSError:
                 return
             with client, client.makefile("rw") as talk:
+                self.secrets.append(talk.readline().strip())
                 self.asked.append(talk.readline().strip())
                 talk.write(f"{self.says}\n\n" if self.says else "\n")
 
@@ -52,7 +55,7 @@ def port() -> Iterator[Port]:
 def broker(port: Port) -> QueueServer:
     """Return a broker that is asked there, and was never started."""
     found = object.__new__(QueueServer)
-    found._control = port.number
+    found._control = ControlPort(port.number, 5.0)
     return found
 
 
@@ -63,10 +66,11 @@ def test_a_broker_is_told_to_refuse_by_the_name_of_its_queue(
     """Whatever a client calls it."""
     Refusing(broker, queue).refuse_next()
     assert port.asked == ["refuse k.in"]
+    assert port.secrets == [broker._control.secret]
 
 
 def test_one_that_cannot_refuse_says_so(port: Port, broker: QueueServer) -> None:
     """The cell is not run as if it had."""
     port.says = '{"error": "this broker refuses nothing"}'
-    with pytest.raises(OSError, match="answered refuse with an error: this broker refuses nothing"):
+    with pytest.raises(OSError, match="answer to refuse is an error: this broker refuses nothing"):
         Refusing(broker, "k.in").refuse_next()

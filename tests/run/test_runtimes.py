@@ -13,6 +13,7 @@ from harness import registry
 from harness.provision.java import Java
 from harness.provision.java_program import JavaProgram
 from harness.provision.server import Install
+from harness.run.control_port import ControlPort
 from harness.run.queue_server import QueueServer
 from harness.run.runtimes import PROCESSES, Runtimes, prepare_runtimes
 from harness.runtimes.docker.engine import Image
@@ -184,14 +185,14 @@ def test_who_hangs_up_has_not_answered(hanging_up: int, folder: Path) -> None:
     """A journal of nothing would be a broker that has lost everything."""
     broker = QueueServer(CLASSIC, Install(PROGRAM, "1", "17"), folder)
     try:
-        broker._control = hanging_up
+        broker._control = ControlPort(hanging_up, 5.0)
         for ask in (
             broker.answers,
             lambda: broker.messages("/queue/a"),
             lambda: broker.count("/queue/a"),
         ):
             with pytest.raises(
-                OSError, match=r"^broker-1 closed the connection without an answer to \w+$"
+                OSError, match=r"^broker-1: the connection was closed without an answer to \w+$"
             ):
                 ask()
     finally:

@@ -35,17 +35,19 @@ SETTINGS = {
 }
 """Settings that differ from PostgreSQL's defaults. ``fsync`` and ``synchronous_commit`` stay on."""
 GONE_S = 10.0
+PASSWORD = "password"  # noqa: S105 - the name of a file
+"""The file from which ``initdb`` reads the password. It is removed when the server starts."""
 
 
 class PostgresProgram(Protocol):
     """A way to start a PostgreSQL server."""
 
-    def initialise(self, directory: Path) -> NodeSpec | None:
-        """Return the node that makes an empty database cluster in ``directory``; ``None`` if the
-        server makes it itself.
+    def initialise(self, directory: Path, password: str) -> NodeSpec | None:
+        """Return the node that makes an empty database cluster in ``directory``, whose only user
+        has this password; ``None`` if the server makes it itself.
         """
 
-    def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
+    def server(self, directory: Path, port: int, bind: str, password: str) -> NodeSpec:
         """Return the server as a node, listening on ``bind``:``port``."""
 
     def kill(self, node: Node) -> Exit:
@@ -70,17 +72,19 @@ class InstalledPostgres:
         """The version that the programs print."""
         return self.install.version
 
-    def initialise(self, directory: Path) -> NodeSpec:
-        """Return the ``initdb`` node. The cluster has no password, because the server listens only
-        on loopback.
+    def initialise(self, directory: Path, password: str) -> NodeSpec:
+        """Return the ``initdb`` node. Every user of the machine can connect to the server, and its
+        superuser can run programs, so it has a password.
         """
         home = self.install.own(directory)
+        file = self.install.private(home / PASSWORD, password)
         words = (
             "-D",
             str(home / "data"),
             "-U",
             USER,
-            "--auth=trust",
+            "--auth=scram-sha-256",
+            f"--pwfile={file}",
             "-E",
             "UTF8",
             "--locale=C",
@@ -95,7 +99,13 @@ class InstalledPostgres:
             cwd=home,
         )
 
-    def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
+    def server(
+        self,
+        directory: Path,
+        port: int,
+        bind: str,
+        password: str,  # noqa: ARG002 - its database cluster knows it
+    ) -> NodeSpec:
         """Return the ``postgres`` node: in the foreground, without a Unix socket."""
         settings = {
             **SETTINGS,
@@ -105,6 +115,7 @@ class InstalledPostgres:
         }
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         home = self.install.home(directory)
+        (home / PASSWORD).unlink(missing_ok=True)
         return NodeSpec(
             name=NODE,
             role=NODE,
@@ -144,10 +155,10 @@ class PostgresImage:
 
     version: str
 
-    def initialise(self, directory: Path) -> None:
+    def initialise(self, directory: Path, password: str) -> None:
         """Return ``None``: the image makes a cluster in an empty volume by itself."""
 
-    def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
+    def server(self, directory: Path, port: int, bind: str, password: str) -> NodeSpec:
         """Return the server as a node that runs the image's own entrypoint."""
         settings = {**SETTINGS, "port": str(port), "listen_addresses": bind}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
@@ -156,7 +167,7 @@ class PostgresImage:
             role=NODE,
             argv=("postgres", *words),
             log=directory.parent / f"{NODE}.log",
-            env={"POSTGRES_USER": USER, "POSTGRES_DB": USER, "POSTGRES_HOST_AUTH_METHOD": "trust"},
+            env={"POSTGRES_USER": USER, "POSTGRES_DB": USER, "POSTGRES_PASSWORD": password},
             container=ContainerSpec("postgres", ports=(port,), host_pids=False, keep=True),
         )
 

@@ -4,6 +4,7 @@ the wire.
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -16,7 +17,7 @@ from harness.services.postgres.program import NODE, USER
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.runtimes.interface import Exit, Node, Runtime
+    from harness.runtimes.interface import Exit, Node, NodeSpec, Runtime
     from harness.services.postgres.program import PostgresProgram
 
 INITIALISE_S = 60.0
@@ -38,6 +39,7 @@ class PostgresServer:
         self._runtime = runtime
         self._program = program
         self._directory = directory
+        self._password = secrets.token_hex(16)
         self.port = port
         self._node: Node | None = None
         self._killed = False
@@ -56,7 +58,7 @@ class PostgresServer:
         Raises:
             EnvironmentFailure: the server does not start.
         """
-        if self._node is None and (spec := self._program.initialise(self._directory)) is not None:
+        if self._node is None and (spec := self._initialise()) is not None:
             end = (tool := self._runtime.start(spec)).wait(INITIALISE_S)
             if end is None or end.status != 0:
                 raise EnvironmentFailure(
@@ -64,7 +66,7 @@ class PostgresServer:
                     f"{tool.log_tail(3)}"
                 )
         self._node = self._runtime.start(
-            self._program.server(self._directory, self.port, self._runtime.bind)
+            self._program.server(self._directory, self.port, self._runtime.bind, self._password)
         )
         self._killed = (
             False  # of the new one; till here the dead one must not be taken for an accident
@@ -80,6 +82,9 @@ class PostgresServer:
             raise EnvironmentFailure(
                 f"PostgreSQL did not start: {error}; its log: {self.node.log_path}"
             ) from error
+
+    def _initialise(self) -> NodeSpec | None:
+        return self._program.initialise(self._directory, self._password)
 
     def kill(self) -> Exit:
         """Send SIGKILL to the server and all its processes. The operating system keeps what they
@@ -117,12 +122,12 @@ class PostgresServer:
             db.execute(sql.SQL("CREATE DATABASE {}").format(name))
 
     def address(self, database: str, *, host: str = HARNESS, port: int | None = None) -> str:
-        """Return the URL of a database. ``host`` and ``port``: those of the wire, for programs that
-        connect through it.
+        """Return the URL of a database, with the password. ``host`` and ``port``: those of the
+        wire, for programs that connect through it.
         """
         # nothing is encrypted or negotiated: the wire reads along
-        plain = "sslmode=disable&gssencmode=disable"
-        return f"postgresql://{USER}@{host}:{port or self.port}/{database}?{plain}"
+        place = f"{USER}:{self._password}@{host}:{port or self.port}/{database}"
+        return f"postgresql://{place}?sslmode=disable&gssencmode=disable"
 
     def _answers_or_died(self) -> bool:
         self._runtime.check()

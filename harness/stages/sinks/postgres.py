@@ -4,6 +4,7 @@ be lost.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,9 @@ class PostgresSink:
         try:
             self._db = self._connect()
         except psycopg.Error as error:
-            raise EnvironmentFailure(f"cannot open the sink {address}: {_line(error)}") from error
+            raise EnvironmentFailure(
+                f"cannot open the sink {_public(address)}: {_line(error)}"
+            ) from error
 
     @staticmethod
     def create(address: str) -> None:
@@ -72,7 +75,9 @@ class PostgresSink:
             with psycopg.connect(address, connect_timeout=CONNECT_S) as db:
                 db.execute(_SCHEMA)
         except psycopg.Error as error:
-            raise EnvironmentFailure(f"cannot make the sink {address}: {_line(error)}") from error
+            raise EnvironmentFailure(
+                f"cannot make the sink {_public(address)}: {_line(error)}"
+            ) from error
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -204,6 +209,15 @@ class PostgresSink:
             return self._connect()
         except psycopg.OperationalError:
             return None
+
+
+def _public(address: str) -> str:
+    """Return an address without its password.
+
+    >>> _public("postgresql://me:word@127.0.0.1:5432/cell")
+    'postgresql://me@127.0.0.1:5432/cell'
+    """
+    return re.sub(r"(?<=//)([^/@:]*):[^/@]*@", r"\1@", address)
 
 
 def _line(error: Exception) -> str:

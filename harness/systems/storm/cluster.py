@@ -10,19 +10,22 @@ import re
 import signal
 import threading
 from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.run.control_port import ControlPort
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
-from harness.systems.storm.desk import DeskError, ask
+from harness.systems.storm.desk import ANSWER_S, DeskError, ask
 from harness.systems.storm.install import DESK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from harness.runtimes.interface import Exit, Node, Runtime
@@ -128,9 +131,10 @@ class Cluster:
         self._start(
             ZOOKEEPER,
             DESK,
-            str(self._desk),
+            str(self._desk.number),
             str(here / "zoo.cfg"),
             flags=("-Dzookeeper.forceSync=no", f"-Dstorm.jar={self.install.topology}"),
+            env=self._desk.environment,
         )
         self._start(NIMBUS_NODE, NIMBUS)
         self._start(self._supervisor, SUPERVISOR)
@@ -288,11 +292,18 @@ class Cluster:
             SUPERVISOR_NODE if self._supervisors == 1 else f"{SUPERVISOR_NODE}-{self._supervisors}"
         )
 
-    @property
-    def _desk(self) -> int:
-        return self._lease.ports[3]
+    @cached_property
+    def _desk(self) -> ControlPort:
+        return ControlPort(self._lease.ports[3], ANSWER_S)
 
-    def _start(self, name: str, main: str, *words: str, flags: Sequence[str] = ()) -> None:
+    def _start(
+        self,
+        name: str,
+        main: str,
+        *words: str,
+        flags: Sequence[str] = (),
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         here = self.directory.absolute()
         class_path = os.pathsep.join((self.install.classpath, str(here / "conf")))
         argv = (
@@ -313,12 +324,14 @@ class Cluster:
         )
         if name.startswith(SUPERVISOR_NODE) and self.alone:
             argv = ("/bin/sh", "-c", OUTLIVES, name, *argv)
+        log = self.directory / f"{name}.log"
         env = {
             "JAVA_HOME": str(self.install.java.resolve().parent.parent),
             "STORM_CONF_DIR": str(here / "conf"),
+            **env,
         }
         self._nodes[name] = self.runtime.start(
-            NodeSpec(f"storm-{name}", name, argv, env, cwd=here, log=self.directory / f"{name}.log")
+            NodeSpec(f"storm-{name}", name, argv, env, cwd=here, log=log)
         )
 
     def _archived(self, name: str) -> Sequence[str]:

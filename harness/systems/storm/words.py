@@ -128,12 +128,13 @@ def jdbc(address: str, client: str) -> str:
     """Return the JDBC address of a database, with the client's name, by which the wire recognises
     the connection.
 
-    >>> jdbc("postgresql://me@127.0.0.1:5432/cell?sslmode=disable&gssencmode=disable", "cell.worker")
-    'jdbc:postgresql://127.0.0.1:5432/cell?user=me&sslmode=disable&gssEncMode=disable&assumeMinServerVersion=9.0&ApplicationName=cell.worker'
+    >>> jdbc("postgresql://me:word@127.0.0.1:5432/cell?sslmode=disable&gssencmode=disable", "cell.worker")
+    'jdbc:postgresql://127.0.0.1:5432/cell?user=me&password=word&sslmode=disable&gssEncMode=disable&assumeMinServerVersion=9.0&ApplicationName=cell.worker'
     """  # noqa: E501
     parts = urlsplit(address)
     words = {
         "user": parts.username,
+        "password": parts.password,
         "sslmode": "disable",
         "gssEncMode": "disable",
         "assumeMinServerVersion": "9.0",

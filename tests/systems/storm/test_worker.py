@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness.model import events as kinds
+from harness.run.control_port import ControlPort
 from harness.run.drain import StageEndedError
 from harness.systems.storm.cluster import Cluster
 from harness.systems.storm.desk import DeskError, ask
@@ -167,9 +168,13 @@ def answering(lines: bytes) -> int:
 
 def test_a_desk_answers_with_lines_or_says_why_not() -> None:
     """And one that is gone is told in one line, too."""
-    assert ask(answering(b'{"supervisor": "s", "slots": 8}\n\n'), "list") == [
+
+    def desk(port: int) -> ControlPort:
+        return ControlPort(port, 5.0)
+
+    assert ask(desk(answering(b'{"supervisor": "s", "slots": 8}\n\n')), "list") == [
         {"supervisor": "s", "slots": 8}
     ]
     for port in (answering(b'{"error": "NotAliveException: t\\nat x"}\n\n'), answering(b""), 1):
         with pytest.raises(DeskError, match=r"^kill: [^\n]*$"):
-            ask(port, "kill", "t")
+            ask(desk(port), "kill", "t")
