@@ -61,7 +61,9 @@ def spark_session(
     install = ensure_spark(say)
     local = master.startswith("local")
     settings = {**SETTINGS, **(conf or {})}
-    if not local:
+    if local:  # every user of the machine can connect to its ports: Spark makes a secret for them
+        settings.setdefault("spark.authenticate", "true")
+    else:
         settings["spark.jars"] = ",".join(
             str(jar.absolute()) for jar in (*install.connector, *jars)
         )
