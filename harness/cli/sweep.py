@@ -171,12 +171,7 @@ def _run(
     finally:
         _close(one)
     outcomes = one.outcomes(planned)
-    summary = summary_of(
-        one,
-        planned,
-        outcomes,
-        cut=one.found_first or (until is not None and time.monotonic() >= until),
-    )
+    summary = summary_of(one, planned, outcomes)
     files = (
         *write_sweep(one, planned, outcomes, summary),
         *(keep_all(one, outcomes, keep) if keep else ()),

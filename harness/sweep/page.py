@@ -1,4 +1,4 @@
-"""The page of a sweep: the dry run as a timeline, with each step's worst verdict as colour, and a
+"""The page of a sweep: the dry run as a timeline of steps, how far the sweep has come with each, a
 table of classes and acts.
 """
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.judge.verdict import WORST, Kind
 from harness.report.as_html import render_template
 from harness.sweep.points import base_of, words
+from harness.sweep.reached import RAN, Reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,19 +19,29 @@ if TYPE_CHECKING:
     from harness.sweep.classes import Class
     from harness.sweep.outcomes import Outcome, Outcomes
     from harness.sweep.points import Point
+    from harness.sweep.reached import Reached
     from harness.sweep.steps import Step, Steps
 
 PAGE_FILE = "sweep.html"
-UNKNOWN = "unknown"
-"""The verdict of a step if no point of its classes has been run."""
+NEVER = "never"
+"""In the place of a verdict: the sweep has never come here."""
 WIDE, HIGH = 4, 13
 """The width of a step and the height of a row, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
+class Swept:
+    """What a page shows of a sweep."""
+
+    steps: Steps
+    outcomes: Outcomes
+    reached: Reached
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
-    """A step on the timeline. ``run``: a point of this step was run; else its verdict is that of
-    its classes.
+    """A step on the timeline. ``run``: a fault struck at it; else its verdict is that of its
+    classes, or ``never``.
     """
 
     x: int
@@ -52,13 +63,16 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One field of the table: the worst verdict of an act in the classes of a row, and ``run``
-    points run ``of`` all.
+    """One field of the table: the worst verdict of an act in the classes of a row; ``run`` points
+    run ``of`` all.
+
+    ``never``: how many were never reached, neither by a fault nor by their class.
     """
 
     verdict: str
     run: int
     of: int
+    never: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,51 +88,54 @@ def worst_of(verdicts: Iterable[str]) -> str:
     no other.
 
     >>> worst_of(["kept", "stuck", "void"]), worst_of(["void"]), worst_of([])
-    ('stuck', 'void', 'unknown')
+    ('stuck', 'void', 'never')
     """
     found = set(verdicts)
     order = [str(kind) for kind in WORST if kind is not Kind.VOID] + [str(Kind.VOID)]
-    return next((each for each in order if each in found), UNKNOWN)
+    return next((each for each in order if each in found), NEVER)
 
 
-def timeline_of(steps: Steps, outcomes: Outcomes) -> Timeline:
+def timeline_of(swept: Swept) -> Timeline:
     """Return the timeline of a dry run."""
-    here: dict[Step, list[str]] = {}
-    for one in outcomes.all:
-        here.setdefault(one.point.step, []).append(one.signature.verdict)
-    of_class = _by_class(outcomes)
-    classes: dict[Step, list[str]] = {}
-    for each, inside in outcomes.classes.items():
+    reached = swept.reached
+    here: dict[Step, list[Point]] = {}
+    for inside in swept.outcomes.classes.values():
         for point in inside:
             if point.second is None:
-                classes.setdefault(point.step, []).append(of_class.get(each, UNKNOWN))
+                here.setdefault(point.step, []).append(point)
+    unproved = {one.point.id for one in swept.outcomes.unproved}
     kinds: dict[tuple[str, str, str], int] = {}
     marks = []
-    for place, (step, _) in enumerate(steps.found):
+    for place, (step, _) in enumerate(swept.steps.found):
         row = kinds.setdefault((step.role, step.api, str(step.direction)), len(kinds))
-        run = step in here
-        verdict = worst_of(
-            here[step] if run else (each for each in classes.get(step, ()) if each != UNKNOWN)
+        points, reach = here.get(step, []), reached.steps[step]
+        ran = [point for point in points if reached.points[point.id] in RAN]
+        counted = [point for point in (ran or points) if point.id in reached.verdicts]
+        verdict = (
+            NEVER
+            if reach is Reach.NEVER
+            else worst_of(reached.verdicts[point.id] for point in counted)
         )
-        marks.append(
-            Mark(
-                place * WIDE,
-                row * HIGH,
-                verdict,
-                run,
-                f"{words(step)}: {verdict}{'' if run else ' (by its class)'}",
-            )
-        )
+        if verdict == NEVER and any(point.id in unproved for point in points):
+            verdict = str(Kind.VOID)
+        how = f"{len(ran)} of {len(points)} points run" if ran else str(reach)
+        text = f"{words(step)}: {'' if verdict == NEVER else f'{verdict}, '}{how}"
+        marks.append(Mark(place * WIDE, row * HIGH, verdict, bool(ran), text))
     rows = tuple((row * HIGH, " ".join(kind)) for kind, row in kinds.items())
-    return Timeline(rows, tuple(marks), len(steps.found) * WIDE, len(kinds) * HIGH)
+    return Timeline(rows, tuple(marks), len(swept.steps.found) * WIDE, len(kinds) * HIGH)
 
 
-def table_of(outcomes: Outcomes) -> Table:
+def table_of(swept: Swept) -> Table:
     """Return the table of classes by acts. All refusals share a column; second faults have a column
     for each second act.
     """
-    ran = Counter(one.where for one in outcomes.all)
+    outcomes = swept.outcomes
+    ran = Counter(one.where for one in outcomes.all if one.proved)
     verdicts = _by_class(outcomes)
+    never = {
+        each: sum(swept.reached.points[point.id] is Reach.NEVER for point in points)
+        for each, points in outcomes.inside().items()
+    }
     acts = tuple(dict.fromkeys(_column(each) for each in outcomes.classes))
     rows: dict[str, dict[str, list[Class]]] = {}
     for each in outcomes.classes:
@@ -130,10 +147,12 @@ def table_of(outcomes: Outcomes) -> Table:
         if inside is None:
             return None
         verdict = worst_of(verdicts[each] for each in inside if each in verdicts)
+        of = sum(len(outcomes.classes[each]) for each in inside)
         return Cell(
             verdict,
             sum(ran[each] for each in inside),
-            sum(len(outcomes.classes[each]) for each in inside),
+            of,
+            sum(never.get(each, 0) for each in inside),
         )
 
     return Table(
@@ -155,27 +174,28 @@ def _by_class(outcomes: Outcomes) -> Mapping[Class, str]:
 
 
 def page_of(
-    title: str,
-    facts: Mapping[str, str],
-    steps: Steps,
-    outcomes: Outcomes,
-    scenarios: Mapping[str, str],
+    title: str, facts: Mapping[str, str], swept: Swept, scenarios: Mapping[str, str]
 ) -> str:
     """Return the page as HTML. ``scenarios``: the command that runs a finding again, by the id of
     its first point.
     """
+    outcomes = swept.outcomes
     findings = [
         (finding, scenarios.get(finding.first.point.id, ""), _shown(finding.points))
         for finding in outcomes.findings()
     ]
+    timeline = timeline_of(swept)
     return render_template(
         "sweep.html.j2",
         title=title,
         facts=facts,
-        timeline=timeline_of(steps, outcomes),
-        table=table_of(outcomes),
+        reached=swept.reached,
+        timeline=timeline,
+        table=table_of(swept),
+        seen={(mark.verdict, mark.run) for mark in timeline.marks},
         findings=findings,
         unproved=outcomes.unproved,
+        never=[str(each) for each, tried in swept.reached.classes.items() if not tried],
         deviations=[
             (str(each), _shown_points(points)) for each, points in outcomes.deviations().items()
         ],

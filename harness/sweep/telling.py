@@ -20,9 +20,10 @@ from harness.report.summary import counted
 from harness.sweep.asked import Asked
 from harness.sweep.classes import Why
 from harness.sweep.outcomes import line_of, merged
-from harness.sweep.page import PAGE_FILE, page_of
+from harness.sweep.page import PAGE_FILE, Swept, page_of
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.points import words
+from harness.sweep.reached import Reached, reached
 from harness.sweep.shrinking import file_of, saved_of
 from harness.sweep.steps import FAILPOINT, WRITE
 from harness.sweep.sweeping import RESULT_FILE
@@ -110,19 +111,18 @@ def _estimate_s(sweep: Sweep, planned: Planned, points: Sequence[Point]) -> floa
     )
 
 
-def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, *, cut: bool) -> Told:
-    """Return the summary's lines and the exit code. ``cut``: the time was over before all points
-    were run.
+def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> Told:
+    """Return the summary's lines and the exit code. A sweep with points that are still to be run is
+    partial, and not kept.
     """
-    findings = outcomes.findings()
+    findings, far = outcomes.findings(), _reached(planned, outcomes)
     lines = ["", f"{sweep.asked.what}: {line_of(planned.steps.frames, outcomes)}"]
-    ran = {one.point.id for one in outcomes.all}
-    left = [point for point, _ in planned.chosen if point.id not in ran]
     seconds = sum(one.seconds for one in outcomes.all)
     if outcomes.all:
         lines.append(f"  {seconds / len(outcomes.all):.1f} s a point")
-    if left:
-        lines.append(f"  PARTIAL: {len(left)} of {len(planned.chosen)} chosen points were not run")
+    lines.append(f"  reached: {far.sentence}")
+    if far.partial:
+        lines.append(f"  {partial_text(far)} (lostack sweep --resume FOLDER runs them)")
     for number, finding in enumerate(findings, 1):
         lines += [*finding_lines(number, finding), *_scenario_lines(saved_of(sweep, finding))]
     for each, points in outcomes.deviations().items():
@@ -137,16 +137,25 @@ def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, *, cut: bool)
     if not findings:
         lines.append("  no finding")
     broken = any(finding.signature.verdict == Kind.BROKEN for finding in findings)
-    unseen = outcomes.unseen() if sweep.asked.shard == (1, 1) else ()
-    if unseen and not cut:
+    unseen = outcomes.unseen() if sweep.asked.shard == (1, 1) and not far.partial else ()
+    if unseen:
         lines.append(
             f"  {len(unseen)} of {len(outcomes.classes)} classes have no point with a proof: "
             f"{unseen[0]}{', …' if len(unseen) > 1 else ''}"
         )
-    wanting = bool(findings or (unseen and not cut) or not any(one.proved for one in outcomes.all))
+    wanting = bool(findings or unseen or far.partial or not any(one.proved for one in outcomes.all))
     return Told(
         tuple(lines), ExitCode.BROKEN if broken else ExitCode.VOID if wanting else ExitCode.KEPT
     )
+
+
+def _reached(planned: Planned, outcomes: Outcomes) -> Reached:
+    return reached(planned.steps, outcomes, (point for point, _ in planned.chosen))
+
+
+def partial_text(far: Reached) -> str:
+    """Say that a sweep is partial, and how many of its points are still to be run."""
+    return f"PARTIAL: {counted(far.left, 'point')} still to be run"
 
 
 def finding_lines(number: int, finding: Finding) -> Iterator[str]:
@@ -177,7 +186,7 @@ def as_json_text(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told)
 
 def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> dict[str, Any]:
     """Return the outcomes of a sweep as plain data."""
-    steps = planned.steps
+    steps, far = planned.steps, _reached(planned, outcomes)
     return {
         "schema": SCHEMA,
         "what": sweep.asked.what,
@@ -188,7 +197,11 @@ def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> 
         "exit_code": int(told.exit_code),
         "frames": steps.frames,
         "early": steps.early,
-        "steps": [{"name": str(step), "words": words(step)} for step, _ in steps.found],
+        "reached": far.row(),
+        "steps": [
+            {"name": str(step), "words": words(step), "reached": str(far.steps[step])}
+            for step, _ in steps.found
+        ],
         "points": planned.points,
         "classes": [
             {"class": str(each), "points": [point.id for point in inside]}
@@ -262,7 +275,7 @@ def report_of(directories: Sequence[Path]) -> Told:
         len({each.asked.shard[0] for each in sweeps}) == first.asked.shard[1]
     ):  # together they are the whole
         first.asked = replace(first.asked, shard=(1, 1))
-    told = summary_of(first, both, outcomes, cut=False)
+    told = summary_of(first, both, outcomes)
     files = write_sweep(first, both, outcomes, told)
     return Told((*told.lines, *map(str, files)), told.exit_code)
 
@@ -284,7 +297,7 @@ def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) 
 
 
 def _page(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> str:
-    asked = sweep.asked
+    asked, far = sweep.asked, _reached(planned, outcomes)
     facts = {
         "claims": str(sweep.base.semantic),
         "client": sweep.base.client,
@@ -297,4 +310,4 @@ def _page(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> str:
         for finding in outcomes.findings()
         if _scenario(sweep, finding)
     }
-    return page_of(asked.what, facts, planned.steps, outcomes, again)
+    return page_of(asked.what, facts, Swept(planned.steps, outcomes, far), again)

@@ -65,7 +65,7 @@ def test_what_is_planted_is_one_finding(tmp_path: Path) -> None:
     assert {
         (point.point.step.api, str(point.point.step.direction)) for point in finding.points
     } == {("Produce", "response")}
-    assert summary_of(one, planned, outcomes, cut=False).exit_code == 1
+    assert summary_of(one, planned, outcomes).exit_code == 1
 
 
 def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_the_first_broken_point_is_enough(tmp_path: Path) -> None:
     assert broken
     assert len(broken) <= one.asked.jobs
     assert len(outcomes.all) < len(planned.chosen)
-    assert "PARTIAL" in "\n".join(summary_of(one, planned, outcomes, cut=one.found_first).lines)
-    assert summary_of(one, planned, outcomes, cut=one.found_first).exit_code == ExitCode.BROKEN
+    assert "PARTIAL" in "\n".join(summary_of(one, planned, outcomes).lines)
+    assert summary_of(one, planned, outcomes).exit_code == ExitCode.BROKEN
     rest = sweep(tmp_path / "one", loses_at_lost_answers)
     rest.run(rest.plan(), progress)
     assert len(rest.outcomes(rest.plan()).all) >= len(planned.chosen)
@@ -290,7 +290,7 @@ def test_a_right_system_has_no_finding(tmp_path: Path) -> None:
     assert f"{len(outcomes.sampled)} sampled, 0 deviations, 0 without proof" in line_of(
         planned.steps.frames, outcomes
     )
-    told = summary_of(one, planned, outcomes, cut=False)
+    told = summary_of(one, planned, outcomes)
     assert told.exit_code == 0
     assert json.loads(json.dumps(plain_of(one, planned, outcomes, told)))["findings"] == []
 
@@ -336,7 +336,7 @@ def test_a_point_whose_fault_never_fires_was_not_run(tmp_path: Path) -> None:
     outcomes = one.outcomes(planned)
     assert {one.point.act.partition("-")[0] for one in outcomes.unproved} == {"kill"}
     assert {each.act.partition("-")[0] for each in outcomes.unseen()} == {"kill"}
-    assert summary_of(one, planned, outcomes, cut=False).exit_code == 4
+    assert summary_of(one, planned, outcomes).exit_code == 4
 
 
 @pytest.mark.parametrize(
@@ -575,7 +575,7 @@ def test_shards_have_every_point_once(tmp_path: Path) -> None:
         found += [point.id for point, _ in planned.chosen]
         one.run(planned, Quiet())
         outcomes = one.outcomes(planned)
-        write_sweep(one, planned, outcomes, summary_of(one, planned, outcomes, cut=False))
+        write_sweep(one, planned, outcomes, summary_of(one, planned, outcomes))
     assert sorted(found) == sorted(point.id for point, _ in whole.plan().chosen)
 
 
@@ -618,11 +618,11 @@ def test_which_pipelines_are_meant() -> None:
         swept(["plane"], asked())
 
 
-@pytest.mark.parametrize(("shard", "cut"), [((1, 1), False), ((1, 1), True), ((1, 2), False)])
+@pytest.mark.parametrize("shard", [(1, 1), (1, 2)])
 def test_a_sweep_of_which_nothing_has_a_proof_is_void(
-    shard: tuple[int, int], cut: bool, tmp_path: Path
+    shard: tuple[int, int], tmp_path: Path
 ) -> None:
-    """Also a part of one, and one whose time was over: it has shown nothing."""
+    """Also a part of one: it has shown nothing."""
     one = sweep(
         tmp_path / "one",
         lambda cell: RIGHT if isinstance(cell.scenario.fault, NoFault) else Plant(disarm=True),
@@ -634,7 +634,7 @@ def test_a_sweep_of_which_nothing_has_a_proof_is_void(
     outcomes = one.outcomes(planned)
     assert outcomes.all
     assert not any(point.proved for point in outcomes.all)
-    assert summary_of(one, planned, outcomes, cut=cut).exit_code == ExitCode.VOID
+    assert summary_of(one, planned, outcomes).exit_code == ExitCode.VOID
 
 
 def test_dry_runs_that_name_no_protocol_are_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ import jsonschema
 import pytest
 
 from harness.faults import Drop
+from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.model.history import History
 from harness.sweep import telling
-from harness.sweep.page import PAGE_FILE, table_of, timeline_of
+from harness.sweep.page import NEVER, PAGE_FILE, Swept, table_of, timeline_of
+from harness.sweep.reached import Reach, reached
 from harness.sweep.shrinking import shrink_all
 from harness.sweep.signature import errors_of
 from harness.sweep.sweeping import RESULT_FILE
@@ -46,7 +49,7 @@ def test_json_and_page(tmp_path: Path) -> None:
     one.run(planned, progress)
     outcomes = one.outcomes(planned)
     shrink_all(one, outcomes, planned.usual, progress, until=0.0)
-    told = summary_of(one, planned, outcomes, cut=False)
+    told = summary_of(one, planned, outcomes)
     write_sweep(one, planned, outcomes, told)
     result = json.loads((one.directory / RESULT_FILE).read_text())
     jsonschema.validate(
@@ -57,7 +60,12 @@ def test_json_and_page(tmp_path: Path) -> None:
     assert (one.directory / result["findings"][0]["scenario"]).exists()
     assert all((one.directory / each["cell"] / "cell.json").exists() for each in result["outcomes"])
     assert any("again: lostack run --scenario" in line for line in told.lines)
-    timeline, table = timeline_of(planned.steps, outcomes), table_of(outcomes)
+    swept = Swept(
+        planned.steps,
+        outcomes,
+        reached(planned.steps, outcomes, (point for point, _ in planned.chosen)),
+    )
+    timeline, table = timeline_of(swept), table_of(swept)
     assert len(timeline.marks) == len(planned.steps.found)
     assert {mark.verdict for mark in timeline.marks if mark.run} == {"broken", "kept"}
     assert {cell.verdict for _, cells in table.rows for cell in cells if cell} == {"broken", "kept"}
@@ -66,6 +74,76 @@ def test_json_and_page(tmp_path: Path) -> None:
     assert page.count("<rect ") == len(timeline.marks)
     assert "script" not in page.partition("<style>")[0]
     assert "finding 1 · broken" in page
+
+
+def test_a_partial_sweep_claims_nothing_of_what_it_never_reached(tmp_path: Path) -> None:
+    """One point of hundreds: PARTIAL everywhere, exit code 4, and one step in the colour of an
+    outcome.
+    """
+    one, progress = sweep(tmp_path / "one", jobs=1), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    first = replace(planned, chosen=planned.chosen[:1])
+    one.run(first, progress)
+    outcomes = one.outcomes(planned)
+    assert len(outcomes.all) == 1
+    told = summary_of(one, planned, outcomes)
+    assert told.exit_code == ExitCode.VOID
+    assert any("PARTIAL" in line for line in told.lines)
+    far = reached(planned.steps, outcomes, (point for point, _ in planned.chosen))
+    assert [*far.points.values()].count(Reach.RUN) == 1
+    assert [*far.points.values()].count(Reach.NEVER) == planned.points - 1
+    timeline = timeline_of(Swept(planned.steps, outcomes, far))
+    assert [mark.verdict for mark in timeline.marks if mark.verdict != NEVER] == ["kept"]
+    write_sweep(one, planned, outcomes, told)
+    result = json.loads((one.directory / RESULT_FILE).read_text())
+    assert result["exit_code"] == 4
+    assert result["reached"]["partial"] is True
+    assert result["reached"]["points"] == {
+        "run": 1,
+        "sampled": 0,
+        "by_its_class": 0,
+        "never_reached": planned.points - 1,
+    }
+    assert [step["reached"] for step in result["steps"]].count("run") == 1
+    page = (one.directory / PAGE_FILE).read_text()
+    assert "<title>PARTIAL: " in page
+    assert page.count('<rect class="kept"') == 1
+    assert page.count('<rect class="never"') == len(timeline.marks) - 1
+    assert "never reached</small>" in page
+    assert "None so far" in page
+
+
+def test_a_whole_sweep_speaks_for_what_is_between(tmp_path: Path) -> None:
+    """What lies between two points that came out alike is reached by its class; nothing of the
+    chosen points is left.
+    """
+    one, progress = sweep(tmp_path / "one", acts=("lose",)), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    far = reached(planned.steps, outcomes, (point for point, _ in planned.chosen))
+    assert not far.partial
+    assert Reach.NEVER not in far.points.values()
+    assert {Reach.RUN, Reach.SAMPLED, Reach.BY_CLASS} == {*far.points.values()}
+    assert summary_of(one, planned, outcomes).exit_code == ExitCode.KEPT
+    cut = {point.id for each in planned.classes.values() for point in each[1:-1]}
+    ends = reached(
+        planned.steps,
+        replace(outcomes, all=tuple(o for o in outcomes.all if o.point.id not in cut)),
+        (),
+    )
+    assert Reach.NEVER not in ends.points.values()
+    last = {each[-1].id for each in planned.classes.values()}
+    only = reached(
+        planned.steps,
+        replace(outcomes, all=tuple(o for o in outcomes.all if o.point.id not in cut | last)),
+        (),
+    )
+    assert Reach.BY_CLASS not in only.points.values(), (
+        "one side alone does not speak for what is behind it"
+    )
 
 
 def test_parts_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
