@@ -18,6 +18,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.judge.deaths import deaths
 from harness.judge.proof import Knowledge
 from harness.judge.verdict import Judgement, Kind, Verdict, judge, unjudged
 from harness.knowledge import knowledge
@@ -25,7 +26,9 @@ from harness.model import events as kinds
 from harness.model import safe_files
 from harness.model.failures import why_damaged
 from harness.model.history import HISTORY, History, HistoryError, read_history
+from harness.model.logs import fatal_lines, last_lines, log_text
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
+from harness.model.scenario import BROKERS, Role
 from harness.model.semantics import Anomaly, Semantic
 from harness.model.types import misfit
 
@@ -248,9 +251,8 @@ def judge_cell(directory: Path) -> CellResult:
     try:
         history = read_history(directory / HISTORY, plan.id)
         seconds, phases = _timing(history)
-        return CellResult(
-            judge(plan, history, knowledge()), directory, seconds, phases, _ended(history)
-        )
+        judgement = with_deaths(judge(plan, history, knowledge()), history, directory)
+        return CellResult(judgement, directory, seconds, phases, _ended(history))
     except HistoryError as error:
         return CellResult(unjudged(plan, str(error), knowledge()), directory, 0.0, {}, ended=False)
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
@@ -258,6 +260,39 @@ def judge_cell(directory: Path) -> CellResult:
         return CellResult(
             unjudged(plan, because, Knowledge()), directory, 0.0, {}
         )  # who failed is not asked again
+
+
+def with_deaths(judgement: Judgement, history: History, directory: Path) -> Judgement:
+    """Add to a verdict's reason which programs ended by themselves, and what they said then.
+
+    This decides nothing. A program's log is read because it says what no line of a history does:
+    the fatal error of a client library, or the last words of a program.
+    """
+    reason = judgement.verdict.reason
+    told = {death.node: death for death in deaths(history.events)}
+    stages = {
+        str(event.get("node")): str(event.get("role"))
+        for event in history.of(kinds.NODE)
+        if str(event.get("role")) not in {*BROKERS, Role.DATABASE}
+    }
+    for node in dict.fromkeys((*told, *stages)):
+        text = log_text(directory, node)
+        fatal = fatal_lines(text)[-1:] if node in stages else []
+        if node not in told and not fatal:
+            continue
+        said = fatal or last_lines(text)[-1:]
+        words = said[0].strip()[: kinds.MOST_WORDS] if said else ""
+        if node in told:
+            reason += f"; {told[node].words}"
+            opens = "its client's fatal error" if fatal else "its log ends"
+        else:
+            opens = f"the {node}'s client told a fatal error"
+        if words and words not in reason:
+            reason += f"{': ' if node in told else '; '}{opens}: {words}"
+    if reason == judgement.verdict.reason:
+        return judgement
+    verdict = dataclasses.replace(judgement.verdict, reason=reason)
+    return dataclasses.replace(judgement, verdict=verdict)
 
 
 def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:

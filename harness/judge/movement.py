@@ -7,15 +7,17 @@ one that skips may lose one; the account counts those. This module shows how the
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
-from harness.model.places import of_log
+from harness.model.places import Removal, of_log
+from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from harness.model.history import Event, History
 
@@ -38,14 +40,16 @@ class Movement:
     skipped: int = 0
     moved_again_s: float | None = None
     held_back_s: float | None = None
+    stored_again: int = 0
+    stored_again_recorded_once: int = 0
 
     def row(self) -> dict[str, Any]:
         """Return the fields as plain data."""
         return asdict(self)
 
 
-def movement_of(history: History) -> Movement:
-    """Return how readers moved in a history.
+def movement_of(history: History, recordings: Mapping[str, int] | None = None) -> Movement:
+    """Return how readers moved in a history. ``recordings``: how often the output has each record.
 
     Control records and records of aborted transactions are not visible: going past them skips
     nothing.
@@ -60,7 +64,23 @@ def movement_of(history: History) -> Movement:
             lowest <= offset <= highest for offset in visible.get(offsets.partition, set()) - given
         )
     held = max((float(event["seconds"]) for event in history.of(kinds.HELD_BACK)), default=None)
-    return Movement(_inconsistent(history), backward, skipped, _moved_again(history), held)
+    again = _stored_again(history, recordings or {})
+    return Movement(
+        _inconsistent(history),
+        backward,
+        skipped,
+        _moved_again(history),
+        held,
+        len(again),
+        sum((recordings or {})[record] == 1 for record in again),
+    )
+
+
+def _stored_again(history: History, recordings: Mapping[str, int]) -> list[str]:
+    """Return the offered records of which there is more than one visible copy on their way."""
+    copies, _ = copies_between(history)
+    times = Counter(event["record"] for event in copies if event["visible"])
+    return [record for record, count in times.items() if count > 1 and record in recordings]
 
 
 class _Read(list[int]):
@@ -146,3 +166,20 @@ def _moved_again(history: History) -> float | None:
         if event["t"] > since and first.get(event["record"], since) > since:
             return float(round((event["t"] - since) / 1e9, 3))
     return None
+
+
+def copies_between(history: History) -> tuple[list[Event], set[str]]:
+    """Return the copies between producer and consumer, by their first place, and the records of
+    which the broker had two.
+
+    What the broker rejected as a duplicate is no copy.
+    """
+    copies = [
+        e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e["record"] is not None
+    ]
+    twice = [e for e in history.of(kinds.REMOVED) if e.get("why") == Removal.DUPLICATE]
+    places = {e.get("place") for e in copies}
+    later = {e["to"] for e in history.of(kinds.MOVED) if e["place"] in places} | {
+        e["place"] for e in twice
+    }
+    return [e for e in copies if e.get("place") not in later], {e["record"] for e in twice}

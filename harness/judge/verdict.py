@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.claims import broken_invariants, broken_order, wrong_totals
 from harness.judge.course import Course
-from harness.judge.movement import Movement, movement_of
+from harness.judge.movement import Movement, copies_between, movement_of
 from harness.judge.rows import Rows
 from harness.judge.signs import Signs, common_signs
 from harness.model import events as kinds
 from harness.model.history import History
-from harness.model.places import Removal
 from harness.model.prediction import SELECTS, Permitted, Prediction, Select, examples
 from harness.model.semantics import PROMISES, Anomaly
-from harness.model.states import Hop, State
+from harness.model.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -160,7 +159,14 @@ def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
         if (detail := tell(history)) is not None
     }
     verdict = _verdict(plan, history, found, signs, knowledge)
-    return Judgement(plan, found, verdict, signs, movement_of(history), details)
+    return Judgement(
+        plan,
+        found,
+        verdict,
+        signs,
+        movement_of(history, {row["record"]: row["recordings"] for row in found.rows}),
+        details,
+    )
 
 
 def signs_of(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
@@ -491,7 +497,7 @@ def _absorbed(history: History, found: Account) -> Iterator[str]:
     """Say who absorbed the second copy of a record that was doubled on its way and is recorded
     once.
     """
-    copies, doubled = _copies(history)
+    copies, doubled = copies_between(history)
     stored, visible = (
         Counter(e["record"] for e in copies),
         Counter(e["record"] for e in copies if e["visible"]),
@@ -517,23 +523,6 @@ def _absorbed(history: History, found: Account) -> Iterator[str]:
             f"{examples(behind)} stored twice and recorded once: absorbed by the reader or a key "
             "in the output, or lost there"
         )
-
-
-def _copies(history: History) -> tuple[list[Event], set[str]]:
-    """Return the copies between producer and consumer, by their first place, and the records of
-    which the broker had two.
-
-    What the broker rejected as a duplicate is no copy.
-    """
-    copies = [
-        e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e["record"] is not None
-    ]
-    twice = [e for e in history.of(kinds.REMOVED) if e.get("why") == Removal.DUPLICATE]
-    places = {e.get("place") for e in copies}
-    later = {e["to"] for e in history.of(kinds.MOVED) if e["place"] in places} | {
-        e["place"] for e in twice
-    }
-    return [e for e in copies if e.get("place") not in later], {e["record"] for e in twice}
 
 
 def _taken(history: History, topics: set[str]) -> Counter[str]:

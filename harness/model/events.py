@@ -186,6 +186,8 @@ has read the frame, also ``records``, the records in it (no field: none), and of
 the frame alone does not show that it asks for one (no field: true). ``software``: the name that the
 client's library gives itself; only of the request that contains this name. ``named_member``: true
 if a member joins its group under a name of its own (a static member), which outlives its process.
+``acks``: what a Produce request asks for (-1: all). ``committed_only``: whether a Fetch request of
+a reader asks for committed records only (``isolation.level=read_committed``).
 """
 SENT: Final = "sent"
 """``record, topic, partition, request, producer_id, producer_epoch, sequence, transactional,

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from typing import Final
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
 
+from harness.model import safe_files
+from harness.model.history import LOGS
 from harness.model.secrets import masked
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NOTICE: Final = "Picked up JAVA_TOOL_OPTIONS: "
 """The beginning of a line that every JVM prints about its options. It is not part of the user's
@@ -13,6 +20,12 @@ program's output.
 """
 TAIL: Final = 5
 """How many lines of its output are shown if a program fails."""
+MOST_BYTES: Final = 1 << 16
+"""How many bytes at the end of a program's log are read."""
+_FATAL: Final = re.compile(
+    r"\|FATAL\||KafkaError\{FATAL|\b_FATAL\b|Local: Fatal error|org\.apache\.kafka\..*[Ff]atal"
+)
+"""How client libraries name an error after which a client is of no use: librdkafka, Java's."""
 
 
 def last_lines(text: str) -> list[str]:
@@ -31,3 +44,32 @@ def last_lines(text: str) -> list[str]:
         for line, same in itertools.groupby(line for line in text.splitlines() if told(line))
     ]
     return [line if count == 1 else f"{line} ({count} times)" for line, count in runs[-TAIL:]]
+
+
+def log_text(cell: Path, node: str) -> str:
+    """Return the end of the log of a cell's node; empty if there is none. If it cannot be read
+    safely, that is said in its place.
+
+    A damaged history may name anything: only a regular file in the folder of logs is read.
+    """
+    try:
+        [_] = PurePath(node).parts
+        return safe_files.read_end(cell, f"{LOGS}/{node}.log", MOST_BYTES).decode(
+            "utf-8", "replace"
+        )
+    except safe_files.UnsafeFileError as error:
+        return f"(its log was not read: {error.strerror})"
+    except (OSError, ValueError):
+        return ""
+
+
+def fatal_lines(text: str) -> list[str]:
+    r"""Return the lines in which a client library names a fatal error, each once.
+
+    >>> fatal_lines("a\n%0|17|FATAL|rdkafka#producer-1| rewound sequence\nb")
+    ['%0|17|FATAL|rdkafka#producer-1| rewound sequence']
+    >>> fatal_lines("psycopg.OperationalError: FATAL:  the database system is starting up")
+    []
+    """
+    found = (masked(line.strip()) for line in text.splitlines() if _FATAL.search(line))
+    return list(dict.fromkeys(found))

@@ -11,6 +11,7 @@ from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.model.states import LastHop, State
 from harness.pipelines.cells import INPUT_ENDS, NO_FAULT
 from harness.pipelines.declaration import OutputKind
+from harness.pipelines.practice import UNSEEN
 from harness.pipelines.writes import AT_WRITE
 
 if TYPE_CHECKING:
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 
     from harness.judge.verdict import Judgement
     from harness.model.scenario import Scenario
+    from harness.pipelines.practice import Practice
 
-_PRODUCER_LOSES = (
-    "send with acks=all and retries, save the source's cursor only behind the acknowledgement, "
+_MARK_BEHIND = (
+    "save the source's cursor, or the mark that a record is sent, only behind the acknowledgement, "
     "and look at what a send returns before the next record"
 )
+_PRODUCER_LOSES = f"send with acks=all and retries, {_MARK_BEHIND}"
 _FLUSH = (
     "flush before the program ends, and wait until everything is delivered (flush(), or close() "
     "with time enough): at the end of its input, and when it is told to end (a handler of "
@@ -32,11 +35,11 @@ _ENDS = ("told-to-end-while-sending", INPUT_ENDS)
 """Failure points at which a producer is asked to end, and loses only records whose delivery it did
 not wait for.
 """
-_PRODUCER_DUPLICATES = (
-    "enable.idempotence=true absorbs the client's own retries; after a restart only a cursor "
-    "written in the same Kafka transaction helps (transactional.id, and "
-    "isolation.level=read_committed at the reader)"
+_CURSOR_INSIDE = (
+    "after a restart only a cursor written in the same Kafka transaction helps (transactional.id, "
+    "and isolation.level=read_committed at the reader)"
 )
+_PRODUCER_DUPLICATES = f"enable.idempotence=true absorbs the client's own retries; {_CURSOR_INSIDE}"
 _SEND_ONCE = "send once: retries=0 and no resending of what may have been stored"
 _CONSUMER_LOSES = (
     "enable.auto.commit=false, and commit the position only when the result is recorded"
@@ -163,9 +166,39 @@ def _shown(
     return next((f"{name}/{row}/{semantic}" for name in kept), None)
 
 
-def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
+def _fitted(part: str, seen: Practice, sender: str, readers: Collection[str]) -> str:
+    """Return advice without what the wire saw the programs do already."""
+    if part == _PRODUCER_LOSES and seen.asks_for_all(sender):
+        return f"it asks for acks=all already (seen on the wire), so {_MARK_BEHIND}"
+    if part == _PRODUCER_LOSES and (less := seen.less(sender)) is not None:
+        return f"send with acks=all and retries (the wire saw acks={less}), {_MARK_BEHIND}"
+    if part == _PRODUCER_DUPLICATES and sender in seen.transactional:
+        told = "it sends in transactions already (seen on the wire): write the source's cursor "
+        told += "in the same one, and read it back from there after a restart"
+        return f"{told}{_committed(seen, readers)}"
+    if part == _PRODUCER_DUPLICATES and sender in seen.idempotent:
+        return f"enable.idempotence is on already (seen on the wire); {_CURSOR_INSIDE}"
+    if part == _IN_TOPIC and seen.offsets_sent:
+        told = "it sends the offsets in a transaction already (seen on the wire): take "
+        told += "group_metadata() at poll time, keep the transactional.id over restarts"
+        return f"{told}, and let every reader of the results use isolation.level=read_committed"
+    return part
+
+
+def _committed(seen: Practice, readers: Collection[str]) -> str:
+    """Ask readers for ``read_committed`` that were not seen to use it."""
+    if all(seen.committed_only.get(role) == frozenset({True}) for role in readers):
+        return ""
+    wrong = [role for role in readers if False in seen.committed_only.get(role, ())]
+    saw = f" (the {' and the '.join(wrong)} was seen to read uncommitted ones)" if wrong else ""
+    return f"; let readers use isolation.level=read_committed{saw}"
+
+
+def fix_of(
+    judgement: Judgement, scenarios: Iterable[Scenario], seen: Practice = UNSEEN
+) -> str | None:
     """Say what would keep the promise; ``None`` if it was not broken by loss or duplicates.
-    ``scenarios``: lostack's own.
+    ``scenarios``: lostack's own. ``seen``: what the wire saw of the programs' settings.
 
     The records show which stage must change: by where they were last seen, and by whether they were
     stored or delivered twice.
@@ -205,8 +238,13 @@ def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
     if not parts:
         return None
     on_kafka = plan.settings.get("system", "kafka") == "kafka"
+    sender = Role.PRODUCER if Role.PRODUCER in roles or not roles else roles[0]
+    readers = [role for role in dict.fromkeys(roles) if role != sender]
     told = "; and ".join(
-        dict.fromkeys(part if on_kafka else _AT_A_QUEUE.get(part, part) for part in parts)
+        dict.fromkeys(
+            _fitted(part, seen, sender, readers) if on_kafka else _AT_A_QUEUE.get(part, part)
+            for part in parts
+        )
     )
     if (
         account.duplicated

@@ -4,27 +4,21 @@ words of programs that failed.
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
-from harness.model import safe_files
-from harness.model.history import LOGS
-from harness.model.logs import last_lines
+from harness.model.logs import last_lines, log_text
 from harness.pipelines.fixes import fix_of
+from harness.pipelines.practice import practice_of
 from harness.report.reading import lines_of
 from harness.report.summary import DECLARED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from harness.saved import CellResult
-
-MOST_LOG_BYTES = 1 << 16
-"""How many bytes at the end of a program's log are read."""
 
 
 def last_words(result: CellResult) -> Iterator[str]:
@@ -46,21 +40,7 @@ def said_last(result: CellResult) -> list[tuple[str, list[str]]]:
     failed = dict.fromkeys(
         str(e.get("node")) for e in lives if e.get("phase") == "exited" and e.get("status")
     )
-    return [(name, _said_in(result.directory, name)) for name in failed]
-
-
-def _said_in(directory: Path, name: str) -> list[str]:
-    """Return the last lines of a program's log; none if there is no such log. A damaged history may
-    name anything.
-    """
-    try:
-        [_] = PurePath(name).parts
-        log = safe_files.read_end(directory, f"{LOGS}/{name}.log", MOST_LOG_BYTES)
-    except safe_files.UnsafeFileError as error:
-        return [f"(its log was not read: {error.strerror})"]
-    except (OSError, ValueError):
-        return []
-    return last_lines(log.decode("utf-8", "replace"))
+    return [(name, last_lines(log_text(result.directory, name))) for name in failed]
 
 
 def mending(result: CellResult) -> str | None:
@@ -69,4 +49,5 @@ def mending(result: CellResult) -> str | None:
     """
     if result.plan.system != DECLARED or result.verdict.kind is not Kind.BROKEN:
         return None
-    return fix_of(result.judgement, registry.scenarios())
+    seen = practice_of(lines_of(result, kinds.FRAME, kinds.SENT, kinds.UNSENT))
+    return fix_of(result.judgement, registry.scenarios(), seen)

@@ -12,22 +12,30 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.latest import is_marked
+from harness.model import safe_files
 from harness.model.semantics import Semantic
 from harness.report.advising import mending
 from harness.report.as_anomalies import FILE as ANOMALIES
+from harness.report.breaks import HISTORY_FILE
 from harness.report.costs import LEGEND, costs
 from harness.report.coverage import LEGEND as COVERAGE_LEGEND
 from harness.report.coverage import coverage, groups
 from harness.report.escaping import visible
+from harness.report.headline import headline, reds
 from harness.report.own import labels_of, own_facts
+from harness.report.page.detail import first_seen
 from harness.report.page.model import page_of
+from harness.report.page.seen import MARKED
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts, not_tested
-from harness.report.summary import GREEN, SIGNS, WORST, is_own, outcome, summarise
+from harness.report.summary import SIGNS, is_own, outcome, summarise
 
 if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 TEMPLATES = Path(__file__).parent / "templates"
+INDEX, TREND = "index.html", "trend.html"
+"""The pages beside the runs: the list of all runs, and what broke when."""
 MOST_TOLD = 50
 """How many red cells the page describes above the list of all cells."""
 
@@ -36,10 +44,7 @@ def render(run: SavedRun) -> str:
     """Return the report as HTML."""
     page = page_of(run)
     summary = summarise(run)
-    red = sorted(
-        (result for result in run.results if outcome(result.verdict) not in GREEN),
-        key=lambda result: WORST.index(outcome(result.verdict)),
-    )
+    red = reds(run)
     own = is_own(run)
     names = {
         id(result): name
@@ -48,6 +53,10 @@ def render(run: SavedRun) -> str:
     return render_template(
         "report.html.j2",
         summary=summary,
+        headline=headline(run),
+        beside=_beside(run),
+        seen=first_seen,
+        marked=MARKED,
         facts=own_facts(run) | facts(run.info),
         page=page,
         own=own,
@@ -72,6 +81,18 @@ def render(run: SavedRun) -> str:
         not_applicable=run.info.not_applicable,
         anomalies=ANOMALIES,
     )
+
+
+def _beside(run: SavedRun) -> list[tuple[str, str]]:
+    """Return the pages beside a run that lead to other runs, as (address, words).
+
+    Only a folder into which lostack writes runs has them.
+    """
+    reports = run.directory.parent
+    if not is_marked(reports):
+        return []
+    trend = any(safe_files.is_file(reports, name) for name in (TREND, HISTORY_FILE))
+    return [(f"../{INDEX}", "all runs"), *([(f"../{TREND}", "what broke when")] if trend else [])]
 
 
 def render_template(name: str, **words: object) -> str:

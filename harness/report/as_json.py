@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.report.costs import costs
 from harness.report.coverage import coverage
+from harness.report.headline import headline
 from harness.report.matrix import matrix_rows
 from harness.report.renderer import Renderer
 from harness.report.summary import outcome, rerun_line, summarise
@@ -36,7 +37,7 @@ def report_of(run: SavedRun) -> dict[str, Any]:
             "command": info.command,
             "phases": info.phases,
         },
-        "summary": summarise(run).row(),
+        "summary": {"headline": headline(run)} | summarise(run).row(),
         "matrix": matrix_rows(run),
         "coverage": [goal.row() for goal in coverage(run)],
         "costs": [row for cost in costs(run) for row in cost.rows()],

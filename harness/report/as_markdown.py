@@ -10,16 +10,19 @@ from harness.report.costs import LEGEND, costs
 from harness.report.coverage import LEGEND as COVERAGE_LEGEND
 from harness.report.coverage import coverage, groups
 from harness.report.escaping import code, markdown
+from harness.report.headline import headline, reds
 from harness.report.matrix import CONFIDENCE_RUNS, Spot, tables
 from harness.report.own import own_facts
+from harness.report.page.detail import first_seen
+from harness.report.page.seen import MARKED
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts
-from harness.report.summary import GREEN, SIGNS, Outcome, counted, outcome, rerun_line, summarise
+from harness.report.summary import SIGNS, counted, outcome, rerun_line, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.report.matrix import Row, Table
-    from harness.saved import CellResult, SavedRun
+    from harness.saved import SavedRun
 
 MOST_RED = 50
 """How many red cells are described (a step summary of GitHub holds 1 MiB)."""
@@ -41,7 +44,7 @@ def render(run: SavedRun) -> str:
 
 def _head(run: SavedRun) -> Iterator[str]:
     summary = summarise(run)
-    yield f"# lostack: {'every promise kept' if summary.green else 'not green'}"
+    yield f"# lostack: {markdown(headline(run))}"
     yield ""
     yield f"**{markdown(summary.sentence)}**"
     yield ""
@@ -80,7 +83,7 @@ def _table(table: Table, reasons: dict[str, int]) -> Iterator[str]:
     yield ""
     yield f"| {'failure point' if table.own else 'scenario'} | {' | '.join(table.semantics)} |"
     yield f"|---|{'---|' * len(table.semantics)}"
-    for row in table.rows:
+    for row in table.worst_first:
         yield (
             f"| {markdown(row.name)} | "
             f"{' | '.join(_spot(row, semantic, reasons) for semantic in table.semantics)} |"
@@ -108,18 +111,22 @@ def spot_text(spot: Spot) -> str:
 
 
 def _red(run: SavedRun) -> Iterator[str]:
-    red = [result for result in run.results if outcome(result.verdict) not in GREEN]
+    red = reds(run)
     if not red:
         return
     yield f"## {counted(len(red), 'cell')} not green"
     yield ""
-    for result in sorted(red, key=_gravity)[:MOST_RED]:
+    for result in red[:MOST_RED]:
         yield (
             f"- {SIGNS[outcome(result.verdict)]} **{markdown(result.verdict.label)}** "
             f"{code(result.plan.id)}"
         )
         yield f"  - {markdown(result.verdict.reason)}"
         yield f"  - {markdown(result.plan.because)}"
+        for record, sentence, why in first_seen(result):
+            yield f"  - seen of {markdown(record)}: {markdown(sentence)}"
+            if why:
+                yield f"  - {markdown(MARKED.format(why))}"
         if mends := mending(result):
             yield f"  - how to fix it: {markdown(mends)}"
         for stage, lines in said_last(result):
@@ -129,10 +136,6 @@ def _red(run: SavedRun) -> Iterator[str]:
     if len(red) > MOST_RED:
         yield f"- and {len(red) - MOST_RED} more: see report.json"
     yield ""
-
-
-def _gravity(result: CellResult) -> int:
-    return list(Outcome).index(outcome(result.verdict))
 
 
 def _missing(run: SavedRun) -> Iterator[str]:

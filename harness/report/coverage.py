@@ -22,6 +22,7 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from harness.judge.movement import Movement
     from harness.model.history import Event
     from harness.saved import CellResult, SavedRun
 
@@ -97,6 +98,11 @@ class _Cell:
     def counts(self, name: str) -> bool:
         """Whether the account counts any."""
         return bool(self.result.judgement.account.counts.get(name))
+
+    @property
+    def beside(self) -> Movement:
+        """What is told beside the counts."""
+        return self.result.judgement.movement
 
     def errors(self) -> set[str]:
         """Return the errors of brokers that the wire saw, or gave in a broker's name."""
@@ -204,8 +210,14 @@ _COURSE: Final[Mapping[str, tuple[str, Callable[[_Cell], bool]]]] = {
         "a record was delivered, and recorded, again",
         lambda cell: cell.counts("delivered_twice"),
     ),
-    "stored twice": ("a record was stored twice", lambda cell: cell.counts("stored_twice")),
-    "absorbed copy": ("a second copy was not recorded", lambda cell: cell.counts("absorbed")),
+    "stored twice": (
+        "a record was stored twice",
+        lambda cell: cell.counts("stored_twice") or cell.beside.stored_again > 0,
+    ),
+    "absorbed copy": (
+        "a second copy was not recorded",
+        lambda cell: cell.counts("absorbed") or cell.beside.stored_again_recorded_once > 0,
+    ),
     "set aside": ("a record ended among the dead letters", lambda cell: cell.counts("set_aside")),
     "loss": ("a record was lost", lambda cell: cell.counts("lost")),
     "reordering": ("records of a key came out of order", lambda cell: cell.counts("reordered")),

@@ -6,18 +6,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from harness.model import safe_files
-from harness.report.as_html import render_template
+from harness.report.as_html import INDEX, TREND, render_template
 from harness.saved import RunInfo, SavedRunError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-INDEX = "index.html"
-TREND = "trend.html"
 OURS: Final = b"<title>lostack"
 """Near its beginning every page of lostack has this."""
 _HEAD_BYTES: Final = 4096
@@ -80,7 +78,7 @@ def _listed(info: RunInfo, directory: Path) -> Listed:
         return Listed(info, link, None, None)
 
 
-def _sentence(summary: dict[str, int]) -> str:
+def _sentence(summary: dict[str, Any]) -> str:
     names = ("kept", "broken", "convicted", "not_convicted", "void", "stuck")
     said = ", ".join(f"{summary[name]} {name.replace('_', ' ')}" for name in names if summary[name])
     ran = (
@@ -90,4 +88,5 @@ def _sentence(summary: dict[str, int]) -> str:
     marks = (
         f"{'SIMULATED ' if summary['simulated'] else ''}{'PARTIAL ' if summary['partial'] else ''}"
     )
-    return f"{marks}{said or 'nothing'}; {ran}"
+    head = f"{summary['headline']}; " if summary.get("headline") and not summary["green"] else ""
+    return f"{head}{marks}{said or 'nothing'}; {ran}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.verdict import Kind
 from harness.model.semantics import Semantic
-from harness.report.summary import DECLARED, WORST, Outcome, outcome
+from harness.report.summary import DECLARED, GREEN, WORST, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -121,6 +121,18 @@ class Table:
     def own(self) -> bool:
         """Whether the table is about a user's own pipeline."""
         return self.system == DECLARED
+
+    @property
+    def worst_first(self) -> tuple[Row, ...]:
+        """The rows, those with cells that are not green first, the worst of them first."""
+
+        def gravity(row: Row) -> int:
+            found = (spot.outcome for spot in row.spots.values() if spot.results)
+            return min(
+                (WORST.index(each) for each in found if each not in GREEN), default=len(WORST)
+            )
+
+        return tuple(sorted(self.rows, key=gravity))
 
     @property
     def semantics(self) -> tuple[Semantic, ...]:

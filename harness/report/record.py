@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
-from harness.model.semantics import PROMISES, Anomaly
 from harness.report.advising import mending
 from harness.report.escaping import visible
-from harness.report.page.detail import history_of, rows_of
+from harness.report.page.detail import broken_rows, history_of, rows_of
 from harness.report.page.evidence import told_write
 from harness.report.page.paths import Paths
+from harness.report.page.seen import MARKED
 from harness.report.summary import SIGNS, counted, outcome
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def _lines(result: CellResult, path: RecordPath) -> Iterator[str]:
     target = " (the target)" if path.record == result.plan.target else ""
     yield f"{result.plan.id}  {SIGNS[word]} {word}"
     yield f"  {path.record}{target}: {path.sentence}"
+    if path.usually:
+        yield f"  {MARKED.format(path.usually)}"
     width = max((len(hop.by) for hop in path.hops), default=0)
     for hop in path.hops:
         when = "at rest" if hop.ms is None else f"{hop.ms:.1f} ms"
@@ -75,14 +77,9 @@ def advice(result: CellResult) -> Iterator[str]:
     """
     if result.verdict.kind is not Kind.BROKEN:
         return
-    account, promises = result.judgement.account, PROMISES[result.plan.semantic]
-    lost = account.lost if Anomaly.LOST in promises else frozenset()
-    duplicated = account.duplicated if Anomaly.DUPLICATED in promises else frozenset()
-    broken = [row for row in account.rows if row["record"] in lost | duplicated]
-    if broken:
-        first = min(broken, key=lambda row: row["position"])["record"]
-        yield f"the path of {first}:"
-        yield from record_text([result], first).splitlines()[1:]
+    for row in broken_rows(result)[:1]:
+        yield f"the path of {row['record']}:"
+        yield from record_text([result], str(row["record"])).splitlines()[1:]
     yield from (
         told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE)
     )

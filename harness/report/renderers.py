@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from harness.latest import is_marked
 from harness.report import as_anomalies, as_html, as_json, as_junit, as_markdown
-from harness.report.index import INDEX, is_ours, write_index
+from harness.report.as_html import INDEX
+from harness.report.index import is_ours, write_index
 from harness.report.writing import point_latest, write_all
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from harness.latest import is_marked
 from harness.model import safe_files
-from harness.report.as_html import render_template
+from harness.report.as_html import INDEX, TREND, render_template
 from harness.report.breaks import HISTORY_FILE, append_history
-from harness.report.index import TREND, is_ours
+from harness.report.index import is_ours, write_index
 from harness.report.summary import GREEN, SIGNS, WORST, Outcome, counted
 from harness.saved import SWEEP_FILE
 
@@ -169,6 +170,8 @@ def remember(run: SavedRun, breaks: Breaks) -> str | None:
         return trouble
     try:
         write_trend(run.directory.parent)
+        if is_marked(run.directory.parent) and is_ours(run.directory.parent, INDEX):
+            write_index(run.directory.parent)  # now it has a trend to lead to
     except (OSError, TrendError) as error:
         return f"{TREND} cannot be written: {error}"
     return None

@@ -138,8 +138,8 @@ def _of(points: list[Reach]) -> Reach:
     """Return how far a sweep has come with a step: run if any of its points was; by their classes
     only if all are.
 
-    >>> str(_of([Reach.NEVER, Reach.SAMPLED])), str(_of([Reach.BY_CLASS, Reach.NEVER])), str(_of([]))
-    ('run', 'never reached', 'never reached')
+    >>> str(_of([Reach.NEVER, Reach.SAMPLED])), str(_of([Reach.BY_CLASS, Reach.NEVER]))
+    ('run', 'never reached')
     """
     if RAN.intersection(points):
         return Reach.RUN

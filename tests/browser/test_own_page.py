@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.report.renderers import write_reports
+from harness.saved import judge_cell
 from tests.browser.test_page import CONTRAST, every, js, one, shown
 from tests.report.own import LAST, LIBRARY, own_run
 
@@ -102,13 +106,13 @@ def test_there_is_one_column_and_each_point_is_explained(browser: Chrome, page: 
     ]
     rows = every(browser, "table.matrix tbody tr")
     assert [row.text.splitlines()[0] for row in rows] == [
-        "ack-lost",
         "commit-ack-lost",
         "commit-lost",
+        "ack-lost",
     ]
     assert (
         "The position after the record is saved, and the consumer is killed before it learns that."
-        in rows[1].text
+        in rows[0].text
     )
     folded = one(browser, "details.idle")
     assert folded.text == "6 do not apply"
@@ -178,3 +182,67 @@ def test_what_was_seen_leads_to_a_cell_and_what_never_was_is_named(
     assert "loss" not in [term.text for term in every(browser, "#coverage dt")]
     goal.click()
     assert shown(browser, BROKEN)
+
+
+def test_the_headline_says_what_broke_and_what_was_seen_stands_below(
+    browser: Chrome, page: str
+) -> None:
+    """Record, failure point and how; on the cell's page what was seen, and apart from it, marked as
+    such, what usually does this.
+    """
+    browser.get(page)
+    assert "commit-ack-lost: " in one(browser, "h1").text
+    assert "lost (delivered, not recorded)" in one(browser, "h1").text
+    assert "not green" not in one(browser, "header").text
+    one(browser, "#red .broken a").click()
+    assert shown(browser, BROKEN)
+    card = next(each for each in every(browser, "#cell .card") if "WHAT WAS SEEN" in each.text)
+    assert "given to a reader 2 times" in card.text
+    usually = card.find_element("css selector", ".usually").text
+    assert usually.startswith("what usually does this (no line of the history shows")
+
+
+def test_logs_and_history_are_a_click_away(browser: Chrome, page: str) -> None:
+    """Their links lead to files that are there."""
+    browser.get(f"{page}#cell={ENDED}")
+    assert shown(browser, ENDED)
+    links = js(browser, "[...document.querySelectorAll('.card dd a')].map((one) => one.href)")
+    assert [link.rpartition("/")[2] for link in links] == ["consumer.log", "all.jsonl"]
+    assert all(Path(link.removeprefix("file://")).is_file() for link in links)
+
+
+@pytest.mark.parametrize("pixels", [360, 390, 1280])
+def test_rest_is_a_marked_break_and_the_target_is_bold(
+    browser: Chrome, tmp_path: Path, pixels: int
+) -> None:
+    """The stretches between are drawn short, with a mark and their length in the axis; to scale,
+    they are not. No label of the axis lies on another one.
+    """
+    run = own_run(tmp_path / "own")
+    history = run.results[1].directory / "history" / "all.jsonl"
+    lines = [json.loads(line) for line in history.read_text().splitlines()]
+    begun = next(n for n, line in enumerate(lines) if line["event"] == "drain")
+    for line in lines[begun + 1 :]:  # it rests for half a minute
+        line["t"] += 30_000_000_000
+    history.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    write_reports(replace(run, results=(judge_cell(run.results[1].directory),)))
+    with width(browser, pixels):
+        browser.get(f"{(run.directory / 'report.html').as_uri()}#cell={BROKEN}")
+        assert shown(browser, BROKEN)
+        gaps = every(browser, ".timeline rect.gap")
+        assert len(gaps) == 1
+        assert "30 s" in [each.text for each in every(browser, ".timeline text.gap-label")]
+        svg = one(browser, ".timeline svg")
+        assert gaps[0].size["width"] < svg.size["width"] / 8
+        assert js(browser, "document.querySelectorAll('.timeline line.msg.target').length")
+        assert "bold: the target" in one(browser, ".timeline .bar").text
+        assert js(browser, OVERLAPS) == []
+        every(browser, ".timeline .bar input")[1].click()
+        assert not every(browser, ".timeline rect.gap")
+
+
+OVERLAPS = """(() => { const boxes = [...document.querySelectorAll('.timeline svg text')].map(
+  (one) => [one.textContent, one.getBoundingClientRect()]);
+return boxes.flatMap(([a, one], n) => boxes.slice(n + 1).filter(([, two]) =>
+  one.left < two.right - 1 && two.left < one.right - 1 && one.top < two.bottom - 3
+  && two.top < one.bottom - 3).map(([b]) => `${a} on ${b}`)); })()"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -15,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from harness.model.waiting import wait_until
 from harness.report.matrix import tables
 from harness.report.renderers import RENDERERS
-from harness.report.summary import SIGNS, outcome
+from harness.report.summary import SIGNS, WORST, Outcome, outcome
 from tests.bench.page import LOST_EACH, large_run
 from tests.browser.conftest import HARMFUL, requests
 
@@ -137,20 +138,30 @@ def test_every_square_of_the_matrix_leads_to_its_worst_cell(browser: Chrome, pag
 
 
 def test_verdicts_can_be_filtered(browser: Chrome, pages: Pages) -> None:
-    """A chip takes its verdict out of the list and dims it in the matrix; pressed again, it is
-    back.
+    """A chip shows only the cells of its verdict, in the list and in the matrix; a second one adds
+    its own; pressed again, all are back. The broken ones stand first.
     """
     browser.get(pages.golden)
-    total = len(pages.runs["golden"].results)
-    kept = sum(outcome(result.verdict) == "kept" for result in pages.runs["golden"].results)
-    assert len(every(browser, "#list tbody tr")) == total
-    chip = one(browser, "#chips button.kept")
-    assert chip.text == f"✔ {kept} kept"
+    run = pages.runs["golden"]
+    total = len(run.results)
+    counts = Counter(str(outcome(result.verdict)) for result in run.results)
+    words = [row.text for row in every(browser, "#list tbody tr td:first-child")]
+    assert len(words) == total
+    assert words == sorted(words, key=lambda word: WORST.index(Outcome(word[2:])))
+    chip = one(browser, "#chips button.broken")
+    assert chip.text == f"✘ {counts['broken']} broken"
+    assert chip.get_attribute("aria-pressed") == "false"
     chip.click()
-    assert len(every(browser, "#list tbody tr")) == total - kept
-    assert one(browser, "#matches").text == f"{total - kept} of {total} cells"
+    assert chip.get_attribute("aria-pressed") == "true"
+    assert len(every(browser, "#list tbody tr")) == counts["broken"]
+    assert {row.text for row in every(browser, "#list tbody tr td:first-child")} == {"✘ broken"}
+    assert one(browser, "#matches").text == f"{counts['broken']} of {total} cells"
+    assert every(browser, "table.matrix td.broken:not(.dim)")
     assert not every(browser, "table.matrix td.kept:not(.dim)")
-    chip.click()
+    one(browser, "#chips button.kept").click()
+    assert len(every(browser, "#list tbody tr")) == counts["broken"] + counts["kept"]
+    for word in ("broken", "kept"):
+        one(browser, f"#chips button.{word}").click()
     assert len(every(browser, "#list tbody tr")) == total
 
 
@@ -430,7 +441,7 @@ def test_without_scripts_the_matrix_is_still_there(browser: Chrome, pages: Pages
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(pages.hostile)
-        assert one(browser, "h1").text.endswith("not green")
+        assert one(browser, "h1").text.startswith("✘ PARTIAL: the control ")
         assert every(browser, "table.matrix td.kept")
         assert "Scripts are off" in one(browser, "noscript").text
         assert not every(browser, "#tools")

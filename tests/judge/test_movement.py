@@ -133,3 +133,31 @@ def test_how_long_readers_were_held_back_is_the_longest_that_was_seen() -> None:
     held = [other(t, kinds.HELD_BACK, log="in/0", seconds=t) for t in (4, 61, 8)]
     assert movement_of(History((*held, *LOG))).held_back_s == 61.0
     assert movement_of(History(LOG)).held_back_s is None
+
+
+def test_what_is_stored_again_is_counted_whether_or_not_it_is_recorded() -> None:
+    """Two visible copies of an offered record; one that is recorded once was absorbed behind them.
+    Copies of aborted transactions, and records that nobody offered, are none.
+    """
+    copies = [
+        copy(offset, record) for offset, record in enumerate(("a", "a", "b", "b", "c", "x", "x"))
+    ]
+    seen = movement_of(History(tuple(copies)), {"a": 1, "b": 2, "c": 1})
+    assert (seen.stored_again, seen.stored_again_recorded_once) == (2, 1)
+    hidden = [each | {"visible": False} for each in copies]
+    assert movement_of(History(tuple(hidden)), {"a": 1, "b": 2}).stored_again == 0
+
+
+def copy(offset: int, record: str) -> dict[str, object]:
+    """Return the line of a copy in the topic."""
+    return {
+        "event": "stored",
+        "t": 0,
+        "hop": "topic",
+        "topic": "t",
+        "partition": 0,
+        "offset": offset,
+        "place": f"0:0:{offset}",
+        "record": record,
+        "visible": True,
+    }

@@ -4,6 +4,7 @@ that was.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from harness.model.semantics import Semantic
 from harness.model.states import LastHop, State
 from harness.pipelines.declaration import OutputKind
 from harness.pipelines.fixes import fix_of
+from harness.pipelines.practice import UNSEEN, Practice, practice_of
 
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 
@@ -33,6 +35,7 @@ def advised(
     by_fault: bool = True,
     aside: bool = False,
     system: str = "kafka",
+    seen: Practice = UNSEEN,
 ) -> str:
     """Return what is advised where one record was lost, or is there more than once."""
     rows = (
@@ -60,7 +63,7 @@ def advised(
     judgement: Any = SimpleNamespace(
         plan=plan, account=account, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault)
     )
-    told = fix_of(judgement, registry.scenarios())
+    told = fix_of(judgement, registry.scenarios(), seen)
     assert told is not None
     return told
 
@@ -241,3 +244,51 @@ def test_whose_cell_shows_that_it_works_is_said(
         assert words == f"{shown}/exactly-once"
         assert main(["list", "--only", words]) == 0
         assert words in capsys.readouterr().out
+
+
+def sends(acks: int | None, **more: object) -> Practice:
+    """Return what is seen of a producer that asks for ``acks``, as the wire writes it."""
+    frame = {"event": "frame", "conn": 3, "role": "producer", "api": "Produce", "records": ["a"]}
+    told = {"event": "sent", "record": "a", "request": "3:1", "producer_id": -1, **more}
+    return practice_of([frame | ({} if acks is None else {"acks": acks}), told])
+
+
+@pytest.mark.parametrize(
+    ("seen", "words", "never"),
+    [
+        (
+            sends(-1),
+            "it asks for acks=all already (seen on the wire), so save the",
+            "send with acks",
+        ),
+        (sends(1), "send with acks=all and retries (the wire saw acks=1)", "already"),
+        (sends(None), "send with acks=all and retries, save the source's cursor", "wire"),
+        (sends(None, producer_id=7), "it asks for acks=all already", "send with acks"),
+    ],
+)
+def test_nobody_is_told_to_do_what_the_wire_saw_it_do(
+    seen: Practice, words: str, never: str
+) -> None:
+    """Advice for a lost record fits the acks that the producer asks for; an idempotent one can ask
+    for nothing less than all.
+    """
+    told = advised(last_hop=LastHop.NEVER_SENT, seen=seen)
+    assert told.startswith(words)
+    assert never not in told
+
+
+def test_an_idempotent_producer_is_not_told_to_be_one() -> None:
+    """What doubles then is a program that was started again; one in a transaction is told of the
+    cursor, and its reader of the isolation that it was seen to lack.
+    """
+    told = advised(EOS, stored=1, seen=sends(-1, producer_id=7))
+    assert told.startswith("enable.idempotence is on already (seen on the wire); after a restart")
+    inside = sends(-1, producer_id=7, transactional=True)
+    reader = {"event": "frame", "conn": 4, "role": "consumer", "api": "Fetch"}
+    for committed, said in ((False, True), (True, False)):
+        found = practice_of([reader | {"committed_only": committed}])
+        seen = replace(inside, committed_only=found.committed_only)
+        told = advised(EOS, stored=1, seen=seen)
+        assert told.startswith("it sends in transactions already (seen on the wire)")
+        assert ("was seen to read uncommitted ones" in told) is said
+        assert ("isolation.level=read_committed" in told) is said

@@ -12,6 +12,7 @@ from harness.protocols.kafka.steps import Api
 from harness.wire.protocol import Frame, Need
 from harness.wire.rules import Direction
 from tests.wire.broker import request
+from tests.wire.kafka_frames import fetch, produce
 
 
 def compact(text: str) -> bytes:
@@ -98,3 +99,28 @@ def test_a_member_by_heart_beats_is_known_to_name_itself(body: bytes, named: boo
     )
     assert isinstance(found, Frame)
     assert found.facts.get("named_member", False) is named
+
+
+@pytest.mark.parametrize("acks", [-1, 0, 1])
+def test_what_a_producer_asks_for_is_in_its_line(acks: int) -> None:
+    """Advice does not tell a program to use acks=all that uses it."""
+    found = (
+        Kafka().session(1, limit=1 << 20).feed(Direction.REQUEST, produce(7, "c", b"", acks=acks))
+    )
+    assert isinstance(found, Frame)
+    assert found.facts["acks"] == acks
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_whether_a_reader_asks_for_committed_records_is_in_its_line(committed: bool) -> None:
+    """As the request says it, once it is read; other requests say nothing of it."""
+    protocol = Kafka()
+    session = protocol.session(1, limit=1 << 20)
+    data = fetch(7, "c", 3, committed=committed)
+    found = session.feed(Direction.REQUEST, data)
+    assert isinstance(found, Frame)
+    session.read(found, data, protocol.ledger("c", None))
+    assert found.facts["committed_only"] is committed
+    other = session.feed(Direction.REQUEST, produce(8, "c", b""))
+    assert isinstance(other, Frame)
+    assert "committed_only" not in other.facts

@@ -15,7 +15,7 @@ import pytest
 from harness.judge.accounting import account
 from harness.judge.verdict import Kind, Verdict
 from harness.model.history import read_history
-from harness.report.page.detail import Shared, detail_of, path_rows
+from harness.report.page.detail import COUNTED, Shared, detail_of, path_rows
 from harness.report.page.evidence import next_step, proof_of, settings_of
 from harness.report.page.model import CHUNK, fold, page_of, unfold
 from harness.report.page.paths import Paths, anomalous
@@ -197,6 +197,60 @@ def test_a_transaction_ends_with_its_program() -> None:
         ("transaction a-1.2: its program died in it", 30, 40),
         ("transaction a-2.1", 50, None),
     ]
+
+
+@pytest.mark.parametrize("by", ["runner", "a-1"])
+def test_who_is_fed_takes_the_records(by: str) -> None:
+    """Over HTTP, or by standard input, the runner writes that it gave a record to the program: the
+    arrow ends at that program, and no lane is the runner's.
+    """
+    tape = Tape()
+    for name, role in (("db", "db"), ("b", "consumer"), ("a", "producer")):
+        tape.node(name, role, "started")
+    tape.tell("taken", by, record="r")
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    assert [(m.start, m.end) for m in timeline.messages] == [("source", "a")]
+    assert "runner" not in {lane.name for lane in timeline.lanes}
+
+
+def test_rest_is_drawn_short_and_what_happened_is_not() -> None:
+    """Only housekeeping passes in a break; no message that tells something, no mark and no end of a
+    band lies in one. A short run has none.
+    """
+    tape = Tape()
+    tape.node("a", "producer", "started")
+    tape.frame("x.a.1", "Produce", "request", 1)
+    tape.tell("sent", "wire", record="r", request="1:1")
+    tape.frame("x.a.1", "Heartbeat", "request", 2)
+    tape.tell("drain", phase="begun")
+    tape.tell("drain", phase="completed")
+    assert timeline_of(tape.events).breaks == ()  # type: ignore[union-attr]
+    second = 1_000_000_000
+    for event, at in zip(tape.events, (0, 1, 1, 20, 40, 41), strict=True):
+        event["t"] = at * second
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    assert [(a // 10_000, -(-b // 10_000)) for a, b in timeline.breaks] == [(1, 40)]
+    moments = [band.start for band in timeline.bands] + [mark.t for mark in timeline.marks]
+    moments += [message.t for message in timeline.messages if message.weight > 1]
+    assert not [t for t in moments for a, b in timeline.breaks if a < t < b]
+
+
+def test_the_way_of_the_target_is_marked() -> None:
+    """Taken, sent, answered, fetched; and it stays when a timeline is limited."""
+    tape = Tape()
+    tape.node("a", "producer", "started")
+    for corr, record in enumerate("xry"):
+        tape.tell("taken", "a-1", record=record)
+        tape.frame("x.a.1", "Produce", "request", corr)
+        tape.tell("sent", "wire", record=record, request=f"1:{corr}")
+        tape.frame("x.a.1", "Produce", "response", corr)
+        tape.tell("produce_answer", "wire", record=record, request=f"1:{corr}", offset=corr)
+    timeline = timeline_of(tape.events, "r")
+    assert timeline is not None
+    assert [m.target for m in timeline.messages] == [False] * 3 + [True] * 3 + [False] * 3
+    assert [m.target for m in timeline.limited(3).messages] == [True] * 3
 
 
 def test_what_ends_after_the_drain_was_not_killed_by_the_fault() -> None:
@@ -512,7 +566,12 @@ def test_the_account_of_the_page_is_the_judges() -> None:
     found = golden("kept-though-it-loses")
     detail, _ = detail_of(found, Shared())
     counts = account(read_history(found.directory / "history").events).counts
-    assert detail["counts"] == {name: count for name, count in counts.items() if count}
+    words = [
+        (COUNTED.get(name, name.replace("_", " ")), count)
+        for name, count in counts.items()
+        if count
+    ]
+    assert detail["counts"] == words
 
 
 def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
@@ -528,7 +587,9 @@ def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
     rows = account(story.events).records.to_dict("records")
     path = Paths(story.events).of(next(row for row in rows if row["record"] == TARGET))
     assert not [
-        hop.text for hop in path.hops if "None" in hop.text and not hop.text.startswith("rule")
+        hop.text
+        for hop in path.hops
+        if "None" in hop.text and not hop.text.startswith("lostack's fault")
     ]
     told = {(hop.by, hop.text, hop.copy) for hop in path.hops}
     assert told >= {

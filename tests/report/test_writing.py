@@ -38,6 +38,7 @@ def saved(reports: Path, name: str, started: str = "2026-11-21T12:00:00+00:00") 
 def test_every_report_is_written_whole(tmp_path: Path) -> None:
     """All forms lie in the run's folder, as rendered, and nothing half written lies beside them."""
     run = saved(tmp_path, "one")
+    point_latest(run)  # as from the moment that its cells begin
     files = write_reports(run)
     assert files == tuple(run.directory / name for name in FILES)
     for file, renderer in zip(files, RENDERERS.values(), strict=True):

@@ -107,7 +107,7 @@ def test_a_partial_sweep_claims_nothing_of_what_it_never_reached(tmp_path: Path)
     }
     assert [step["reached"] for step in result["steps"]].count("run") == 1
     page = (one.directory / PAGE_FILE).read_text()
-    assert "<title>PARTIAL: " in page
+    assert "<title>lostack: PARTIAL sweep of " in page
     assert page.count('<rect class="kept"') == 1
     assert page.count('<rect class="never"') == len(timeline.marks) - 1
     assert "never reached</small>" in page

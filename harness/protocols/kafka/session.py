@@ -138,7 +138,7 @@ class KafkaSession:
         head = frames.request_head(data[AT:end], size)
         self._client = self._client or "" if head.client is None else head.client
         unanswered = itself = False
-        because = named = None
+        because = named = acks = None
         if head.api == Api.PRODUCE.number:
             acks = _acks(data, head)
             if isinstance(acks, Need):
@@ -162,9 +162,8 @@ class KafkaSession:
             id=None if unanswered else head.corr,
             because=because,
         )
-        frame.facts |= ({"software": named} if named else {}) | (
-            {"named_member": True} if itself else {}
-        )
+        told = {"software": named or None, "named_member": itself or None, "acks": acks}
+        frame.facts |= {name: value for name, value in told.items() if value is not None}
         return frame
 
     def _logs_in(self, request: bytes, head: frames.RequestHead) -> str | None:
@@ -256,6 +255,8 @@ class KafkaSession:
         if isinstance(content, codec.Names):
             self._names.update(content.names)
             return NOTHING
+        if isinstance(content, codec.Fetch) and content.follower < 0:
+            frame.facts["committed_only"] = content.read_committed
         asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"
         if isinstance(content, sharing.Content):
             insight = (

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from harness.model.history import HISTORY, HistoryError, read_history
-from harness.model.semantics import Anomaly
+from harness.judge.verdict import Kind
+from harness.model import safe_files
+from harness.model.history import HISTORY, LOGS, HistoryError, read_history
+from harness.model.semantics import PROMISES, Anomaly
 from harness.report.advising import mending, said_last
 from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import ribbons_of
+from harness.report.page.seen import MARKED
 from harness.report.page.timeline import timeline_of
 from harness.report.summary import DECLARED, rerun_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.model.history import History
     from harness.report.page.paths import Hop, RecordPath
     from harness.report.page.ribbons import Ribbon
@@ -63,6 +69,76 @@ def rows_of(result: CellResult) -> list[dict[str, Any]]:
     return [dict(row) for row in result.judgement.account.rows]
 
 
+def broken_rows(result: CellResult) -> list[Mapping[str, Any]]:
+    """Return the rows of the records that broke a cell's promise, in the order of the source; none
+    of a cell that is not broken.
+    """
+    if result.verdict.kind is not Kind.BROKEN:
+        return []
+    account, promises = result.judgement.account, PROMISES[result.plan.semantic]
+    lost = account.lost if Anomaly.LOST in promises else frozenset()
+    duplicated = account.duplicated if Anomaly.DUPLICATED in promises else frozenset()
+    broken = [row for row in account.rows if row["record"] in lost | duplicated]
+    return sorted(broken, key=lambda row: int(row["position"]))
+
+
+def first_seen(result: CellResult) -> list[tuple[str, str, str]]:
+    """Return of the first record that broke a cell's promise what the history shows of it, and what
+    usually does this, as (record, sentence, words); nothing if the history cannot be read.
+    """
+    rows = broken_rows(result)[:1]
+    history = history_of(result) if rows else None
+    if history is None:
+        return []
+    try:
+        paths = [Paths(history.events).of(row) for row in rows]
+    except Exception:  # noqa: BLE001 - a damaged history holds anything; the verdict stands
+        return []
+    return [(path.record, path.sentence, path.usually) for path in paths]
+
+
+COUNTED = {
+    "acked": "acknowledged",
+    "stored_twice": "of the duplicates from a further copy",
+    "delivered_twice": "of the duplicates from one copy, delivered again",
+    "set_aside": "set aside",
+    "in_doubt": "in doubt",
+    "left_in_source": "of these left in the source",
+    "left_in_topic": "of these left in the topic",
+}
+"""The words for counts whose names do not say what they count."""
+
+
+def counts_of(result: CellResult) -> list[tuple[str, int]]:
+    """Return the counts of a cell that are not zero, each with its words, in their order.
+
+    Records that are stored more than once stand behind those that are stored: ``stored_twice``
+    counts rows of the output alone, and not what was absorbed before it.
+    """
+    counts, again = result.judgement.account.counts, result.judgement.movement.stored_again
+    found: list[tuple[str, int]] = []
+    for name, count in counts.items():
+        if count:
+            found.append((COUNTED.get(name, name.replace("_", " ")), count))
+        if name == "stored" and again:
+            found.append(("of these stored more than once", again))
+    return found
+
+
+def files_of(result: CellResult) -> list[tuple[str, str]]:
+    """Return what the cell's programs printed, and its history, as (name, address); nothing where
+    the page does not lie beside them.
+    """
+    cell = result.directory
+    try:
+        logs = safe_files.files(cell, LOGS, lambda name: name.endswith(".log"))
+        lines = safe_files.files(cell, HISTORY, lambda name: name.endswith(".jsonl"))
+    except OSError:
+        return []
+    beside = f"{cell.parent.name}/{cell.name}"
+    return [(name, quote(f"{beside}/{name}")) for name in (*logs, *lines)] if logs else []
+
+
 def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline | None]:
     """Return what the page shows of a cell when it is opened, and its timeline, which :func:`drawn`
     writes down.
@@ -78,7 +154,8 @@ def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timel
         "own": plan.system == DECLARED,
         "mends": mending(result),
         "last": said_last(result),
-        "counts": {name: count for name, count in result.judgement.account.counts.items() if count},
+        "counts": counts_of(result),
+        "files": files_of(result),
         "settings": shared.number("settings", tuple(settings.items())),
         "different": different,
         "sign": sign_of(result),
@@ -119,22 +196,24 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline 
         "rollback": _rollback(result),
         "paths": [_path(paths.of(row)) for row in (*target, *shown)] if events else [],
         "more": len(found) - len(shown),
-    }, timeline_of(events)
+    }, timeline_of(events, plan.target)
 
 
 def drawn(timeline: Timeline, shared: Shared) -> dict[str, Any]:
     """Write a timeline in few bytes.
 
     ``messages``: time since the message before, number of the kind (from, to, api, direction),
-    note, fate; the last two are left out where they are empty.
+    note, fate, whether it carried the target; what is empty at the end is left out.
     """
     number = {lane.name: place for place, lane in enumerate(timeline.lanes)}
     messages: list[list[Any]] = []
     before = 0
     for message in timeline.messages:
         kind = shared.number("kinds", (message.start, message.end, message.api, message.direction))
-        row: list[Any] = [message.t - before, kind, message.note]
-        messages.append([*row, message.fate] if message.fate else row if message.note else row[:2])
+        row: list[Any] = [message.t - before, kind, message.note, message.fate, int(message.target)]
+        while not row[-1] and len(row) > 2:  # noqa: PLR2004 - time and kind stand in each
+            row.pop()
+        messages.append(row)
         before = message.t
     return {
         "lanes": [[lane.name, lane.kind] for lane in timeline.lanes],
@@ -145,6 +224,7 @@ def drawn(timeline: Timeline, shared: Shared) -> dict[str, Any]:
         "marks": [[m.kind, number.get(m.lane, 0), m.t, m.text] for m in timeline.marks],
         "end": timeline.end,
         "fired": timeline.fired,
+        "breaks": [list(each) for each in timeline.breaks],
         "omitted": [timeline.idle, timeline.telling],
     }
 
@@ -185,6 +265,7 @@ def _path(path: RecordPath) -> list[Any]:
         path.fate,
         path.sentence,
         [_hop(hop) for hop in path.hops],
+        MARKED.format(path.usually) if path.usually else "",
     ]
 
 

@@ -19,7 +19,7 @@ from harness.report.escaping import visible
 from harness.report.matrix import tables
 from harness.report.own import labels_of
 from harness.report.page.detail import Shared, detail_of, drawn
-from harness.report.summary import WORST, Outcome, outcome
+from harness.report.summary import WORST, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +98,7 @@ def page_of(run: SavedRun) -> Page:
     folded = tuple(fold(details[first : first + CHUNK]) for first in range(0, len(details), CHUNK))
     index = {
         "cells": [_row(*each) for each in zip(run.results, names, labels_of(run), strict=True)],
-        "outcomes": list(Outcome),
+        "outcomes": list(WORST),
         "chunk": CHUNK,
         **shared.tables(),
     }
@@ -179,7 +179,7 @@ def _row(result: CellResult, anchor: str, label: str) -> list[Any]:
     return [
         anchor,
         plan.id,
-        list(Outcome).index(outcome(result.verdict)),
+        WORST.index(outcome(result.verdict)),
         counts["lost"] if known else None,
         counts["duplicated"] if known else None,
         result.verdict.reason,
@@ -202,7 +202,7 @@ def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator
                 ),
                 row.because if table.own else "",
             )
-            for row in table.rows
+            for row in table.worst_first
             if row.ran
         )
         idle = tuple(Line(row.name, (), row.because) for row in table.rows if not row.ran)

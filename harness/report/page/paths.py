@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.model.places import Removal
 from harness.model.states import State
+from harness.report.page.seen import Lines, seen_of, usually
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from harness.model.history import Event
 
 MS_NS = 1_000_000
+RUNNER = "runner"
+"""Who writes the lines of lostack's own runner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,10 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class RecordPath:
-    """One record: its fate in one sentence, and its hops."""
+    """One record: its fate, what the history shows of it in one sentence, and its hops.
+
+    ``usually``: what usually does this, which no line of the history shows; empty if unknown.
+    """
 
     record: str
     key: str
@@ -43,6 +49,7 @@ class RecordPath:
     """``lost``, ``duplicated``, or the state at rest."""
     sentence: str
     hops: tuple[Hop, ...]
+    usually: str = ""
 
 
 def anomalous(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -61,6 +68,7 @@ class Paths:
     """The paths of one cell's records; an index over its events."""
 
     def __init__(self, events: Sequence[Event]) -> None:
+        self.lines = Lines(events)
         self._zero: int = events[0]["t"] if events else 0
         self._by_record: dict[object, list[Event]] = {}
         self._transactions: dict[str, list[Event]] = {}
@@ -90,9 +98,17 @@ class Paths:
         rest = [hop for hop in hops if hop and hop.ms is None]
         first = [hop for hop in rest if hop.by == "source"]
         ordered = (*first, *timed, *(hop for hop in rest if hop.by != "source"))
-        fate, sentence = _fate(row, timed)
+        fate, sentence = _fate(row)
+        if seen := seen_of(row, self.lines):
+            sentence += f"; {seen}"
         return RecordPath(
-            str(row["record"]), str(row["key"]), int(row["position"]), fate, sentence, ordered
+            str(row["record"]),
+            str(row["key"]),
+            int(row["position"]),
+            fate,
+            sentence,
+            ordered,
+            usually(row, self.lines),
         )
 
     def _ms(self, event: Event) -> float:
@@ -230,12 +246,9 @@ def _letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else str(number + 1)  # noqa: PLR2004 - the alphabet
 
 
-def _fate(row: Mapping[str, Any], timed: Sequence[Hop]) -> tuple[str, str]:
+def _fate(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["state"] == State.LOST:
-        last = (
-            f"; last seen by {timed[-1].by} at {timed[-1].ms} ms: {timed[-1].text}" if timed else ""
-        )
-        return "lost", f"lost: {row['last_hop']}{last}"
+        return "lost", f"lost: {row['last_hop']}"
     if row["recordings"] > 1:
         ways = [
             f"{int(row[name])} {text}"
@@ -271,7 +284,7 @@ def _sent(event: Event) -> tuple[str, str, bool]:
     attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
     stopped = event["event"] == kinds.UNSENT
     partition = f" partition {event['partition']}" if event.get("partition") is not None else ""
-    text = f"{'stopped on the wire' if stopped else 'sent'}: {event.get('topic')}{partition}"
+    text = f"{'never arrived' if stopped else 'sent'}: {event.get('topic')}{partition}"
     return "wire", f"{text}, request {event.get('request')}{attempt}{who}", stopped
 
 
@@ -341,12 +354,33 @@ def _told(word: str, *, bad: bool) -> Any:
     return text
 
 
+_RULE = {
+    "hit": "{} struck at this {}",
+    "held": "{} held this {}",
+    "released": "{} let this {} go on",
+    "delivered": "{} let this {} arrive late",
+    "discarded": "{} discarded this {}",
+    "dropped": "{} dropped this {}",
+    "cut": "{} cut the connection of this {}",
+    "delayed": "{} delayed this {}",
+    "detached": "{} keeps this {} back, and lets the connection go on",
+    "answered": "{} answered this {} in the broker's name",
+    "unanswered": "{} left this {} without an answer",
+}
+
+
 def _rule(event: Event) -> tuple[str, str, bool]:
-    return (
-        "wire",
-        f"rule {event.get('rule')}: {event.get('phase')}, {event.get('api')} {event.get('dir')}",
-        True,
-    )
+    waves = event.get("rule") in kinds.WAVES
+    who = "lostack, to have load around the fault," if waves else "lostack's fault"
+    frame = f"{event.get('api')} {event.get('dir')}"
+    phase = str(event.get("phase"))
+    return "wire", _RULE.get(phase, f"{{}}: {phase}, {{}}").format(who, frame), not waves
+
+
+def _taken(event: Event) -> tuple[str, str, bool]:
+    """The program says that it has a record; or lostack that it gave the record to the program."""
+    given = event.get("by") == RUNNER
+    return ("lostack", "given to the program", False) if given else ("", "in hand", False)
 
 
 _TEXTS: dict[str, Any] = {
@@ -355,7 +389,7 @@ _TEXTS: dict[str, Any] = {
         f"offered, position {e.get('position')}, key {e.get('key')}",
         False,
     ),
-    kinds.TAKEN: lambda e: ("", "in hand", False),  # noqa: ARG005 - as the others
+    kinds.TAKEN: _taken,
     kinds.SENT: _sent,
     kinds.UNSENT: _sent,
     kinds.PRODUCE_ANSWER: _answer,
@@ -379,5 +413,9 @@ _TEXTS: dict[str, Any] = {
         f"failpoint {e.get('name')}, hit {e.get('hit')}: {e.get('action')} pid {e.get('pid')}",
         True,
     ),
-    kinds.FAULT: lambda e: ("", f"fault {e.get('fault')}: {e.get('phase')}", True),
+    kinds.FAULT: lambda e: (
+        "lostack",
+        f"lostack's fault ({e.get('fault')}): {e.get('phase')}",
+        True,
+    ),
 }

@@ -7,8 +7,9 @@ listed: a system with a driver and executors has lanes of its own.
 
 from __future__ import annotations
 
+import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
@@ -16,7 +17,7 @@ from harness.model.prediction import examples
 from harness.report.page.evidence import network_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from harness.model.history import Event
 
@@ -31,6 +32,14 @@ AT_REST = frozenset({*kinds.AUTHORITIES, kinds.ABSORBED})
 """Asked for at the end: their time is when they were asked, not when it happened."""
 BRIEF = 3
 """How many records a message names."""
+IDLE_SHARE, IDLE_LEAST, IDLE_EDGE = 0.05, 5_000, 1_000
+"""A stretch in which nothing is told is drawn short if it is longer than this share of the whole
+timeline, and than ``IDLE_LEAST`` units; ``IDLE_EDGE`` units at its ends are drawn in full.
+"""
+RUNNER = "runner"
+"""Who writes the lines of lostack's own runner, which is no program of the pipeline."""
+SENDERS = ("producer", "processor", "driver")
+"""The roles that take records from the source; the first of them that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +65,15 @@ class Message:
     notes: list[str] = field(default_factory=list)
     fate: str = ""
     hit: bool = False
+    target: bool = False
+    """Whether it carried the record at which the fault struck."""
 
     @property
     def weight(self) -> int:
         """How much it matters: a rule's frame most, then what carries records, positions or an
         outcome.
         """
-        return 3 if self.hit or self.fate else 2 if self.notes else 1
+        return 3 if self.hit or self.fate or self.target else 2 if self.notes else 1
 
     @property
     def note(self) -> str:
@@ -98,8 +109,8 @@ class Mark:
 class Timeline:
     """Everything that is drawn of one cell.
 
-    ``idle`` and ``telling`` messages (see :attr:`Message.weight`) were left out, the least
-    important first.
+    ``breaks``: stretches in which nothing is told, as (start, end); they are drawn short. ``idle``
+    and ``telling`` messages (see :attr:`Message.weight`) were left out, the least important first.
     """
 
     lanes: tuple[Lane, ...]
@@ -108,6 +119,7 @@ class Timeline:
     marks: tuple[Mark, ...]
     end: int
     fired: int | None
+    breaks: tuple[tuple[int, int], ...] = ()
     idle: int = 0
     telling: int = 0
 
@@ -126,16 +138,16 @@ class Timeline:
             message.weight > 1 for message in kept
         )
         idle = len(self.messages) - most - telling
-        return Timeline(
-            self.lanes, tuple(kept), self.bands, self.marks, self.end, self.fired, idle, telling
-        )
+        return replace(self, messages=tuple(kept), idle=idle, telling=telling)
 
 
-def timeline_of(events: Sequence[Event]) -> Timeline | None:
-    """Draw a cell's events, which are in order of time; ``None`` where there are none."""
+def timeline_of(events: Sequence[Event], target: str = "") -> Timeline | None:
+    """Draw a cell's events, which are in order of time; ``None`` where there are none. ``target``:
+    the record at which the fault struck.
+    """
     if not events:
         return None
-    drawing = _Drawing(events)
+    drawing = _Drawing(events, target)
     for event in events:
         drawing.add(event)
     return drawing.finished()
@@ -168,6 +180,13 @@ class _Lanes:
             self.ranks[name] = rank
         return name
 
+    def fed(self) -> str | None:
+        """Return the lane of the program that the runner gives records to."""
+        named = (
+            (role, name) for role in SENDERS for name, its in self._nodes.items() if its == role
+        )
+        return next((name for _, name in named), None)
+
     def writer(self, event: Event, rank: int = _OTHER) -> str:
         """Return the lane of the program that wrote an event."""
         by = str(event.get("by"))
@@ -189,8 +208,9 @@ class _Lanes:
 class _Traffic:
     """What the wire saw pass, as messages from lane to lane."""
 
-    def __init__(self, lanes: _Lanes) -> None:
+    def __init__(self, lanes: _Lanes, target: str) -> None:
         self._lanes = lanes
+        self.target = target
         self.messages: list[Message] = []
         self.requests: dict[tuple[object, ...], Message] = {}
         self._answers: dict[object, Message] = {}
@@ -220,8 +240,12 @@ class _Traffic:
         message = self._about(event, direction)
         if message is not None:
             message.notes.append(note)
+            message.target |= self._is_target(event)
             if event.get("reached") is False and not message.fate:
                 message.fate = "never arrived"
+
+    def _is_target(self, event: Event) -> bool:
+        return bool(self.target) and event.get("record") == self.target
 
     def draw_sent(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
         """A request carries a record."""
@@ -250,6 +274,7 @@ class _Traffic:
             message.notes.append(
                 f"{event.get('record')} {event.get('partition')}@{event.get('offset')}"
             )
+            message.target |= self._is_target(event)
             if event.get("reached") is False and not message.fate:
                 message.fate = "never arrived"
             if self._lanes.ranks.get(message.end) == _OTHER:
@@ -278,11 +303,11 @@ class _Traffic:
 class _Drawing:
     """Collects what the events say, one after the other."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], target: str) -> None:
         self.zero: int = events[0]["t"]
         self.last = 0
         self.lanes = _Lanes(events)
-        self.traffic = _Traffic(self.lanes)
+        self.traffic = _Traffic(self.lanes, target)
         self.bands: list[Band] = []
         self.marks: list[Mark] = []
         self.open: dict[tuple[str, str], tuple[int, str]] = {}
@@ -327,14 +352,11 @@ class _Drawing:
         kinds_of = {SOURCE: SOURCE, WIRE: WIRE, SINK: SINK}
         names = sorted(self.lanes.ranks, key=lambda name: (self.lanes.ranks[name], name))
         lanes = tuple(Lane(name, kinds_of.get(name, "node")) for name in names)
-        return Timeline(
-            lanes,
-            tuple(self.traffic.messages),
-            tuple(sorted(self.bands, key=lambda band: band.start)),
-            tuple(sorted(self.marks, key=lambda mark: mark.t)),
-            self.last,
-            self.fired,
-        )
+        messages = tuple(self.traffic.messages)
+        bands = tuple(sorted(self.bands, key=lambda band: band.start))
+        marks = tuple(sorted(self.marks, key=lambda mark: mark.t))
+        breaks = tuple(_breaks(messages, bands, marks, self.last))
+        return Timeline(lanes, messages, bands, marks, self.last, self.fired, breaks)
 
     def _mark(self, kind: str, lane: str, t: int, text: str) -> None:
         self.marks.append(Mark(kind, lane, t, text))
@@ -424,17 +446,13 @@ class _Drawing:
     # --- the programs -----------------------------------------------------------------------------
 
     def _taken(self, t: int, event: Event) -> None:
-        lane = self.lanes.writer(event, _SENDER)
-        self.traffic.messages.append(
-            Message(
-                t,
-                self.lanes.lane(SOURCE, _SOURCE),
-                lane,
-                "take",
-                "request",
-                [str(event.get("record"))],
-            )
-        )
+        """A program takes a record from the source; the runner says so of one that it feeds."""
+        fed = self.lanes.fed() if event.get("by") == RUNNER else None
+        lane = self.lanes.lane(fed, _SENDER) if fed else self.lanes.writer(event, _SENDER)
+        record = str(event.get("record"))
+        message = Message(t, self.lanes.lane(SOURCE, _SOURCE), lane, "take", "request", [record])
+        message.target = record == self.traffic.target
+        self.traffic.messages.append(message)
 
     def _delivered(self, t: int, event: Event) -> None:  # noqa: ARG002 - the wire draws it; this says who it is
         self.lanes.writer(event, _RECEIVER)
@@ -538,6 +556,19 @@ class _Drawing:
     def _undecodable(self, t: int, event: Event) -> None:
         text = f"cannot read {event.get('api')} v{event.get('version')}: {event.get('because')}"
         self._mark("rule", self.lanes.lane(WIRE, _WIRE), t, text)
+
+
+def _breaks(
+    messages: Sequence[Message], bands: Sequence[Band], marks: Sequence[Mark], end: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the long stretches in which nothing is told: only housekeeping passes there."""
+    moments = {0, end, *(message.t for message in messages if message.weight > 1)}
+    moments |= {mark.t for mark in marks} | {band.start for band in bands}
+    moments |= {band.end for band in bands if band.end is not None}
+    least = max(IDLE_LEAST, int(end * IDLE_SHARE))
+    for before, after in itertools.pairwise(sorted(moments)):
+        if after - before > least:
+            yield before + IDLE_EDGE, after - IDLE_EDGE
 
 
 def _number(text: str) -> object:

@@ -9,6 +9,7 @@
     n, anchor, id, outcome: index.outcomes[outcome], lost, duplicated, reason, scenario, semantic, seed, label: label || id,
     text: `${id} ${index.outcomes[outcome]} ${reason} ${point}`.toLowerCase(),
   }));
+  const worst = [...cells].sort((a, b) => index.outcomes.indexOf(a.outcome) - index.outcomes.indexOf(b.outcome) || a.n - b.n); // outcomes stand from worst to best
   const byAnchor = new Map(cells.map((cell) => [cell.anchor, cell]));
   const title = document.title;
 
@@ -41,9 +42,9 @@
   };
 
   // --- the list, filter and search ----------------------------------------------------------------------------
-  const state = { off: new Set(), words: [], rows: ROWS };
-  const fits = (cell) => !state.off.has(cell.outcome) && state.words.every((word) => cell.text.includes(word));
-  const visible = () => cells.filter(fits);
+  const state = { only: new Set(), words: [], rows: ROWS };
+  const fits = (cell) => (!state.only.size || state.only.has(cell.outcome)) && state.words.every((word) => cell.text.includes(word));
+  const visible = () => worst.filter(fits);
 
   const row = (cell) => h("tr", {},
     h("td", { class: name(cell.outcome) }, `${signs[cell.outcome]} ${cell.outcome}`),
@@ -51,7 +52,7 @@
     h("td", { class: "number", "data-name": "lost" }, shown(cell.lost)), h("td", { class: "number", "data-name": "duplicated" }, shown(cell.duplicated)), h("td", {}, cell.reason));
 
   const filter = () => {
-    const all = state.off.size === 0 && state.words.length === 0;
+    const all = state.only.size === 0 && state.words.length === 0;
     const found = visible();
     const numbers = new Set(found.map((cell) => cell.n));
     document.querySelectorAll("table.matrix tbody tr").forEach((line) => {
@@ -74,10 +75,10 @@
     for (const outcome of index.outcomes) {
       const count = cells.filter((cell) => cell.outcome === outcome).length;
       if (!count) continue;
-      const chip = h("button", { type: "button", "aria-pressed": "true", class: name(outcome), onclick: () => {
+      const chip = h("button", { type: "button", "aria-pressed": "false", title: `show only: ${outcome}`, class: name(outcome), onclick: () => {
         const on = chip.getAttribute("aria-pressed") === "true";
         chip.setAttribute("aria-pressed", String(!on));
-        if (on) state.off.add(outcome); else state.off.delete(outcome);
+        if (on) state.only.delete(outcome); else state.only.add(outcome);
         state.rows = ROWS;
         filter();
       } }, `${signs[outcome]} ${count} ${outcome}`);
@@ -107,20 +108,22 @@
     sheets.forEach((sheet, n) => { sheet.setAttribute("role", "tabpanel"); sheet.setAttribute("aria-labelledby", `tab-${n}`); });
     $("tabs").append(...buttons);
     $("tabs").hidden = false;
-    choose(0);
+    const red = sheets.findIndex((sheet) => sheet.querySelector("td.broken, td.not-convicted, td.void, td.stuck"));
+    choose(Math.max(red, 0));
   };
 
   // --- the timeline -------------------------------------------------------------------------------------------
-  const LEFT = 96, TOP = 26, LANE = 46;
+  const TOP = 42, LANE = 46;
+  const lettering = (words) => 6.6 * words.length; // px: about how wide a label is
 
   const unpack = (timeline) => {
     const lane = new Map(timeline.lanes.map(([label], n) => [label, n]));
     let t = 0;
-    return timeline.messages.map(([later, kind, note, fate]) => {
+    return timeline.messages.map(([later, kind, note, fate, target]) => {
       t += later;
       const [from, to, api, direction] = index.kinds[kind];
-      return { t, from: lane.get(from), to: lane.get(to), api, direction, note: note || "", fate: fate || "",
-        words: `${api === "take" ? `${to} takes` : `${api} ${direction}, ${from} → ${to}`}${note ? `: ${note}` : ""}${fate ? ` (${fate})` : ""}` };
+      return { t, from: lane.get(from), to: lane.get(to), api, direction, note: note || "", fate: fate || "", target: Boolean(target),
+        words: `${target ? "the target: " : ""}${api === "take" ? `${to} takes` : `${api} ${direction}, ${from} → ${to}`}${note ? `: ${note}` : ""}${fate ? ` (${fate})` : ""}` };
     });
   };
 
@@ -130,47 +133,69 @@
     ...timeline.bands.map(([, lane, t, end, words]) => ({ t, lane, words: `${words}${end === null ? "" : ` (for ${seconds(end - t)})`}` })),
   ].sort((a, b) => a.t - b.t);
 
+  // The axis: time t runs evenly in u, but for the breaks, stretches in which nothing is told; each is drawn equally short.
+  const scale = (timeline, even) => {
+    const breaks = even ? [] : timeline.breaks;
+    const busy = Math.max(timeline.end, 1) - breaks.reduce((sum, [from, to]) => sum + to - from, 0);
+    const parts = [];
+    let t = 0, u = 0;
+    const add = (end, size, broken) => { parts.push({ t, end, u, size, broken }); u += size; t = end; };
+    for (const [from, to] of breaks) { add(from, from - t, false); add(to, Math.min(busy * 0.05, to - from), true); }
+    add(Math.max(timeline.end, t + 1), Math.max(timeline.end, t + 1) - t, false);
+    const last = parts[parts.length - 1];
+    return {
+      parts, length: u,
+      to: (time) => {
+        const part = parts.find((one) => time <= one.end) || last;
+        return part.u + (time - part.t) * (part.broken ? part.size / (part.end - part.t) : 1);
+      },
+    };
+  };
+
   const drawTimeline = (timeline) => {
     const messages = unpack(timeline);
     const events = steps(timeline, messages);
     const telling = messages.filter((m) => m.note || m.fate);
-    const whole = [0, Math.max(timeline.end, 1)];
+    let axis = scale(timeline, false);
+    const whole = () => [0, axis.length];
     const first = telling.length ? telling[0].t : 0;
     const drain = timeline.bands.filter(([kind, , , end]) => kind === "drain" && end !== null).map(([, , , end]) => end);
     const last = drain.length ? drain[0] : timeline.end;
     const busy = [Math.max(0, first - (last - first) * 0.03), Math.max(last + (last - first) * 0.03, first + 1)];
     const width = Math.max(span(timeline, telling), 400);
-    const near = timeline.fired === null ? busy : [Math.max(0, timeline.fired - width), Math.min(whole[1], timeline.fired + 2 * width)];
-    const view = { from: busy[0], to: busy[1], idle: false, at: -1 };
+    const near = timeline.fired === null ? busy : [Math.max(0, timeline.fired - width), Math.min(Math.max(timeline.end, 1), timeline.fired + 2 * width)];
+    const at = (stretch) => stretch.map((t) => axis.to(t));
+    const view = { from: axis.to(busy[0]), to: axis.to(busy[1]), idle: false, at: -1 };
     const svg = s("svg", { role: "img", tabindex: 0, "aria-label": "timeline: arrow keys step through the events, + and - zoom, 0 shows all" });
     const told = h("output", { "aria-live": "polite" });
     const tell = (event) => { told.textContent = event ? `${seconds(event.t)}  ${event.words}` : hint; };
     const hint = "Point at something, or focus the drawing and press → to step through what happened.";
     const set = (from, to) => {
       const least = 20;
-      const length = Math.min(Math.max(to - from, least), whole[1] * 1.04);
-      const start = Math.min(Math.max(from, -whole[1] * 0.02), whole[1] * 1.02 - length);
+      const length = Math.min(Math.max(to - from, least), axis.length * 1.04);
+      const start = Math.min(Math.max(from, -axis.length * 0.02), axis.length * 1.02 - length);
       [view.from, view.to] = [start, start + length];
       draw();
     };
     const zoom = (factor, at = (view.from + view.to) / 2) => set(at - (at - view.from) * factor, at + (view.to - at) * factor);
-    const draw = () => paint(svg, timeline, messages, view, events, tell);
+    const draw = () => paint(svg, timeline, messages, view, events, tell, axis);
     const step = (by) => {
       const among = view.idle ? events : events.filter((event) => !event.idle);
       const now = view.at < 0 ? null : events[view.at];
-      const place = now ? among.indexOf(now) + by : among.findIndex((event) => event.t >= view.from);
+      const place = now ? among.indexOf(now) + by : among.findIndex((event) => axis.to(event.t) >= view.from);
       const event = among[Math.min(Math.max(place, 0), among.length - 1)];
       if (!event) return;
       view.at = events.indexOf(event);
       tell(event);
       const length = view.to - view.from;
-      if (event.t < view.from || event.t > view.to) set(event.t - length / 2, event.t + length / 2); else draw();
+      const u = axis.to(event.t);
+      if (u < view.from || u > view.to) set(u - length / 2, u + length / 2); else draw();
     };
     svg.addEventListener("keydown", (event) => {
-      const act = { ArrowRight: () => step(1), ArrowLeft: () => step(-1), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => set(...whole) }[event.key];
+      const act = { ArrowRight: () => step(1), ArrowLeft: () => step(-1), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => set(...whole()) }[event.key];
       if (act && !event.ctrlKey && !event.metaKey) { event.preventDefault(); event.stopPropagation(); act(); }
     });
-    const time = (x) => view.from + ((x - svg.getBoundingClientRect().left - LEFT) / (svg.clientWidth - LEFT - 12)) * (view.to - view.from);
+    const time = (x) => view.from + ((x - svg.getBoundingClientRect().left - margin(svg, timeline)) / (svg.clientWidth - margin(svg, timeline) - 12)) * (view.to - view.from);
     svg.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
@@ -180,11 +205,15 @@
     svg.addEventListener("pointerdown", (event) => { grabbed = [event.clientX, view.from, view.to]; });
     svg.addEventListener("pointermove", (event) => {
       if (!grabbed || !event.buttons) { grabbed = null; return; }
-      const moved = ((event.clientX - grabbed[0]) / (svg.clientWidth - LEFT - 12)) * (grabbed[2] - grabbed[1]);
+      const moved = ((event.clientX - grabbed[0]) / (svg.clientWidth - margin(svg, timeline) - 12)) * (grabbed[2] - grabbed[1]);
       set(grabbed[1] - moved, grabbed[2] - moved);
     });
     const button = (words, act) => h("button", { type: "button", onclick: act }, words);
     const idle = h("input", { type: "checkbox", onchange: () => { view.idle = idle.checked; draw(); } });
+    const even = h("input", { type: "checkbox", onchange: () => {
+      axis = scale(timeline, even.checked);
+      set(...at(busy));
+    } });
     const table = h("details", { ontoggle: () => {
       if (table.open && table.children.length === 1) {
         table.append(h("div", { class: "wide" }, h("table", {}, h("tbody", {}, events.map((event) => h("tr", {}, h("td", {}, seconds(event.t)), h("td", {}, event.lane < 0 ? "" : timeline.lanes[event.lane][0]), h("td", {}, event.words)))))));
@@ -193,8 +222,9 @@
     new ResizeObserver(draw).observe(svg);
     tell(null);
     return h("div", { class: "timeline" },
-      h("div", { class: "bar" }, button("the run", () => set(...busy)), timeline.fired === null ? null : button("at the fault", () => set(...near)),
-        button("all", () => set(...whole)), button("+", () => zoom(0.5)), button("−", () => zoom(2)), h("label", {}, idle, " housekeeping"),
+      h("div", { class: "bar" }, button("the run", () => set(...at(busy))), timeline.fired === null ? null : button("at the fault", () => set(...at(near))),
+        button("all", () => set(...whole())), button("+", () => zoom(0.5)), button("−", () => zoom(2)), h("label", {}, idle, " housekeeping"), timeline.breaks.length ? h("label", {}, even, " idle time to scale") : null,
+        messages.some((m) => m.target) ? h("small", { class: "key target" }, "bold: the target") : null,
         h("small", {}, left(timeline.omitted))),
       svg, told, table);
   };
@@ -208,11 +238,24 @@
     return before.length ? timeline.fired - before[Math.max(0, before.length - 10)].t : 0;
   };
 
-  const paint = (svg, timeline, messages, view, events, tell) => {
+  // how much room the names of lanes have
+  const margin = (svg, timeline) => Math.min(Math.max(96, ...timeline.lanes.map(([label]) => lettering(label) + 14)), Math.max(96, svg.clientWidth / 5));
+
+  const paint = (svg, timeline, messages, view, events, tell, axis) => {
+    const LEFT = margin(svg, timeline);
     const wide = Math.max(svg.clientWidth, 320), high = TOP + timeline.lanes.length * LANE + 22;
-    const x = (t) => LEFT + ((t - view.from) / (view.to - view.from)) * (wide - LEFT - 12);
+    const place = (u) => LEFT + ((u - view.from) / (view.to - view.from)) * (wide - LEFT - 12);
+    const x = (t) => place(axis.to(t));
     const y = (lane) => TOP + lane * LANE + LANE / 2;
-    const inside = (t) => t >= view.from && t <= view.to;
+    const inside = (t) => axis.to(t) >= view.from && axis.to(t) <= view.to;
+    // labels side by side: each in the first row in which it touches no other, or, where there is none, only in its title
+    const rows = new Map();
+    const label = (row, left, words) => {
+      const taken = rows.get(row) || [], right = left + lettering(words) * 0.92 + 6;
+      if (taken.some(([from, to]) => left < to && right > from)) return false;
+      rows.set(row, [...taken, [left, right]]);
+      return true;
+    };
     const bottom = TOP + timeline.lanes.length * LANE;
     const wire = timeline.lanes.findIndex(([, kind]) => kind === "wire");
     const about = (element, event) => {
@@ -223,20 +266,41 @@
     svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
     svg.setAttribute("height", high);
     const back = s("g"), lines = s("g"), front = s("g");
-    for (const tick of ticks(view.from, view.to, Math.max(2, Math.min(7, (wide - LEFT) / 70)))) {
-      back.append(s("line", { class: "grid", x1: x(tick), x2: x(tick), y1: TOP, y2: bottom }), s("text", { class: "soft", x: x(tick), y: high - 6, "text-anchor": "middle" }, seconds(tick)));
+    const shownParts = axis.parts.filter((part) => part.u + part.size >= view.from && part.u <= view.to);
+    for (const part of shownParts.filter((one) => one.broken)) {
+      const left = Math.max(place(part.u), LEFT), right = Math.min(place(part.u + part.size), wide - 12), middle = (left + right) / 2;
+      if (right - left < 2) continue;
+      const words = `${((part.end - part.t) / 10000).toFixed(0)} s`, room = lettering(words);
+      back.append(about(s("rect", { class: "gap", x: left, y: TOP, width: right - left, height: bottom - TOP }), { t: part.t, words: `nothing is told for ${seconds(part.end - part.t)}: drawn short` }));
+      front.append(s("path", { class: "break", d: `M${middle - 5} ${bottom + 5}l4 -10m2 10l4 -10M${middle - 5} ${TOP + 5}l4 -10m2 10l4 -10` }));
+      if (label("ticks", middle - room / 2, words)) front.append(s("text", { class: "soft gap-label", x: middle, y: high - 6, "text-anchor": "middle" }, words));
     }
+    for (const part of shownParts.filter((one) => !one.broken)) {
+      const from = Math.max(part.t, part.t + view.from - part.u), to = Math.min(part.end, part.t + view.to - part.u);
+      const most = Math.max(1, Math.min(7, (wide - LEFT) / 70) * ((to - from) / (view.to - view.from)));
+      for (const tick of ticks(from, to, most)) {
+        back.append(s("line", { class: "grid", x1: x(tick), x2: x(tick), y1: TOP, y2: bottom }));
+        if (label("ticks", x(tick) - lettering(seconds(tick)) / 2, seconds(tick))) back.append(s("text", { class: "soft", x: x(tick), y: high - 6, "text-anchor": "middle" }, seconds(tick)));
+      }
+    }
+    const letters = Math.floor((LEFT - 12) / 6.6);
     timeline.lanes.forEach(([label], n) => back.append(
-      s("line", { class: "lane", x1: LEFT, x2: wide - 12, y1: y(n), y2: y(n) }), s("text", { x: 4, y: y(n) + 4 }, label.length > 13 ? `${label.slice(0, 12)}…` : label)));
+      s("line", { class: "lane", x1: LEFT, x2: wide - 12, y1: y(n), y2: y(n) }),
+      s("text", { x: 4, y: y(n) + 4 }, label.length > letters ? `${label.slice(0, letters - 1)}…` : label, s("title", {}, label))));
     for (const [kind, lane, start, end, words] of timeline.bands) {
       const to = end === null ? timeline.end : end;
-      if (to < view.from || start > view.to) continue;
+      if (axis.to(to) < view.from || axis.to(start) > view.to) continue;
       const left = Math.max(x(start), LEFT), size = Math.max(Math.min(x(to), wide - 12) - left, 1.5);
       const event = { t: start, words };
       if (lane < 0) {
         back.append(about(s("rect", { class: kind, x: left, y: TOP - 4, width: size, height: bottom - TOP + 4 }), event));
         if (kind === "fault" && inside(start)) back.append(s("line", { class: "fault-edge", x1: x(start), x2: x(start), y1: TOP - 10, y2: bottom }));
-        if (size > 40 || kind === "fault") back.append(s("text", { class: "soft", x: Math.min(left + 3, wide - 150), y: kind === "fault" ? 11 : 22 }, words.slice(0, 60)));
+        if (size > 40 || kind === "fault") {
+          const said = words.length > 60 ? `${words.slice(0, 59)}…` : words;
+          const from = Math.max(LEFT, Math.min(left + 3, wide - 14 - lettering(said) * 0.92));
+          const row = [0, 1].find((one) => label(one, from, said));
+          if (row !== undefined) back.append(s("text", { class: "soft", x: from, y: 12 + 15 * row }, said));
+        }
       } else {
         const [top, tall] = { life: [-3, 6], transaction: [-11, 5], batch: [-11, 5], pause: [-7, 14], network: [8, 5], refused: [5, 7] }[kind] || [-3, 6];
         const odd = (kind === "transaction" || kind === "batch") && !words.includes("committed") ? " odd" : "";
@@ -245,14 +309,14 @@
     }
     for (const m of messages) {
       if (!inside(m.t) || (!view.idle && !m.note && !m.fate)) continue;
-      const look = m.fate ? " stopped" : m.api === "take" ? " take" : m.note ? "" : " idle";
+      const look = (m.fate ? " stopped" : m.api === "take" ? " take" : m.note ? "" : " idle") + (m.target ? " target" : "");
       const crosses = wire >= 0 && (wire - m.from) * (wire - m.to) < 0;
       const end = m.fate ? (crosses ? y(wire) : (y(m.from) + y(m.to)) / 2) : y(m.to);
       const down = end > y(m.from) ? 1 : -1, at = x(m.t);
       const line = s("g", {}, s("line", { class: `msg ${m.direction}${look}`, x1: at, x2: at, y1: y(m.from) + 3 * down, y2: end - (m.fate ? 0 : 4 * down) }));
       if (m.fate) line.append(s("path", { class: "cross", d: `M${at - 4} ${end - 4}l8 8m0 -8l-8 8` }));
       else line.append(s("path", { class: `tip${look}`, d: `M${at} ${end - 2 * down}l-3.2 ${-5 * down}h6.4z` }));
-      lines.append(about(line, m));
+      (m.target ? front : lines).append(about(line, m));
     }
     for (const [kind, lane, t, words] of timeline.marks) {
       if (!inside(t)) continue;
@@ -260,7 +324,7 @@
       const shape = kind === "kill" ? `M${at - 6} ${to - 6}l12 12m0 -12l-12 12` : kind === "hit" || kind === "forgot" ? `M${at + 2} ${to - 9}l-7 10h5l-2 8l7 -10h-5z`
         : kind === "ready" || kind === "resumed" ? `M${at - 4} ${to - 5}l8 5l-8 5z` : kind === "rebalance" ? `M${at} ${to - 5}l5 5l-5 5l-5 -5z` : `M${at - 3} ${to}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0`;
       front.append(about(s("path", { class: `mark ${kind}`, d: shape }), { t, words }));
-      if (kind === "found") front.append(s("text", { class: "soft", x: Math.min(at, wide - 14), y: to - 8, "text-anchor": "end" }, words));
+      if (kind === "found") front.append(s("text", { class: "soft", x: Math.max(Math.min(at, wide - 14), LEFT + lettering(words)), y: to - 8, "text-anchor": "end" }, words));
     }
     const picked = view.at >= 0 ? events[view.at] : null;
     if (picked && inside(picked.t)) {
@@ -322,7 +386,7 @@
     return h("div", { class: "rollback wide" }, svg, torn.length ? h("p", { class: "bad" }, `The state of ${torn.join(", ")} did not go back to where the offsets did.`) : null);
   };
 
-  const drawPath = ([record, key, position, fate, sentence, hops], target, open) => {
+  const drawPath = ([record, key, position, fate, sentence, hops, usually], target, open) => {
     const letters = [...new Set(hops.map((hop) => hop[3]).filter(Boolean))];
     const body = hops.map(([ms, by, text, copy, bad]) => {
       const way = letters.indexOf(copy);
@@ -333,6 +397,7 @@
     });
     return h("details", { class: "path", open },
       h("summary", {}, h("b", {}, record), record === target ? " (the target)" : "", ` · ${sentence}`),
+      usually ? h("p", { class: "usually" }, usually) : null,
       h("div", { class: "wide" }, h("table", {}, h("tbody", {}, body))));
   };
 
@@ -351,10 +416,16 @@
       : h("p", { class: detail.sign[1] ? "good" : "bad" }, `${detail.sign[1] ? "✔" : "✘"} ${detail.sign[0]}`));
 
   const countsCard = (cell, detail) => h("section", { class: "card" }, h("h3", {}, "Counted"),
-    h("p", { class: "counts-list" }, Object.entries(detail.counts).map(([what, count]) => h("span", {}, h("b", {}, String(count)), ` ${what.replaceAll("_", " ")}`))),
+    h("p", { class: "counts-list" }, detail.counts.map(([what, count]) => h("span", {}, h("b", {}, String(count)), ` ${what}`))),
     definitions([[detail.own ? "claimed" : "predicted", `lost ${detail.predicted[0]}, duplicated ${detail.predicted[1]}`], ["target", detail.target],
       ["seconds", `${detail.seconds} (${Object.entries(detail.phases).map(([phase, spent]) => `${phase} ${spent}`).join(", ")})`], ["cell", detail.own ? cell.id : null], ["saved", detail.directory],
-      ["history", detail.trouble.length ? `cut or damaged: ${detail.trouble.join(", ")}` : null]]));
+      ["history", detail.trouble.length ? `cut or damaged: ${detail.trouble.join(", ")}` : null],
+      ["files", detail.files.length ? detail.files.map(([words, to]) => [h("a", { href: to }, words), " "]) : null]]));
+
+  const seenCard = (detail) => {
+    const [path] = detail.paths.filter((one) => one[3] === "lost" || one[3] === "duplicated");
+    return path && h("section", { class: "card" }, h("h3", {}, "What was seen"), h("p", {}, h("b", {}, path[0]), ` ${path[4]}`), path[6] ? h("p", { class: "usually" }, path[6]) : null);
+  };
 
   const nextCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Next"), h("p", {}, index.texts[detail.next]),
     h("h3", {}, "Again"), h("pre", { class: "line" }, detail.rerun));
@@ -376,7 +447,7 @@
       h("h1", {}, cell.label), h("p", {}, h("span", { class: `chip ${name(cell.outcome)}` }, `${signs[cell.outcome]} ${cell.outcome}`), ` lost ${shown(cell.lost)}, duplicated ${shown(cell.duplicated)}`),
       h("p", { class: "why" }, cell.reason), h("p", {}, index.texts[detail.because]),
       same.length > 1 ? h("p", { class: "seeds" }, "seeds:", same.map((one) => h("a", { href: `#cell=${one.anchor}`, class: name(one.outcome), "aria-current": one === cell ? "true" : null }, `${signs[one.outcome]} ${one.seed}`))) : null,
-      mendCard(detail), lastCard(detail),
+      seenCard(detail), mendCard(detail), lastCard(detail),
       h("h2", {}, "Timeline"), detail.timeline ? drawTimeline(detail.timeline) : h("p", {}, "The history is missing or cannot be read."),
       h("div", { class: "cards" }, proofCard(detail), countsCard(cell, detail), settingsCard(detail), nextCard(detail)),
       detail.ribbons.length ? [h("h2", {}, "Where it fell"), h("p", { class: "legend" }, Object.entries(WORDS).filter(([kind]) => detail.ribbons.some((ribbon) => ribbon[3].some(([one]) => one === kind)))
