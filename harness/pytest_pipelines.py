@@ -66,12 +66,21 @@ def _declared(item: Any) -> Pipeline:
         found = (
             mark.args[0]
             if isinstance(mark.args[0], Pipeline)
-            else read_pipeline(Path(item.path).parent / mark.args[0])
+            else read_pipeline(_beside(Path(item.path).parent, item.config.rootpath, mark.args[0]))
         )
         found.check_commands()
     except DeclarationError as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
     return found
+
+
+def _beside(folder: Path, root: Path, file: str) -> Path:
+    """Return the declaration in the test's folder, or else in the nearest folder above it that has
+    it, up to the project's root (pytest's rootdir).
+    """
+    above = [each for each in folder.parents if each.is_relative_to(root)]
+    there = (each / file for each in (folder, *above))
+    return next((each for each in there if each.is_file()), folder / file)
 
 
 def _reason(pipeline: Pipeline, point: Any) -> str | None:

@@ -107,7 +107,7 @@ def application(only: str | None = None) -> typer.Typer:
     """
     app = typer.Typer(
         name="lostack",
-        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
         epilog=EPILOG,
         help=(
@@ -161,7 +161,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> Any:
     give_account()
-    return application(_asked_for(words))(args=words, standalone_mode=False)
+    app = application(_asked_for(words))
+    return app(args=words, prog_name="lostack", standalone_mode=False)
 
 
 def _asked_for(words: Sequence[str]) -> str | None:
@@ -178,7 +179,9 @@ def _code_of(act: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return ExitCode.INTERRUPTED
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, its exit code must not be that of a broken promise
+    except SystemExit as error:
+        return _told(error) if error.code else ExitCode.KEPT  # the shells' completion ends so
+    except Exception as error:  # noqa: BLE001 - whatever it is, its exit code must not be that of a broken promise
         return _told(error)
 
 

@@ -117,12 +117,15 @@ def check(
             cells, rest = asked.plan(seen, only or ())
             for line in explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]):
                 progress.say(line)
+            whole = [cell.scenario for cell in chain(*asked.plan(seen, ()))]
+            missed = untried(pipeline, whole)  # of all points: a choice leaves nothing untried
+            for line in missed:
+                progress.say(line)
             progress.say(at_once(rehearsed.jobs, rehearsed.because))
-            missed = untried(pipeline, [cell.scenario for cell in (*cells, *rest)])
         if explain:
-            raise typer.Exit(alone or (ExitCode.VOID if missed and not only else ExitCode.KEPT))
+            raise typer.Exit(alone or (ExitCode.VOID if missed else ExitCode.KEPT))
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
-            saved = asked.faults(cells, rest, progress, () if only else missed)
+            saved = asked.faults(cells, rest, progress, missed)
     finally:
         system.close()
     code = _tell_all(saved, file, known, as_json=as_json)

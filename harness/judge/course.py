@@ -208,7 +208,7 @@ class Course:
                 was_told = event.get("asked") and event.get("role") in self.plan.evidence.told
                 if was_told or event in self.firing.meant(event.get("role")):
                     continue
-                return f"{event.get('node')} was not healthy after the fault: {_exit(event)}"
+                return f"{event.get('node')} was not healthy after the fault: {how_ended(event)}"
         return None
 
     def _supervised(self, end: Event) -> bool:
@@ -357,7 +357,7 @@ class Course:
             if until is None and (self.plan.refused_by_client or self.firing.drained_before(event)):
                 continue
             if until is None or event["t"] < until:
-                return f"{event.get('node')} was not healthy before the fault: {_exit(event)}"
+                return f"{event.get('node')} was not healthy before the fault: {how_ended(event)}"
         return None
 
     def _load(self) -> str | None:
@@ -403,7 +403,13 @@ def _ended_in_order(event: Event) -> bool:
     )
 
 
-def _exit(event: Event) -> str:
+def how_ended(event: Event) -> str:
+    """Say how a program ended, as the line of its end tells.
+
+    >>> how_ended({"status": None, "signal": 15}), how_ended({"status": 3}), how_ended({})
+    ('ended by signal 15', 'exit status 3', 'ended, nobody saw how')
+    """
     if event.get("signal"):
         return f"ended by signal {event['signal']}"
-    return f"exit status {event.get('status')}"
+    status = event.get("status")
+    return "ended, nobody saw how" if status is None else f"exit status {status}"

@@ -434,7 +434,6 @@ def explanation(
         expectation = scenario.expect[pipeline.claims]
         if isinstance(expectation, NotApplicable):
             yield f"  not {scenario.id}: {expectation.because}"
-    yield from untried(pipeline, scenarios)
 
 
 def without_folders(command: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill
+from harness.judge.course import how_ended
 from harness.judge.signs import (
     ABORTED,
     ABSORBED,
@@ -171,7 +172,7 @@ def _deaths(fault: object, node: str, hit: Event, killed: Sequence[Event]) -> It
         if not of:
             yield f"the fault had to kill {name}, and did not"
         elif of[0]["signal"] != signal.SIGKILL:
-            yield f"{name} did not die by SIGKILL: it ended with status {of[0]['status']}"
+            yield f"{name} did not die by SIGKILL: {how_ended(of[0])}"
         elif of[0]["t"] < hit["t"]:
             yield f"{name} was dead before the fault fired"
         elif (

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.cli.application import _ENDS_WITH, COMMANDS, EPILOG, _exit_code, application
+from harness.cli.application import (
+    _ENDS_WITH,
+    COMMANDS,
+    EPILOG,
+    _exit_code,
+    application,
+    main,
+)
 from harness.model.exits import ExitCode
 from harness.model.failures import EnvironmentFailure
 
@@ -59,6 +66,36 @@ def test_a_command_is_made_alone_or_among_all() -> None:
     assert list(whole) == list(COMMANDS)
     assert whole["run"].epilog == EPILOG
     assert [command.name for command in application("audit").registered_commands] == ["audit"]
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_help_has_a_short_name(name: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of every command, and of lostack itself."""
+    words = [] if name is None else [name]
+    assert main([*words, "-h"]) == 0
+    short = capsys.readouterr().out
+    assert main([*words, "--help"]) == 0
+    assert short == capsys.readouterr().out
+    assert "Usage: lostack" in short
+
+
+@pytest.mark.parametrize(
+    ("line", "at", "offered"),
+    [("lostack re", 1, {"report", "regressions"}), ("lostack judge --b", 2, {"--baseline"})],
+)
+def test_a_shell_completes(
+    line: str,
+    at: int,
+    offered: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Commands and options, as bash asks for them."""
+    monkeypatch.setenv("_LOSTACK_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(at))
+    assert main([]) == 0
+    assert set(capsys.readouterr().out.split()) == offered
 
 
 @pytest.mark.parametrize(

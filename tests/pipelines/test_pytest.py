@@ -65,6 +65,17 @@ def test_one_case_per_failure_point(project: Path) -> None:
     assert len(cases) == 28
 
 
+def test_a_declaration_above_the_tests(project: Path) -> None:
+    """Where a project has it: at its root, with the tests in a folder, or folders, below."""
+    for name in ("orders/tests/deep", "tests"):
+        folder = project / name
+        folder.mkdir(parents=True)
+        file = "pipeline.toml" if "orders" in name else "orders/pipeline.toml"
+        (folder / "test_it.py").write_text(TEST.format(file=file), encoding="utf-8")
+        done = session(project, "--collect-only", "-q", f"{name}/test_it.py")
+        assert "test_delivery[orders/ack-lost]" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize(
     ("mark", "said"),
     [

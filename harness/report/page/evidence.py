@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from harness.judge.course import how_ended
 from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.report.summary import DECLARED, Outcome, outcome
@@ -307,8 +308,8 @@ def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:
             return  # what ends after the drain is ended by the harness
         if event["event"] == kinds.NODE and event.get("asked") is True:
             yield (
-                f"ended in order (SIGTERM): {event.get('node')} (pid {event.get('pid')}), status "
-                f"{event.get('status')}"
+                f"ended in order (SIGTERM): {event.get('node')} (pid {event.get('pid')}), "
+                f"{how_ended(event)}"
             )
         if event["event"] != kinds.NODE or str(event.get("role")) not in wanted:
             continue

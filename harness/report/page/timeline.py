@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.judge.course import how_ended
 from harness.model import events as kinds
 from harness.model.prediction import examples
 from harness.report.page.evidence import network_text
@@ -385,11 +386,7 @@ class _Drawing:
             self._finish("pause", lane, t)
         elif phase == "exited":
             killed = bool(event.get("signal")) and not self.drained
-            ended = (
-                f"ended by signal {event['signal']}"
-                if event.get("signal")
-                else f"ended, status {event.get('status')}"
-            )
+            ended = how_ended(event)
             if self.drained:
                 ended += ", after the drain"
             self._finish("pause", lane, t)
