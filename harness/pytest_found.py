@@ -1,5 +1,6 @@
-"""Runs kept findings under pytest: each ``*.lostack.toml`` file, as ``lostack sweep --keep`` writes
-them, is a test case.
+"""Runs kept findings under pytest: each ``*.lostack.toml`` file is a test case.
+
+``lostack sweep --findings`` writes such files.
 
 The case passes if the pipeline keeps its claim at that point. So it fails until the finding is
 repaired, and is a regression test from then on.

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 RUN_FILE = "run.json"
 CELLS = "cells"
+TRACE_FILE = "traceback.txt"
+"""The file in a cell's folder with the traceback of an error that nobody expected, and that voided
+the cell.
+"""
 SWEEP_FILE = "sweep.json"
 """The file in a sweep's folder that describes the sweep."""
 ASIDE = "aside"

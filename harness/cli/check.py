@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.finishing import finish
-from harness.cli.options import AsJson, Baseline, Jobs, Reports, jobs_of
+from harness.cli.options import AsJson, Baseline, Jobs, KeepFiles, Reports, jobs_of
 from harness.cli.telling import complain, tell, warn
 from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
 from harness.model.exits import ExitCode
+from harness.model.keep import Keep
 from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import EXPECTABLE
 from harness.report.advising import last_words
@@ -63,6 +64,7 @@ def check(
     ] = False,
     baseline: Baseline = None,
     reports: Reports = Path("reports"),
+    keep: KeepFiles = Keep.BROKEN,
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline of your own at every failure point it has, and judge it by what
@@ -96,7 +98,8 @@ def check(
             f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for "
             f"--attach: {own}"
         )
-    asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
+    command = shlex.join(["lostack", *sys.argv[1:]])
+    asked = Check(pipeline, system, reports, command, seed, keep=keep)
     meant = [*chain(*asked.plan({}, only or ()))]  # a wrong name is told before anything is started
     asked = replace(asked, jobs=min(jobs_of(jobs), len(meant)))
     try:

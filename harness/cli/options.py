@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from harness.model.keep import Keep
+
 MOST_AT_ONCE = 3
 """How many cells of a declared pipeline run at once by default."""
 
@@ -26,6 +28,15 @@ Clients = Annotated[
     ),
 ]
 Reports = Annotated[Path, typer.Option(help="The folder into which runs are written.")]
+KeepFiles = Annotated[
+    Keep,
+    typer.Option(
+        "--keep",
+        metavar="WHICH",
+        help="Of which cells every file stays: all, broken (whatever is not green) or none. Of "
+        "the others the histories and logs do.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON to standard output.")]
 Directory = Annotated[Path, typer.Argument(help="A saved run, e.g. reports/latest.")]
 Baseline = Annotated[

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ import typer
 
 from harness import registry
 from harness.cli.finishing import finish
-from harness.cli.options import AsJson, Baseline, Clients, Only, Reports, Semantics  # noqa: TC001 - typer reads them
+from harness.cli.options import AsJson, Baseline, Clients, KeepFiles, Only, Reports, Semantics  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, warn
 from harness.matrix.progress import make_progress
 from harness.matrix.runner import RunBrokenError, RunPlan
@@ -21,6 +22,7 @@ from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, SelectionError, select
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.exits import ExitCode
+from harness.model.keep import Keep
 from harness.model.scenario import Suite
 from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.trend import remember
@@ -69,6 +71,7 @@ def run(
         ),
     ] = Suite.CORE.value,
     baseline: Baseline = None,
+    keep: KeepFiles = Keep.BROKEN,
     as_json: AsJson = False,
 ) -> None:
     """Run cells against a real system, judge them, and write the report."""
@@ -111,6 +114,7 @@ def run(
             seeds=chosen.seeds,
             records=records,
         )
+    plan = replace(plan, keep=keep)
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             saved = run_cells(plan, progress)

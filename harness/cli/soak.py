@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from harness import registry
-from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads them
+from harness.cli.options import AsJson, KeepFiles, Reports  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, tell_json, tell_lines
 from harness.faults import NoFault
 from harness.judge.verdict import Kind
@@ -22,6 +22,7 @@ from harness.matrix.progress import make_progress
 from harness.matrix.selection import choose, systems_of
 from harness.model import safe_files
 from harness.model.exits import ExitCode
+from harness.model.keep import Keep
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
 from harness.soak.waves import SOAK_FILE, Soak, SoakError, as_lines
@@ -76,6 +77,7 @@ def soak(
     ] = 1,
     resume: Annotated[Path | None, typer.Option(help="Continue the soak in this folder.")] = None,
     reports: Reports = Path("reports"),
+    keep: KeepFiles = Keep.BROKEN,
     as_json: AsJson = False,
 ) -> None:
     """Inject one fault after another at random exact points while records flow; judge each fault,
@@ -103,6 +105,7 @@ def soak(
             semantic,
             only=only or (),
             seed=seed,
+            keep=keep,
             as_json=as_json,
         )
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
@@ -119,6 +122,7 @@ def soak(
             faults_per_minute,
             seed,
             shlex.join(["lostack", *sys.argv[1:]]),
+            keep,
         )
         try:
             found = run_soak(asked, progress)
@@ -159,6 +163,7 @@ def _stream(
     *,
     only: Sequence[str],
     seed: int,
+    keep: Keep,
     as_json: bool,
 ) -> NoReturn:
     """Soak the plain pipeline on Kafka as one stream."""
@@ -183,7 +188,14 @@ def _stream(
             f"no fault of {PLAIN} that --only selects can strike a stream under {meant}"
         )
     asked = stream.Stream(
-        folder, scenarios, meant, records, faults_per_minute, seed, unit=stream.unit_of(records)
+        folder,
+        scenarios,
+        meant,
+        records,
+        faults_per_minute,
+        seed,
+        unit=stream.unit_of(records),
+        keep=keep,
     )
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         system = KafkaSystem()

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AsJson, Reports, jobs_of
+from harness.cli.options import AsJson, KeepFiles, Reports, jobs_of
 from harness.cli.telling import complain, tell, tell_json_text, tell_lines
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
+from harness.model.keep import Keep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +96,7 @@ def sweep(
             help="Begin no further point when one of this run is broken; shrink what was found.",
         ),
     ] = False,
-    keep: Annotated[
+    findings: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
@@ -103,6 +104,7 @@ def sweep(
         ),
     ] = None,
     reports: Reports = Path("reports"),
+    keep: KeepFiles = Keep.BROKEN,
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline at every step of its run, and judge each by what it claims."""
@@ -110,8 +112,8 @@ def sweep(
     from harness.sweep.pipelines import sweep_of  # noqa: PLC0415 - brings systems; nobody else needs it
 
     begun = time.monotonic()
-    if keep is not None and keep.exists() and not keep.is_dir():
-        raise UsageError(f"--keep {keep}: this is not a folder")
+    if findings is not None and findings.exists() and not findings.is_dir():
+        raise UsageError(f"--findings {findings}: this is not a folder")
     _check_acts(act or ())
     until = None if minutes is None else begun + 60 * minutes
     if resume is None:
@@ -139,10 +141,10 @@ def sweep(
             "--resume continues with the sweep's own pipeline: leave out the declaration and --only"
         )
     for one in sweeps:
-        one.exit_first = exit_first
+        one.exit_first, one.keep = exit_first, keep
     codes = []
     for one in sweeps:
-        codes.append(_run(one, until, explain=explain, keep=keep, as_json=as_json))
+        codes.append(_run(one, until, explain=explain, findings=findings, as_json=as_json))
         if one.found_first:
             break
     if left := [one.asked.what for one in sweeps[len(codes) :]]:
@@ -153,7 +155,7 @@ def sweep(
 
 
 def _run(
-    one: Sweep, until: float | None, *, explain: bool, keep: Path | None, as_json: bool
+    one: Sweep, until: float | None, *, explain: bool, findings: Path | None, as_json: bool
 ) -> ExitCode:
     """Run one sweep, print its outcome, and return its exit code. Ctrl-C ends the command."""
     from harness.sweep.shrinking import keep_all  # noqa: PLC0415 - as above
@@ -174,7 +176,7 @@ def _run(
     summary = summary_of(one, planned, outcomes)
     files = (
         *write_sweep(one, planned, outcomes, summary),
-        *(keep_all(one, outcomes, keep) if keep else ()),
+        *(keep_all(one, outcomes, findings) if findings else ()),
     )
     if as_json:
         tell_json_text(as_json_text(one, planned, outcomes, summary))

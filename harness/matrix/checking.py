@@ -13,6 +13,7 @@ from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import not_run
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
+from harness.model.keep import Keep
 from harness.model.scenario import NotApplicable, Role
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
 from harness.pipelines.declaration import InputKind
@@ -113,6 +114,7 @@ class Check:
     command: str
     seed: int = 1
     jobs: int = 1
+    keep: Keep = Keep.BROKEN
 
     def dry_run(self, progress: Progress, *, brief: bool = False) -> CellResult:
         """Run the pipeline without a fault. ``brief``: do not wait for late records, because
@@ -232,6 +234,7 @@ class Check:
             records=max((cell.records for cell in cells), default=self.pipeline.records),
             untried=tuple(untried),
             again=lambda: self.system.silences.too_short(cells),
+            keep=self.keep,
         )
         return run(plan, progress)
 

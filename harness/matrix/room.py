@@ -9,6 +9,8 @@ import os
 from typing import TYPE_CHECKING
 
 from harness.latest import mark
+from harness.matrix.keeping import clean
+from harness.model import safe_files
 from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -77,10 +79,14 @@ def new_directory(reports: Path) -> Path:
 def new_run(reports: Path) -> Path:
     """Make a folder for a run like :func:`new_directory`, and mark the one around it as lostack's.
 
+    What a run there that was killed had begun to remove is removed.
+
     Raises:
         EnvironmentFailure: that cannot be done.
     """
     directory = new_directory(reports)
+    for name in safe_files.folders(reports):
+        clean(reports / name)
     try:
         mark(reports)
     except OSError as error:

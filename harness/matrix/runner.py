@@ -24,18 +24,20 @@ from harness.interfaces import LimitsDeployments, PreparesForCells, TakesOneCell
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
 from harness.latest import point_latest
+from harness.matrix.keeping import tidy_cell, tidy_run
 from harness.matrix.long_cells import LongCells
 from harness.matrix.room import behind, cannot_write, full_disk, new_run
 from harness.matrix.threads import WATCH_S, Thread, join
 from harness.model import events as kinds
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
+from harness.model.keep import Keep
 from harness.model.plan import PLAN_FILE, plan_of
 from harness.model.safe_files import write_whole
 from harness.model.scenario import SECURED, Deployment
 from harness.model.secrets import masked
 from harness.model.waiting import WaitCancelledError, cancellable
-from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run
+from harness.saved import ASIDE, CELLS, INTERRUPTED, TRACE_FILE, RunInfo, judge_cell, load_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -58,10 +60,6 @@ _Play: TypeAlias = "Callable[[Path, HistoryWriter], None]"
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which the state of a deployment that cells may kill is unknown."""
-TRACE_FILE = "traceback.txt"
-"""The file in a cell's folder with the traceback of an error that nobody expected, and that voided
-the cell.
-"""
 ASIDE_NICE = 10
 """The niceness at which a system is prepared while the previous system's cells run."""
 OF_ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
@@ -127,6 +125,8 @@ class RunPlan:
     """Called before a cell begins; true ends the run before that cell, and the run is
     incomplete.
     """
+    keep: Keep = Keep.BROKEN
+    """Of which cells everything stays."""
 
 
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
@@ -144,7 +144,9 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
     if twice:  # they would write into one history
         raise ValueError(f"{twice[0]} is planned twice")
     knowledge()  # where it cannot be had, nothing could be judged
-    return _Run(plan, progress).go()
+    saved = _Run(plan, progress).go()
+    tidy_run(saved.directory, saved.results, plan.keep)
+    return saved
 
 
 class _Run:
@@ -488,6 +490,7 @@ class _Run:
             self._progress.began(cell)
             result = self._run_cell(cell, play)
             self._results[result.plan.id] = result
+            tidy_cell(result, self.plan.keep)
             self._progress.ended(result)
         except BaseException as error:  # noqa: BLE001 - see _lane
             self._fail(error)

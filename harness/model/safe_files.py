@@ -187,6 +187,11 @@ def links(below: Path, name: Name = "") -> list[str]:
     return [each for each, mode in _entries(below, name) if stat.S_ISLNK(mode)]
 
 
+def names(below: Path, name: Name = "") -> list[str]:
+    """Return the names of all that is in a folder, sorted. It fails like :func:`folders`."""
+    return [each for each, _ in _entries(below, name)]
+
+
 def files(below: Path, name: Name, wanted: Callable[[str], bool]) -> list[str]:
     """Return the paths (from ``below``) of all files below a folder whose names are wanted, sorted.
 
@@ -229,7 +234,7 @@ def _entries(below: Path, name: Name) -> list[tuple[str, int]]:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def write_whole(below: Path, name: Name, content: str | bytes) -> None:
+def write_whole(below: Path, name: Name, content: str | bytes, mode: int = 0o666) -> None:
     """Write a file atomically: a reader sees the old file or the whole new one. What had the name
     is replaced, a link too.
 
@@ -240,7 +245,7 @@ def write_whole(below: Path, name: Name, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     with _parent(below, name) as (folder, last):
         part = f".{secrets.token_hex(8)}.part"
-        fd = os.open(part, _NEW, 0o666, dir_fd=folder)
+        fd = os.open(part, _NEW, mode, dir_fd=folder)
         try:
             with open(fd, "wb") as file:  # noqa: PTH123 - a descriptor
                 file.write(data)

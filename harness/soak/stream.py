@@ -24,8 +24,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.judge.verdict import Kind
+from harness.matrix.keeping import clean, tidy_folder
 from harness.model import safe_files
 from harness.model.history import HISTORY, HistoryError, read_history
+from harness.model.keep import Keep
 from harness.soak.copies import Copies, beyond
 from harness.soak.drawing import MOST_HITS, drawn
 from harness.soak.found import (
@@ -86,6 +88,8 @@ class Stream:
     unit: int = UNIT
     partitions: int = PARTITIONS
     record_bytes: int = RECORD_BYTES
+    keep: Keep = Keep.BROKEN
+    """Of which faults the folder stays: of all, or of those that are not kept."""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -466,7 +470,8 @@ class Streaming:
             kind, reason = judge(window)
         except HistoryError as error:
             kind, reason = Kind.VOID, str(error)
-        saved = None if kind is Kind.KEPT else str(fault.folder.relative_to(asked.folder))
+        gone = kind is Kind.KEPT and asked.keep is not Keep.ALL
+        saved = None if gone else str(fault.folder.relative_to(asked.folder))
         struck = Struck(
             number,
             fault.fault.scenario.id,
@@ -484,6 +489,9 @@ class Streaming:
         append_line(self._file, asdict(struck))
         if saved is None:
             shutil.rmtree(fault.folder)
+        elif asked.keep is Keep.NONE:
+            tidy_folder(fault.folder, asked.folder)
+            clean(asked.folder)
         self.found.faults.append(struck)
         self._open = None
         self._progress.say(fault_line(struck))

@@ -25,6 +25,7 @@ from harness.matrix.runner import RunPlan, run
 from harness.model import safe_files
 from harness.model.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS
 from harness.model.failures import UsageError
+from harness.model.keep import Keep
 from harness.report.summary import counted
 from harness.saved import CELLS, INTERRUPTED
 
@@ -97,6 +98,8 @@ class Soak:
     faults_per_minute: float
     seed: int
     command: str
+    keep: Keep = Keep.BROKEN
+    """Of which waves everything stays; of green ones nothing stays, unless it is of all."""
 
     def cell(self, number: int, records: int) -> Cell:
         """Return the cell of a wave. The number decides the fault, and (by the cell's seed) the
@@ -178,10 +181,12 @@ def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.m
             command=asked.command,
             seeds=tuple(cell.seed for cell in cells),
             records=records,
+            keep=asked.keep,
         )
         saved = run(plan, Listening(progress, ended))
         found.interrupted = saved.info.interrupted
-        _forget(saved.directory, [result for result in saved.results if result.verdict.green])
+        if asked.keep is not Keep.ALL:
+            _forget(saved.directory, [result for result in saved.results if result.verdict.green])
         if not found.interrupted and len(saved.results) < many:
             raise SoakError(f"a run ended before all its waves were run: see {saved.directory}")
     return found

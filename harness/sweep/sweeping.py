@@ -37,6 +37,7 @@ from harness.model import events as kinds
 from harness.model import safe_files
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
+from harness.model.keep import Keep
 from harness.pipelines.cells import DeclaredCell
 from harness.saved import ASIDE, RUN_FILE, load_run
 from harness.stages.settings import ours
@@ -144,6 +145,8 @@ class Sweep:
     again: Callable[[Sequence[Cell]], Collection[str]] = lambda _: ()
     alone: str = ""
     """Why its cells run one at a time; empty if they can run side by side."""
+    keep: Keep = Keep.BROKEN
+    """Of which points everything stays."""
     exit_first: bool = False
     """Whether no point begins after the first broken one of this run."""
     interrupted: bool = field(default=False, init=False)
@@ -518,6 +521,7 @@ class Sweep:
             records=self.base.records,
             again=lambda: self.again(cells),
             enough=enough,
+            keep=self.keep,
         )
 
     def results(self, folder: str) -> list[CellResult]:

@@ -26,6 +26,7 @@ HELD: Final = (
     "knowledge.py",
     "latest.py",
     "matrix/checking.py",
+    "matrix/keeping.py",
     "matrix/points.py",
     "model/history.py",
     "model/plan.py",

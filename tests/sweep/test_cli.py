@@ -78,7 +78,7 @@ def _fault(cell: Cell) -> object:
         ((*PLAIN, "--shard", "1/²"), "--shard 1/²"),
         ((*PLAIN, "--minutes", "nan"), "--minutes"),
         ((*PLAIN, "--minutes", "-1"), "--minutes"),
-        ((*PLAIN, "--keep", "/dev/null"), "this is not a folder"),
+        ((*PLAIN, "--findings", "/dev/null"), "this is not a folder"),
         (
             ("sweep", "--resume", "nowhere", "--only", "plain"),
             "leave out the declaration and --only",
@@ -115,7 +115,7 @@ def test_a_sweep(wrong: list[Plant], tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main((*arguments, "--json")) == ExitCode.KEPT
     assert json.loads(capsys.readouterr().out)["findings"] == []
     wrong.append(Plant(lose=1))
-    assert main((*arguments, "--keep", str(tmp_path / "kept"))) == ExitCode.BROKEN
+    assert main((*arguments, "--findings", str(tmp_path / "kept"))) == ExitCode.BROKEN
     told = capsys.readouterr().out
     assert "finding 1: broken: lost" in told
     assert "came back 3 of 3 times, with one partition" in told

@@ -1,0 +1,86 @@
+"""What stays of a cell when it has ended: of a kept one its plan, history and logs.
+
+Services' data, outboxes, checkpoints and users' own files are large, and nobody looks at those of
+a cell that is green. What goes is first renamed into ``.removed`` in the run's folder. So whoever
+kills a run leaves each part of a cell whole, or finds it gone; the next run removes what lies
+there still.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from harness.model import safe_files
+from harness.model.history import HISTORY, LOGS
+from harness.model.plan import PLAN_FILE
+from harness.saved import TRACE_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+    from harness.model.keep import Keep
+    from harness.saved import CellResult
+
+REMOVED: Final = ".removed"
+"""The folder, in that of a run, of what is about to be removed."""
+DEPLOYMENTS: Final = "deployments"
+"""The folder, in that of a run, of what its cells shared: brokers, servers, their logs."""
+NEEDED: Final = frozenset({PLAN_FILE, HISTORY, LOGS, TRACE_FILE})
+"""What every cell keeps: the judge, the reports, an export and shrinking read nothing else."""
+LARGE_LOG: Final = 1 << 20
+"""A log of more bytes is cut, to its last :data:`LOG_END` bytes."""
+LOG_END: Final = 1 << 16
+
+
+def tidy_cell(result: CellResult, keep: Keep) -> None:
+    """Remove what does not stay of a cell that has ended and is judged."""
+    if not keep.whole(green=result.verdict.green):
+        with suppress(OSError):  # what cannot be removed stays
+            tidy_folder(result.directory, result.directory.parents[1])
+
+
+def tidy_run(run: Path, results: Iterable[CellResult], keep: Keep) -> None:
+    """Remove what does not stay of a run whose cells have ended.
+
+    Its deployments keep everything if one of its cells does: the cells shared them.
+    """
+    if not any(keep.whole(green=result.verdict.green) for result in results):
+        for name in safe_files.folders(run, DEPLOYMENTS):
+            folder = run / DEPLOYMENTS / name
+            names = [each for each in safe_files.names(folder) if not each.endswith(".log")]
+            _remove_from(folder, run, names)
+    clean(run)
+
+
+def tidy_folder(folder: Path, run: Path) -> None:
+    """Leave the history and the logs in a folder; ``run``: the folder of its run."""
+    _remove_from(folder, run, set(safe_files.names(folder)) - NEEDED)
+    for name in safe_files.files(folder, LOGS, lambda name: name.endswith(".log")):
+        if (folder / name).stat().st_size > LARGE_LOG:
+            _cut(folder, name)
+
+
+def clean(run: Path) -> None:
+    """Remove what a run, or one that was killed, had put aside to be removed."""
+    shutil.rmtree(run / REMOVED, ignore_errors=True)
+
+
+def _remove_from(folder: Path, run: Path, names: Collection[str]) -> None:
+    for name in names:
+        with suppress(OSError):  # it is somebody else's (a container's): it stays
+            gone = safe_files.make_folder(run, REMOVED) / secrets.token_hex(8)
+            (folder / name).rename(gone)
+            if gone.is_dir() and not gone.is_symlink():
+                shutil.rmtree(gone, ignore_errors=True)
+            else:
+                gone.unlink()
+
+
+def _cut(folder: Path, name: str) -> None:
+    end = safe_files.read_end(folder, name, LOG_END)
+    said = f"(lostack has kept the last {LOG_END:,} bytes of this log; --keep all keeps it whole)\n"
+    safe_files.write_whole(folder, name, said.encode() + end, mode=0o600)
