@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.latest import LATEST
+from harness.latest import LATEST, MARK
 from harness.matrix import runner
 from harness.matrix.runner import RunBrokenError, run
 from harness.model.failures import EnvironmentFailure
@@ -456,7 +456,8 @@ def test_two_runs_at_once_get_two_folders(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join(WITHIN_S)
-    runs = [path for path in (tmp_path / "not" / "there").iterdir() if path.name != LATEST]
+    beside = {LATEST, MARK}
+    runs = [path for path in (tmp_path / "not" / "there").iterdir() if path.name not in beside]
     assert len({one.directory for one in saved}) == len(runs) == 4
     assert all(one.whole and verdicts(one) == {"cell-1": Kind.KEPT} for one in saved)
 
@@ -497,14 +498,14 @@ def test_a_plan_that_cannot_be_written_ends_the_run(
     """A full disk under run.json or cell.json is EnvironmentFailure with one line, and no cell is
     judged.
     """
-    write = Path.write_text
+    replace_by = os.replace
 
-    def full(path: Path, text: str, **more: str) -> int:
-        if file in path.name:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        return write(path, text, **more)
+    def full(part: str, name: str, **more: int) -> None:
+        if file in str(name):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        replace_by(part, name, **more)
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "replace", full)
     begun: list[str] = []
     with pytest.raises(
         EnvironmentFailure,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.latest import LATEST
+from harness.latest import LATEST, MARK
 from harness.matrix.runner import RunPlan, run
 from harness.model.cell import Cell
 from harness.model.semantics import Semantic
@@ -174,5 +174,5 @@ def run_troubled(
 
 def only_run(reports: Path) -> Path:
     """Return the one run that lies in a reports folder."""
-    (directory,) = (path for path in reports.iterdir() if path.name != LATEST)
+    (directory,) = (path for path in reports.iterdir() if path.name not in {LATEST, MARK})
     return directory
