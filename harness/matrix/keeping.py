@@ -19,7 +19,7 @@ from harness.model.plan import PLAN_FILE
 from harness.saved import TRACE_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
     from pathlib import Path
 
     from harness.model.keep import Keep
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 REMOVED: Final = ".removed"
 """The folder, in that of a run, of what is about to be removed."""
-DEPLOYMENTS: Final = "deployments"
-"""The folder, in that of a run, of what its cells shared: brokers, servers, their logs."""
 NEEDED: Final = frozenset({PLAN_FILE, HISTORY, LOGS, TRACE_FILE})
 """What every cell keeps: the judge, the reports, an export and shrinking read nothing else."""
 LARGE_LOG: Final = 1 << 20
@@ -41,19 +39,6 @@ def tidy_cell(result: CellResult, keep: Keep) -> None:
     if not keep.whole(green=result.verdict.green):
         with suppress(OSError):  # what cannot be removed stays
             tidy_folder(result.directory, result.directory.parents[1])
-
-
-def tidy_run(run: Path, results: Iterable[CellResult], keep: Keep) -> None:
-    """Remove what does not stay of a run whose cells have ended.
-
-    Its deployments keep everything if one of its cells does: the cells shared them.
-    """
-    if not any(keep.whole(green=result.verdict.green) for result in results):
-        for name in safe_files.folders(run, DEPLOYMENTS):
-            folder = run / DEPLOYMENTS / name
-            names = [each for each in safe_files.names(folder) if not each.endswith(".log")]
-            _remove_from(folder, run, names)
-    clean(run)
 
 
 def tidy_folder(folder: Path, run: Path) -> None:

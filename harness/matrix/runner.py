@@ -24,7 +24,7 @@ from harness.interfaces import LimitsDeployments, PreparesForCells, TakesOneCell
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
 from harness.latest import point_latest
-from harness.matrix.keeping import tidy_cell, tidy_run
+from harness.matrix.keeping import clean, tidy_cell
 from harness.matrix.long_cells import LongCells
 from harness.matrix.room import behind, cannot_write, full_disk, new_run
 from harness.matrix.threads import WATCH_S, Thread, join
@@ -145,7 +145,7 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
         raise ValueError(f"{twice[0]} is planned twice")
     knowledge()  # where it cannot be had, nothing could be judged
     saved = _Run(plan, progress).go()
-    tidy_run(saved.directory, saved.results, plan.keep)
+    clean(saved.directory)
     return saved
 
 
