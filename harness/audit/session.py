@@ -61,9 +61,7 @@ def spark_session(
     install = ensure_spark(say)
     local = master.startswith("local")
     settings = {**SETTINGS, **(conf or {})}
-    if local:  # every user of the machine can connect to its ports: Spark makes a secret for them
-        settings.setdefault("spark.authenticate", "true")
-    else:
+    if not local:
         settings["spark.jars"] = ",".join(
             str(jar.absolute()) for jar in (*install.connector, *jars)
         )

@@ -19,13 +19,13 @@ LISTENS = "0A"
 ANSWER_S = 2.0
 
 
-def knock(pid: int, lines: list[str]) -> list[str]:
-    """Say lines, as another user, to everything that a process listens on.
+def knock(pid: int, lines: list[str], *more: int | str) -> list[str]:
+    """Say lines, as another user, to everything that a process listens on, and at ``more`` places.
 
     Return the answers, one text for each place that could be reached.
     """
     script = Path(__file__).read_text(encoding="utf-8")
-    told = json.dumps({"places": places(pid), "lines": lines})
+    told = json.dumps({"places": [*places(pid), *more], "lines": lines})
     done = subprocess.run(
         [sys.executable, "-I", "-c", script], input=told, check=True, capture_output=True, text=True
     )

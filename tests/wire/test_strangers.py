@@ -52,7 +52,7 @@ def test_another_user_cannot_control_a_wire(wire: WireProcess, tmp_path: Path) -
     """No file is written for whoever does not know the secret, and nothing is answered."""
     victim = tmp_path / "start-up-file"
     victim.write_text("as it was\n")
-    answers = knock(wire.process.pid, a_line_of_code(victim))
+    answers = knock(wire.process.pid, a_line_of_code(victim), wire.address)
     assert victim.read_text() == "as it was\n"
     assert not any('"ok"' in answer for answer in answers)
     assert wire.control.routes() == ()

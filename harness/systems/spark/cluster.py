@@ -60,7 +60,6 @@ class Cluster:
         """The Spark settings with which a driver runs its tasks on this cluster."""
         return {
             "spark.master": self._servers.url,
-            "spark.authenticate": "false",  # with a cluster, Spark makes no secret by itself
             "spark.cores.max": CORES,
             "spark.executor.cores": CORES,
             "spark.executor.memory": MEMORY,

@@ -30,8 +30,6 @@ READY_S = 120.0
 # longer than running it
 CONF = {
     "spark.master": "local[2]",
-    # every user of the machine can connect to the driver's ports: Spark makes a secret for them
-    "spark.authenticate": "true",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
