@@ -472,6 +472,52 @@ def test_who_saves_no_position_is_told_so_as_soon_as_it_is_known(
         assert early.startswith("no consumer group has saved")
 
 
+class Elsewhere(Reader):
+    """A reader that keeps its position itself, and has been ready since the beginning; it took ten
+    minutes to start.
+    """
+
+    @staticmethod
+    def stage_of(scene: Scene) -> Any:
+        """Return the stage, and when it was started."""
+        stage = scene.pipeline.stage(Role.CONSUMER)
+        assert stage is not None
+        ready_at = Clock().monotonic_ns()
+        return SimpleNamespace(
+            stage=stage,
+            name="consumer",
+            incarnation=1,
+            since=ready_at - 600 * 10**9,
+            ready_at=ready_at,
+        )
+
+    def __init__(
+        self, scenes: Scenes, monkeypatch: pytest.MonkeyPatch, *seen: dict[str, Any]
+    ) -> None:
+        super().__init__(scenes, monkeypatch, *seen, saved={})
+        monkeypatch.setattr(Positions, "kept_by_group", False)
+
+
+def test_a_reader_that_was_given_nothing_yet_is_not_done(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it took to start, and takes to read: one that was given some, and then no more
+    for long since it is ready, has read what it will.
+    """
+    given = {
+        "event": "fetched",
+        "topic": "orders",
+        "partition": 0,
+        "offset": 2,
+        "reached": True,
+        "record": "a",
+        "conn": 1,
+    }
+    for seen, still_s, done in (((), 60.0, False), ((given,), 44.0, False), ((given,), 46.0, True)):
+        said = Elsewhere(scenes, monkeypatch, *seen).trouble_after(still_s)
+        assert said == (None if done else "the consumer has not read partition 0 to its end")
+
+
 def holding(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> SimpleNamespace:
     """Put something in the place of what holds a producer's requests, and of the waves; ``said``:
     what they were told.

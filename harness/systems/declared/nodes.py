@@ -96,6 +96,8 @@ class CommandNode:
     """
     incarnation: int = 0
     node: Node | None = None
+    ready_at: int = 0
+    """When this incarnation was ready (monotonic ns); 0: nobody has waited for that yet."""
     _since: int = 0
     _told: bool = field(default=False)
     _ended_s: float = field(default=0.0)
@@ -145,7 +147,7 @@ class CommandNode:
                 },
             },
         )
-        self._since = time.monotonic_ns()
+        self._since, self.ready_at = time.monotonic_ns(), 0
         self.node = self.runtime.start(spec)
         self._told, self._asked, self._unready = False, False, None
         self.say("started", pid=self.node.pid, supervised=supervised)
@@ -194,6 +196,7 @@ class CommandNode:
         if end is not None and not (end.status == 0 and not self.stage.reads):
             stays = "; a stage must stay in the foreground" if end.status == 0 else ""
             raise self.error(f"ended with {end} before it was ready{stays}")
+        self.ready_at = time.monotonic_ns()
         self.say("ready", pid=self._alive().pid)
 
     def _is_ready(self) -> bool:

@@ -178,7 +178,7 @@ class Positions:
         """Say what a reader with a position outside Kafka has not read, or return ``None``.
 
         The reader must have been given everything; a restarted one must have been given something.
-        A reader that was given nothing for ELSEWHERE_S counts as done.
+        A reader that was given records, and none for ELSEWHERE_S since it is ready, counts as done.
         """
         if self._scene.reader is None:
             return None
@@ -187,14 +187,15 @@ class Positions:
             self._scene.sighted,
             self._scene.pipeline.topic,
         )
-        at_work = reader.incarnation == 1 or sighted.given(topic) > reader.since
+        given, began = sighted.given(topic), reader.ready_at or reader.since
+        at_work = reader.incarnation == 1 or given > reader.since
         reached = sighted.reached(topic)
         visible = self._scene.kafka.observer.visible(topic, {})
         behind = [p for p, last in visible.items() if reached.get(p, -1) < last]
         if not behind and at_work:
             return None
         patience_s = self._scene.learnt.silences.still(self._scene.cell, ELSEWHERE_S)
-        if time.monotonic_ns() - max(sighted.last, reader.since) > patience_s * 1e9:
+        if given and time.monotonic_ns() - max(sighted.last, began) > patience_s * 1e9:
             return None
         return (
             f"the {reader.name} has not read "
