@@ -148,6 +148,13 @@ class TellsWhereItIs(Protocol):
 
 
 @runtime_checkable
+class TakesSettings(Protocol):
+    """A launcher whose brokers take settings of a user, by the broker's names for them."""
+
+    settings: Mapping[str, str]
+
+
+@runtime_checkable
 class TakesOneCell(Protocol):
     """A launcher whose deployments may take one cell at a time. Cells that run at once then have a
     deployment each.

@@ -28,7 +28,7 @@ from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.pipelines.declaration import DEFAULT_LINE, InputKind, OutputKind
-from harness.pipelines.dialects import DIALECTS
+from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.reading import read_pipeline, schema
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 
@@ -155,7 +155,7 @@ def init(
     ] = None,
     command: Annotated[str | None, typer.Option(help="The command that prints the output.")] = None,
     system: Annotated[
-        str, typer.Option(help=f"The system it runs on: {', '.join(DIALECTS)}.")
+        str, typer.Option(help=f"The system it runs on: {', '.join(SPOKEN)}.")
     ] = "kafka",
     compose: Annotated[
         Path | None,
@@ -204,7 +204,7 @@ def init(
     options.words.extend(["--compose", str(compose)] if compose else [])
     options.words.extend([*([] if ci else ["--no-ci"]), *(["--force"] if force else [])])
     asker = Asker(sys.stdin.isatty())
-    choice("--system", system, DIALECTS)
+    choice("--system", system, SPOKEN)
     try:
         draft, shown = _draft(asker, options, system, compose)
         _write(folder, draft, ci=ci)

@@ -18,6 +18,7 @@ from harness.model.scenario import NotApplicable, Role
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
 from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
+from harness.pipelines.moments import TOLD, moments_in
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
 from harness.report.summary import counted
@@ -69,6 +70,8 @@ class Seen:
     """The most records that one request sent, or that one request saved a position behind."""
     seconds: float = 0.0
     """Seconds from the wire's first line about a record to its last."""
+    moments: Mapping[Moment, str] = field(default_factory=dict)
+    """The moments of a record that were seen, each with the step of the protocol."""
 
     @property
     def steps(self) -> frozenset[str]:
@@ -182,6 +185,7 @@ class Check:
             {role: one.steps for role, one in seen.items()},
             fetching,
             written,
+            moments={role: one.moments for role, one in seen.items()} if seen else None,
             attached=self.system.attached,
         )
         names = [point.id for point in points]
@@ -258,6 +262,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     about = list(history.of(kinds.SENT, kinds.COMMITTED))
     moments = [e["t"] for e in history.of(kinds.SENT, kinds.FETCHED, kinds.COMMITTED)]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
+    of_records = moments_in(history.of(*TOLD), both)
     owners = list(history.of(kinds.OWNER))
     written = {
         e["role"]: Written(e["made"], e["records"], e["because"], tuple(e.get("files", ())))
@@ -275,6 +280,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
             written.get(role, UNWATCHED),
             unit_of([e for e in about if of.get(e["request"].split(":")[0]) == role]),
             seconds,
+            of_records.get(role, {}),
         )
         for role in sorted({e["role"] for e in frames})
     }

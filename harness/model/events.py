@@ -266,7 +266,7 @@ CONN: Final = "conn"
 """
 UNDECODABLE: Final = "undecodable"
 """``api, version, because``: the wire could not decode a frame that it needed to read. Voids the
-cell.
+cell. ``first``: a client's first bytes, in hex digits, if they are of another protocol.
 """
 
 # --- the runner -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Stall, Terminate, Unanswered
+from harness.faults import Kill, NoFault, Pause, Stall
 from harness.model import pipeline as core
 from harness.model.cell import Cell, Load, make_load
 from harness.model.identity import Identity
@@ -21,8 +21,9 @@ from harness.model.semantics import Anomaly, forbids
 from harness.model.states import Hop
 from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.braces import fill
-from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind, RepeatedIdError
-from harness.pipelines.dialects import Dialect, Moment
+from harness.pipelines.declaration import InputKind, OutputKind, RepeatedIdError
+from harness.pipelines.dialects import LINES, Moment
+from harness.pipelines.points import INPUT_ENDS, POINTS, Point
 from harness.pipelines.programs import PROCESS
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError
@@ -30,7 +31,7 @@ from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
 from harness.wire.rules import Direction, How, StepName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from harness.model.record import Record
     from harness.model.scenario import Fault
@@ -200,269 +201,6 @@ class DeclaredCell(Cell):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """A failure point: a fault and its moment. ``{role}`` in ``because`` stands for the stage's
-    role.
-    """
-
-    id: str
-    roles: tuple[Role, ...]
-    moment: Moment
-    act: Callable[[OnWire, Dialect], Fault]
-    because: str
-
-    def fault(self, role: Role, dialect: Dialect) -> Fault:
-        """Return the fault for a stage of this role."""
-        return self.act(OnWire(role, *dialect.steps[self.moment]), dialect)
-
-
-def _kill(at: OnWire, _: Dialect) -> Fault:
-    return Kill(at, (at.role,), held=How.DISCARD)
-
-
-def _kill_at_the_next(at: OnWire, _: Dialect) -> Fault:
-    """Kill the stage at its next such request after an answer carried the record."""
-    return Kill(replace(at, since=replace(at, direction=RESPONSE)), (at.role,), held=How.DISCARD)
-
-
-def _kill_broker(at: OnWire, _: Dialect) -> Fault:
-    return Kill(at, (Role.BROKER,), held=How.DISCARD)
-
-
-def _drop(at: OnWire, _: Dialect) -> Fault:
-    return Drop(at)
-
-
-def _terminate(at: OnWire, _: Dialect) -> Fault:
-    return Terminate(at)
-
-
-def _end_input(at: OnWire, _: Dialect) -> Fault:
-    return EndInput(at)
-
-
-def _lose_when_reading(at: OnWire, dialect: Dialect) -> Fault:
-    """Kill the stage before it receives the record; when it starts again, lose this answer."""
-    return Unanswered(OnWire(at.role, *dialect.steps[Moment.DELIVERY]), at.api)
-
-
-def _lose_when_sending(at: OnWire, dialect: Dialect) -> Fault:
-    """Kill the stage while it works on the record; when it starts again, lose this answer."""
-    return Unanswered(OnWire(at.role, *dialect.steps[Moment.SEND]), at.api)
-
-
-def _pause(at: OnWire, _: Dialect) -> Fault:
-    return Pause(at, told=True)
-
-
-INPUT_ENDS = "input-ends-while-sending"
-_WRITING = (Role.PRODUCER, Role.PROCESSOR)
-_POINTS = (
-    _Point(
-        "producer-crash-before-send",
-        _WRITING,
-        Moment.SEND,
-        _kill,
-        "The {role} has the record in hand; its request has not left when it is killed.",
-    ),
-    _Point(
-        "producer-crash-before-ack",
-        _WRITING,
-        Moment.SEND_ANSWER,
-        _kill,
-        (
-            "The broker has stored the record; the {role} is killed before it reads the "
-            "acknowledgement."
-        ),
-    ),
-    _Point(
-        "request-lost",
-        _WRITING,
-        Moment.SEND,
-        _drop,
-        "The {role}'s request never reaches the broker, and the connection is cut.",
-    ),
-    _Point(
-        "ack-lost",
-        _WRITING,
-        Moment.SEND_ANSWER,
-        _drop,
-        (
-            "The broker has stored the record; its acknowledgement never reaches the {role}, and "
-            "the connection is cut."
-        ),
-    ),
-    _Point(
-        "broker-crash-before-append",
-        _WRITING,
-        Moment.SEND,
-        _kill_broker,
-        "The broker is killed before it sees the {role}'s request, and is started again.",
-    ),
-    _Point(
-        "broker-crash-before-ack",
-        _WRITING,
-        Moment.SEND_ANSWER,
-        _kill_broker,
-        (
-            "The broker has stored the record and is killed before it answers the {role}; it comes "
-            "back."
-        ),
-    ),
-    _Point(
-        "delivery-lost",
-        CONSUMING,
-        Moment.DELIVERY,
-        _drop,
-        "The record is on its way to the {role} and never arrives: the connection is cut.",
-    ),
-    _Point(
-        "consumer-crash-before-delivery",
-        CONSUMING,
-        Moment.DELIVERY,
-        _kill,
-        (
-            "The record is on its way to the {role}, which is killed with all records that it is "
-            "working on."
-        ),
-    ),
-    _Point(
-        "consumer-crash-at-next-fetch",
-        CONSUMING,
-        Moment.NEXT_FETCH,
-        _kill_at_the_next,
-        "The {role} has been given the record, and is killed when it asks for more. (Some "
-        "clients ask before the record is worked on, some after it.)",
-    ),
-    _Point(
-        "position-answer-lost",
-        CONSUMING,
-        Moment.SAVED_POSITIONS,
-        _lose_when_reading,
-        "The {role} is killed before it is given the record, and starts again; it asks for its "
-        "saved positions, and the answer is lost with its connection.",
-    ),
-    _Point(
-        "join-answer-lost",
-        CONSUMING,
-        Moment.JOINED,
-        _lose_when_reading,
-        "The {role} is killed before it is given the record, and starts again; it joins its "
-        "group, and the answer is lost with its connection.",
-    ),
-    _Point(
-        "producer-id-answer-lost",
-        _WRITING,
-        Moment.PRODUCER_ID,
-        _lose_when_sending,
-        "The {role} is killed with the record in hand, and starts again; it asks for its "
-        "producer id, and the answer is lost with its connection.",
-    ),
-    _Point(
-        "commit-lost",
-        CONSUMING,
-        Moment.POSITION,
-        _kill,
-        (
-            "The {role} has asked to save its position after the record and is killed; the request "
-            "never arrives."
-        ),
-    ),
-    _Point(
-        "commit-ack-lost",
-        CONSUMING,
-        Moment.POSITION_ANSWER,
-        _kill,
-        "The position after the record is saved, and the {role} is killed before it learns that.",
-    ),
-    _Point(
-        "broker-crash-before-position",
-        CONSUMING,
-        Moment.POSITION,
-        _kill_broker,
-        "The broker is killed before it has stored the {role}'s position, and comes back.",
-    ),
-    _Point(
-        "acknowledgement-lost",
-        CONSUMING,
-        Moment.ACKNOWLEDGEMENT,
-        _kill,
-        "The {role} has acknowledged the record and is killed; the acknowledgement never arrives.",
-    ),
-    _Point(
-        "acknowledgement-answer-lost",
-        CONSUMING,
-        Moment.ACKNOWLEDGEMENT_ANSWER,
-        _kill,
-        "The record is acknowledged, and the {role} is killed before it learns that.",
-    ),
-    _Point(
-        "broker-crash-before-acknowledgement",
-        CONSUMING,
-        Moment.ACKNOWLEDGEMENT,
-        _kill_broker,
-        "The broker is killed before it has seen the {role}'s acknowledgement, and comes back.",
-    ),
-    _Point(
-        "told-to-end-while-sending",
-        _WRITING,
-        Moment.SEND,
-        _terminate,
-        "The {role} is told to end (SIGTERM) with the record on its way, as by a rolling deploy; "
-        "nothing else is done to it. It shuts down in its own way, and is started again.",
-    ),
-    _Point(
-        "told-to-end-while-reading",
-        CONSUMING,
-        Moment.DELIVERY,
-        _terminate,
-        "The {role} is told to end (SIGTERM) as the record reaches it, as by a rolling deploy; "
-        "it shuts down in its own way, and is started again.",
-    ),
-    _Point(
-        INPUT_ENDS,
-        (Role.PRODUCER,),
-        Moment.SEND,
-        _end_input,
-        "The {role}'s request is lost and the connection cut, while all other records and the "
-        "end of the input reach its standard input: it still has unsent records when it ends.",
-    ),
-    _Point(
-        "transaction-crash-before-commit",
-        _WRITING,
-        Moment.COMMIT,
-        _kill,
-        (
-            "The {role} has asked to end the record's transaction and is killed; the request never "
-            "arrives."
-        ),
-    ),
-    _Point(
-        "transaction-crash-before-commit-ack",
-        _WRITING,
-        Moment.COMMIT_ANSWER,
-        _kill,
-        "The record's transaction is ended, and the {role} is killed before it learns that.",
-    ),
-    _Point(
-        "zombie-processor",
-        (Role.PROCESSOR,),
-        Moment.SEND_ANSWER,
-        _pause,
-        "A process of the {role} is stopped with the record's result sent; the group removes it "
-        "and another one takes over; then it is woken, learns that, and goes on.",
-    ),
-    _Point(
-        "zombie-consumer",
-        (Role.CONSUMER,),
-        Moment.POSITION,
-        _pause,
-        "A process of the {role} is stopped when it has asked to save its position after the "
-        "record; the group removes it and another one takes over; then it is woken, learns that, "
-        "and goes on.",
-    ),
-)
 NO_FAULT = "none"
 REFUSED = "refused"
 """The failure point of every request that a stage's ``refusals`` name."""
@@ -474,24 +212,26 @@ def failure_points(
     processes: Mapping[str, int] | None = None,
     writes: Mapping[str, Written] | None = None,
     *,
+    moments: Mapping[str, Mapping[Moment, str]] | None = None,
     attached: bool = False,
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline. A scenario that does not apply has
     a reason.
 
     The dry run gives, for each role: ``requests``, the steps seen on its connections;
-    ``processes``, how many of its processes fetched; ``writes``, its durable writes. Without them,
-    only the pipeline's roles decide what applies. ``attached``: lostack did not start the broker,
-    and so must not kill it.
+    ``processes``, how many of its processes fetched; ``writes``, its durable writes; ``moments``,
+    at which step each moment of a record was seen. Without them, only the pipeline's roles decide
+    what applies. ``attached``: lostack did not start the broker, and so must not kill it.
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
-    for point in (each for each in _POINTS if each.moment in dialect.steps):
+    for point in (each for each in POINTS if each.moment in dialect.steps):
         present = [
             stage.known for role in point.roles for stage in pipeline.stages if stage.role is role
         ]
         for role in present or point.roles[:1]:
-            fault = point.fault(role, dialect)
-            reason = _reason(point, role, pipeline, requests) or _alone(
+            seen = None if moments is None or dialect.logs else moments.get(role, {})
+            fault = point.fault(role, dialect, (seen or {}).get(point.moment))
+            reason = _reason(point, role, pipeline, requests, seen) or _alone(
                 fault, role, pipeline, processes
             )
             if attached and Role.BROKER in fault.evidence().killed:
@@ -637,7 +377,11 @@ def _at_writes(
 
 
 def _reason(
-    point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None
+    point: Point,
+    role: Role,
+    pipeline: Pipeline,
+    requests: Mapping[str, Collection[str]] | None,
+    seen: Mapping[Moment, str] | None,
 ) -> str | None:
     stage = pipeline.stage(role)
     if stage is None:
@@ -652,13 +396,19 @@ def _reason(
             f"the input is of kind {pipeline.input.kind}; only the end of standard input can be "
             "tested"
         )
+    if seen is not None and point.moment in LINES and point.moment not in seen:
+        return (
+            f"the dry run saw no {pipeline.dialect.label(point.moment)} frame of the {role} that "
+            "is about a record"
+        )
     steps, moments = pipeline.dialect.steps, (_ASKED.get(point.moment, point.moment), point.moment)
     what = "request" if pipeline.dialect.logs else "frame"
     return next(
         (
             why
             for each in moments
-            if (why := _unseen(steps[each][0], role, requests, what)) is not None
+            if each not in (seen or {})
+            and (why := _unseen(steps[each][0], role, requests, what)) is not None
         ),
         None,
     )
@@ -671,6 +421,7 @@ _SENDING = frozenset(
 _ASKED = {
     Moment.ACKNOWLEDGEMENT_ANSWER: Moment.ACKNOWLEDGEMENT,
     Moment.COMMIT_ANSWER: Moment.COMMIT,
+    Moment.SESSION_COMMIT_ANSWER: Moment.SESSION_COMMIT,
 }
 """The request of each moment whose answer has no name of its own on some wires."""
 
@@ -689,7 +440,7 @@ the stage's name is added.
 """
 
 
-def _name(point: _Point, role: Role, present: Collection[Role]) -> str:
+def _name(point: Point, role: Role, present: Collection[Role]) -> str:
     """Return the point's name. If two stages have the point, the stage's name comes first and
     replaces a role's.
     """

@@ -28,7 +28,8 @@ from harness.pipelines.braces import (
     fill,
     places,
 )
-from harness.pipelines.dialects import DIALECTS
+from harness.pipelines.broker import Broker
+from harness.pipelines.dialects import SPOKEN
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
 from harness.pipelines.programs import (
     PROCESS,
@@ -329,6 +330,8 @@ class Pipeline:
     """Where the results land."""
     system: str = "kafka"
     """The system that it runs on: ``kafka``, ``activemq``, ``artemis`` or ``pulsar``."""
+    broker: Broker = field(default_factory=Broker)
+    """The broker that lostack starts for it."""
     input: Input = field(default_factory=Input)
     """How the records are offered."""
     security: DeclaredSecurity | None = None
@@ -350,7 +353,7 @@ class Pipeline:
     partitions: int = 3
     """The number of partitions of each topic."""
     drain_s: float = 90.0
-    """How many seconds a run waits, at most, for records that are known to be on their way."""
+    """For how many seconds the load may come no further while records are on their way."""
     patience_s: float = 30.0
     """How many seconds a run waits if a record is missing and nothing is known to be on its way."""
     expects: tuple[str, ...] = ()
@@ -436,42 +439,20 @@ class Pipeline:
                 check_places("invariant: command", word, PLACES)
         if self.order:
             choice("order", self.order, (PER_KEY,))
-            if why := self._why_no_order():
+            if why := _why_no_order(self):
                 raise DeclarationError(f"order: {why}")
-
-    def _why_no_order(self) -> str | None:
-        """Say why the order of the results cannot be checked; return ``None`` if it can."""
-        if self.aggregate is not None:
-            return "a total does not show the order of its records: take away order, or [aggregate]"
-        if self.input.kind is InputKind.OWN or "key" not in places(self.input.line):
-            return (
-                "lostack does not know the key of a record: put {key} into the input's line, and "
-                "use another kind than own"
-            )
-        if self.output.kind is OutputKind.SQLITE and "order by" not in " ".join(
-            self.output.query.lower().split()
-        ):
-            return (
-                "the output's query has no order: end it with ORDER BY and a column that grows "
-                "with each inserted row"
-            )
-        if self.output.file and any(char in self.output.file for char in "*?["):
-            return (
-                f"results in several files ({self.output.file}) have no order: write them to one "
-                "file"
-            )
-        return None
 
     @property
     def dialect(self) -> Dialect:
         """The dialect of the system that it runs on: the names of its steps on the wire."""
-        return DIALECTS[self.system]
+        return self.broker.dialect(self.system)
 
     def _check_queue(self) -> None:
         """Raise :class:`DeclarationError` if a pipeline on a queue uses something that only a log
         has.
         """
-        choice("system", self.system, DIALECTS)
+        choice("system", self.system, SPOKEN)
+        self.broker.check(self.system)
         if self.dialect.logs:
             return
         processes = any(stage.role is Role.PROCESSOR for stage in self.stages)
@@ -710,3 +691,27 @@ class Pipeline:
                     what, fill(command[0], values), self.directory, self.path, beside=beside
                 )
         check_password(self.id)
+
+
+def _why_no_order(pipeline: Pipeline) -> str | None:
+    """Say why the order of the results cannot be checked; return ``None`` if it can."""
+    if pipeline.aggregate is not None:
+        return "a total does not show the order of its records: take away order, or [aggregate]"
+    if pipeline.input.kind is InputKind.OWN or "key" not in places(pipeline.input.line):
+        return (
+            "lostack does not know the key of a record: put {key} into the input's line, and "
+            "use another kind than own"
+        )
+    if pipeline.output.kind is OutputKind.SQLITE and "order by" not in " ".join(
+        pipeline.output.query.lower().split()
+    ):
+        return (
+            "the output's query has no order: end it with ORDER BY and a column that grows "
+            "with each inserted row"
+        )
+    if pipeline.output.file and any(char in pipeline.output.file for char in "*?["):
+        return (
+            f"results in several files ({pipeline.output.file}) have no order: write them to one "
+            "file"
+        )
+    return None

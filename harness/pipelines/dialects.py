@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
+from harness.protocols.acts import Act
+from harness.protocols.amqp import steps as amqp
+from harness.protocols.core import steps as core
 from harness.protocols.kafka.steps import Api
-from harness.protocols.pulsar.steps import Command as Pulsar
-from harness.protocols.stomp.steps import Command
+from harness.protocols.openwire import steps as openwire
+from harness.protocols.pulsar import steps as pulsar
+from harness.protocols.stomp import steps as stomp
 from harness.wire.rules import Direction, StepName
 
 if TYPE_CHECKING:
@@ -36,7 +40,11 @@ class Moment(Enum):
     """A consumer acknowledges a record by itself."""
     ACKNOWLEDGEMENT_ANSWER = auto()
     COMMIT = auto()
+    """A sender ends the transaction that its record is in."""
     COMMIT_ANSWER = auto()
+    SESSION_COMMIT = auto()
+    """A consumer commits the session in which it has acknowledged the record."""
+    SESSION_COMMIT_ANSWER = auto()
 
 
 LINES: Final = {
@@ -50,6 +58,8 @@ LINES: Final = {
     Moment.ACKNOWLEDGEMENT_ANSWER: kinds.ACKNOWLEDGED,
     Moment.COMMIT: kinds.ENDING,
     Moment.COMMIT_ANSWER: kinds.ENDING,
+    Moment.SESSION_COMMIT: kinds.ENDING,
+    Moment.SESSION_COMMIT_ANSWER: kinds.ENDING,
 }
 """The event of the wire which shows that a step was completed for a record."""
 
@@ -57,7 +67,8 @@ LINES: Final = {
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How programs talk to a system. ``steps``: the protocol's step for each moment; a missing
-    moment does not exist there.
+    moment does not exist there. ``others``: further steps that may be at a moment, by the way in
+    which a program uses the protocol; the dry run tells which.
 
     ``reads``: the frame that shows that a stage reads. ``ends``: the frame that tells a reader
     where the log begins or ends; ``None``: there is none. ``logs``: whether the system is a log, in
@@ -70,6 +81,13 @@ class Dialect:
     reads: tuple[StepName, Direction]
     ends: tuple[StepName, Direction] | None = None
     logs: bool = False
+    others: Mapping[Moment, tuple[StepName, ...]] = field(default_factory=dict)
+
+    def at(self, moment: Moment, label: str | None = None) -> tuple[StepName, Direction]:
+        """Return a moment's step. ``label``: that of the one that was seen, of several."""
+        step, way = self.steps[moment]
+        found = (each for each in self.others.get(moment, ()) if each.label == label)
+        return next(found, step), way
 
     @property
     def sends(self) -> frozenset[str]:
@@ -88,11 +106,18 @@ class Dialect:
     def lines(self, api: str) -> frozenset[str]:
         """Return the kinds of events which show that the step with this label was completed."""
         return frozenset(
-            LINES[each] for each, (step, _) in self.steps.items() if step == api and each in LINES
+            LINES[each]
+            for each, (step, _) in self.steps.items()
+            if each in LINES and api in (step, *self.others.get(each, ()))
         )
 
     def _labels(self, *moments: Moment) -> frozenset[str]:
-        return frozenset(self.label(each) for each in moments if each in self.steps)
+        steps = [
+            (*self.others.get(each, ()), self.steps[each][0])
+            for each in moments
+            if each in self.steps
+        ]
+        return frozenset(step.label for each in steps for step in each)
 
 
 _OUT, _IN = Direction.REQUEST, Direction.RESPONSE
@@ -115,36 +140,67 @@ KAFKA: Final = Dialect(
     ends=(Api.LIST_OFFSETS, _IN),
     logs=True,
 )
-STOMP: Final = Dialect(
-    "STOMP",
-    {
-        Moment.SEND: (Command.SEND, _OUT),
-        Moment.SEND_ANSWER: (Command.RECEIPT, _IN),
-        Moment.DELIVERY: (Command.MESSAGE, _IN),
-        Moment.ACKNOWLEDGEMENT: (Command.ACK, _OUT),
-        Moment.ACKNOWLEDGEMENT_ANSWER: (Command.RECEIPT, _IN),
-        Moment.COMMIT: (Command.COMMIT, _OUT),
-        Moment.COMMIT_ANSWER: (Command.RECEIPT, _IN),
-    },
-    reads=(Command.SUBSCRIBE, _OUT),
+_ACTS: Final = {
+    Moment.SEND: (Act.SEND, _OUT),
+    Moment.SEND_ANSWER: (Act.SENT, _IN),
+    Moment.DELIVERY: (Act.GIVE, _IN),
+    Moment.ACKNOWLEDGEMENT: (Act.ACK, _OUT),
+    Moment.ACKNOWLEDGEMENT_ANSWER: (Act.ACKED, _IN),
+    Moment.COMMIT: (Act.COMMIT, _OUT),
+    Moment.COMMIT_ANSWER: (Act.COMMITTED, _IN),
+    Moment.SESSION_COMMIT: (Act.COMMIT, _OUT),
+    Moment.SESSION_COMMIT_ANSWER: (Act.COMMITTED, _IN),
+}
+"""The act on a queue at each moment, and its direction."""
+
+
+def _of_queues(
+    speaks: str,
+    acts: Mapping[Act, StepName],
+    reads: StepName,
+    others: Mapping[Moment, tuple[StepName, ...]] | None = None,
+) -> Dialect:
+    """Return the dialect of a protocol of queues. ``reads``: a consumer's first request."""
+    steps = {moment: (acts[act], way) for moment, (act, way) in _ACTS.items() if act in acts}
+    return Dialect(speaks, steps, (reads, _OUT), others=others or {})
+
+
+STOMP: Final = _of_queues("STOMP", stomp.ACTS, stomp.Command.SUBSCRIBE)
+OPENWIRE: Final = _of_queues(
+    "OpenWire",
+    openwire.ACTS,
+    openwire.Command.CONSUMER_INFO,
+    dict.fromkeys((Moment.COMMIT, Moment.SESSION_COMMIT), (openwire.Command.COMMIT_TWO_PHASE,)),
 )
-PULSAR: Final = Dialect(
-    "Pulsar's protocol",
+CORE: Final = _of_queues(
+    "Core",
+    core.ACTS,
+    core.Packet.CREATE_CONSUMER,
     {
-        Moment.SEND: (Pulsar.SEND, _OUT),
-        Moment.SEND_ANSWER: (Pulsar.SEND_RECEIPT, _IN),
-        Moment.DELIVERY: (Pulsar.MESSAGE, _IN),
-        Moment.ACKNOWLEDGEMENT: (Pulsar.ACK, _OUT),
-        Moment.ACKNOWLEDGEMENT_ANSWER: (Pulsar.ACK_RESPONSE, _IN),
-        Moment.COMMIT: (Pulsar.END_TXN, _OUT),
-        Moment.COMMIT_ANSWER: (Pulsar.END_TXN_RESPONSE, _IN),
+        # a session that acknowledges by itself commits nothing
+        Moment.ACKNOWLEDGEMENT: (core.Packet.ACKNOWLEDGE,),
+        Moment.ACKNOWLEDGEMENT_ANSWER: (core.Packet.NULL_RESPONSE,),
+        **dict.fromkeys((Moment.COMMIT, Moment.SESSION_COMMIT), (core.Packet.XA_COMMIT,)),
+        **dict.fromkeys(
+            (Moment.COMMIT_ANSWER, Moment.SESSION_COMMIT_ANSWER), (core.Packet.XA_COMMITTED,)
+        ),
     },
-    reads=(Pulsar.SUBSCRIBE, _OUT),
 )
+AMQP: Final = _of_queues("AMQP 1.0", amqp.ACTS, amqp.Performative.FLOW)
+PULSAR: Final = _of_queues("Pulsar's protocol", pulsar.ACTS, pulsar.Command.SUBSCRIBE)
 DIALECTS: Final[Mapping[str, Dialect]] = {
     "kafka": KAFKA,
-    "activemq": STOMP,
-    "artemis": STOMP,
+    "stomp": STOMP,
+    "openwire": OPENWIRE,
+    "core": CORE,
+    "amqp": AMQP,
     "pulsar": PULSAR,
 }
-"""The dialect of each system that a declaration may name."""
+"""The dialect of each protocol that a pipeline's programs may speak."""
+SPOKEN: Final[Mapping[str, tuple[str, ...]]] = {
+    "kafka": ("kafka",),
+    "activemq": ("stomp", "openwire", "amqp"),
+    "artemis": ("stomp", "openwire", "core", "amqp"),
+    "pulsar": ("pulsar",),
+}
+"""The protocols that each system speaks which a declaration may name; the first is the default."""

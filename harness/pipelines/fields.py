@@ -193,6 +193,18 @@ def _mapping(where: str, value: Any) -> dict[str, str]:
     return {name: _without_null(f"{where}: {name}", word) for name, word in table.items()}
 
 
+def _settings(where: str, value: Any) -> dict[str, str]:
+    """Return settings as text; true and false as brokers write them."""
+    table = _typed("table: write { NAME = value }", dict)(where, value)
+    if nested := next((name for name, each in table.items() if isinstance(each, dict)), None):
+        raise DeclarationError(f"{where}: {nested!r} is a table: write a name with dots in quotes")
+    plain = {
+        name: str(each).lower() if isinstance(each, bool) else _number_or_text(where, each)
+        for name, each in table.items()
+    }
+    return _mapping(where, plain)
+
+
 TEXT = Field(_text, {"type": "string", "minLength": 1})
 WHOLE = Field(_typed("whole number", int), {"type": "integer"})
 NUMBER = Field(_above_zero, {"type": "number", "exclusiveMinimum": 0})
@@ -202,6 +214,10 @@ WORDS = Field(
     _command, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 )
 MAPPING = Field(_mapping, {"type": "object", "additionalProperties": {"type": "string"}})
+SETTINGS = Field(
+    _settings,
+    {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+)
 PLAIN = Field(_number_or_text, {"type": ["number", "string"]})
 
 

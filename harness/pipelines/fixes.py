@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from harness.model.scenario import Predicted, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.model.states import LastHop, State
-from harness.pipelines.cells import INPUT_ENDS, NO_FAULT
+from harness.pipelines.cells import NO_FAULT
 from harness.pipelines.declaration import OutputKind
+from harness.pipelines.points import INPUT_ENDS
 from harness.pipelines.practice import UNSEEN
 from harness.pipelines.writes import AT_WRITE
 

@@ -39,7 +39,8 @@ class Program:
     """
     ready: str = ""
     """A regular expression that the program's output matches when it is ready. A stage needs none:
-    a reading stage is ready when it fetches, a producer when it runs.
+    a reading stage is ready when it fetches (with ``position = "elsewhere"``, also when it is told
+    where its topic ends), a producer when it runs.
     """
     ready_within_s: float = 60.0
     """How many seconds to wait until the program is ready."""

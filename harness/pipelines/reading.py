@@ -12,6 +12,7 @@ from harness.model.identity import IdentityError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.pipelines.aggregates import Aggregate, Of
+from harness.pipelines.broker import Broker
 from harness.pipelines.declaration import (
     EXPECTABLE,
     PER_KEY,
@@ -25,12 +26,13 @@ from harness.pipelines.declaration import (
     Resend,
     Stage,
 )
-from harness.pipelines.dialects import DIALECTS
+from harness.pipelines.dialects import DIALECTS, SPOKEN
 from harness.pipelines.fields import (
     FLAG,
     MAPPING,
     NUMBER,
     PLAIN,
+    SETTINGS,
     TEXT,
     TEXTS,
     WHOLE,
@@ -138,6 +140,18 @@ OUTPUT: Final = Table(
     },
     "where the results land",
 )
+BROKER: Final = Table(
+    "broker",
+    Broker,
+    {
+        "protocol": among(DIALECTS).means(
+            "what the programs speak; on activemq and artemis: stomp (default), openwire, amqp"
+        ),
+        "version": TEXT.means("its version (the newest that lostack knows)"),
+        "settings": SETTINGS.means('its settings, as { "message.max.bytes" = 5000 }'),
+    },
+    "the broker that lostack starts for the pipeline",
+)
 SECURITY: Final = Table(
     "security",
     DeclaredSecurity,
@@ -205,13 +219,14 @@ PIPELINE: Final = Table(
         "topics": TEXTS.means(
             "created for every run; the first is the one between producer and consumer", needed=True
         ),
-        "system": among(DIALECTS).means("the system that it runs on (kafka)"),
+        "system": among(SPOKEN).means("the system that it runs on (kafka)"),
         "python": TEXT.means(
             "the project's own interpreter, as .venv/bin/python: {python}, and where commands "
             "are looked for first"
         ),
         "stage": each(STAGES).means(STAGES.told, needed=True),
         "service": each(SERVICES),
+        "broker": one(BROKER),
         "input": one(INPUT),
         "output": one(OUTPUT).means(OUTPUT.told, needed=True),
         "security": one(SECURITY),
@@ -227,7 +242,7 @@ PIPELINE: Final = Table(
         "records": WHOLE.means("how many records a run offers (48)"),
         "partitions": WHOLE.means("how many partitions every topic has (3)"),
         "drain_s": NUMBER.means(
-            "how many seconds to wait, at most, for records that are on their way (90)"
+            "for how many seconds records that are on their way may come no further (90)"
         ),
         "patience_s": NUMBER.means(
             "how many seconds to wait if a record is missing and nothing is on its way (30)"

@@ -7,6 +7,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.function.Function;
 import lostack.ControlPort.Line;
 
@@ -19,6 +21,20 @@ import lostack.ControlPort.Line;
  * of files can be told to {@code keep} a message, to {@code rotate} and to {@code clean} it.
  */
 interface Queues {
+    /** The beginning of the names of properties that are settings of a user. */
+    String SETTING = "lostack.setting.";
+
+    /** Return the settings of a user, by the names that the broker has for them. */
+    static Map<String, String> settings() {
+        Map<String, String> found = new TreeMap<>();
+        for (String name : System.getProperties().stringPropertyNames()) {
+            if (name.startsWith(SETTING)) {
+                found.put(name.substring(SETTING.length()), System.getProperty(name));
+            }
+        }
+        return found;
+    }
+
     /** Start it; it is up when this returns. */
     void start(List<String> connectors) throws Exception;
 

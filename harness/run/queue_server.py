@@ -11,6 +11,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
 from harness.run.control_port import ControlPort
 from harness.run.queues import BROKER, Count, Message
@@ -33,6 +34,8 @@ STOMP: Final = "stomp"
 PREFIX: Final = "/queue/"
 """The prefix of a queue's name in STOMP."""
 DEAD_LETTERS: Final = "DLQ."
+SETTING: Final = "lostack.setting."
+"""The prefix of a user's setting among the properties of the broker's JVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,16 @@ class QueueServer(ServedBroker):
     """
 
     def __init__(
-        self, product: Product, install: Install, directory: Path, runtimes: Runtimes = PROCESSES
+        self,
+        product: Product,
+        install: Install,
+        directory: Path,
+        runtimes: Runtimes = PROCESSES,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
+        """``settings``: a user's, by the names that the broker has for them."""
+        self._settings = dict(settings or {})
+        self._version = f"{product.title} {install.version}"
         self._product = product
         self._program = runtimes.fit(install.program)
         self.protocol = STOMP
@@ -82,7 +93,15 @@ class QueueServer(ServedBroker):
         self._ports = dict(zip(ways, others[len(spoken) :], strict=True))
 
     def speaking(self, protocol: str) -> QueueServer:
-        """Return the same broker, seen by clients of another protocol."""
+        """Return the same broker, seen by clients of another protocol.
+
+        Raises:
+            EnvironmentFailure: this version does not speak it, as far as lostack has its jars.
+        """
+        if protocol not in self._direct:
+            raise EnvironmentFailure(
+                f"lostack has no jars with which {self._version} speaks {protocol}"
+            )
         found = copy.copy(self)
         found.protocol = protocol
         return found
@@ -127,6 +146,7 @@ class QueueServer(ServedBroker):
             data,
             f"{host}:{control.number}",
             *connectors,
+            flags=tuple(f"-D{SETTING}{name}={value}" for name, value in self._settings.items()),
             env=control.environment,
         )
 

@@ -71,6 +71,8 @@ class QueueSystem:
         self._install: Install | None = None
         self._runtimes = PROCESSES
         self._clients: dict[str, ClientSetup] = {}
+        self.settings: Mapping[str, str] = {}
+        """Settings of a user for the brokers."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Java, the jars and the compiler, compile the broker's main class, build images;
@@ -100,7 +102,7 @@ class QueueSystem:
         del need  # there is one broker in each of its deployments
         if self._install is None:
             raise RuntimeError("prepare() comes first")
-        broker = QueueServer(self._product, self._install, directory, self._runtimes)
+        broker = QueueServer(self._product, self._install, directory, self._runtimes, self.settings)
         try:
             broker.start()
         except BaseException:

@@ -227,20 +227,27 @@ class Connection:
             insight=insight,
         )
 
-    def go_opaque(self, because: str) -> None:
-        """Pass all further bytes on without reading them."""
+    def go_opaque(self, because: str, first: bytes = b"") -> None:
+        """Pass all further bytes on without reading them. ``first``: what the client began with, if
+        nothing of it could be read.
+        """
         if not self.opaque.is_set():
             self.opaque.set()
             self.answer_to_tls()
             self._hub.note(self.cell, "conn", phase="opaque", because=because, **self.fields())
-            self.unread(because)
+            self.unread(because, **({"first": first.hex()} if first else {}))
 
-    def unread(self, because: str) -> None:
+    def unread(self, because: str, **more: object) -> None:
         """Write that bytes could not be read, which voids the cell."""
         cell = self.cell or self._hub.cell_of(self.client, self.route)
         if cell is not None:
             cell.write(
-                kinds.UNDECODABLE, api="unknown", version=-1, because=because, **self.fields()
+                kinds.UNDECODABLE,
+                api="unknown",
+                version=-1,
+                because=because,
+                **more,
+                **self.fields(),
             )
 
     # -- what was asked ----------------------------------------------------------------------------

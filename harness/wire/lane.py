@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LEAST_LIMIT = 1 << 20
 """The least size of the buffer, in bytes, while a protocol looks for the end of a frame."""
 
+FIRST = 16
+"""So many of a client's first bytes are kept if they cannot be read: they tell what it speaks."""
+
 
 class CutError(Exception):
     """The connection ends here, on purpose."""
@@ -86,7 +89,10 @@ class Lane:
         if isinstance(fed, Need):
             return await self._need(fed.bytes)
         if isinstance(fed, Opaque):
-            self._conn.go_opaque(fed.because)
+            begins = (
+                self._direction is Direction.REQUEST and not self._conn.flows[self._direction].sent
+            )
+            self._conn.go_opaque(fed.because, bytes(self._inlet.buffer[:FIRST]) if begins else b"")
             return False
         self._identify()
         if self._conn.frozen_by:

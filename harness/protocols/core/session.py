@@ -196,12 +196,9 @@ class CoreSession:
             return known
         if len(data) < len(GREETING):
             return Need(len(GREETING))
-        if (
-            way is Direction.REQUEST
-            and not self._greeted
-            and bytes(data[: len(GREETING)]) == GREETING
-        ):
-            return Between(len(GREETING))
+        first = way is Direction.REQUEST and not self._greeted
+        if first and (begins := _beginning(data)) is not None:
+            return begins
         if len(data) < reading.HEAD:
             return Need(reading.HEAD)
         try:
@@ -568,6 +565,18 @@ _TOLD: Final[Mapping[str, Act]] = {
     Packet.XA_COMMIT: Act.COMMIT,
     Packet.XA_ROLLBACK: Act.COMMIT,
 }
+
+
+def _beginning(data: Data) -> Between | Opaque | None:
+    """Return what a client begins with, if it is no packet: the greeting, or another protocol."""
+    first = bytes(data[: len(GREETING)])
+    if first == GREETING:
+        return Between(len(GREETING))
+    size = int.from_bytes(first[:LENGTH])
+    kind = int.from_bytes(first[LENGTH : LENGTH + 1], signed=True)
+    if size <= MOST_BYTES and kind in set(Kind):
+        return None
+    return Opaque(f"a connection that begins with {first!r}")
 
 
 def _act(step: str, open_: _Channel | None) -> Act | None:

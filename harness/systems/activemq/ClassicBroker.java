@@ -43,6 +43,7 @@ import org.apache.activemq.store.kahadb.data.KahaTransactionInfo;
 import org.apache.activemq.store.kahadb.disk.journal.Journal;
 import org.apache.activemq.util.ByteSequence;
 import org.apache.activemq.util.DataByteArrayInputStream;
+import org.apache.activemq.util.IntrospectionSupport;
 
 /** A broker of ActiveMQ Classic. */
 public final class ClassicBroker implements Queues {
@@ -55,6 +56,8 @@ public final class ClassicBroker implements Queues {
     private static final String NAME = "lostack";
     private static final String KEPT = "lostack.kept";
     private static final int AUTO_ACKNOWLEDGE = 1;
+    /** The beginning of the names of settings that queues have, not the broker. */
+    private static final String POLICY = "policy.";
     /** A message that came by AMQP is kept as it came. */
     private static final String NATIVE = "JMS_AMQP_NATIVE";
     private static final String ATTEMPT = "lostack-attempt";
@@ -103,6 +106,14 @@ public final class ClassicBroker implements Queues {
         service.getSystemUsage().getStoreUsage().setLimit(1L << 30);
         service.getSystemUsage().getTempUsage().setLimit(1L << 26);
         service.getSystemUsage().getMemoryUsage().setLimit(1L << 26);
+        for (Map.Entry<String, String> each : Queues.settings().entrySet()) {
+            String name = each.getKey();
+            boolean ofQueues = name.startsWith(POLICY);
+            String bare = ofQueues ? name.substring(POLICY.length()) : name;
+            if (!IntrospectionSupport.setProperty(ofQueues ? policy : service, bare, each.getValue())) {
+                throw new IllegalArgumentException("ActiveMQ has no setting " + name);
+            }
+        }
         for (String connector : connectors) {
             service.addConnector(connector);
         }

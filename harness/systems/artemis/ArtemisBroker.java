@@ -12,6 +12,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -39,6 +40,8 @@ import org.apache.activemq.artemis.spi.core.protocol.MessagePersister;
 public final class ArtemisBroker implements Queues {
     private static final String ATTEMPT = "lostack-attempt";
     private static final String RETAINED = "retention";
+    /** What the configuration says of itself where it does not know a setting, or not its value. */
+    private static final String REFUSED = "\"errors\":[{";
     private static final String NAMED = "ID:";
     private static final SimpleString OPENWIRE_NAME = SimpleString.of("__HDR_MESSAGE_ID");
     /** How long a distributed transaction may stay open that is not prepared: a client over OpenWire cannot say so itself. */
@@ -76,6 +79,12 @@ public final class ArtemisBroker implements Queues {
         settings.setJournalCompactMinFiles(0);
         settings.setJournalType(JournalType.NIO).setJournalFileSize(1 << 20).setJournalMinFiles(2);
         settings.addAddressSetting("#", queues);
+        Properties theirs = new Properties();
+        theirs.putAll(Queues.settings());
+        settings.parsePrefixedProperties(theirs, null);
+        if (settings.getStatus().contains(REFUSED)) {
+            throw new IllegalArgumentException("Artemis refuses a setting: " + settings.getStatus());
+        }
         for (String acceptor : acceptors) {
             settings.addAcceptorConfiguration(acceptor, acceptor);
         }

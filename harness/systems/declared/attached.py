@@ -25,6 +25,7 @@ from kafka.errors import KafkaError, UnknownBrokerIdError
 
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.pipelines.broker import Broker
 from harness.pipelines.refusing import DeclarationError
 from harness.provision.certificates import make_certificates, private
 from harness.run.wire import start_wire
@@ -221,6 +222,10 @@ class Attachment:
         if not self.pipeline.dialect.logs:
             raise DeclarationError(
                 f"system: only Kafka can be attached to, not {self.pipeline.system}"
+            )
+        if self.pipeline.broker != Broker():
+            raise DeclarationError(
+                "broker: lostack starts no broker with --attach: take [broker] away"
             )
         if self.security is not None and self.security.mechanism and not self.security.username:
             raise DeclarationError(

@@ -7,8 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
-from harness.pipelines.dialects import Moment
+from harness.pipelines.dialects import SPOKEN, Moment
 from harness.protocols.kafka.steps import Api
+from harness.protocols.recognising import NAMES, TLS, recognise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,13 @@ class Hints:
             "takes long to start, set ready_within_s"
         )
 
+    def unread(self) -> bool:
+        """Say whether a connection of the stage began with bytes of another protocol. That voids
+        the cell, and waiting does not help.
+        """
+        unread = self._scene.so_far.of(kinds.UNDECODABLE)
+        return any(event["role"] == self._role and "first" in event for event in unread)
+
     def _why_connected(self) -> str:
         """Say what a stage that is connected did not do; an empty text if it sends or reads."""
         scene, role, sighted = self._scene, self._role, self._scene.sighted
@@ -68,23 +76,16 @@ class Hints:
 
     def _why_not_let_in(self) -> str:
         """Say why a broker does not let the stage in; an empty text if nothing is known."""
-        role, access, so_far = self._role, self._scene.brokers.access, self._scene.so_far
-        spoken = access.protocol if access else "PLAINTEXT"
-        otherwise = (
-            f"set its security.protocol={spoken}, or say in the declaration's [security] what it "
-            "uses"
-        )
+        role, so_far, otherwise = self._role, self._scene.so_far, self._otherwise
         unread = [event for event in so_far.of(kinds.UNDECODABLE) if event["role"] == role]
-        if any(event["api"] == "unknown" for event in unread):
-            return (
-                f"its connection does not speak {self._scene.pipeline.dialect.speaks} as the "
-                f"run's listeners do: {otherwise}"
-            )
-        if why := [
-            event["because"] for event in unread if event["api"] == Api.SASL_HANDSHAKE.label
-        ]:
+        if stray := [event for event in unread if event["api"] == "unknown"]:
+            return self._why_unread(recognise(bytes.fromhex(stray[0].get("first", ""))))
+        if why := [e["because"] for e in unread if e["api"] == Api.SASL_HANDSHAKE.label]:
             return str(why[0])
-        if self._scene.sighted.asked(role, Api.SASL_HANDSHAKE.label) and "SASL" not in spoken:
+        if (
+            self._scene.sighted.asked(role, Api.SASL_HANDSHAKE.label)
+            and "SASL" not in self._listens
+        ):
             return f"it logs in by SASL, but the run's listeners have no SASL: {otherwise}"
         refused = [
             str(e["because"])
@@ -93,4 +94,37 @@ class Hints:
         ]
         return next(
             (because for because in refused if "TLS" in because or "certificate" in because), ""
+        )
+
+    def _why_unread(self, spoken: str | None) -> str:
+        """Say what to set if a connection cannot be read. ``spoken``: its protocol, if known."""
+        pipeline = self._scene.pipeline
+        known, system = pipeline.dialect.speaks, pipeline.system
+        if pipeline.dialect.logs and spoken in (None, TLS, "kafka"):
+            said = f"does not speak {known} as the run's listeners do"
+            return f"its connection {said}: {self._otherwise}"
+        if spoken == TLS:
+            return f"it begins with TLS, which the run's listeners on {system} do not have"
+        if spoken in SPOKEN[system]:
+            return (
+                f"it speaks {NAMES[spoken]}, and the run's listeners speak {known}: set protocol = "
+                f'"{spoken}" in the declaration\'s [broker]'
+            )
+        if spoken in NAMES:
+            where = " or ".join(f'"{name}"' for name, each in SPOKEN.items() if spoken in each)
+            return f"it speaks {NAMES[spoken]}, which {system} does not: set system = {where}"
+        can = " or ".join(SPOKEN[system])
+        found = f"it speaks {spoken}" if spoken else f"its connection does not speak {known}"
+        return f"{found}: on {system} lostack reads {can} (protocol in the declaration's [broker])"
+
+    @property
+    def _listens(self) -> str:
+        access = self._scene.brokers.access
+        return access.protocol if access else "PLAINTEXT"
+
+    @property
+    def _otherwise(self) -> str:
+        return (
+            f"set its security.protocol={self._listens}, or say in the declaration's [security] "
+            "what it uses"
         )

@@ -84,6 +84,8 @@ class CommandNode:
     stdin: bool
     hint: Callable[[], str]
     """Returns what the wire saw that may explain why the stage does not become ready."""
+    is_unread: Callable[[], bool] = lambda: False
+    """Says whether the stage speaks what the wire does not read."""
     buried: Callable[[], object] = lambda: None
     """Called after the stage has died and before it is started again."""
     is_open: Callable[[], bool] = lambda: True
@@ -180,7 +182,7 @@ class CommandNode:
         within_s = self.stage.ready_within_s
         try:
             wait_until(
-                lambda: self.ended() or self._is_ready(),
+                lambda: self.ended() or self._is_ready() or self.is_unread(),
                 within_s=within_s,
                 because=f"the {self.name} to be ready",
             )
@@ -192,12 +194,18 @@ class CommandNode:
             )
             wanted = f"its output never showed {self.stage.ready!r}" if self.stage.ready else unseen
             raise self.error(f"was not ready within {within_s:g} s: {wanted}") from error
+        self.check_read()
         end = self.ended()
         if end is not None and not (end.status == 0 and not self.stage.reads):
             stays = "; a stage must stay in the foreground" if end.status == 0 else ""
             raise self.error(f"ended with {end} before it was ready{stays}")
         self.ready_at = time.monotonic_ns()
         self.say("ready", pid=self._alive().pid)
+
+    def check_read(self) -> None:
+        """Raise StageError if the wire does not read what the stage speaks: that voids the cell."""
+        if self.is_unread():
+            raise self.error("speaks what the wire does not read")
 
     def _is_ready(self) -> bool:
         if self.stage.ready:

@@ -323,6 +323,7 @@ class StageMaker:
             path=pipeline.path,
             prints=prints,
             hint=hints.why_unready,
+            is_unread=hints.unread,
             buried=lambda: self._expel(stage.known),
             fetches=lambda since: begins_to_read(scene.sighted, stage, since),
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
+from harness.interfaces import TakesSettings
 from harness.model.scenario import Deployment, Role
 from harness.run.nodes import ServerNode
 from harness.run.queues import BROKER
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from harness.controls import Target
     from harness.interfaces import Deployed, Launcher
     from harness.model.history import HistoryWriter
+    from harness.pipelines.broker import Broker
     from harness.pipelines.security import DeclaredSecurity
     from harness.run.queues import QueueBroker
     from harness.runtimes.interface import Runtime
@@ -28,6 +30,14 @@ class HasBroker(Protocol):
     broker: QueueBroker
 
 
+@runtime_checkable
+class SpeaksSeveral(Protocol):
+    """A broker that speaks several protocols."""
+
+    def speaking(self, protocol: str) -> QueueBroker:
+        """Return the same broker, seen by clients of another protocol."""
+
+
 class OwnQueues:
     """Queue brokers that lostack starts. Implements
     :class:`harness.systems.declared.system.Source`.
@@ -35,8 +45,11 @@ class OwnQueues:
 
     attached = False
 
-    def __init__(self, launcher: Launcher) -> None:
+    def __init__(self, launcher: Launcher, broker: Broker | None = None) -> None:
         self._launcher = launcher
+        self._protocol = "" if broker is None else broker.protocol
+        if broker is not None and isinstance(launcher, TakesSettings):
+            launcher.settings = broker.settings
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Download what the broker is started from."""
@@ -53,7 +66,7 @@ class OwnQueues:
         all that a broker ever held.
         """
         del need, security, roles
-        return QueueBrokers(self._launcher, directory)
+        return QueueBrokers(self._launcher, directory, self._protocol)
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions that the broker's system reports."""
@@ -67,8 +80,9 @@ class QueueBrokers:
 
     access: Access | None = None
 
-    def __init__(self, launcher: Launcher, directory: Path) -> None:
+    def __init__(self, launcher: Launcher, directory: Path, protocol: str = "") -> None:
         self._launcher = launcher
+        self._protocol = protocol
         self._deployed: Deployed | None = None
         self.directory = directory
 
@@ -81,7 +95,10 @@ class QueueBrokers:
         """
         if self._deployed is None:
             raise RuntimeError("the queue broker was never started")
-        return cast("HasBroker", self._deployed).broker
+        broker = cast("HasBroker", self._deployed).broker
+        if self._protocol and isinstance(broker, SpeaksSeveral):
+            return broker.speaking(self._protocol)
+        return broker
 
     @property
     def runtime(self) -> Runtime:

@@ -244,7 +244,7 @@ class Sighted:
         elif (event["api"], event["dir"]) == self._ends:
             self._told_ends[event["role"]] = event["t"]
         if event["dir"] == Direction.REQUEST:
-            if event["api"] in self._sends:
+            if event["api"] in self._sends and event.get("answered", True):
                 self._waiting[conn][event["corr"]] = None
             return
         if event["api"] not in self._answers:
@@ -281,7 +281,9 @@ class Sighted:
         self._steps.add((self._role(event), event["event"]))
         ends = self._open[self._role(event)]
         if event["outcome"] is None:
-            ends.add(("", event["record"]))
+            sent = kinds.SENT, self._role(event), event["record"]
+            if sent in self._firsts:  # else a consumer has read it in the transaction
+                ends.add(("", event["record"]))
             if event["reached"]:
                 self._readable.add(event["record"])
         elif event["reached"]:

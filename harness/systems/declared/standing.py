@@ -132,8 +132,11 @@ class Standing:
 
         Raises:
             StageError: a restart would not help: a stage ends again and again, or, in a run without
-                a fault, the broker refuses a record or a process ended without a replacement.
+                a fault, the broker refuses a record or a process ended without a replacement;
+                or the wire does not read what a stage speaks.
         """
+        for stage in self._stages.values():
+            stage.check_read()
         if self.scene.faultless and (refused := self.between.refused()):
             raise StageError(refused, "topic")
         if self.scene.faultless and (one := self._workers.missed()):

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.model.scenario import Deployment
 from harness.pipelines.alone import why_alone
+from harness.pipelines.broker import Broker
 from harness.pipelines.cells import SYSTEM, DeclaredCell
+from harness.pipelines.refusing import DeclarationError
 from harness.provision.cache import cache_root
 from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
@@ -76,8 +78,10 @@ class OwnKafka:
 
     attached = False
 
-    def __init__(self) -> None:
-        self._prepared = Prepared()
+    def __init__(self, broker: Broker | None = None) -> None:
+        broker = broker or Broker()
+        self._prepared = Prepared(version=broker.version or None)
+        self._settings = broker.settings
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Download Java and the jars and make the class-data archive, unless they are
@@ -95,7 +99,7 @@ class OwnKafka:
         """Return a broker that is not started yet."""
         return OwnBrokers(
             self._prepared.transport(
-                need, directory, security.security if security else None, roles
+                need, directory, security.security if security else None, roles, self._settings
             )
         )
 
@@ -103,8 +107,25 @@ class OwnKafka:
         """Return the versions of Kafka, Java, Python and the observer's client, which is not one of
         the pipeline's clients.
         """
-        found = dict(self._prepared.versions(SYSTEM))
+        found = dict(self._prepared.versions(KAFKA))
         return {OBSERVER: found.pop(OBSERVERS_CLIENT), **found}
+
+
+def own(system: str, broker: Broker) -> Source:
+    """Return where brokers of a system come from that lostack starts.
+
+    Raises:
+        DeclarationError: lostack does not know the version.
+    """
+    known = declaration(system).versions()
+    if broker.version and broker.version not in known:
+        raise DeclarationError(
+            f"broker: version {broker.version!r}: of {system} lostack has the versions "
+            f"{', '.join(known)}"
+        )
+    if system == KAFKA:
+        return OwnKafka(broker)
+    return OwnQueues(declaration(system).launch("process", broker.version or None), broker)
 
 
 class DeclaredSystem:
@@ -118,8 +139,8 @@ class DeclaredSystem:
     def __init__(self, *, keep: bool = False, source: Source | None = None) -> None:
         """``keep``: shared brokers stay up between runs, until :meth:`close`."""
         self._source: Source = source or OwnKafka()
-        self._runs_on = KAFKA
-        """The system of the next pipeline."""
+        self._runs_on = KAFKA, Broker()
+        """The system of the next pipeline, and the broker that it wants."""
         self._keep = keep
         self._kept: list[DeclaredDeployed] = []
         self._free: list[DeclaredDeployed] = []
@@ -155,7 +176,7 @@ class DeclaredSystem:
             next((each.security for each in declared), None),
             next((each.named for each in declared), ()),
         )
-        self._run_on(next((each.system for each in declared), KAFKA))
+        self._run_on(*next(((each.system, each.broker) for each in declared), (KAFKA, Broker())))
         self._source.prepare(say)
         for name in {name for each in declared for name in each.jars} - set(self._fetched.jars):
             cache = cache_root()
@@ -194,16 +215,12 @@ class DeclaredSystem:
             self.close()
         self._security, self._roles = security, roles
 
-    def _run_on(self, system: str) -> None:
-        """Use brokers of this system next; stop kept brokers of another system."""
-        if system != self._runs_on:
+    def _run_on(self, system: str, broker: Broker) -> None:
+        """Use such brokers next; stop kept brokers of another system, version, or settings."""
+        if (system, broker) != self._runs_on:
             self.close()
-            self._source = (
-                OwnKafka()
-                if system == KAFKA
-                else OwnQueues(declaration(system).launch("process", None))
-            )
-        self._runs_on = system
+            self._source = own(system, broker)
+        self._runs_on = system, broker
 
     def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | Kept:
         """Start a deployment, or reuse a kept one."""

@@ -180,7 +180,9 @@ class Broker:
         apart: Sequence[Ports] = (),
         disk: int | None = None,
         secured: Secured | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
+        """``settings``: further lines of ``server.properties``, which come before lostack's own."""
         self.name = name_of(number, len(quorum))
         self.number = number
         self.controls = number > len(quorum)
@@ -193,7 +195,9 @@ class Broker:
         self._disk = disk
         self._secured = secured
         directory.mkdir(parents=True, exist_ok=True)
-        self._settings = properties(directory, quorum, number, runtime, apart)
+        self._settings = properties(directory, quorum, number, runtime, apart) | dict(
+            settings or {}
+        )
         self.node: Node | None = None
 
     def outlive_starvation(self) -> None:

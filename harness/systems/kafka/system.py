@@ -112,14 +112,20 @@ class Prepared:
         directory: Path,
         security: Security | None = None,
         roles: tuple[str, ...] = (),
+        settings: Mapping[str, str] | None = None,
     ) -> KafkaTransport:
         """Return brokers that are not started yet. Shared brokers get a long registration time-out,
         for busy machines.
 
         ``security``: how clients log in, if the deployment does not say it; ``roles``: further
-        roles with a listener.
+        roles with a listener; ``settings``: of the brokers, in place of lostack's.
         """
-        shape = replace(SHAPES[need], security=security or SHAPES[need].security, roles=roles)
+        shape = replace(
+            SHAPES[need],
+            security=security or SHAPES[need].security,
+            roles=roles,
+            settings=settings or {},
+        )
         transport = KafkaTransport(self.stood_on(), directory, shape)
         if need.shared:
             for server in transport.servers:

@@ -4,7 +4,7 @@ systems build on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.model.scenario import Deployment
@@ -24,7 +24,7 @@ from harness.systems.kafka.security import Secured
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from harness.model.scenario import Role
@@ -51,6 +51,8 @@ class Shape:
     """How clients log in and whether they use TLS."""
     roles: tuple[str, ...] = ()
     """Further roles with a listener, besides WIRE_ROLES."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the brokers that replace lostack's."""
 
     @property
     def wire_roles(self) -> tuple[str, ...]:
@@ -96,6 +98,7 @@ class KafkaTransport:
                 apart=apart,
                 disk=self.shape.disk,
                 secured=self.secured,
+                settings=self.shape.settings,
             )
             for n in numbers
         )

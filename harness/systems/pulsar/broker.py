@@ -114,7 +114,14 @@ class PulsarBroker(ServedBroker):
 
     start_s = 90.0
 
-    def __init__(self, install: Install, directory: Path, runtimes: Runtimes = PROCESSES) -> None:
+    def __init__(
+        self,
+        install: Install,
+        directory: Path,
+        runtimes: Runtimes = PROCESSES,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """``settings``: a user's, as in ``broker.conf``."""
         super().__init__(directory, 4 + 2 * len(ROLES), runtimes)
         self._program = runtimes.fit(install.server)
         self._binary, self._http, self._bookie, self._to_itself, *others = self.ports
@@ -124,7 +131,7 @@ class PulsarBroker(ServedBroker):
         """Role → the broker's port behind the wire. The broker knows from the port which address to
         tell its clients.
         """
-        self._told: Mapping[str, object] = {}
+        self._told: Mapping[str, object] = dict(settings or {})
         """The additional settings of this broker."""
         self._namespaces: dict[str, str] = {}
         self._entries: dict[tuple[str, Position], Entry] = {}

@@ -44,6 +44,8 @@ class PulsarSystem:
         self._install: Install | None = None
         self._runtimes = PROCESSES
         self._clients: dict[str, ClientSetup] = {}
+        self.settings: Mapping[str, str] = {}
+        """Settings of a user for the brokers."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Download Java and the jars, make the class-data archive and build images, unless they are
@@ -73,7 +75,7 @@ class PulsarSystem:
         del need  # every deployment has one broker
         if self._install is None:
             raise RuntimeError("prepare() comes first")
-        broker = PulsarBroker(self._install, directory, self._runtimes)
+        broker = PulsarBroker(self._install, directory, self._runtimes, self.settings)
         try:
             broker.start()
         except BaseException:

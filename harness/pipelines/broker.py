@@ -1,0 +1,104 @@
+"""What a declaration says of the broker that lostack starts: its protocol, its version, its
+settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from harness.pipelines.dialects import DIALECTS, SPOKEN
+from harness.pipelines.refusing import DeclarationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.pipelines.dialects import Dialect
+
+OWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "kafka": (
+        "advertised.listeners",
+        "broker.id",
+        "controller.*",
+        "inter.broker.listener.name",
+        "listener.*",
+        "listeners",
+        "log.dir*",
+        "node.id",
+        "process.roles",
+        "sasl.*",
+        "ssl.*",
+    ),
+    "activemq": (
+        "brokerName",
+        "dataDirectory*",
+        "destinationPolicy",
+        "persistenceAdapter",
+        "persistenceFactory",
+        "persistent",
+        "policy.deadLetterStrategy",
+        "policy.queue",
+        "useJmx",
+    ),
+    "artemis": (
+        "acceptor*",
+        "bindingsDirectory",
+        "journal*",
+        "largeMessagesDirectory",
+        "name",
+        "pagingDirectory",
+        "persistenceEnabled",
+        "security*",
+        "*.autoDelete*",
+        "*.deadLetterAddress",
+    ),
+    "pulsar": (
+        "advertised*",
+        "bindAddress*",
+        "brokerService*",
+        "clusterName",
+        "defaultRetention*",
+        "internalListenerName",
+        "managedLedgerDefault*",
+        "metadata*",
+        "webService*",
+    ),
+}
+"""The settings that lostack itself makes on each system, and counts on, as patterns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """The broker that lostack starts for the pipeline."""
+
+    protocol: str = ""
+    """What the programs speak to it. On activemq: ``stomp`` (default), ``openwire`` or ``amqp``; on
+    artemis also ``core``.
+    """
+    version: str = ""
+    """Its version. By default the newest that lostack knows; an unknown one is refused with a list
+    of those there are.
+    """
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Its settings, by the names that the broker has for them."""
+
+    def check(self, system: str) -> None:
+        """Raise DeclarationError if the system does not speak the protocol, or lostack itself
+        makes a setting.
+        """
+        spoken = SPOKEN[system]
+        if self.protocol and self.protocol not in spoken:
+            raise DeclarationError(
+                f"broker: protocol {self.protocol!r}: on {system} programs speak "
+                f"{' or '.join(spoken)}"
+            )
+        for name in self.settings:
+            if any(fnmatchcase(name, own) for own in OWN[system]):
+                raise DeclarationError(
+                    f"broker: settings: {name} is set by lostack, which counts on it: leave it out"
+                )
+
+    def dialect(self, system: str) -> Dialect:
+        """Return the names of the steps on the wire."""
+        return DIALECTS[self.protocol or SPOKEN[system][0]]

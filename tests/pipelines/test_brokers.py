@@ -1,0 +1,326 @@
+"""What a declaration says of its broker: protocol, version, settings; without a broker."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.controls import OnWire
+from harness.model.scenario import NotApplicable, Role
+from harness.pipelines import DeclarationError, failure_points, read_pipeline
+from harness.pipelines.broker import Broker
+from harness.pipelines.dialects import DIALECTS, SPOKEN, Moment
+from harness.pipelines.moments import moments_in
+from harness.protocols.core.steps import Packet
+from harness.protocols.openwire.steps import Command
+from harness.run.queue_server import SETTING, QueueServer
+from harness.systems.activemq.system import CLASSIC
+from harness.systems.declared.attached import Attachment
+from harness.systems.declared.hints import Hints
+from harness.systems.declared.nodes import StageError
+from harness.systems.declared.system import DeclaredSystem, own
+from tests.pipelines.scenes import EXAMPLES, standing_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.history import Event
+    from harness.pipelines import Pipeline
+    from tests.pipelines.scenes import Scenes
+
+PARCELS = EXAMPLES / "parcels" / "pipeline.toml"
+OPENWIRE = b"\0\0\1\x22\x01ActiveMQ\0\0\0"
+
+
+def parcels(system: str = "activemq", **broker: Any) -> Pipeline:
+    """Return the parcels, on another broker."""
+    return dataclasses.replace(read_pipeline(PARCELS), system=system, broker=Broker(**broker))
+
+
+def of_broker(tmp_path: Path, told: str) -> Pipeline:
+    """Return the parcels with lines in their table [broker]."""
+    file = tmp_path / "pipeline.toml"
+    file.write_text(f"{PARCELS.read_text(encoding='utf-8')}\n[broker]\n{told}\n", encoding="utf-8")
+    return read_pipeline(file)
+
+
+def test_a_declaration_names_protocol_version_and_settings(tmp_path: Path) -> None:
+    """Numbers and truths become the texts that a broker reads."""
+    found = of_broker(
+        tmp_path,
+        'protocol = "openwire"\nversion = "5.18.6"\n'
+        'settings = { "policy.queuePrefetch" = 1, advisorySupport = false, brokerId = "b" }',
+    )
+    assert found.broker == Broker(
+        protocol="openwire",
+        version="5.18.6",
+        settings={"policy.queuePrefetch": "1", "advisorySupport": "false", "brokerId": "b"},
+    )
+    assert found.dialect is DIALECTS["openwire"]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            'protocol = "core"',
+            "broker: protocol 'core': on activemq programs speak stomp",
+        ),
+        ('protocol = "mqtt"', "broker: protocol"),
+        ("settings = { persistent = false }", "persistent is set by lostack, which counts on it"),
+        ("settings = { policy.queuePrefetch = 1 }", "'policy' is a table: write a name with dots"),
+        ('settings = { brokerId = ["b"] }', "settings"),
+    ],
+)
+def test_what_no_broker_has_is_refused(tmp_path: Path, told: str, said: str) -> None:
+    """In one line, with the place."""
+    with pytest.raises(DeclarationError, match=said):
+        of_broker(tmp_path, told)
+
+
+def test_a_version_that_nobody_has_is_refused_with_those_there_are() -> None:
+    """Before anything is fetched."""
+    with pytest.raises(DeclarationError, match=r"version '9\.9': of activemq .* 5\.16\.1, .*6\.3"):
+        own("activemq", Broker(version="9.9"))
+    with pytest.raises(DeclarationError, match="of kafka lostack has the versions"):
+        own("kafka", Broker(version="0.8"))
+
+
+def test_an_attached_broker_is_nobodys_to_set() -> None:
+    """Lostack does not start it."""
+    orders = read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
+    Attachment("localhost:9092", orders).check()
+    told = dataclasses.replace(orders, broker=Broker(settings={"num.partitions": "2"}))
+    with pytest.raises(DeclarationError, match="lostack starts no broker with --attach"):
+        Attachment("localhost:9092", told).check()
+
+
+def test_another_broker_ends_the_kept_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its settings are those of a broker's start."""
+    closed: list[object] = []
+    monkeypatch.setattr(DeclaredSystem, "close", lambda self: closed.append(self._runs_on))
+    system = DeclaredSystem()
+    system._run_on("kafka", Broker())
+    assert closed == []
+    system._run_on("kafka", Broker(settings={"num.partitions": "2"}))
+    system._run_on("kafka", Broker(settings={"num.partitions": "2"}))
+    assert closed == [("kafka", Broker())]
+
+
+def test_settings_reach_the_brokers_program(tmp_path: Path) -> None:
+    """As properties of its JVM; and the program is told the address of the protocol's own route."""
+    program: Any = SimpleProgram()
+    server = QueueServer(CLASSIC, program, tmp_path, settings={"policy.queuePrefetch": "1"})
+    try:
+        argv = server.spec().argv
+        assert f"-D{SETTING}policy.queuePrefetch=1" in argv
+        ports = {
+            name: server.speaking(name).address(Role.CONSUMER) for name in ("stomp", "openwire")
+        }
+        assert len(set(ports.values())) == 2
+        assert server.speaking("openwire").queue("parcels") == "parcels"
+        assert server.speaking("stomp").queue("parcels") == "/queue/parcels"
+    finally:
+        server.close()
+
+
+class SimpleProgram:
+    """An installed broker whose program is not run."""
+
+    version, beside, folders = "6.3.1", ("amqp",), ()
+
+    @property
+    def program(self) -> SimpleProgram:
+        """Return what makes its command line."""
+        return self
+
+    def command(self, *words: str, flags: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Return it."""
+        return ("java", *flags, *words)
+
+
+# --- the points of each protocol ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("system", "protocol"),
+    [(system, protocol) for system in ("activemq", "artemis") for protocol in SPOKEN[system]],
+)
+def test_each_protocol_has_the_points_of_a_queue_by_its_own_words(
+    system: str, protocol: str
+) -> None:
+    """Each at a step that its wire can select by the record."""
+    pipeline = parcels(system, protocol=protocol)
+    found = {point.failure_point: point for point in failure_points(pipeline)}
+    assert {"ack-lost", "delivery-lost", "acknowledgement-lost", "session-commit-lost"} <= set(
+        found
+    )
+    for name in ("ack-lost", "delivery-lost", "acknowledgement-lost", "session-commit-in-doubt"):
+        at: Any = found[name].fault.at
+        assert isinstance(at, OnWire)
+        assert "record" in at.api.selects(at.direction), name
+
+
+def test_only_what_was_seen_of_a_record_is_tried() -> None:
+    """A library is answered to much else: that shows no point."""
+    pipeline = parcels(protocol="openwire")
+    steps = {"producer": {"MESSAGE", "RESPONSE"}, "consumer": {"MESSAGE_ACK", "RESPONSE"}}
+    seen = {
+        "producer": {Moment.SEND: "MESSAGE", Moment.SEND_ANSWER: "RESPONSE"},
+        "consumer": {
+            Moment.DELIVERY: "",
+            Moment.ACKNOWLEDGEMENT: "MESSAGE_ACK",
+            Moment.SESSION_COMMIT: "COMMIT_TWO_PHASE",
+            Moment.SESSION_COMMIT_ANSWER: "COMMIT_RESPONSE",
+        },
+    }
+    found = {point.id: point for point in failure_points(pipeline, steps, moments=seen)}
+
+    def applies(name: str) -> bool:
+        return not isinstance(found[name].expect[pipeline.claims], NotApplicable)
+
+    assert applies("ack-lost")
+    assert applies("acknowledgement-lost")
+    assert not applies("acknowledgement-answer-lost"), "a RESPONSE, but to nothing about a record"
+    assert applies("session-commit-lost")
+    at: Any = found["session-commit-lost"].fault.at
+    assert at.api is Command.COMMIT_TWO_PHASE, "the step that this program uses"
+    reason = found["acknowledgement-answer-lost"].expect[pipeline.claims]
+    assert isinstance(reason, NotApplicable)
+    assert (
+        reason.because == "the dry run saw no RESPONSE frame of the consumer that is about a record"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "step"), [(None, Packet.COMMIT), ("SESS_ACKNOWLEDGE", Packet.ACKNOWLEDGE)]
+)
+def test_a_session_of_core_acknowledges_by_a_commit_or_by_itself(
+    label: str | None, step: Packet
+) -> None:
+    """As its library was asked to."""
+    assert DIALECTS["core"].at(Moment.ACKNOWLEDGEMENT, label)[0] is step
+
+
+def test_the_moments_of_a_history() -> None:
+    """A line with an outcome is of an answer; its request names the frame, and that its role."""
+
+    def frame(conn: int, corr: int, api: str, way: str) -> Event:
+        role = "producer" if conn == 1 else "consumer"
+        return {"conn": conn, "corr": corr, "api": api, "dir": way, "role": role}
+
+    frames = [
+        frame(1, 5, "MESSAGE", "request"),
+        frame(1, 5, "RESPONSE", "response"),
+        frame(2, 7, "MESSAGE_ACK", "request"),
+        frame(2, 8, "COMMIT_ONE_PHASE", "request"),
+        frame(2, 8, "COMMIT_RESPONSE", "response"),
+    ]
+    lines: list[Event] = [
+        {"event": "sent", "request": "1:5"},
+        {"event": "produce_answer", "request": "1:5"},
+        {"event": "fetched", "conn": 2},
+        {"event": "acknowledged", "request": "2:7", "outcome": None},
+        {"event": "ending", "request": "2:8", "outcome": None},
+        {"event": "ending", "request": "2:8", "outcome": "taken"},
+    ]
+    assert moments_in(lines, frames) == {
+        "producer": {Moment.SEND: "MESSAGE", Moment.SEND_ANSWER: "RESPONSE"},
+        "consumer": {
+            Moment.DELIVERY: "",
+            Moment.ACKNOWLEDGEMENT: "MESSAGE_ACK",
+            Moment.COMMIT: "COMMIT_ONE_PHASE",
+            Moment.SESSION_COMMIT: "COMMIT_ONE_PHASE",
+            Moment.COMMIT_ANSWER: "COMMIT_RESPONSE",
+            Moment.SESSION_COMMIT_ANSWER: "COMMIT_RESPONSE",
+        },
+    }
+
+
+# --- another protocol than the declared one ------------------------------------------------------
+
+
+def stray(first: bytes) -> Event:
+    """Return the line of a connection that cannot be read."""
+    return {
+        "event": "undecodable",
+        "api": "unknown",
+        "version": -1,
+        "because": "a command '...'",
+        "first": first.hex(),
+        "conn": 1,
+        "role": "consumer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("example", "system", "first", "said"),
+    [
+        (
+            "parcels",
+            "activemq",
+            OPENWIRE,
+            'OpenWire, .* speak STOMP: set protocol = "openwire"',
+        ),
+        ("parcels", "artemis", b"ARTEMIS\0\0\0", 'it speaks Core, .*: set protocol = "core"'),
+        ("parcels", "activemq", b"ARTEMIS\0\0\0", 'Core, which activemq does not: .* = "artemis"$'),
+        (
+            "parcels",
+            "activemq",
+            b"AMQP\0\0\x09\x01",
+            "it speaks AMQP 0-9-1: on activemq lostack",
+        ),
+        (
+            "parcels",
+            "activemq",
+            b"\x16\x03\x01",
+            "begins with TLS, which the run's listeners",
+        ),
+        (
+            "parcels",
+            "activemq",
+            b"hello",
+            "does not speak STOMP: on activemq lostack reads",
+        ),
+        (
+            "orders",
+            "kafka",
+            b"\x16\x03\x01",
+            "does not speak Kafka .*: set its security.pro",
+        ),
+        (
+            "orders",
+            "kafka",
+            b"AMQP\0\1\0\0",
+            "AMQP 1.0, which kafka does not: set system =",
+        ),
+    ],
+)
+def test_the_hint_fits_the_protocol(
+    scenes: Scenes, example: str, system: str, first: bytes, said: str
+) -> None:
+    """Kafka's security.protocol is a setting of Kafka's clients alone."""
+    scene = scenes(example, stray(first), pipeline={"system": system})
+    hints = Hints(scene, Role.CONSUMER, lambda: False)
+    assert hints.unread()
+    with pytest.raises(StageError, match=said):
+        raise StageError(hints.why_unready())
+    assert ("security.protocol" in hints.why_unready()) == (
+        system == "kafka" and b"AMQP" not in first
+    )
+
+
+def test_nobody_waits_for_a_stage_that_the_wire_does_not_read(scenes: Scenes) -> None:
+    """Neither until it is ready, nor until everything is at rest: the cell is void already."""
+
+    class Unread:
+        stage = None
+
+        def check_read(self) -> None:
+            raise StageError("the consumer speaks what the wire does not read", "consumer")
+
+    stage: Any = Unread()
+    with pytest.raises(StageError, match="speaks what the wire does not read"):
+        standing_of(scenes("parcels"), consumer=stage).stage_trouble()
